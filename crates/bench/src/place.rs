@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
-use crate::held::remove_left_by_freezer;
+use crate::held;
 use crate::load::remove_network;
 use crate::salvage::{Gone, salvage};
 use host::foreign_file;
@@ -436,7 +436,7 @@ fn remove_held_groups(name: &str) -> Result<(), String> {
     if !name.starts_with(PREFIX) || name.contains(['/', '\0']) {
         return Err(format!("`{name}` begins no group of timecell bench"));
     }
-    remove_left_by_freezer(name)
+    held::remove_left(name)
 }
 
 /// Only a directory of that name: nothing else is ever noted.

@@ -173,7 +173,13 @@ impl Plan {
         by_deadline(&self.experiment)
     }
 
-    /// Whether this holds cells of a task set in any trial.
+    /// Whether cells of a task set are held in any trial.
+    pub(crate) fn holds_any(&self) -> bool {
+        let mut tasks = self.trials.iter().flat_map(|trial| &trial.tasks);
+        tasks.any(|task| task.held.is_some())
+    }
+
+    /// Whether cells are held by this enforcer.
     pub(crate) fn holds_by(&self, enforcer: Enforcer) -> bool {
         let mut tasks = self.trials.iter().flat_map(|trial| &trial.tasks);
         tasks.any(|task| task.held.is_some_and(|by| by.held.enforcer == enforcer))

@@ -256,7 +256,7 @@ fn trials(
         engine::libraries::add(&rootfs, Path::new(program.path()))?;
     }
     let rt_group = rt_group(plan, place, progress)?;
-    if plan.holds_by(Enforcer::Freezer) {
+    if plan.holds_any() {
         // Before any is made: whoever comes after a `kill -9` removes it.
         place.note_held_groups(&group_name())?;
     }

@@ -90,6 +90,8 @@ pub fn set_tasks(
 
 #[cfg(test)]
 mod tests {
+    use model::Enforcer;
+
     use super::*;
 
     #[test]
@@ -97,6 +99,34 @@ mod tests {
         for (name, _) in SCENARIOS {
             assert_eq!(find(name).unwrap().name, name);
         }
+    }
+
+    /// What the kernel leaves for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of
+    /// SCHED_DEADLINE hold them.
+    #[test]
+    fn trials_of_groups_ask_for_no_more_than_the_kernel_leaves() {
+        let experiment = find("reservations").unwrap();
+        let cells = &experiment.tasks.as_ref().unwrap().cells;
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        let mut held: Vec<&str> = Vec::new();
+        for trial in &experiment.trials {
+            let left_us = match trial.reserve {
+                Some(Enforcer::RtCgroup) => 950_000,
+                Some(Enforcer::Hcbs) => 900_000,
+                _ => continue,
+            };
+            let parts = cells.iter().filter(|cell| trial.parts.contains(&cell.name));
+            let own = parts.filter_map(|cell| cell.reservation);
+            let asked_us: u64 = own
+                .map(|own| crate::held::per_second_us(ns(own.budget), ns(own.period)))
+                .sum();
+            assert!(asked_us > 0, "{}", trial.name);
+            assert!(asked_us <= left_us, "{}: {asked_us}", trial.name);
+            if trial.reserve == Some(Enforcer::Hcbs) {
+                held.extend(trial.parts.iter().map(String::as_str));
+            }
+        }
+        assert!(cells.iter().all(|cell| held.contains(&cell.name.as_str())));
     }
 
     /// What equals differ by on a machine is in the table by default.

@@ -2,7 +2,7 @@
 
 mod held;
 
-use host::sched::bandwidth::{GIVEN_BACK, leave, set_class_when_free};
+use host::sched::bandwidth::{Asker, GIVEN_BACK, set_class_when_free};
 use host::sched::{self, SchedError};
 use model::task_load::{COMPETITOR, TaskLoad, TaskPolicy};
 use model::taskset::{CellTask, TaskCell};
@@ -78,7 +78,7 @@ pub(crate) fn planned(
         .collect();
     let places = held::places(&cells);
     let before = held::before(&cells, &places);
-    let usable = cpus(experiment, &places, cells.len(), allowed)?;
+    let usable = cpus(experiment, &places, &cells, allowed)?;
     let cpus: Vec<u32> = places.iter().map(|place| usable[*place]).collect();
     let holds = match trial.reserve {
         Some(enforcer) => {
@@ -172,7 +172,7 @@ fn of_thread(held: &Budget) -> Option<sched::Class> {
 fn cpus(
     experiment: &Experiment,
     places: &[usize],
-    cells: usize,
+    cells: &[&TaskCell],
     allowed: &[u32],
 ) -> Result<Vec<u32>, Requirement> {
     let wanted = places.iter().max().map_or(0, |last| last + 1);
@@ -190,12 +190,36 @@ fn cpus(
         rest.sort_unstable_by_key(|cpu| std::cmp::Reverse(*cpu));
         cpus.extend(rest);
     }
+    let is_absent = |place: &usize| *place >= cpus.len();
+    let named = (cells.iter()).find_map(|cell| Some((cell, held::named(cell).filter(is_absent)?)));
+    if let Some((cell, place)) = named {
+        let all: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let (there, mend) = match all.as_slice() {
+            [only] => (format!("only 0, cpu {only}"), "0".to_owned()),
+            [.., _] | [] => {
+                let known = format!("0 to {}", all.len().saturating_sub(1));
+                (
+                    format!("only {known}, cpus {}", all.join(", ")),
+                    format!("one of {known}"),
+                )
+            }
+        };
+        return Err(Requirement::unmet(
+            "cpus",
+            format!(
+                "cell `{}` is to be on cpu {place}, counted from 0 among those that the set uses, and there is {there} of this machine",
+                cell.name
+            ),
+            format!("set its `cpu` to {mend}, or use a machine with more cpus"),
+        ));
+    }
     if cpus.len() < wanted {
         return Err(Requirement::unmet(
             "cpus",
             format!(
-                "the task set has {cells} cells, which are to be on {wanted} cpus: each on one of its own, unless its reservation \
+                "the task set has {} cells, which are to be on {wanted} cpus: each on one of its own, unless its reservation \
                  names another's; {} cpus are there",
+                cells.len(),
                 cpus.len()
             ),
             "give the set fewer cells, or use a machine with more cpus",
@@ -243,23 +267,21 @@ pub(crate) fn deadline_requirement(cpus: &[u32]) -> Requirement {
         period_ns: 100_000_000,
     };
     let cpus = cpus.to_vec();
-    let tried = std::thread::spawn(move || {
+    let tried = Asker::new(move || {
         sched::set_affinity(0, &cpus)?;
         // Of a run that has just ended, the threads are counted for a while.
-        set_class_when_free(0, &TRIED, GIVEN_BACK)?;
-        leave(0)
-    })
-    .join();
-    match tried {
-        Ok(Ok(())) => Requirement::met(WHAT, "granted to this process"),
-        Ok(Err(SchedError::NoPrivilege { why, mend, .. })) => Requirement::unmet(WHAT, why, mend),
-        Ok(Err(SchedError::AffinityTooNarrow { .. })) => Requirement::unmet(
+        set_class_when_free(0, &TRIED, GIVEN_BACK)
+    });
+    match tried.map(|(_, tried)| tried) {
+        Some(Ok(())) => Requirement::met(WHAT, "granted to this process"),
+        Some(Err(SchedError::NoPrivilege { why, mend, .. })) => Requirement::unmet(WHAT, why, mend),
+        Some(Err(SchedError::AffinityTooNarrow { .. })) => Requirement::unmet(
             WHAT,
             "the kernel holds no SCHED_DEADLINE thread to a part of its root domain's cpus",
             "leave --cpus (or `cpus`) out, or run timecell in an exclusive cpuset partition of these cpus",
         ),
-        Ok(Err(error)) => Requirement::unmet(WHAT, error.to_string(), "see timecell doctor"),
-        Err(_) => Requirement::unmet(WHAT, "the thread that tried it ended", "try again"),
+        Some(Err(error)) => Requirement::unmet(WHAT, error.to_string(), "see timecell doctor"),
+        None => Requirement::unmet(WHAT, "the thread that tried it ended", "try again"),
     }
 }
 
@@ -304,6 +326,32 @@ mod tests {
         assert_eq!(cpus, [1, 1, 2]);
         let lacking = tasks(&experiment("fifo", ""), &[0]).unwrap_err();
         assert!(lacking.reason.contains("2 cells"), "{}", lacking.reason);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_told_with_those_that_are() {
+        let named = |cpu: u32| {
+            let text = format!(
+                "schema = 1\nname = \"x\"\n[workload]\nkind = \"taskset\"\n\
+                 [[workload.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n\
+                 [[workload.reservation]]\ncell = \"set\"\ncpu = {cpu}\n[[trial]]\ncells = [\"bare\"]\n"
+            );
+            Experiment::parse("x", &text).unwrap()
+        };
+        let lacking = tasks(&named(7), &[0, 1, 2, 3]).unwrap_err();
+        let told = format!("{}; {}", lacking.reason, lacking.mend.unwrap());
+        assert_eq!(
+            told,
+            "cell `set` is to be on cpu 7, counted from 0 among those that the set uses, and there is only 0 to 3, \
+             cpus 3, 2, 1, 0 of this machine; set its `cpu` to one of 0 to 3, or use a machine with more cpus"
+        );
+        let lacking = tasks(&named(1), &[5]).unwrap_err();
+        let told = format!("{}; {}", lacking.reason, lacking.mend.unwrap());
+        assert!(
+            told.contains("there is only 0, cpu 5 of this machine"),
+            "{told}"
+        );
+        assert_eq!(tasks(&named(3), &[0, 1, 2, 3]).unwrap()[0].cpus, [0]);
     }
 
     #[test]

@@ -333,18 +333,23 @@ pub(crate) fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
 ///
 /// Output goes to a file, never to a pipe: what it starts in the background keeps its output open.
 pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
+    run_on(command, log, Stdio::null())
+}
+
+/// As [`run`], with this standard input.
+pub(crate) fn run_on(command: &mut Command, log: &Path, input: Stdio) -> Result<(), String> {
     let output = open_log(log)?;
-    run_with(command, log, output.into())
+    run_with(command, log, input, output.into())
 }
 
 /// As [`run`], without what the program writes to its standard output.
 pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<(), String> {
-    run_with(command, log, Stdio::null())
+    run_with(command, log, Stdio::null(), Stdio::null())
 }
 
-fn run_with(command: &mut Command, log: &Path, output: Stdio) -> Result<(), String> {
+fn run_with(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<(), String> {
     let before = log.metadata().map_or(0, |log| log.len());
-    let mut child = start(command, log, output)?;
+    let mut child = start(command, log, input, output)?;
     let status = wait(&mut child, PATIENCE)?;
     if status.success() {
         return Ok(());
@@ -359,13 +364,18 @@ fn run_with(command: &mut Command, log: &Path, output: Stdio) -> Result<(), Stri
 
 /// Starts `command` with its output appended to `log` and no input.
 pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, String> {
-    let output = open_log(log)?;
-    start(command, log, output.into())
+    spawn_on(command, log, Stdio::null())
 }
 
-fn start(command: &mut Command, log: &Path, output: Stdio) -> Result<Child, String> {
+/// As [`spawn`], with this standard input.
+pub(crate) fn spawn_on(command: &mut Command, log: &Path, input: Stdio) -> Result<Child, String> {
+    let output = open_log(log)?;
+    start(command, log, input, output.into())
+}
+
+fn start(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<Child, String> {
     command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(output)
         .stderr(open_log(log)?)
         .spawn()

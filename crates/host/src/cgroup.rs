@@ -240,17 +240,29 @@ pub fn hand_down(
     let above: Vec<&Path> = (group.ancestors().skip(1))
         .take_while(|dir| dir.starts_with(top))
         .collect();
-    for dir in above.into_iter().rev() {
-        let file = dir.join("cgroup.subtree_control");
-        let handed = root.read(&file).unwrap_or_default();
-        if !handed.split_whitespace().any(|name| name == controller) {
-            let text = format!("+{controller}");
-            std::fs::write(root.path(&file), &text).map_err(|error| {
-                format!("{} takes no {text}: {}", file.display(), reason_of(&error))
-            })?;
-        }
+    (above.into_iter().rev()).try_for_each(|dir| hand_down_in(root, dir, controller))
+}
+
+/// Version 2: the file of a group by which groups in it have controllers.
+pub const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
+
+/// Version 2: whether a group hands a controller down to those in it.
+pub fn is_handed_down(root: &Root, dir: &Path, controller: &str) -> bool {
+    let handed = root.read(dir.join(SUBTREE_CONTROL)).unwrap_or_default();
+    handed.split_whitespace().any(|name| name == controller)
+}
+
+/// Version 2: has one group hand a controller down to those in it.
+///
+/// # Errors
+/// Names the file that does not take it, a clause.
+pub fn hand_down_in(root: &Root, dir: &Path, controller: &str) -> Result<(), String> {
+    if is_handed_down(root, dir, controller) {
+        return Ok(());
     }
-    Ok(())
+    let (file, text) = (dir.join(SUBTREE_CONTROL), format!("+{controller}"));
+    std::fs::write(root.path(&file), &text)
+        .map_err(|error| format!("{} takes no {text}: {}", file.display(), reason_of(&error)))
 }
 
 /// Where `group`, a path from the root of the hierarchy, appears under the mount.

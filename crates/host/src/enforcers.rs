@@ -7,7 +7,9 @@ use model::Enforcer;
 use serde::Serialize;
 
 use crate::cgroup;
+use crate::cpus::parse_list;
 use crate::hcbs;
+use crate::isolate::Partitions;
 use crate::kernel;
 use crate::root::Root;
 use crate::rtgroup::{self, Budget};
@@ -65,7 +67,10 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
                 Some(false) => format!("budgets end in the tick{} (NO_HRTICK_DL)", tick(root)),
                 None => format!("budgets end in the tick{}, unless HRTICK_DL is on", tick(root)),
             };
-            format!("SCHED_DEADLINE, a budget for each thread; {ends}")
+            format!(
+                "SCHED_DEADLINE, a budget for each thread; {ends}{}",
+                anywhere(root)
+            )
         }),
         Enforcer::Hcbs => hcbs::detect_at(root)
             .map(|top| {
@@ -88,6 +93,18 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
         }
     }
 }
+
+/// That threads of SCHED_DEADLINE cannot be kept to some of the cpus here, and why; empty: they can, or there is one.
+fn anywhere(root: &Root) -> String {
+    let online = root.read("/sys/devices/system/cpu/online");
+    let cpus = parse_list(&online.unwrap_or_default()).unwrap_or_default();
+    match Partitions::detect_at(root, "/nonexistent") {
+        Err(why) if cpus.len() > 1 => format!("{ANYWHERE}: {why}"),
+        _ => String::new(),
+    }
+}
+
+const ANYWHERE: &str = "; a cell runs on any cpu, and cannot be kept to some of them";
 
 /// The top group of the real-time groups and what it may give.
 ///
@@ -152,9 +169,17 @@ pub fn preference(found: &[Found]) -> String {
     let has = |enforcer: Enforcer| {
         (found.iter()).any(|each| each.enforcer == enforcer && each.holds_missions)
     };
-    let single = has(Enforcer::Deadline).then_some(
-        "`deadline` for a cell that is one task in one thread, where the kernel itself keeps the budget and a task reserves least",
-    );
+    let is_anywhere = (found.iter())
+        .any(|each| each.enforcer == Enforcer::Deadline && each.found.contains(ANYWHERE));
+    let single = has(Enforcer::Deadline).then_some(match is_anywhere {
+        true => {
+            "`deadline` for a cell that is one task in one thread and may run on any cpu, where the kernel itself keeps the budget and a task \
+             reserves least"
+        }
+        false => {
+            "`deadline` for a cell that is one task in one thread, where the kernel itself keeps the budget and a task reserves least"
+        }
+    });
     let whole = if has(Enforcer::RtCgroup) {
         Some((
             "`rt-cgroup` for a cell of several threads",
@@ -219,6 +244,22 @@ mod tests {
         assert!(of(runtime("950000\n"), Enforcer::Deadline).is_ok());
         assert!(of(runtime("-1\n"), Enforcer::Deadline).is_ok());
         assert!(of(runtime("0\n"), Enforcer::Deadline).is_err());
+        // A cpuset of its own for some cpus there is with version 2 alone.
+        let cpus = |tree: Tree| {
+            tree.file("/sys/devices/system/cpu/online", "0-1\n")
+                .file("/proc/sys/kernel/sched_rt_runtime_us", "950000\n")
+        };
+        let v2 = cpus(mounts(V2)).file("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+        for (tree, anywhere) in [(v2, false), (cpus(mounts(V1)), true)] {
+            let found = found(&tree.root());
+            let deadline = found
+                .iter()
+                .find(|each| each.enforcer == Enforcer::Deadline);
+            let text = &deadline.unwrap().found;
+            assert_eq!(text.contains(ANYWHERE), anywhere, "{text}");
+            let told = preference(&found);
+            assert_eq!(told.contains("may run on any cpu"), anywhere, "{told}");
+        }
         assert!(of(mounts(V1), Enforcer::Freezer).is_err());
         assert!(of(mounts(V2), Enforcer::Freezer).is_ok());
         let old = mounts(V2).file("/proc/sys/kernel/osrelease", "4.19.0\n");

@@ -21,6 +21,7 @@ pub mod isolate;
 pub mod kernel;
 pub mod latency;
 pub mod limits;
+pub mod lock;
 pub mod loopback;
 pub mod mend;
 pub mod process;

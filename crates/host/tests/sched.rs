@@ -29,7 +29,7 @@ impl Drop for Sleeper {
 /// A test and what it needs: the reason why it cannot run here, if it cannot.
 type Test = (&'static str, fn(), fn() -> Option<&'static str>);
 
-const TESTS: [Test; 6] = [
+const TESTS: [Test; 7] = [
     (
         "root_an_ordinary_user_is_told_which_privilege_is_missing",
         root_an_ordinary_user_is_told_which_privilege_is_missing,
@@ -69,6 +69,15 @@ const TESTS: [Test; 6] = [
         "root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released",
         root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released,
         || root().or(deadline_here()),
+    ),
+    (
+        "root_what_a_thread_held_that_has_ended_is_waited_for",
+        root_what_a_thread_held_that_has_ended_is_waited_for,
+        || {
+            root().or(deadline_here()).or(bandwidth::recount()
+                .err()
+                .map(|_| "there are no cpusets of cgroup version 1"))
+        },
     ),
     (
         "root_where_the_kernel_has_lost_count_it_is_made_to_count_anew",
@@ -224,6 +233,48 @@ fn root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released() {
         after_us.abs_diff(during_us + 100_000) <= 50,
         "{during_us} us were free beside 100,000 and {others_us} of others, then {after_us}"
     );
+}
+
+/// The kernel counts it until the runtime that it has used would have been due.
+fn root_what_a_thread_held_that_has_ended_is_waited_for() {
+    let cpus = sched::get_affinity(0).unwrap();
+    let of = |share_us: u64| Class::Deadline {
+        runtime_ns: share_us * 1_000,
+        deadline_ns: 1_000_000_000,
+        period_ns: 1_000_000_000,
+    };
+    let free_us = || bandwidth::free_bandwidth_us(&cpus).unwrap();
+    let mut others = Vec::new();
+    // What is left then one thread could take alone.
+    while free_us() > 900_000 {
+        let other = Sleeper::start();
+        bandwidth::set_class_when_free(other.pid(), &of(450_000), bandwidth::GIVEN_BACK).unwrap();
+        others.push(other);
+    }
+    let left_us = free_us();
+    assert!(left_us > 300_000, "{left_us} us are left");
+    let was_refused = (0..5).any(|_| {
+        let spins = std::thread::spawn(move || {
+            bandwidth::set_class_when_free(0, &of(left_us / 2), bandwidth::GIVEN_BACK).unwrap();
+            let began = std::time::Instant::now();
+            while began.elapsed() < std::time::Duration::from_millis(100) {}
+        });
+        spins.join().unwrap();
+        let asked = of(left_us * 4 / 5);
+        let (_asker, was_refused) = bandwidth::Asker::new(move || {
+            let at_once = sched::set_class(0, &asked);
+            if at_once.is_err() {
+                bandwidth::set_class_when_free(0, &asked, bandwidth::GIVEN_BACK).unwrap();
+            }
+            matches!(at_once, Err(SchedError::OverBandwidth { .. }))
+        })
+        .unwrap();
+        was_refused
+    });
+    assert!(was_refused, "nothing was given back late");
+    for other in &others {
+        bandwidth::release(other.pid()).unwrap();
+    }
 }
 
 fn root_where_the_kernel_has_lost_count_it_is_made_to_count_anew() {

@@ -62,8 +62,12 @@ impl Enforcer {
     ];
 
     /// Those under which `bench` measures cells: what they supply, how they are attacked, what becomes of task sets.
-    pub const OF_BENCH: &'static [Enforcer] =
-        &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::Freezer];
+    pub const OF_BENCH: &'static [Enforcer] = &[
+        Enforcer::RtCgroup,
+        Enforcer::Deadline,
+        Enforcer::Hcbs,
+        Enforcer::Freezer,
+    ];
 
     /// Those that share out a machine in `bench scale`.
     pub const OF_SCALE: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
@@ -123,6 +127,12 @@ impl Enforcer {
         !matches!(self, Enforcer::CpusetOnly)
     }
 
+    /// Whether a cell that does not use its budget up runs under it as if nothing held it, so that budgets can be ample. SCHED_DEADLINE and its
+    /// servers order cells by their periods instead.
+    pub const fn has_ample_budgets(self) -> bool {
+        matches!(self, Enforcer::RtCgroup | Enforcer::Freezer)
+    }
+
     /// Whether it holds a group of cgroup v2 around the cell's own, so that there has to be one.
     pub const fn holds_outer_group(self) -> bool {
         matches!(self, Enforcer::Hcbs | Enforcer::Freezer)
@@ -163,6 +173,6 @@ mod tests {
             assert_eq!(json, format!("{:?}", enforcer.name()));
             assert!(enforcer.holds(enforcer.usual_class()));
         }
-        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_BENCH), None);
+        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_SCALE), None);
     }
 }

@@ -29,23 +29,8 @@ const TOP: [&str; 16] = [
     "turns",
     "until",
 ];
-const WORKLOAD: [&str; 15] = [
-    "kind",
-    "jobs",
-    "period",
-    "pacing",
-    "steps",
-    "policy",
-    "margin",
-    "duration",
-    "tasks",
-    "task",
-    "reservation",
-    "program",
-    "reports",
-    "deadline",
-    "endless",
-];
+/// Keys of `[workload]` beside those that only one kind of it has.
+const OF_MOST: [&str; 6] = ["kind", "jobs", "period", "pacing", "steps", "deadline"];
 /// How long an endless program runs in each round, ns.
 pub(crate) const RUN_OF_ENDLESS: i64 = 500_000_000;
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
@@ -347,8 +332,9 @@ fn keep(top: &Table<'_>) -> Result<Keep, InputError> {
 }
 
 fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>), InputError> {
+    let keys = [&OF_MOST[..], &task_parse::KEYS, &program::KEYS].concat();
     let table = top
-        .table("workload", &WORKLOAD)?
+        .table("workload", &keys)?
         .ok_or_else(|| top.missing("workload", "{ kind = \"mac\" }"))?;
     let kinds = [
         ("mac", Work::Mac { steps: 0 }),

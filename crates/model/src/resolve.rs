@@ -239,15 +239,14 @@ impl Overrides {
             experiment
                 .trials
                 .retain(|trial| trial.cells.iter().all(|cell| self.engines.contains(cell)));
-            let Some(first) = experiment.trials.first() else {
+            if experiment.trials.is_empty() {
                 return Err(InputError::new(
                     "--engine",
                     format!("no trial of `{}` uses only these engines", experiment.name),
                     "name the engines of at least one trial; --dry-run lists them",
                 ));
-            };
-            let first = first.name.clone();
-            keep_baseline(experiment, first);
+            }
+            experiment.keep_known_baseline();
         }
         if let Some(program) = &self.program {
             experiment.set_program(program.clone())?;
@@ -408,10 +407,12 @@ impl Overrides {
     }
 }
 
-/// The first trial that is left becomes the baseline if the baseline is not.
-fn keep_baseline(experiment: &mut Experiment, first: String) {
-    if experiment.trial(&experiment.baseline).is_none() {
-        experiment.baseline = first;
+impl Experiment {
+    /// The first trial that is left becomes the baseline if the baseline is not.
+    pub(crate) fn keep_known_baseline(&mut self) {
+        if let (None, Some(first)) = (self.trial(&self.baseline), self.trials.first()) {
+            self.baseline = first.name.clone();
+        }
     }
 }
 
@@ -419,7 +420,7 @@ fn keep_baseline(experiment: &mut Experiment, first: String) {
 fn set_period(experiment: &mut Experiment, period: Duration) -> Result<(), InputError> {
     let own: Vec<Duration> = experiment.trials.iter().filter_map(|t| t.period).collect();
     (experiment.trials).retain(|trial| trial.period.is_none_or(|own| own == period));
-    let Some(first) = experiment.trials.first() else {
+    if experiment.trials.is_empty() {
         let mut periods: Vec<String> = own.iter().map(Duration::to_string).collect();
         periods.dedup();
         return Err(InputError::new(
@@ -427,9 +428,8 @@ fn set_period(experiment: &mut Experiment, period: Duration) -> Result<(), Input
             format!("no trial of `{}` has a period of {period}", experiment.name),
             format!("its periods are {}", periods.join(", ")),
         ));
-    };
-    let first = first.name.clone();
-    keep_baseline(experiment, first);
+    }
+    experiment.keep_known_baseline();
     experiment.workload.period = period;
     Ok(())
 }

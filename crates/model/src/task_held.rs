@@ -21,7 +21,15 @@ pub fn reserves() -> Vec<(&'static str, Option<Enforcer>)> {
 
 /// Gives the cells of a set the reservations of `[workload]`.
 pub(crate) fn reserve(workload: &Table<'_>, cells: &mut [TaskCell]) -> Result<(), InputError> {
-    for table in workload.tables_below("workload.", "reservation", &KEYS)? {
+    let tables = workload.tables_below("workload.", "reservation", &KEYS)?;
+    if let (false, Some(file)) = (tables.is_empty(), workload.text("tasks")?) {
+        return Err(workload.fault(
+            "reservation",
+            format!("the tasks are in {file}, and so are the reservations of their cells"),
+            "write `reservation = { budget = \"3ms\", period = \"10ms\" }` below [[cell]] in that file, or the tasks here as [[workload.task]]",
+        ));
+    }
+    for table in tables {
         let name = (table.text("cell")?).ok_or_else(|| table.missing("cell", "\"first\""))?;
         let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
         let known = format!("the cells are {}", names.join(", "));
@@ -261,13 +269,6 @@ impl Experiment {
         self.keep_known_baseline();
         Ok(())
     }
-
-    /// The first trial becomes the baseline if the baseline is none.
-    fn keep_known_baseline(&mut self) {
-        if let (None, Some(first)) = (self.trial(&self.baseline), self.trials.first()) {
-            self.baseline = first.name.clone();
-        }
-    }
 }
 
 /// The reservations as `[[workload.reservation]]`, behind the tasks.
@@ -384,13 +385,19 @@ mod tests {
             ),
             (
                 HELD.to_owned(),
-                TRIAL.replace("\"freezer\"", "\"hcbs\""),
-                "it is one of none, rt-cgroup, deadline, freezer",
+                TRIAL.replace("\"freezer\"", "\"cpuset-only\""),
+                "it is one of none, rt-cgroup, deadline, hcbs, freezer",
             ),
         ] {
             let error = parse(&held, &trial).unwrap_err();
             assert!(error.contains(wanted), "{error}");
         }
+        let in_a_file =
+            "schema = 1\nname = \"x\"\n[workload]\nkind = \"taskset\"\ntasks = \"set.toml\"\n";
+        let error = Experiment::parse("x", &format!("{in_a_file}{HELD}{TRIAL}")).unwrap_err();
+        let told = error.to_string();
+        assert!(told.starts_with("x:6: the tasks are in set.toml"), "{told}");
+        assert!(told.contains("[[workload.task]]"), "{told}");
         let deadline = TASKS.replace("\"taskset\"\n", "\"taskset\"\npolicy = \"deadline\"\n");
         let error = Experiment::parse("x", &format!("{deadline}{TRIAL}")).unwrap_err();
         assert!(

@@ -37,6 +37,8 @@ mod table;
 mod table_conditions;
 mod tails;
 mod tasks;
+#[cfg(test)]
+mod testing;
 mod units;
 mod words;
 

@@ -18,8 +18,6 @@ use crate::tasks::{normalised, rows as threads};
 use crate::units::time;
 use crate::words::{clean, count, plural};
 
-/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
-const SLOWEST_TICK_NS: Ns = 10_000_000;
 /// A whole cpu, in parts that utilisations are rounded up to.
 const WHOLE: u128 = 1_000_000_000;
 
@@ -89,6 +87,7 @@ fn responses(
     };
     let comes = |with_overheads: bool| match means {
         Means::Deadline(tick) => roams(holds, threads, if with_overheads { tick } else { 0 }),
+        Means::Hcbs(tick) => served(cell, holds, if with_overheads { tick } else { 0 }),
         Means::RtCgroup(_) | Means::Freezer(_) => {
             comes(cell, holds, threads, with_overheads.then_some(means))
         }
@@ -141,16 +140,12 @@ fn of(task: &TaskRecord) -> Task {
     }
 }
 
-fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
-    let tick = machine
-        .tick_hz
-        .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / Ns::from(hz.max(1)));
+/// What holds cells by this enforcer on this machine; `None`: they have no budgets.
+pub(crate) fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
     match enforcer {
-        Enforcer::RtCgroup | Enforcer::Hcbs => Some(Means::RtCgroup(tick)),
-        Enforcer::Deadline => Some(Means::Deadline(match machine.deadline_by_timer {
-            Some(true) => 0,
-            _ => tick,
-        })),
+        Enforcer::RtCgroup => Some(Means::RtCgroup(machine.slowest_tick_ns())),
+        Enforcer::Hcbs => Some(Means::Hcbs(machine.slowest_tick_ns())),
+        Enforcer::Deadline => Some(Means::Deadline(machine.runtime_tick_ns())),
         Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
         Enforcer::CpusetOnly => None,
     }
@@ -225,6 +220,17 @@ fn comes(
         fixed_priority(&all, &Dedicated).responses.last(),
         Some(Some(_))
     )
+}
+
+/// Whether the server of a cell has its budget within each of its periods beside those of its cpu, each of which may run a `tick` longer
+/// than its own. Whoever competes is held by nothing and comes after all of them.
+fn served(cell: &HeldCell, holds: &HoldsRecord, tick: Ns) -> bool {
+    let of = |cell: &HeldCell| (cell.by.held.budget_ns, cell.by.held.period_ns);
+    let others: Vec<(Ns, Ns)> = (holds.cells.iter())
+        .filter(|other| other.cpu == cell.cpu && other.cell_number != cell.cell_number)
+        .map(of)
+        .collect();
+    Means::Hcbs(tick).comes(of(cell), &others, &[])
 }
 
 /// The priority of a class such as `FIFO 79`.

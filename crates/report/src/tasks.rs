@@ -272,46 +272,17 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::trial::SetBy;
-
-    fn thread(id: &str, class: &str, times: [i64; 2], competes: bool) -> CellRecord {
-        CellRecord {
-            id: id.to_owned(),
-            engine: model::EngineKind::Bare,
-            cpu: 1,
-            cpus: Vec::new(),
-            class_wanted: class.to_owned(),
-            class_got: None,
-            set_by: SetBy::Cell,
-            real_time: true,
-            create_ns: None,
-            started_ns: None,
-            notes: Vec::new(),
-            failure: None,
-            task: Some(TaskRecord {
-                name: id.to_owned(),
-                cell: "set".to_owned(),
-                cell_number: 1,
-                competes,
-                wcet_ns: times[0],
-                period_ns: times[1],
-                deadline_ns: times[1],
-                jobs: 1,
-                cpus: vec![1],
-                calibration: None,
-            }),
-        }
-    }
+    use crate::testing::{RIVAL, thread};
 
     #[test]
     fn bounds_are_those_of_fixed_priorities_with_the_competitor_on_top() {
         let alone = [
-            thread("a", "FIFO 79", [1_000, 4_000], false),
-            thread("b", "FIFO 78", [2_000, 10_000], false),
+            thread(1, "a", "FIFO 79", [1_000, 4_000]),
+            thread(1, "b", "FIFO 78", [2_000, 10_000]),
         ];
         let of = |cells: &[CellRecord]| bounds(cells).into_values().collect::<Vec<_>>();
         assert_eq!(of(&alone), [1_000, 3_000]);
-        let rival = thread("c", "FIFO 80", [1_000, 10_000], true);
+        let rival = thread(1, RIVAL, "FIFO 80", [1_000, 10_000]);
         let together = [alone[0].clone(), alone[1].clone(), rival];
         assert_eq!(of(&together), [2_000, 4_000, 1_000]);
     }
@@ -319,8 +290,8 @@ mod tests {
     #[test]
     fn cells_that_share_a_cpu_are_analysed_in_the_order_of_their_priorities() {
         let cells = [
-            thread("a", "FIFO 78", [2_000, 10_000], false),
-            thread("b", "FIFO 79", [1_000, 4_000], false),
+            thread(1, "a", "FIFO 78", [2_000, 10_000]),
+            thread(1, "b", "FIFO 79", [1_000, 4_000]),
         ];
         let found = bounds(&cells);
         assert_eq!((found["a"], found["b"]), (3_000, 1_000));
@@ -329,13 +300,13 @@ mod tests {
     #[test]
     fn deadline_threads_are_edf_and_best_effort_has_no_bound() {
         let edf = [
-            thread("a", "DEADLINE 1/4/4", [1_000, 4_000], false),
-            thread("b", "DEADLINE 2/10/10", [2_000, 10_000], false),
+            thread(1, "a", "DEADLINE 1/4/4", [1_000, 4_000]),
+            thread(1, "b", "DEADLINE 2/10/10", [2_000, 10_000]),
         ];
         let found = bounds(&edf);
         assert_eq!(found.len(), 2);
         assert!(found["a"] >= 1_000 && found["a"] <= 4_000, "{found:?}");
-        let other = [thread("a", "OTHER", [1_000, 4_000], false)];
+        let other = [thread(1, "a", "OTHER", [1_000, 4_000])];
         assert!(bounds(&other).is_empty());
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn is_kill(end: End) -> bool {
 pub fn ended(end: End, cause: Option<&Cause>) -> String {
     match cause {
         None => end.to_string(),
-        Some(Cause::Asked) => format!("{end}, as it was told to"),
+        Some(Cause::Asked) => format!("{end}, when it was asked to end"),
         Some(Cause::Supervisor { reason }) => format!("killed by the supervisor ({reason})"),
         Some(Cause::Memory(memory)) => memory.to_string(),
         Some(Cause::NotStarted { why }) => format!("could not be started: {why}"),
@@ -134,7 +134,7 @@ mod tests {
             (None, "killed by signal 9 (SIGKILL)"),
             (
                 Some(Cause::Asked),
-                "killed by signal 9 (SIGKILL), as it was told to",
+                "killed by signal 9 (SIGKILL), when it was asked to end",
             ),
             (Some(rule), "killed by the supervisor (rule `heartbeat`)"),
             (

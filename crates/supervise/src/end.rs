@@ -67,7 +67,7 @@ impl fmt::Display for End {
 }
 
 /// The signals that end programs.
-const NAMES: [(i32, &str); 16] = [
+const NAMES: [(i32, &str); 23] = [
     (libc::SIGHUP, "SIGHUP"),
     (libc::SIGINT, "SIGINT"),
     (libc::SIGQUIT, "SIGQUIT"),
@@ -84,6 +84,13 @@ const NAMES: [(i32, &str); 16] = [
     (libc::SIGXCPU, "SIGXCPU"),
     (libc::SIGXFSZ, "SIGXFSZ"),
     (libc::SIGSYS, "SIGSYS"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGPWR, "SIGPWR"),
 ];
 
 #[cfg(test)]
@@ -100,6 +107,10 @@ mod tests {
         };
         assert_eq!(run("exit 3").to_string(), "exited with status 3");
         assert!(!run("exit 0").is_failure());
+        assert_eq!(
+            run("kill -USR1 $$").to_string(),
+            "killed by signal 10 (SIGUSR1)"
+        );
         let killed = run("kill -TERM $$");
         assert_eq!(killed.to_string(), "killed by signal 15 (SIGTERM)");
         assert!(killed.is_failure() && End::Unknown.is_failure());

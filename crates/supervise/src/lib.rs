@@ -14,7 +14,6 @@ pub mod incident;
 mod inherit;
 pub mod journal;
 pub mod ledger;
-mod lock;
 pub mod machine;
 pub mod names;
 pub mod page;
@@ -28,4 +27,5 @@ mod way;
 
 pub use cause::{Cause, ForMemory, Reason, ended};
 pub use end::End;
+pub(crate) use host::lock;
 pub use stamp::Stamp;

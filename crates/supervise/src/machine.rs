@@ -12,7 +12,7 @@ use model::mission::{Cell, Image, KernelBounds, Machine, Mission, PathKind, Way}
 use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare, ServerRoom};
-use crate::enforce::{Top, partitions};
+use crate::enforce::partitions;
 use crate::ledger::{self, Entry, Holder};
 use crate::names;
 
@@ -296,45 +296,37 @@ fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
 /// # Errors
 /// Why this kernel has no such budgets, a clause.
 fn server_room(mission: Option<&str>, others: &[Entry]) -> Result<ServerRoom, String> {
-    let top = Top::of_this_machine().map_err(|error| error.to_string())?;
+    let top = hcbs::Top::of_this_machine().map_err(|error| error.to_string())?;
     let root = top.root();
     let reserved = hcbs::reserved(root, top.path()).map_err(|error| error.to_string())?;
     let note = top.note().map_err(|error| error.to_string())?;
     let mut shares = hcbs::shares_in(root, top.path());
     let reserved_us = match (&note, mission) {
-        (Some(note), Some(mission)) => note.reserved_without(mission, &shares),
+        (Some(note), Some(mission)) => note.reserved_without(&names::cells_of(mission), &shares),
         _ => reserved.per_second_us(),
     };
-    // What is reserved for missions is what they hold, whether the groups of their cells are there at this moment or not.
-    let noted: Vec<&str> = note.iter().flat_map(|note| note.missions()).collect();
+    // What is reserved for somebody is what it holds, whether the groups of its cells are there at this moment or not.
+    let own = mission.map(names::cells_of);
+    let noted: Vec<&str> = note.iter().flat_map(|note| note.owners()).collect();
+    let all = shares.clone();
     shares.retain(|(group, _)| {
-        let mut known = noted.iter().copied().chain(mission);
-        !known.any(|mission| group.starts_with(&names::cells_of(mission)))
+        let mut known = noted.iter().copied().chain(own.as_deref());
+        !known.any(|owner| group.starts_with(owner))
     });
-    for other in noted.iter().filter(|other| Some(**other) != mission) {
-        let us = note.as_ref().map_or(0, |note| note.of_mission(other));
-        shares.push((names::groups_of(other), us));
+    for other in (noted.iter().copied()).filter(|other| Some(*other) != own.as_deref()) {
+        let us = note.as_ref().map_or(0, |note| note.held_by(other, &all));
+        let who = match names::mission_of_cells(other) {
+            Some(mission) => names::groups_of(mission),
+            None => other.trim_end_matches('-').to_owned(),
+        };
+        shares.push((who, us));
     }
-    let number = |file: &str| root.read_number::<i64>(format!("/proc/sys/kernel/{file}"));
-    let limit_us = match (number("sched_rt_runtime_us"), number("sched_rt_period_us")) {
-        (Ok(runtime_us @ 0..), Ok(period_us @ 1..)) => rtgroup::Budget {
-            runtime_us,
-            period_us: period_us.unsigned_abs(),
-        }
-        .per_second_us(),
-        _ => 1_000_000,
-    };
-    let online = cpus::online_at(root).unwrap_or_default();
-    let ordinary_us = fair_server::most(root, &online).map_or(0, |server| {
-        let us = u128::from(server.runtime_ns) * 1_000_000;
-        u64::try_from(us.div_ceil(u128::from(server.period_ns.max(1)))).unwrap_or(1_000_000)
-    });
     let taken = takers(&shares, others);
     let held = taken.iter().map(|share| share.us);
-    let held_us = held.fold(ordinary_us, u64::saturating_add);
+    let held_us = held.fold(hcbs::ordinary_us(root), u64::saturating_add);
     Ok(ServerRoom {
         room: RtRoom {
-            free_us: limit_us.saturating_sub(held_us),
+            free_us: hcbs::limit_us(root).saturating_sub(held_us),
             taken,
             limit_ns: None,
             limit_period_ns: 1_000_000_000,

@@ -5,6 +5,8 @@
 //! engine, cgroup and file system takes. `a` with a cell `b-c` and `a-b` with a cell `c` are told apart by it. What follows
 //! `timecell-` says what kind of thing it is: a cell, a cell's real-time group, or, a number, something of a measurement.
 
+use host::hcbs::CELLS_PREFIX;
+
 /// The id of a cell: name of its container, of its cgroups, and the mark of its processes. `place` is the cell's name, or that of
 /// its second place.
 pub fn cell_id(mission: &str, place: &str) -> String {
@@ -13,7 +15,12 @@ pub fn cell_id(mission: &str, place: &str) -> String {
 
 /// What the ids of all cells of a mission begin with, and no other's.
 pub fn cells_of(mission: &str) -> String {
-    format!("timecell-cell-{mission}.")
+    format!("{CELLS_PREFIX}{mission}.")
+}
+
+/// The mission whose cells' ids all begin so ([`cells_of`]); `None`: it is no mission's.
+pub fn mission_of_cells(begin: &str) -> Option<&str> {
+    begin.strip_prefix(CELLS_PREFIX)?.strip_suffix('.')
 }
 
 /// What the names of all real-time groups of a mission begin with, and no other's.
@@ -32,6 +39,11 @@ pub fn partitions_of(mission: &str) -> String {
     format!("{}{mission}.", host::isolate::PARTITION_PREFIX)
 }
 
+/// The group of a mission that keeps controllers at the top of cgroup v2.
+pub fn controllers_of(mission: &str) -> String {
+    format!("{}{mission}", host::isolate::CONTROLLERS_PREFIX)
+}
+
 /// The directory in memory of those who hold a mission's cells with the freezer.
 pub fn freezer_of(mission: &str) -> String {
     format!("timecell-freezer-{mission}")
@@ -43,6 +55,11 @@ pub const HELD: &str = "timecell-held";
 /// The real-time group around all cells of a measurement by this process.
 pub fn group_of_bench(pid: i32) -> String {
     format!("timecell-{pid}")
+}
+
+/// What the ids of all cells of a measurement by this process begin with, and no other's.
+pub fn cells_of_bench(pid: i32) -> String {
+    format!("{}-", group_of_bench(pid))
 }
 
 #[cfg(test)]
@@ -60,6 +77,8 @@ mod tests {
         assert_eq!(partition("m", &[3, 2]), "timecell-cpus-m.2");
         // A measurement's cells begin with a process id.
         assert!(!cell_id("7", "c").starts_with(&group_of_bench(7)));
+        assert_eq!(mission_of_cells(&cells_of("jsa-b")), Some("jsa-b"));
+        assert_eq!(mission_of_cells(&cells_of_bench(7)), None);
     }
 
     #[test]

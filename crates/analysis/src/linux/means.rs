@@ -1,6 +1,8 @@
 //! The mechanisms that hold cells to budgets, as far as what is certain of a budget depends on them.
 
-use super::{FreezerSupply, Held, Reaction, TickSupply, postponement};
+use super::{
+    DeadlineParams, FreezerSupply, Held, Reaction, TickSupply, postponement, threads_hold,
+};
 use crate::Ns;
 use crate::inside::{Policy, holds};
 use crate::reservation::{BoundedDelay, ReservationError};
@@ -13,6 +15,9 @@ pub enum Means {
     RtCgroup(Ns),
     /// SCHED_DEADLINE, under a tick of so many ns; 0 where its runtimes end by a timer.
     Deadline(Ns),
+    /// A server of SCHED_DEADLINE for each group of cgroup v2 (`cpu.rt.max`), under a tick of so many ns: HRTICK_DL starts its timer
+    /// for threads of that class only.
+    Hcbs(Ns),
     /// The clock and the freezer.
     Freezer(Reaction),
 }
@@ -41,7 +46,7 @@ impl Means {
             Means::RtCgroup(tick) => {
                 TickSupply::rt_cgroup(budget, period, tick).map(|supply| supply.cautious)
             }
-            Means::Deadline(tick) => {
+            Means::Deadline(tick) | Means::Hcbs(tick) => {
                 TickSupply::deadline(budget, period, tick).map(|supply| supply.cautious)
             }
             Means::Freezer(reaction) => {
@@ -54,14 +59,14 @@ impl Means {
     pub const fn cost(&self) -> Ns {
         match self {
             Means::Freezer(_) => Reaction::COST,
-            Means::RtCgroup(_) | Means::Deadline(_) => 0,
+            Means::RtCgroup(_) | Means::Deadline(_) | Means::Hcbs(_) => 0,
         }
     }
 
     /// A cell that it holds, as those below it feel it.
     pub const fn held(&self, budget: Ns, period: Ns) -> Held {
         let overdraw = match self {
-            Means::RtCgroup(tick) | Means::Deadline(tick) => *tick,
+            Means::RtCgroup(tick) | Means::Deadline(tick) | Means::Hcbs(tick) => *tick,
             Means::Freezer(reaction) => reaction.overrun,
         };
         Held {
@@ -72,7 +77,8 @@ impl Means {
     }
 
     /// Whether the budget of a cell comes within each of its periods behind the cells `above` it, and what it costs to hold all cells of
-    /// the cpu, of which those `below` it are the others: whoever holds them comes before all cells.
+    /// the cpu, of which those `below` it are the others: whoever holds them comes before all cells. Servers of SCHED_DEADLINE know no
+    /// above and below, and come by earliest deadline first ([`threads_hold`]).
     ///
     /// ```
     /// use analysis::linux::{Means, Reaction};
@@ -82,8 +88,17 @@ impl Means {
     /// assert!(freezer.comes((9 * ms, 10 * ms), &[], &[]));
     /// // A look at the other one takes a quarter of a millisecond, up to twelve times in 10 ms.
     /// assert!(!freezer.comes((9 * ms, 10 * ms), &[], &[(ms / 20, ms)]));
+    /// // A server of 10 ms with half of the cpu goes before one of 20 ms with the other half.
+    /// assert!(Means::Hcbs(0).comes((5 * ms, 10 * ms), &[(10 * ms, 20 * ms)], &[]));
     /// ```
     pub fn comes(&self, own: (Ns, Ns), above: &[(Ns, Ns)], below: &[(Ns, Ns)]) -> bool {
+        if let Means::Hcbs(tick) = self {
+            let all = above.iter().chain(below).chain([&own]);
+            let servers: Vec<DeadlineParams> = all
+                .map(|&(budget, period)| DeadlineParams::new(budget, period))
+                .collect();
+            return threads_hold(&servers, *tick).verdict.is_schedulable();
+        }
         let before = above
             .iter()
             .map(|&(budget, period)| self.held(budget, period));
@@ -98,6 +113,10 @@ impl Means {
         before: impl Iterator<Item = Held>,
         others: impl Iterator<Item = (Ns, Ns)>,
     ) -> bool {
+        if let Means::Hcbs(_) = self {
+            // Whoever is held by nothing comes after a server, whatever its priority.
+            return own.0 <= own.1;
+        }
         let costs = self.costs(others.chain([own]));
         let all: Vec<Held> = before.chain(costs).collect();
         postponement(self.held(own.0, own.1), &all).is_ok()
@@ -119,7 +138,7 @@ impl Means {
     }
 
     /// The least (budget, period), ns, that is certain to do for such tasks in a cell alone on its cpu but for what is `before` it there
-    /// and held by nobody, of no more than the `share` (part, whole) of the cpu, the cost of holding it included; `None`: none is.
+    /// and held by nobody (which is after it, where a server of SCHED_DEADLINE holds it), of no more than the `share` (part, whole) of the cpu, the cost of holding it included; `None`: none is.
     ///
     /// ```
     /// use analysis::{Task, linux::{Means, Reaction}};
@@ -199,12 +218,26 @@ mod tests {
     }
 
     #[test]
+    fn servers_come_by_earliest_deadline_first_a_tick_too_long_at_most() {
+        let (own, other) = ((4 * MS, 10 * MS), (9 * MS, 20 * MS));
+        let exact = Means::Hcbs(0);
+        assert!(exact.comes(own, &[other], &[]) && exact.comes(other, &[], &[own]));
+        // By fixed priorities it would not come behind the other.
+        assert!(!Means::RtCgroup(0).comes(own, &[other], &[]));
+        let by_tick = Means::Hcbs(4 * MS);
+        assert!(by_tick.comes(own, &[], &[]) && !by_tick.comes(own, &[other], &[]));
+        assert!(by_tick.comes((MS, 10 * MS), &[(MS, 10 * MS)], &[]));
+        assert!(!exact.comes((6 * MS, 10 * MS), &[other], &[]));
+    }
+
+    #[test]
     fn what_is_least_is_certain_to_do_and_a_grain_less_is_not() {
         let tasks = [Task::new(2 * MS, 40 * MS), Task::new(5 * MS, 100 * MS)];
         for means in [
             Means::Freezer(Reaction::MEASURED),
             Means::RtCgroup(4 * MS),
             Means::Deadline(0),
+            Means::Hcbs(4 * MS),
         ] {
             let (budget, period) = means.least(&tasks, (95, 100), &[]).unwrap();
             assert!(means.keeps(&tasks, budget, period) && means.comes((budget, period), &[], &[]));
@@ -229,6 +262,10 @@ mod tests {
             assert!(least.is_none_or(behind), "{means:?}: {least:?}");
             assert!(behind(alone) || least != Some(alone), "{means:?}");
         }
+        // A server is before them all.
+        let server = Means::Hcbs(4 * MS);
+        let alone = server.least(&tasks, (95, 100), &[]);
+        assert_eq!(server.least(&tasks, (95, 100), &[rival]), alone);
         let exact = Means::RtCgroup(0);
         let (budget, period) = exact.least(&tasks, (95, 100), &[rival]).unwrap();
         assert!(exact.keeps(&tasks, budget, period));

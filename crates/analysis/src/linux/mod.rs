@@ -6,6 +6,7 @@
 //! [`FreezerSupply`] what a thread gives that freezes and thaws by the clock.
 //! Nothing here reads or writes a file.
 
+mod ample;
 mod beside;
 mod deadline;
 mod freezer;
@@ -19,6 +20,7 @@ mod standing;
 mod threads;
 mod tick;
 
+pub use ample::{Charged, ample_periods, is_ample, least_ample, responses_below};
 pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use freezer::{FreezerSupply, Reaction};

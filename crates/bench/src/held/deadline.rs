@@ -1,15 +1,15 @@
 //! SCHED_DEADLINE: the class itself is the budget.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
+use analysis::linux::Means;
 use host::root::Root;
-use host::sched::bandwidth::{GIVEN_BACK, bandwidth_limit_us, leave, set_class_when_free};
+use host::sched::bandwidth::{Asker, GIVEN_BACK, bandwidth_limit_us, set_class_when_free};
 use host::sched::{self, Class, SchedError};
 use model::{Enforcer, Requirement};
 use probe::SpinClass;
 use record::series::Condition;
-use record::supply::Budget;
+use record::supply::{Budget, Machine};
 
 use super::{Holder, Spot};
 use crate::series::condition;
@@ -36,6 +36,39 @@ impl Holder for Deadline {
         )
     }
 
+    fn in_contest(&self) -> &'static str {
+        "a SCHED_DEADLINE thread for each task, its runtime a ninth more than it declares (as `timecell admit` gives), \
+         bound to the same cpu by a root domain of its own where cpusets allow that"
+    }
+
+    fn means(&self, _: &Machine) -> Option<Means> {
+        None
+    }
+
+    /// It holds none as a whole.
+    fn free_us(&self) -> u64 {
+        0
+    }
+
+    fn is_throttled(&self) -> bool {
+        false
+    }
+
+    fn together(
+        &self,
+        all: &[Budget],
+        _: &[u32],
+        allowed: &[u32],
+        _: &str,
+    ) -> Result<(), Requirement> {
+        // One alone has been asked for.
+        if all.len() < 2 {
+            return Ok(());
+        }
+        let granted = granted(all, allowed);
+        if granted.met { Ok(()) } else { Err(granted) }
+    }
+
     fn class(&self, held: &Budget, _: &Spot) -> SpinClass {
         SpinClass::Deadline {
             budget_ns: held.budget_ns,
@@ -53,7 +86,7 @@ impl Holder for Deadline {
 }
 
 /// Whether the kernel grants this process threads of these budgets at the same time.
-pub(crate) fn granted(all: &[Budget], allowed: &[u32]) -> Requirement {
+fn granted(all: &[Budget], allowed: &[u32]) -> Requirement {
     let classes = all.iter().map(|held| Class::Deadline {
         runtime_ns: held.budget_ns,
         deadline_ns: held.period_ns,
@@ -85,33 +118,23 @@ fn tried(classes: &[Class], allowed: &[u32]) -> Option<Result<(), SchedError>> {
         true => GIVEN_BACK,
         false => Duration::ZERO,
     };
-    std::thread::scope(|scope| {
-        let mut staying = Vec::new();
-        let mut result = Some(Ok(()));
-        for class in classes {
-            let (said, hears) = mpsc::channel();
-            let (stay, gone) = mpsc::channel::<()>();
-            scope.spawn(move || {
-                // Of a trial that has just ended, the threads are counted for a while.
-                let tried = sched::set_affinity(0, allowed)
-                    .and_then(|()| set_class_when_free(0, class, patience));
-                let is_held = tried.is_ok();
-                let _ = said.send(tried);
-                let _ = gone.recv();
-                if is_held {
-                    // Where it is refused, the bandwidth is given back with the thread's period.
-                    let _ = leave(0);
-                }
-            });
-            staying.push(stay);
-            result = hears.recv().ok();
-            if !matches!(result, Some(Ok(()))) {
-                break;
-            }
+    let mut staying = Vec::new();
+    let mut result = Some(Ok(()));
+    for class in classes {
+        let (class, allowed) = (class.clone(), allowed.to_vec());
+        // Of a trial that has just ended, the threads are counted for a while.
+        let asked = Asker::new(move || {
+            sched::set_affinity(0, &allowed)?;
+            set_class_when_free(0, &class, patience)
+        });
+        let (asker, asked) = asked.unzip();
+        staying.extend(asker);
+        result = asked;
+        if !matches!(result, Some(Ok(()))) {
+            break;
         }
-        drop(staying);
-        result
-    })
+    }
+    result
 }
 
 /// Of every second, us, rounded down.

@@ -3,8 +3,8 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use analysis::linux::{Means, Reaction};
 use freezer::hold::{self, Hold};
 use freezer::page::{Entry, Page, memory};
 use freezer::process::{HIGHEST_HELD, Place, WATCHER};
@@ -16,14 +16,11 @@ use host::root::Root;
 use model::{Enforcer, Requirement};
 use probe::clock;
 use record::series::Condition;
-use record::supply::{Budget, Reacted, Share, Times};
+use record::supply::{Budget, Machine, Reacted, Share, Times};
 
-use super::{Held, Holder, Names, Spot, group_name, writable};
+use super::{Held, Holder, LEAVING, Names, Spot, cells_of, enter, group_name, writable};
 use crate::plan::fifo_requirement;
 use crate::series::condition;
-
-/// How long a group may take until its last process has left it.
-const LEAVING: Duration = Duration::from_secs(5);
 
 pub(super) struct Freezer;
 
@@ -52,6 +49,20 @@ impl Holder for Freezer {
         )
     }
 
+    fn in_contest(&self) -> &'static str {
+        "each cell in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir as cells of \
+         missions are: the two budgets of least bandwidth together with which both cells meet all deadlines, with the \
+         lateness of another machine and the keeper's own time in every period (as `timecell admit` reckons)"
+    }
+
+    fn means(&self, _: &Machine) -> Option<Means> {
+        Some(Means::Freezer(Reaction::MEASURED))
+    }
+
+    fn free_us(&self) -> u64 {
+        real_time_us(&Root::live())
+    }
+
     fn hold(
         &self,
         held: &Budget,
@@ -68,6 +79,10 @@ impl Holder for Freezer {
             reservation,
             begun: OnceCell::new(),
         })))
+    }
+
+    fn remove_left(&self, name: &str) -> Result<(), String> {
+        remove_left(name)
     }
 }
 
@@ -91,11 +106,8 @@ struct Begun {
 }
 
 impl Held for Group {
-    #[expect(clippy::disallowed_methods, reason = "a control group")]
     fn join(&self, pid: i32) -> Result<(), String> {
-        let file = self.hold.path().join("cgroup.procs");
-        std::fs::write(&file, pid.to_string())
-            .map_err(|error| format!("{}: {error}", file.display()))
+        enter(self.hold.path(), pid)
     }
 
     fn begin(&self) -> Result<(), String> {
@@ -182,14 +194,13 @@ fn remove_group(group: &Path) -> Result<(), String> {
     hold::remove(group, LEAVING).map_err(|error| error.to_string())
 }
 
-/// Removes what a study left that was killed, whose groups' names begin so; its cells were ended before.
-pub(crate) fn remove_left(name: &str) -> Result<(), String> {
+fn remove_left(name: &str) -> Result<(), String> {
     let (place, root) = (place(name), Root::live());
     // Without cgroups there are none of them.
     let Ok(top) = hold::top(&root) else {
         return Ok(());
     };
-    let of_study = format!("{name}-");
+    let of_study = cells_of(name);
     let mut groups: Vec<PathBuf> = (root.dirs_in(&top).into_iter())
         .filter(|group| group.starts_with(&of_study))
         .map(|group| top.join(group))

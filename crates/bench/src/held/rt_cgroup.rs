@@ -1,11 +1,12 @@
 //! Real-time groups of the cpu controller, cgroup v1: a group of its own around the cell.
 
+use analysis::linux::Means;
 use host::rtgroup::{self, RtGroup};
 use model::{Enforcer, Requirement};
 use record::series::Condition;
-use record::supply::Budget;
+use record::supply::{Budget, Machine};
 
-use super::{Held, Holder, Names, Spot, writable};
+use super::{Held, Holder, Names, Spot, not_whole, on_every_cpu, tick_ns, writable};
 use crate::plan::fifo_requirement;
 use crate::series::condition;
 
@@ -36,6 +37,30 @@ impl Holder for RtCgroup {
         )
     }
 
+    fn in_contest(&self) -> &'static str {
+        "a real-time group for each cell, inside one around both: the two budgets of least bandwidth together with which \
+         both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for \
+         interrupts, the attacker's group first)"
+    }
+
+    fn means(&self, machine: &Machine) -> Option<Means> {
+        Some(Means::RtCgroup(tick_ns(machine)))
+    }
+
+    fn free_us(&self) -> u64 {
+        rtgroup::largest_free_runtime().unwrap_or(0)
+    }
+
+    fn together(
+        &self,
+        all: &[Budget],
+        cpus: &[u32],
+        _: &[u32],
+        smaller: &str,
+    ) -> Result<(), Requirement> {
+        on_every_cpu(WHAT, all, cpus, self.free_us(), smaller)
+    }
+
     fn hold(
         &self,
         held: &Budget,
@@ -58,22 +83,6 @@ impl Held for RtGroup {
     fn end(self: Box<Self>) -> Result<(), String> {
         self.remove().map_err(|error| error.to_string())
     }
-}
-
-/// A budget or period that the kernel's files, in which they are whole microseconds, cannot say.
-fn not_whole(held: &Budget) -> Option<Requirement> {
-    let is_whole = |ns: u64| ns > 0 && ns.is_multiple_of(1_000);
-    let unmet = || {
-        Requirement::unmet(
-            WHAT,
-            format!(
-                "a group has its budget and period in whole us, and {} ns in every {} ns are asked for",
-                held.budget_ns, held.period_ns
-            ),
-            "ask for whole us (--reservation, or [[workload.reservation]])",
-        )
-    };
-    (!is_whole(held.budget_ns) || !is_whole(held.period_ns)).then(unmet)
 }
 
 /// Groups with budgets, and so much of it that is free.
@@ -100,7 +109,7 @@ fn groups(held: &Budget) -> Requirement {
             "take budget from other groups, or ask for less (--reservation, or [[workload.reservation]])",
         );
     }
-    if let Some(unmet) = not_whole(held) {
+    if let Some(unmet) = not_whole(WHAT, held) {
         return unmet;
     }
     let top = rtgroup::detect().map_err(|error| error.to_string());
@@ -117,11 +126,12 @@ mod tests {
     #[test]
     fn what_a_group_cannot_say_is_no_budget_of_one() {
         let of = |budget_ns, period_ns| {
-            not_whole(&Budget {
+            let held = Budget {
                 enforcer: Enforcer::RtCgroup,
                 budget_ns,
                 period_ns,
-            })
+            };
+            not_whole(WHAT, &held)
         };
         assert_eq!(of(1_000, 10_000_000), None);
         for (budget_ns, period_ns) in [(500, 10_000_000), (1_500, 10_000_000), (1_000, 1_000_500)] {

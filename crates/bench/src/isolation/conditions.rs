@@ -5,18 +5,18 @@ use record::series::Condition;
 use super::contest::HONEST_PERMILLE;
 use super::draw::{PERIODS_MS, TASKS};
 use super::{IsolationPlan, Part, Setting};
+use crate::held::{self, Spot};
 use crate::series::condition;
 
 impl IsolationPlan {
     /// Under what conditions it is measured, for the report.
     pub(super) fn conditions(&self) -> Vec<Condition> {
         let Setting {
-            cpu,
-            priority,
+            spot: Spot { cpu, priority, .. },
             contest_ns,
             received_ns,
             ..
-        } = self.setting;
+        } = &self.setting;
         let overrun = f64::from(self.setting.overrun_permille) / 1_000.0;
         let seconds = |ns: i64| ns as f64 / 1e9;
         let mut all = vec![
@@ -44,31 +44,16 @@ impl IsolationPlan {
                      they declare where it overruns"
                 ),
             ),
-            condition(
-                "rt-cgroup",
-                "a real-time group for each cell, inside one around both: the two budgets of least bandwidth together with which \
-                 both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for \
-                 interrupts, the attacker's group first)",
-            ),
-            condition(
-                "deadline",
-                "a SCHED_DEADLINE thread for each task, its runtime a ninth more than it declares (as `timecell admit` gives), \
-                 bound to the same cpu by a root domain of its own where cpusets allow that",
-            ),
-            condition(
-                "freezer",
-                "each cell in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir as cells of \
-                 missions are: the two budgets of least bandwidth together with which both cells meet all deadlines, with the \
-                 lateness of another machine and the keeper's own time in every period (as `timecell admit` reckons)",
-            ),
-            condition(
-                "contests",
-                format!(
-                    "{} s each; a set that an enforcer cannot hold by analysis is drawn again",
-                    seconds(contest_ns)
-                ),
-            ),
         ];
+        let holders = (self.enforcers.iter()).filter_map(|enforcer| held::by(*enforcer));
+        all.extend(holders.map(|by| condition(by.enforcer().name(), by.in_contest())));
+        all.push(condition(
+            "contests",
+            format!(
+                "{} s each; a set that an enforcer cannot hold by analysis is drawn again",
+                seconds(*contest_ns)
+            ),
+        ));
         if self.checked.parts.contains(&Part::Received) {
             let budgets: Vec<String> = (self.checked.reservations.iter())
                 .map(ToString::to_string)
@@ -79,7 +64,7 @@ impl IsolationPlan {
                     "one spinning thread for each budget ({}), on the same cpu and together, {} s; periods counted from the \
                      second on",
                     budgets.join(", "),
-                    seconds(received_ns)
+                    seconds(*received_ns)
                 ),
             ));
         }

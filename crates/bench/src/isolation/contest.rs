@@ -4,7 +4,6 @@ use host::sched::Class;
 use model::Enforcer;
 use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
 use record::run::Run;
-use record::supply::Budget;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
@@ -39,7 +38,7 @@ impl Contest<'_> {
             .then(|| OwnDomain::of(self.setting, &self.around.stage.place, self.around.number));
         let cpus = match &domain {
             Some(domain) => domain.cpus.clone(),
-            None => vec![self.setting.cpu],
+            None => vec![self.setting.spot.cpu],
         };
         let before = stolen(&cpus);
         let measured = self.measure(&cpus, domain.as_ref(), beside.as_mut());
@@ -93,15 +92,11 @@ impl Contest<'_> {
     fn holds(&self) -> Result<Holds, String> {
         let wanted = |(role, cell): (Role, &DrawnCell)| {
             let enforcer = self.arm.enforcer?;
-            let (budget_ns, period_ns) = cell.budget_of(enforcer)?;
+            let held = cell.budget_of(enforcer)?;
             let name = cell_name(self.around.number, role.name());
             Some(Wanted {
-                held: Budget {
-                    enforcer,
-                    budget_ns,
-                    period_ns,
-                },
-                cpu: self.setting.cpu,
+                held,
+                cpu: self.setting.spot.cpu,
                 id: Stage::id(&name),
                 rt_group: format!("{}/{}", group_name(), role.name()),
             })
@@ -129,10 +124,11 @@ impl Contest<'_> {
             periodic::prepare(self.around.stage, threads)?;
             members.push(Member {
                 name: role.name().to_owned(),
-                words: periodic::words(threads, slots.start, self.setting.cpu, cpus).to_words(),
+                words: periodic::words(threads, slots.start, self.setting.spot.cpu, cpus)
+                    .to_words(),
                 classes: threads.iter().map(|thread| thread.class.clone()).collect(),
                 slots,
-                rtprio: self.setting.priority,
+                rtprio: self.setting.spot.priority,
                 held: held.as_deref(),
             });
         }

@@ -4,7 +4,7 @@
 use analysis::generate::{Random, rand_fixed_sum_within};
 use analysis::inside::fixed_priority;
 use analysis::linux::{
-    DeadlineParams, Means, Reaction, RootDomain, least_budget, less_bandwidth, reservation_periods,
+    DeadlineParams, Means, RootDomain, least_budget, less_bandwidth, reservation_periods,
     thread_of, threads_hold,
 };
 use analysis::reservation::Dedicated;
@@ -12,6 +12,7 @@ use analysis::{Ns, Task};
 use model::Enforcer;
 use record::isolation::{DrawnCell, DrawnSet, DrawnTask, Draws, Role};
 use record::summary::NotMeasured;
+use record::supply::Budget;
 
 /// Tasks of each cell.
 pub(super) const TASKS: usize = 3;
@@ -25,20 +26,26 @@ const PATIENCE: u32 = 200;
 /// What the machine has room for, as far as it decides on sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Room {
-    /// The scheduler's tick, ns.
-    pub tick_ns: Ns,
-    /// The same for the runtimes of SCHED_DEADLINE: 0 where they end by a timer.
+    /// Each enforcer that holds whole cells.
+    pub by_cell: Vec<ByCell>,
+    /// The scheduler's tick, ns, for the runtimes of SCHED_DEADLINE: 0 where they end by a timer.
     pub deadline_tick_ns: Ns,
-    /// Free for real-time groups, us in every second.
-    pub free_us: u64,
-    /// What the kernel lets real-time threads have of a cpu, us in every second.
-    pub limit_us: u64,
     /// The root domain that the threads of SCHED_DEADLINE are admitted to.
     pub domain: RootDomain,
     /// How long the attacker's jobs are when it overruns, in thousandths.
     pub overrun_permille: u32,
     /// Priority of the attacker's most urgent task.
     pub priority: u8,
+}
+
+/// An enforcer that holds whole cells.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ByCell {
+    pub enforcer: Enforcer,
+    /// How it does.
+    pub means: Means,
+    /// What both cells may have together, us in every second.
+    pub free_us: u64,
 }
 
 /// The tasks of two cells, the most urgent of each first.
@@ -77,12 +84,12 @@ fn tasks(share: f64, random: &mut Random) -> Option<Vec<Task>> {
 type Budgets = ((Ns, Ns), (Ns, Ns));
 
 /// The two budgets of least bandwidth together that let both cells meet all deadlines as they are certain to be held, the
-/// attacker's before the victim's, what it costs to hold both before either, with so many us of real-time threads in every second.
-fn budgets(pair: &Pair, means: Means, limit_us: u64) -> Option<Budgets> {
+/// attacker's before the victim's, what it costs to hold both before either, of no more than so many us together in every second.
+fn budgets(pair: &Pair, means: Means, free_us: u64) -> Option<Budgets> {
     let of = |tasks: &[Task]| -> Vec<(Ns, Ns)> {
         (reservation_periods(tasks).into_iter())
             .filter_map(|period| {
-                let cap = Ns::try_from(u128::from(period) * u128::from(limit_us) / 1_000_000);
+                let cap = Ns::try_from(u128::from(period) * u128::from(free_us) / 1_000_000);
                 let keeps = |budget: Ns| means.keeps(tasks, budget, period);
                 let budget = least_budget(period, cap.ok()?, keeps)?;
                 Some((budget, period))
@@ -100,7 +107,7 @@ fn budgets(pair: &Pair, means: Means, limit_us: u64) -> Option<Budgets> {
             let better =
                 best.is_none_or(|best| less_bandwidth(both(above, own), both(best.0, best.1)));
             if better
-                && per_second_us(taken(above)) + per_second_us(taken(own)) <= limit_us
+                && per_second_us(taken(above)) + per_second_us(taken(own)) <= free_us
                 && means.comes(above, &[], &[own])
                 && means.comes(own, &[above], &[])
             {
@@ -154,8 +161,8 @@ fn late_without(pair: &Pair, room: &Room) -> bool {
 #[derive(Debug, Clone)]
 struct Assessed {
     pair: Pair,
-    budgets: Option<Budgets>,
-    frozen: Option<Budgets>,
+    /// Of those that hold whole cells.
+    budgets: Vec<(Enforcer, Budgets)>,
     runtimes: Option<Vec<Ns>>,
 }
 
@@ -163,12 +170,10 @@ impl Assessed {
     fn of(pair: Pair, enforcers: &[Enforcer], room: &Room) -> Assessed {
         let asked = |enforcer| enforcers.contains(&enforcer);
         Assessed {
-            budgets: asked(Enforcer::RtCgroup)
-                .then(|| budgets(&pair, Means::RtCgroup(room.tick_ns), room.free_us))
-                .flatten(),
-            frozen: asked(Enforcer::Freezer)
-                .then(|| budgets(&pair, Means::Freezer(Reaction::MEASURED), room.limit_us))
-                .flatten(),
+            budgets: (room.by_cell.iter())
+                .filter(|by| asked(by.enforcer))
+                .filter_map(|by| Some((by.enforcer, budgets(&pair, by.means, by.free_us)?)))
+                .collect(),
             runtimes: asked(Enforcer::Deadline)
                 .then(|| runtimes(&pair, room))
                 .flatten(),
@@ -178,10 +183,8 @@ impl Assessed {
 
     fn held_by(&self, enforcer: Enforcer) -> bool {
         match enforcer {
-            Enforcer::RtCgroup => self.budgets.is_some(),
             Enforcer::Deadline => self.runtimes.is_some(),
-            Enforcer::Freezer => self.frozen.is_some(),
-            Enforcer::Hcbs | Enforcer::CpusetOnly => false,
+            by_cell => self.budgets.iter().any(|(by, _)| *by == by_cell),
         }
     }
 }
@@ -230,27 +233,34 @@ pub(super) fn draw(
                     worst.name(),
                     f64::from(permille) / 1_000.0
                 ),
-                reason: format!(
-                    "the analysis of what {} refuses {} of the {drawn} sets that were drawn{}",
-                    match worst {
-                        // Nobody has measured how late it looks here.
-                        Enforcer::Freezer => "the freezer supplied on another machine",
-                        _ => "this kernel supplies",
-                    },
-                    refused(&worst),
-                    match worst {
-                        Enforcer::RtCgroup => format!(
-                            ", with {} ms of real-time budget free in every second",
-                            room.free_us / 1_000
-                        ),
-                        _ => String::new(),
-                    }
-                ),
+                reason: why(room, worst, refused(&worst), drawn),
                 mend: "ask for less with --utilisation".to_owned(),
             });
             part.retain(|enforcer| *enforcer != worst);
         }
     }
+}
+
+/// Why an enforcer takes no part that cannot hold so many of the sets.
+fn why(room: &Room, enforcer: Enforcer, refused: u32, drawn: u32) -> String {
+    let by_cell = room.by_cell.iter().find(|by| by.enforcer == enforcer);
+    let (supplied, free) = match by_cell {
+        // Nobody has measured how late it looks here.
+        Some(by) if matches!(by.means, Means::Freezer(_)) => {
+            ("the freezer supplied on another machine", String::new())
+        }
+        Some(by) => (
+            "this kernel supplies",
+            format!(
+                ", with {} ms of real-time budget free in every second",
+                by.free_us / 1_000
+            ),
+        ),
+        None => ("this kernel supplies", String::new()),
+    };
+    format!(
+        "the analysis of what {supplied} refuses {refused} of the {drawn} sets that were drawn{free}"
+    )
 }
 
 /// Draws until there is a set for each round or patience is over; those chosen.
@@ -294,9 +304,19 @@ fn set(
 ) -> DrawnSet {
     let pair = &assessed.pair;
     let runtimes = (assessed.runtimes.as_ref()).filter(|_| part.contains(&Enforcer::Deadline));
-    let budgets = (assessed.budgets).filter(|_| part.contains(&Enforcer::RtCgroup));
-    let frozen = (assessed.frozen).filter(|_| part.contains(&Enforcer::Freezer));
-    let cell = |role: Role, tasks: &[Task], before: usize, budget_ns, freezer_ns| DrawnCell {
+    let budgets = |own: fn(&Budgets) -> (Ns, Ns)| {
+        let of = (assessed.budgets.iter()).filter(|(enforcer, _)| part.contains(enforcer));
+        let held = of.map(|(enforcer, both)| {
+            let (budget_ns, period_ns) = own(both);
+            Budget {
+                enforcer: *enforcer,
+                budget_ns,
+                period_ns,
+            }
+        });
+        held.collect()
+    };
+    let cell = |role: Role, tasks: &[Task], before: usize, budgets| DrawnCell {
         tasks: (tasks.iter().enumerate())
             .map(|(place, task)| DrawnTask {
                 name: format!("{}-{}", role.name(), place + 1),
@@ -306,27 +326,19 @@ fn set(
                 priority: room.priority.saturating_sub((before + place) as u8),
             })
             .collect(),
-        budget_ns,
-        freezer_ns,
+        budgets,
     };
     DrawnSet {
         number: first + round - 1,
         round,
         utilisation_permille: permille,
         draw: at as u64,
-        attacker: cell(
-            Role::Attacker,
-            &pair.attacker,
-            0,
-            budgets.map(|both| both.0),
-            frozen.map(|both| both.0),
-        ),
+        attacker: cell(Role::Attacker, &pair.attacker, 0, budgets(|both| both.0)),
         victim: cell(
             Role::Victim,
             &pair.victim,
             pair.attacker.len(),
-            budgets.map(|both| both.1),
-            frozen.map(|both| both.1),
+            budgets(|both| both.1),
         ),
         late_without: late_without(pair, room),
     }
@@ -336,16 +348,31 @@ fn set(
 mod tests {
     use super::*;
     use analysis::inside::{Policy, holds};
+    use analysis::linux::Reaction;
     use proptest::prelude::*;
 
     const BOTH: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
 
+    /// Every enforcer of whole cells, each with so much free.
+    fn by_cell(tick_ms: Ns, free_us: u64) -> Vec<ByCell> {
+        let tick = tick_ms * 1_000_000;
+        let all = [
+            (Enforcer::RtCgroup, Means::RtCgroup(tick)),
+            (Enforcer::Hcbs, Means::Hcbs(tick)),
+            (Enforcer::Freezer, Means::Freezer(Reaction::MEASURED)),
+        ];
+        all.map(|(enforcer, means)| ByCell {
+            enforcer,
+            means,
+            free_us,
+        })
+        .to_vec()
+    }
+
     fn room(tick_ms: Ns) -> Room {
         Room {
-            tick_ns: tick_ms * 1_000_000,
+            by_cell: by_cell(tick_ms, 950_000),
             deadline_tick_ns: tick_ms * 1_000_000,
-            free_us: 950_000,
-            limit_us: 950_000,
             domain: RootDomain::of_cpus(1).with_fair_server(),
             overrun_permille: 1_800,
             priority: 80,
@@ -371,8 +398,8 @@ mod tests {
             assert!((declared(&set.attacker) - 0.25).abs() < 1e-6);
             assert!((declared(&set.victim) - 0.25).abs() < 1e-6);
             let budget = |cell: &DrawnCell| {
-                let (budget, period) = cell.budget_ns.unwrap();
-                budget as f64 / period as f64
+                let held = cell.budget_of(Enforcer::RtCgroup).unwrap();
+                held.budget_ns as f64 / held.period_ns as f64
             };
             assert!(budget(&set.attacker) > 0.25 && budget(&set.victim) > 0.25);
             assert!(budget(&set.attacker) + budget(&set.victim) <= 0.95);
@@ -396,7 +423,7 @@ mod tests {
         assert!(without.reason.contains("refuses"), "{}", without.reason);
         assert_eq!(sets.len(), 2);
         for set in &sets {
-            assert_eq!(set.victim.budget_ns, None);
+            assert_eq!(set.victim.budgets, []);
             assert!(
                 set.victim
                     .tasks
@@ -406,12 +433,20 @@ mod tests {
         }
         assert!(without.reason.contains("this kernel supplies"));
         let crowded = Room {
-            limit_us: 100_000,
+            by_cell: by_cell(4, 100_000),
             ..room(4)
         };
-        let (draws, _) = draw(1, 800, 2, &[Enforcer::Freezer], &crowded, 1);
-        let reason = &draws.without[0].reason;
-        assert!(reason.contains("on another machine"), "{reason}");
+        let reason = |enforcer| {
+            let (draws, _) = draw(1, 800, 2, &[enforcer], &crowded, 1);
+            draws.without[0].reason.clone()
+        };
+        let frozen = reason(Enforcer::Freezer);
+        assert!(frozen.contains("on another machine"), "{frozen}");
+        let served = reason(Enforcer::Hcbs);
+        assert!(
+            served.ends_with("with 100 ms of real-time budget free in every second"),
+            "{served}"
+        );
         let (draws, sets) = draw(1, 800, 2, &BOTH[..1], &room(4), 1);
         assert!(sets.is_empty());
         assert_eq!((draws.without.len(), draws.drawn), (1, PATIENCE));
@@ -429,20 +464,39 @@ mod tests {
         assert!(!late_without(&pair(40), &room(4)));
     }
 
+    #[test]
+    fn each_enforcer_of_whole_cells_has_its_own_budgets_of_a_set() {
+        let all = [Enforcer::RtCgroup, Enforcer::Hcbs, Enforcer::Freezer];
+        let (draws, sets) = draw(3, 400, 2, &all, &room(4), 1);
+        assert!(draws.without.is_empty() && sets.len() == 2, "{draws:?}");
+        for set in &sets {
+            for cell in [&set.attacker, &set.victim] {
+                let by: Vec<Enforcer> = cell.budgets.iter().map(|held| held.enforcer).collect();
+                assert_eq!(by, all);
+            }
+            let both = [&set.attacker, &set.victim].map(|cell| {
+                let held = cell.budget_of(Enforcer::Hcbs).unwrap();
+                (held.budget_ns, held.period_ns)
+            });
+            let means = Means::Hcbs(4_000_000);
+            assert!(means.comes(both[0], &[both[1]], &[]), "{both:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
         #[test]
         fn what_is_granted_holds_again(seed in 0u64..1 << 40, permille in 200u32..600, tick in 1u64..10) {
             let room = room(tick);
             let Some(pair) = Pair::draw(seed, permille, 0) else { return Ok(()) };
-            for means in [Means::RtCgroup(room.tick_ns), Means::Freezer(Reaction::MEASURED)] {
-                let Some((above, own)) = budgets(&pair, means, room.free_us) else { continue };
+            for ByCell { means, free_us, .. } in room.by_cell {
+                let Some((above, own)) = budgets(&pair, means, free_us) else { continue };
                 for (tasks, (budget, period)) in [(&pair.attacker, above), (&pair.victim, own)] {
                     let supply = means.certain(budget, period).unwrap();
                     prop_assert_eq!(holds(tasks, Policy::FixedPriority, &supply), Ok(true));
                 }
                 prop_assert!(means.comes(above, &[], &[own]) && means.comes(own, &[above], &[]));
-                prop_assert!(per_second_us(above) + per_second_us(own) <= room.free_us);
+                prop_assert!(per_second_us(above) + per_second_us(own) <= free_us);
             }
         }
     }

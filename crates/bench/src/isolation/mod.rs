@@ -11,14 +11,13 @@ mod room;
 mod root_domain;
 mod run;
 
-use analysis::linux::{Means, Reaction};
 use host::root::Root;
 use host::rtgroup;
 use model::Enforcer;
 use model::{InputError, LoadPlan, Requirement};
 use record::isolation::{Arm, Attacker, DrawnSet, Draws};
 use record::summary::NotMeasured;
-use record::supply::Budget;
+use record::supply::{Budget, Machine};
 
 pub use options::IsolationOptions;
 pub use run::run_isolation;
@@ -35,8 +34,6 @@ use room::room;
 pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
                                       it declared, with each enforcer and with none, and do cells receive their budgets?";
 
-/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
-const SLOWEST_TICK_NS: u64 = 10_000_000;
 /// Guess of the time that making and removing the cells of a trial takes, ns.
 const CELLS_GUESS_NS: i64 = 400_000_000;
 /// Guess of the time that a load takes to start and to end, ns.
@@ -96,26 +93,13 @@ pub struct IsolationPlan {
 #[derive(Debug, Clone)]
 struct Setting {
     /// Where both cells run.
-    cpu: u32,
-    /// All that this process may use.
-    allowed: Vec<u32>,
+    spot: Spot,
     tick_ns: u64,
     overrun_permille: u32,
-    priority: u8,
     contest_ns: i64,
     received_ns: i64,
     /// Free for real-time groups, us in every second.
     free_us: u64,
-}
-
-impl Setting {
-    fn spot(&self) -> Spot {
-        Spot {
-            cpu: self.cpu,
-            allowed: self.allowed.clone(),
-            priority: self.priority,
-        }
-    }
 }
 
 /// A trial that is to take place.
@@ -161,14 +145,15 @@ impl IsolationPlan {
             ));
         }
         let root = Root::live();
-        let tick_ns = host::kernel::tick_hz(&root)
-            .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / u64::from(hz.max(1)));
+        let tick_ns = Machine::here().slowest_tick_ns();
         let setting = Setting {
-            cpu,
-            allowed,
+            spot: Spot {
+                cpu,
+                allowed,
+                priority: checked.priority,
+            },
             tick_ns,
             overrun_permille: checked.overrun_permille,
-            priority: checked.priority,
             contest_ns: checked.contest_ns,
             received_ns: checked.received_ns,
             free_us: rtgroup::largest_free_runtime().unwrap_or(0),
@@ -202,7 +187,7 @@ impl IsolationPlan {
                 budget_ns: 1_000_000,
                 period_ns: 1_000_000_000,
             };
-            let needs = held::by(enforcer).map(|by| by.needs(&small, &self.setting.spot()));
+            let needs = held::by(enforcer).map(|by| by.needs(&small, &self.setting.spot));
             let needs = needs.unwrap_or_default();
             match needs.iter().find(|needed| !needed.met) {
                 None => self.enforcers.push(enforcer),
@@ -239,49 +224,47 @@ impl IsolationPlan {
 
     /// Why the spinning cells cannot be held so, and the mend: one of them by itself, or all together.
     fn cannot_spin(&self, enforcer: Enforcer, real_time_us: u64) -> Option<(String, String)> {
-        let spot = self.setting.spot();
-        for one in &self.checked.reservations {
-            let held = Budget {
-                enforcer,
-                budget_ns: one.budget_ns,
-                period_ns: one.period_ns,
-            };
-            let needs = held::by(enforcer).map(|by| by.needs(&held, &spot));
-            let unmet = needs.unwrap_or_default().into_iter().find(|one| !one.met);
-            if let Some(unmet) = unmet {
-                return Some((unmet.reason, unmet.mend.unwrap_or_default()));
-            }
+        let spot = &self.setting.spot;
+        let holder = held::by(enforcer)?;
+        let budget = |one: &Reservation| Budget {
+            enforcer,
+            budget_ns: one.budget_ns,
+            period_ns: one.period_ns,
+        };
+        let all: Vec<Budget> = self.checked.reservations.iter().map(budget).collect();
+        let mut needs = all.iter().flat_map(|held| holder.needs(held, spot));
+        // Threads that are held one by one are asked for in the root domain of the trial.
+        let means = holder.means(&Machine::here());
+        let lacks = needs.find(|one| !one.met).or_else(|| {
+            let cpus = vec![spot.cpu; all.len()];
+            let smaller = "ask for smaller or fewer ones with --reservation";
+            let together = means.map(|_| holder.together(&all, &cpus, &spot.allowed, smaller));
+            together?.err()
+        });
+        if let Some(unmet) = lacks {
+            return Some((unmet.reason, unmet.mend.unwrap_or_default()));
         }
-        let cost = match enforcer {
-            Enforcer::Freezer => Means::Freezer(Reaction::MEASURED).cost(),
-            _ => 0,
+        let cost = means.filter(|_| holder.is_throttled())?.cost();
+        let with_cost = |held: &Budget| Budget {
+            budget_ns: held.budget_ns + cost.min(held.period_ns),
+            ..*held
         };
-        let share = |one: &Reservation| {
-            (one.budget_ns + cost.min(one.period_ns)) as f64 / one.period_ns as f64
-        };
-        let asked_us = self.checked.reservations.iter().map(share).sum::<f64>() * 1e6;
-        let free_us = self.setting.free_us;
-        match enforcer {
-            Enforcer::RtCgroup if asked_us > free_us as f64 => Some((
+        let all: Vec<Budget> = all.iter().map(with_cost).collect();
+        let asked_us = held::together_us(&all);
+        (asked_us > real_time_us).then(|| {
+            (
                 format!(
-                    "{free_us} us of real-time budget in every second are free, {asked_us:.0} us are needed"
-                ),
-                "take budget from other groups, or ask for less with --reservation".to_owned(),
-            )),
-            Enforcer::Freezer if asked_us > real_time_us as f64 => Some((
-                format!(
-                    "the kernel lets real-time threads have {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us:.0} us \
+                    "the kernel lets real-time threads have {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us} us \
                      are needed with what it takes to hold the cells"
                 ),
                 "ask for less with --reservation".to_owned(),
-            )),
-            _ => None,
-        }
+            )
+        })
     }
 
     fn find_loads(&mut self) {
         for kind in self.checked.loads.clone() {
-            match kind.map(|kind| load::resolve(&LoadPlan::new(kind), &self.setting.allowed)) {
+            match kind.map(|kind| load::resolve(&LoadPlan::new(kind), &self.setting.spot.allowed)) {
                 None => self.loads.push(None),
                 Some(Ok(planned)) => self.loads.push(Some(planned)),
                 Some(Err(unmet)) => {
@@ -413,8 +396,15 @@ mod tests {
         };
         let cell = record::isolation::DrawnCell {
             tasks: vec![task],
-            budget_ns: budget.then_some((2_000_000, 50_000_000)),
-            freezer_ns: frozen.then_some((2_000_000, 50_000_000)),
+            budgets: [(Enforcer::RtCgroup, budget), (Enforcer::Freezer, frozen)]
+                .into_iter()
+                .filter(|(_, is_there)| *is_there)
+                .map(|(enforcer, _)| Budget {
+                    enforcer,
+                    budget_ns: 2_000_000,
+                    period_ns: 50_000_000,
+                })
+                .collect(),
         };
         DrawnSet {
             number: 1,

@@ -33,7 +33,7 @@ impl Received<'_> {
             .then(|| OwnDomain::of(self.setting, &self.around.stage.place, self.around.number));
         let cpus = match &domain {
             Some(domain) => domain.cpus.clone(),
-            None => vec![self.setting.cpu],
+            None => vec![self.setting.spot.cpu],
         };
         let before = stolen(&cpus);
         let measured = self.measure(&cpus, domain.as_ref());
@@ -76,7 +76,12 @@ impl Received<'_> {
                 period_ns,
             },
             _ => SpinClass::Fifo {
-                priority: self.setting.priority.saturating_sub(place as u8).max(1),
+                priority: self
+                    .setting
+                    .spot
+                    .priority
+                    .saturating_sub(place as u8)
+                    .max(1),
             },
         }
     }
@@ -113,7 +118,7 @@ impl Received<'_> {
         let name = cell_name(self.around.number, &member(place));
         Wanted {
             held: self.held(place),
-            cpu: self.setting.cpu,
+            cpu: self.setting.spot.cpu,
             id: Stage::id(&name),
             rt_group: format!("{}/{}", group_name(), place + 1),
         }
@@ -145,7 +150,7 @@ impl Received<'_> {
                 words: args.to_words(),
                 slots: place..place + 1,
                 classes: vec![self.class(place)],
-                rtprio: self.setting.priority,
+                rtprio: self.setting.spot.priority,
                 held: held.as_deref(),
             });
         }

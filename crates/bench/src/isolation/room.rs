@@ -5,25 +5,38 @@ use host::cpu_use::{RtLimit, rt_limit};
 use host::root::Root;
 use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};
 
+use model::Enforcer;
+use record::supply::Machine;
+
 use super::Setting;
-use super::draw::Room;
+use super::draw::{ByCell, Room};
+use crate::held;
 
 /// What this machine has room for.
 pub(super) fn room(setting: &Setting, root: &Root) -> Room {
     let (least, most) = period_bounds_us(root);
+    let limit_us = match rt_limit(root) {
+        Some(RtLimit::Of {
+            runtime_us,
+            period_us,
+        }) => runtime_us * 1_000_000 / period_us.max(1),
+        Some(RtLimit::Off) | None => 1_000_000,
+    };
+    let machine = Machine::here();
+    let holders = (Enforcer::OF_BENCH.iter()).filter_map(|enforcer| held::by(*enforcer));
     Room {
-        tick_ns: setting.tick_ns,
+        by_cell: holders
+            .filter_map(|holder| {
+                Some(ByCell {
+                    enforcer: holder.enforcer(),
+                    means: holder.means(&machine)?,
+                    free_us: holder.free_us().min(limit_us),
+                })
+            })
+            .collect(),
         deadline_tick_ns: match host::kernel::deadline_by_timer(root) {
             Some(true) => 0,
             _ => setting.tick_ns,
-        },
-        free_us: setting.free_us,
-        limit_us: match rt_limit(root) {
-            Some(RtLimit::Of {
-                runtime_us,
-                period_us,
-            }) => runtime_us * 1_000_000 / period_us.max(1),
-            Some(RtLimit::Off) | None => 1_000_000,
         },
         domain: RootDomain {
             limits: DeadlineLimits {
@@ -41,6 +54,6 @@ pub(super) fn room(setting: &Setting, root: &Root) -> Room {
             ..RootDomain::of_cpus(1).with_fair_server()
         },
         overrun_permille: setting.overrun_permille,
-        priority: setting.priority,
+        priority: setting.spot.priority,
     }
 }

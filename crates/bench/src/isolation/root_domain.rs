@@ -22,13 +22,16 @@ impl OwnDomain {
         let journal = place.isolation_journal(trial);
         let none = |why: String| OwnDomain {
             isolation: None,
-            cpus: setting.allowed.clone(),
-            found: format!("cpu {} is not a root domain of its own: {why}", setting.cpu),
+            cpus: setting.spot.allowed.clone(),
+            found: format!(
+                "cpu {} is not a root domain of its own: {why}",
+                setting.spot.cpu
+            ),
         };
-        match Isolation::split(&[setting.cpu], &journal) {
+        match Isolation::split(&[setting.spot.cpu], &journal) {
             Ok(isolation) if isolation.is_split() => OwnDomain {
-                cpus: vec![setting.cpu],
-                found: format!("cpu {} is a root domain of its own", setting.cpu),
+                cpus: vec![setting.spot.cpu],
+                found: format!("cpu {} is a root domain of its own", setting.spot.cpu),
                 isolation: Some(isolation),
             },
             Ok(isolation) => none(isolation.found().balancing.clone()),

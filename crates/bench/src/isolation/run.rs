@@ -143,7 +143,7 @@ impl Going<'_> {
         for remark in remarks {
             progress.note(&remark);
         }
-        let _elsewhere = Elsewhere::than(&[plan.setting.cpu]);
+        let _elsewhere = Elsewhere::than(&[plan.setting.spot.cpu]);
         let _awake = match DmaLatency::hold() {
             Ok(held) => Some(held),
             Err(why) => {

@@ -12,7 +12,7 @@ mod tried;
 use model::{Enforcer, InputError, LoadKind, LoadPlan, Requirement};
 use record::series::Condition;
 use record::summary::NotMeasured;
-use record::supply::Budget;
+use record::supply::{Budget, Machine};
 
 pub use options::{Reservation, SupplyOptions};
 pub(crate) use options::{once, within};
@@ -40,8 +40,6 @@ const ROUNDS: (u32, u32) = (3, 1);
 const LONG_NS: (i64, i64) = (5_000_000_000, 1_000_000_000);
 /// Short stretches of each trial, and with `--quick`.
 const STARTS: (u32, u32) = (8, 2);
-/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
-const SLOWEST_TICK_NS: i64 = 10_000_000;
 /// Guess of the time that making and removing a cell takes, ns.
 const CELL_GUESS_NS: i64 = 60_000_000;
 
@@ -88,24 +86,10 @@ fn name_of(held: &Budget) -> String {
 /// What all trials have in common.
 #[derive(Debug, Clone)]
 struct Setting {
-    /// Where threads are pinned.
-    cpu: u32,
-    /// All that this process may use.
-    allowed: Vec<u32>,
-    priority: u8,
+    spot: Spot,
     /// That share a budget, the measured one among them.
     threads: u32,
     stretches: Stretches,
-}
-
-impl Setting {
-    fn spot(&self) -> Spot {
-        Spot {
-            cpu: self.cpu,
-            allowed: self.allowed.clone(),
-            priority: self.priority,
-        }
-    }
 }
 
 impl SupplyPlan {
@@ -125,17 +109,18 @@ impl SupplyPlan {
                 format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
             ));
         }
-        let tick_ns = host::kernel::tick_hz(&host::root::Root::live())
-            .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / i64::from(hz));
+        let tick_ns = Machine::here().slowest_tick_ns().cast_signed();
         let mut plan = SupplyPlan {
             rounds: checked.rounds,
             subjects: Vec::new(),
             not_measured: Vec::new(),
             requirements: Vec::new(),
             setting: Setting {
-                cpu,
-                allowed: allowed.clone(),
-                priority: checked.priority,
+                spot: Spot {
+                    cpu,
+                    allowed: allowed.clone(),
+                    priority: checked.priority,
+                },
                 threads: checked.threads,
                 stretches: Stretches {
                     long_ns: checked.long_ns,
@@ -178,7 +163,7 @@ impl SupplyPlan {
     }
 
     fn find_load(&mut self, kind: LoadKind) -> Result<(), Requirement> {
-        let planned = load::resolve(&LoadPlan::new(kind), &self.setting.allowed)?;
+        let planned = load::resolve(&LoadPlan::new(kind), &self.setting.spot.allowed)?;
         self.load = Some(planned);
         Ok(())
     }
@@ -261,8 +246,7 @@ impl SupplyPlan {
 
     fn conditions(&self) -> Vec<Condition> {
         let Setting {
-            cpu,
-            priority,
+            spot: Spot { cpu, priority, .. },
             stretches,
             ..
         } = &self.setting;
@@ -300,7 +284,7 @@ impl SupplyPlan {
                 enforcers.push(held.enforcer);
             }
         }
-        all.extend(held::conditions(&enforcers, &self.setting.spot()));
+        all.extend(held::conditions(&enforcers, &self.setting.spot));
         all.extend([
             condition(
                 "no budget",
@@ -331,8 +315,8 @@ impl SupplyPlan {
 /// What a subject needs of the machine, met and unmet.
 fn needs(subject: &Subject, setting: &Setting) -> Vec<Requirement> {
     match subject.held.map(|held| (held, held::by(held.enforcer))) {
-        None => vec![fifo_requirement(setting.priority)],
-        Some((held, Some(holder))) => holder.needs(&held, &setting.spot()),
+        None => vec![fifo_requirement(setting.spot.priority)],
+        Some((held, Some(holder))) => holder.needs(&held, &setting.spot),
         Some((held, None)) => vec![Requirement::unmet(
             held.enforcer.name(),
             "timecell cannot measure this enforcer",
@@ -351,8 +335,8 @@ mod tests {
         let mut names: Vec<String> = plan.subjects().iter().map(Subject::name).collect();
         names.extend(plan.not_measured().iter().map(|n| n.trial.clone()));
         for budget in ["30ms/100ms", "10ms/50ms", "3ms/10ms", "1ms/10ms"] {
-            for enforcer in ["rt-cgroup", "deadline", "freezer"] {
-                let name = format!("{enforcer} {budget}");
+            for enforcer in Enforcer::OF_BENCH {
+                let name = format!("{} {budget}", enforcer.name());
                 assert!(names.contains(&name), "{name} in {names:?}");
             }
         }

@@ -115,7 +115,7 @@ impl Trial<'_> {
                     id: &Stage::id(&self.name()),
                     rt_group: &group_name(),
                 };
-                holder.hold(held, self.setting.cpu, &names)?
+                holder.hold(held, self.setting.spot.cpu, &names)?
             }
             None => None,
         };
@@ -153,7 +153,7 @@ impl Trial<'_> {
             .map_err(|error| error.to_string())?;
         Ok(CellSpec {
             rights: Rights {
-                rtprio: self.setting.priority,
+                rtprio: self.setting.spot.priority,
                 memlock_bytes: 128 << 20,
                 devices: Vec::new(),
             },
@@ -241,9 +241,9 @@ impl Trial<'_> {
 
     fn spin_class(&self) -> SpinClass {
         match self.holder() {
-            Some((holder, held)) => holder.class(held, &self.setting.spot()),
+            Some((holder, held)) => holder.class(held, &self.setting.spot),
             None => SpinClass::Fifo {
-                priority: self.setting.priority,
+                priority: self.setting.spot.priority,
             },
         }
     }
@@ -258,8 +258,8 @@ impl Trial<'_> {
 
     fn cpus(&self) -> Vec<u32> {
         match self.holder() {
-            Some((holder, _)) => holder.cpus(&self.setting.spot()),
-            None => vec![self.setting.cpu],
+            Some((holder, _)) => holder.cpus(&self.setting.spot),
+            None => vec![self.setting.spot.cpu],
         }
     }
 }

@@ -1,27 +1,29 @@
 //! The reservations of a task set on this machine: which cell is on which cpu and how urgent there, and what holds it to which budget.
 
 use analysis::Task;
-use analysis::linux::{DeadlineParams, Held, Means, Reaction, thread_of};
+use analysis::linux::{DeadlineParams, Held, thread_of};
 use host::root::Root;
-use host::rtgroup;
 use model::taskset::{CellTask, TaskCell};
 use model::{Enforcer, Requirement};
 use record::supply::{Budget, Machine};
 use record::trial::HeldBy;
 
-use crate::held::{self, Spot};
+use crate::held::{self, Holder, Spot, per_second_us, together_us};
 
-/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
-const SLOWEST_TICK_NS: u64 = 10_000_000;
 /// Budget and period with which is asked whether there is a mechanism at all, ns.
 const SMALL_NS: (u64, u64) = (1_000_000, 1_000_000_000);
 
+/// How one asks for less of the budgets of a trial.
+const SMALLER: &str = "give the cells smaller ones (--reservation, or [[workload.reservation]]), run them one by one (`parts` of a [[trial]])";
+
+/// The place that a cell names by its `cpu`.
+pub(super) fn named(cell: &TaskCell) -> Option<usize> {
+    let cpu = cell.server.and_then(|server| server.cpu)?;
+    usize::try_from(cpu).ok()
+}
+
 /// For each cell its place among the cpus that are used, from 0: its own where it names one, else the first that is free.
 pub(super) fn places(cells: &[&TaskCell]) -> Vec<usize> {
-    let named = |cell: &TaskCell| {
-        let cpu = cell.server.and_then(|server| server.cpu)?;
-        usize::try_from(cpu).ok()
-    };
     let mut taken: Vec<usize> = cells.iter().filter_map(|cell| named(cell)).collect();
     let mut places = Vec::new();
     for cell in cells {
@@ -77,6 +79,13 @@ pub(super) fn holds(
             "run the same command with sudo and class \"fifo\", or leave `reserve` out",
         ));
     };
+    let Some(holder) = held::by(enforcer) else {
+        return Err(Requirement::unmet(
+            format!("cells held by {}", enforcer.name()),
+            "nothing here holds cells of task sets by it",
+            "name another enforcer",
+        ));
+    };
     let mut all = Vec::new();
     for (cell, &cpu) in cells.iter().zip(ground.cpus) {
         let of_cpu = ground.cpus.iter().filter(|other| **other == cpu);
@@ -91,43 +100,43 @@ pub(super) fn holds(
                 allowed: ground.allowed.to_vec(),
                 priority,
             };
-            let needs = held::by(enforcer).map(|by| by.needs(&held, &spot));
-            let unmet = needs.unwrap_or_default().into_iter().find(|one| !one.met);
-            unmet.map_or(Ok(held), Err)
+            let mut needs = holder.needs(&held, &spot).into_iter();
+            needs.find(|one| !one.met).map_or(Ok(held), Err)
         };
         if cell.reservation.is_none() {
             // Where the mechanism itself is lacking, no budget is to be looked for.
             needs(SMALL_NS.0, SMALL_NS.1)?;
         }
-        let (budget_ns, period_ns) = budget(enforcer, cell, of_cpu.count() == 1, ground.rival)?;
+        let (budget_ns, period_ns) = budget(holder, cell, of_cpu.count() == 1, ground.rival)?;
         all.push(HeldBy {
             held: needs(budget_ns, period_ns)?,
             given: cell.reservation.is_some(),
         });
     }
-    fit_together(enforcer, &all, ground)?;
+    fit_together(holder, &all, ground)?;
     Ok(all)
 }
 
 /// Budget and period of a cell, ns: its own, or the least that is certain to do.
 fn budget(
-    enforcer: Enforcer,
+    holder: &dyn Holder,
     cell: &TaskCell,
     is_alone: bool,
     rival: Option<&CellTask>,
 ) -> Result<(u64, u64), Requirement> {
-    let name = &cell.name;
+    let (name, enforcer) = (&cell.name, holder.enforcer().name());
     let tasks: Vec<Task> = cell.tasks.iter().map(task).collect();
-    let by_thread = held::by(enforcer).and_then(held::Holder::unshared);
-    if let (Some(why), 2..) = (by_thread, tasks.len()) {
+    if let (Some(why), 2..) = (holder.unshared(), tasks.len()) {
         return Err(Requirement::unmet(
-            format!("a reservation of {} for cell `{name}`", enforcer.name()),
+            format!("a reservation of {enforcer} for cell `{name}`"),
             format!(
-                "{} tasks are in cell `{name}`, and of a cell that {} holds {why}",
-                tasks.len(),
-                enforcer.name()
+                "{} tasks are in cell `{name}`, and of a cell that {enforcer} holds {why}",
+                tasks.len()
             ),
-            "give each task a cell of its own, or hold the cell by rt-cgroup or freezer",
+            format!(
+                "give each task a cell of its own, or hold the cell by {}",
+                held::of_whole_cells().join(" or ")
+            ),
         ));
     }
     if let Some(own) = cell.reservation {
@@ -144,7 +153,7 @@ fn budget(
             "give it one ([[workload.reservation]] with cell, budget and period)",
         ));
     }
-    if enforcer == Enforcer::Deadline {
+    let Some(means) = holder.means(&Machine::here()) else {
         // A whole runtime by each deadline: a period of a thread that is held ends with its deadline.
         let DeadlineParams {
             runtime, deadline, ..
@@ -159,11 +168,6 @@ fn budget(
             ));
         }
         return Ok((runtime, deadline));
-    }
-    let real_time_us = held::real_time_us(&Root::live());
-    let free_us = match enforcer {
-        Enforcer::RtCgroup => rtgroup::largest_free_runtime().unwrap_or(0),
-        _ => real_time_us,
     };
     let rivals = rival.map(task);
     let before: Vec<Held> = (rivals.iter())
@@ -173,9 +177,15 @@ fn budget(
         .iter()
         .map(|held| per_second_us(held.budget, held.period))
         .fold(0, u64::saturating_add);
-    let share = free_us.min(real_time_us.saturating_sub(taken_us));
-    let least = means(enforcer, &Machine::here())
-        .and_then(|means| means.least(&tasks, (share, 1_000_000), &before));
+    let share = match holder.is_throttled() {
+        true => {
+            let real_time_us = held::real_time_us(&Root::live());
+            (holder.free_us()).min(real_time_us.saturating_sub(taken_us))
+        }
+        // What competes has what these leave.
+        false => holder.free_us(),
+    };
+    let least = means.least(&tasks, (share, 1_000_000), &before);
     least.ok_or_else(|| {
         let beside = match rival {
             Some(_) => ", beside the cell that competes with it",
@@ -183,9 +193,8 @@ fn budget(
         };
         unmet(
             format!(
-                "no budget of at most {:.0} % of a cpu is certain to do for cell `{name}` by what {} supplies{beside}",
-                share as f64 / 10_000.0,
-                enforcer.name()
+                "no budget of at most {:.0} % of a cpu is certain to do for cell `{name}` by what {enforcer} supplies{beside}",
+                share as f64 / 10_000.0
             ),
             "name one that need not be certain to do ([[workload.reservation]]), or hold it by another enforcer (timecell analyze shows what each takes)",
         )
@@ -200,46 +209,31 @@ fn task(task: &CellTask) -> Task {
     }
 }
 
-/// How an enforcer holds whole cells on such a machine; `None`: it does not.
-fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
-    let tick = (machine.tick_hz).map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / u64::from(hz.max(1)));
-    match enforcer {
-        Enforcer::RtCgroup => Some(Means::RtCgroup(tick)),
-        Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
-        Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => None,
-    }
-}
-
 /// Whether these budgets are to be had at the same time.
 fn fit_together(
-    enforcer: Enforcer,
+    holder: &dyn Holder,
     all: &[HeldBy],
     ground: &Ground<'_>,
 ) -> Result<(), Requirement> {
-    match enforcer {
-        Enforcer::RtCgroup => groups_fit(all, ground.cpus)?,
-        Enforcer::Deadline if all.len() > 1 => {
-            let budgets: Vec<Budget> = all.iter().map(|by| by.held).collect();
-            let granted = held::granted_by_deadline(&budgets, ground.allowed);
-            return if granted.met { Ok(()) } else { Err(granted) };
-        }
-        Enforcer::Freezer => {}
-        Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => return Ok(()),
+    let budgets: Vec<Budget> = all.iter().map(|by| by.held).collect();
+    holder.together(&budgets, ground.cpus, ground.allowed, SMALLER)?;
+    if holder.is_throttled() {
+        cpus_fit(&budgets, ground, held::real_time_us(&Root::live()))?;
     }
-    cpus_fit(all, ground, held::real_time_us(&Root::live()))
+    Ok(())
 }
 
 /// Whether the cells of each cpu, and what competes with them, have their budgets before the kernel stops all real-time threads of it,
 /// which it does after so many us of every second.
-fn cpus_fit(all: &[HeldBy], ground: &Ground<'_>, real_time_us: u64) -> Result<(), Requirement> {
+fn cpus_fit(all: &[Budget], ground: &Ground<'_>, real_time_us: u64) -> Result<(), Requirement> {
     let rival_us = ground
         .rival
         .map(task)
         .map_or(0, |rival| per_second_us(rival.wcet, rival.period));
     for &cpu in ground.cpus {
-        let of_cpu: Vec<HeldBy> = (all.iter().zip(ground.cpus))
+        let of_cpu: Vec<Budget> = (all.iter().zip(ground.cpus))
             .filter(|(_, other)| **other == cpu)
-            .map(|(by, _)| *by)
+            .map(|(held, _)| *held)
             .collect();
         let asked_us = together_us(&of_cpu).saturating_add(rival_us);
         if asked_us > real_time_us {
@@ -261,44 +255,15 @@ fn cpus_fit(all: &[HeldBy], ground: &Ground<'_>, real_time_us: u64) -> Result<()
     Ok(())
 }
 
-/// Whether the kernel takes the budgets of these groups together: it adds them up, on whichever cpus their cells are.
-fn groups_fit(all: &[HeldBy], cpus: &[u32]) -> Result<(), Requirement> {
-    // Where nothing tells it, the first group has said so.
-    let free_us = rtgroup::largest_free_runtime().unwrap_or(0);
-    let asked_us = together_us(all);
-    if asked_us <= free_us {
-        return Ok(());
-    }
-    let several = cpus.iter().any(|cpu| *cpu != cpus[0]);
-    let because = if several {
-        ": a group has its budget on every cpu, so that the kernel adds up those of cells on different cpus"
-    } else {
-        ""
-    };
-    Err(Requirement::unmet(
-        "real-time budget of the cells together",
-        format!("{asked_us} us in every second are asked for and {free_us} us are free{because}"),
-        "run the cells one by one (`parts` of a [[trial]]), hold them by freezer, or give them smaller budgets",
-    ))
-}
-
-/// Of every second, us, rounded up.
-fn together_us(all: &[HeldBy]) -> u64 {
-    all.iter()
-        .map(|HeldBy { held, .. }| per_second_us(held.budget_ns, held.period_ns))
-        .fold(0, u64::saturating_add)
-}
-
-/// A budget in every period, of every second, us, rounded up.
-fn per_second_us(budget_ns: u64, period_ns: u64) -> u64 {
-    let us = u128::from(budget_ns) * 1_000_000;
-    u64::try_from(us.div_ceil(u128::from(period_ns.max(1)))).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::linux::{Means, Reaction};
     use model::taskset::TaskSet;
+
+    fn by(enforcer: Enforcer) -> &'static dyn Holder {
+        held::by(enforcer).unwrap()
+    }
 
     fn set(text: &str) -> TaskSet {
         TaskSet::parse("x", &format!("schema = 1\n{text}")).unwrap()
@@ -347,16 +312,16 @@ mod tests {
     #[test]
     fn threads_of_sched_deadline_cannot_share_a_budget() {
         let set = set(&(cell("two", OWN, 2) + &cell("one", "", 1)));
-        let refused = budget(Enforcer::Deadline, &set.cells[0], true, None).unwrap_err();
+        let refused = budget(by(Enforcer::Deadline), &set.cells[0], true, None).unwrap_err();
         assert!(
             refused.reason.starts_with("2 tasks are in cell `two`"),
             "{}",
             refused.reason
         );
-        let (runtime, period) = budget(Enforcer::Deadline, &set.cells[1], true, None).unwrap();
+        let (runtime, period) = budget(by(Enforcer::Deadline), &set.cells[1], true, None).unwrap();
         assert!(runtime > 1_000_000 && period == 10_000_000);
         assert_eq!(
-            budget(Enforcer::Freezer, &set.cells[0], true, None),
+            budget(by(Enforcer::Freezer), &set.cells[0], true, None),
             Ok((5_000_000, 10_000_000))
         );
     }
@@ -366,30 +331,15 @@ mod tests {
         let set = set(
             "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"50ms\"\n",
         );
-        let (budget_ns, period_ns) = budget(Enforcer::Freezer, &set.cells[0], true, None).unwrap();
+        let (budget_ns, period_ns) =
+            budget(by(Enforcer::Freezer), &set.cells[0], true, None).unwrap();
         let tasks = [task(&set.cells[0].tasks[0])];
         assert!(Means::Freezer(Reaction::MEASURED).keeps(&tasks, budget_ns, period_ns));
-        let crowded = budget(Enforcer::Freezer, &set.cells[0], false, None).unwrap_err();
+        let crowded = budget(by(Enforcer::Freezer), &set.cells[0], false, None).unwrap_err();
         assert!(
             crowded.reason.contains("shares its cpu"),
             "{}",
             crowded.reason
-        );
-    }
-
-    #[test]
-    fn the_kernel_adds_up_groups_of_different_cpus() {
-        let of = |budget_ns, period_ns| HeldBy {
-            held: Budget {
-                enforcer: Enforcer::RtCgroup,
-                budget_ns,
-                period_ns,
-            },
-            given: true,
-        };
-        assert_eq!(
-            together_us(&[of(7_500, 11_000), of(27_500, 33_000)]),
-            681_819 + 833_334
         );
     }
 
@@ -408,7 +358,7 @@ mod tests {
             let set = set(&format!(
                 "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\n{task}"
             ));
-            budget(Enforcer::Deadline, &set.cells[0], true, None)
+            budget(by(Enforcer::Deadline), &set.cells[0], true, None)
         };
         let early = "wcet = \"9ms\"\nperiod = \"100ms\"\ndeadline = \"20ms\"\n";
         assert_eq!(of(early), Ok((10_000_000, 20_000_000)));
@@ -422,7 +372,7 @@ mod tests {
             "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"10ms\"\nperiod = \"100ms\"\n",
         );
         let rival = model::task_load::TaskLoad::competitor(400);
-        let least = |rival| budget(Enforcer::Freezer, &set.cells[0], true, rival);
+        let least = |rival| budget(by(Enforcer::Freezer), &set.cells[0], true, rival);
         let (budget_ns, period_ns) = least(Some(&rival)).unwrap();
         let before = task(&rival);
         let above = [(before.wcet, before.period)];
@@ -455,17 +405,14 @@ mod tests {
 
     #[test]
     fn budgets_of_a_cpu_and_what_competes_there_are_within_the_kernels_limit() {
-        let by = |share: u64| HeldBy {
-            held: Budget {
-                enforcer: Enforcer::Freezer,
-                budget_ns: share * 100_000,
-                period_ns: 10_000_000,
-            },
-            given: true,
+        let of = |share: u64| Budget {
+            enforcer: Enforcer::Freezer,
+            budget_ns: share * 100_000,
+            period_ns: 10_000_000,
         };
         let rival = model::task_load::TaskLoad::competitor(100);
         let fit = |shares: [u64; 2], cpus: [u32; 2], rival| {
-            cpus_fit(&shares.map(by), &ground(&cpus, rival), 950_000)
+            cpus_fit(&shares.map(of), &ground(&cpus, rival), 950_000)
         };
         assert_eq!(fit([60, 35], [1, 1], None), Ok(()));
         assert_eq!(fit([60, 50], [1, 0], None), Ok(()));

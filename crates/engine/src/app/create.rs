@@ -78,6 +78,7 @@ fn make(
         .map_err(|error| format!("{}: {error}", state.display()))?;
     let said_before = log::position(&spec.work_dir);
     let Ends {
+        stdin,
         stdout,
         stderr,
         mut log,
@@ -89,7 +90,7 @@ fn make(
     let engine_log = made::log(spec);
     let (pid, report) = match (spec.engine, program) {
         (EngineKind::Bare, _) => {
-            let child = process::spawn(&mut call(), &engine_log)?;
+            let child = process::spawn_on(&mut call(), &engine_log, stdin)?;
             drop(end);
             match report.ready(READINESS)? {
                 Some(()) => (child.id().cast_signed(), Some(report)),
@@ -109,7 +110,7 @@ fn make(
         }
         (engine, Some(program)) => {
             config::write(spec, program)?;
-            process::run(&mut call(), &engine_log)?;
+            process::run_on(&mut call(), &engine_log, stdin)?;
             drop(end);
             let reports = (engine == EngineKind::Embedded).then_some(report);
             (oci::read_pid(&oci::pid_file(spec))?, reports)

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::cgroup::{Cgroups, Layout};
+use host::root::Root;
 use model::EngineKind;
 
 use super::devices;
@@ -74,11 +75,7 @@ fn group(cgroups: &Cgroups, spec: &AppSpec, controller: &str) -> Option<Group> {
     // A group has a controller's files only where its parent hands it down, as every container runtime asks for.
     let within = spec.within.iter().map(|within| v2.point.join(within));
     for parent in std::iter::once(v2.point.clone()).chain(within) {
-        let handed_down = parent.join("cgroup.subtree_control");
-        let already = fs::read_to_string(&handed_down).unwrap_or_default();
-        if !already.split_whitespace().any(|name| name == controller) {
-            fs::write(&handed_down, format!("+{controller}")).ok()?;
-        }
+        host::cgroup::hand_down_in(&Root::live(), &parent, controller).ok()?;
     }
     Some(Group::V2(spec.outer_group_at(&v2.point)))
 }

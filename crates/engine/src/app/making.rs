@@ -1,10 +1,11 @@
 //! The call that makes a cell: the running program once more, and where the streams of the cell go.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use super::child::APP;
@@ -77,13 +78,15 @@ fn hand_down(command: &mut Command, ends: [RawFd; 3]) {
     }
 }
 
-/// Where a cell's output goes.
+/// Where a cell's output goes, and its input comes from.
 #[derive(Debug)]
 pub enum Streams {
-    /// Into a log of bounded size, [`AppSpec::log_bytes`].
+    /// Into a log of bounded size, [`AppSpec::log_bytes`]; there is no input.
     Log,
     /// Into these; the caller reads them, and has to be found again by a cell that outlives it.
     Given {
+        /// Standard input; `None`: there is none. Never a directory, from which the cell could go to any other file of the machine.
+        stdin: Option<OwnedFd>,
         /// Standard output.
         stdout: OwnedFd,
         /// Standard error.
@@ -93,6 +96,7 @@ pub enum Streams {
 
 /// A cell's ends of its streams, and the log where there is one.
 pub(super) struct Ends {
+    pub(super) stdin: Stdio,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
     pub(super) log: Option<Log>,
@@ -105,16 +109,38 @@ impl Streams {
                 let ids = program.map_or(Ids { uid: 0, gid: 0 }, |program| program.ids);
                 let (log, stdout) = Log::make(&spec.work_dir, spec.log_bytes, ids)?;
                 Ok(Ends {
+                    stdin: Stdio::null(),
                     stderr: stdout.try_clone()?,
                     stdout,
                     log: Some(log),
                 })
             }
-            Streams::Given { stdout, stderr } => Ok(Ends {
+            Streams::Given {
+                stdin,
+                stdout,
+                stderr,
+            } => Ok(Ends {
+                stdin: input(stdin)?,
                 stdout,
                 stderr,
                 log: None,
             }),
         }
+    }
+}
+
+/// A cell's standard input.
+///
+/// # Errors
+/// When it is a directory, or cannot be looked at.
+fn input(given: Option<OwnedFd>) -> io::Result<Stdio> {
+    let Some(given) = given.map(File::from) else {
+        return Ok(Stdio::null());
+    };
+    match given.metadata()?.is_dir() {
+        true => Err(io::Error::other(
+            "standard input is a directory, which would open all files of the machine to the cell",
+        )),
+        false => Ok(given.into()),
     }
 }

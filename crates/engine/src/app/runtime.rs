@@ -33,7 +33,8 @@ pub(super) fn become_it(spec: &AppSpec, program: &Program, handed: Handed) -> Re
         .arg("--pid-file")
         .arg(oci::pid_file(spec))
         .arg(&spec.id)
-        .stdin(Stdio::null())
+        // That of this process, which is the cell's.
+        .stdin(Stdio::inherit())
         .stdout(own(handed.stdout))
         .stderr(own(handed.stderr));
     // SAFETY: an open descriptor; closed when the runtime is executed.

@@ -109,13 +109,15 @@ fn version_2(
             "the root of the cgroup hierarchy is not mounted here".to_owned()
         ));
     }
-    if !is_handed_down(&mount.point) {
+    // Groups at the top have cpusets only where the top hands the controller down.
+    let root = Root::live();
+    if !cgroup::is_handed_down(&root, &mount.point, "cpuset") {
         journal.note(&Change::File {
-            path: mount.point.join(CONTROL),
+            path: mount.point.join(cgroup::SUBTREE_CONTROL),
             was: "-cpuset".to_owned(),
             set: "+cpuset".to_owned(),
         })?;
-        if let Err(why) = hand_down(&mount.point) {
+        if let Err(why) = cgroup::hand_down_in(&root, &mount.point, "cpuset") {
             return Ok(Err(why));
         }
     }
@@ -125,21 +127,6 @@ fn version_2(
     })?;
     let made = make_partition(&group, &found.cpus, "isolated");
     Ok(made.map(|()| group))
-}
-
-const CONTROL: &str = "cgroup.subtree_control";
-
-fn is_handed_down(top: &Path) -> bool {
-    let handed_down = read(&top.join(CONTROL)).unwrap_or_default();
-    handed_down.split_whitespace().any(|name| name == "cpuset")
-}
-
-/// Version 2: groups at the top have cpusets only where the top hands the controller down.
-pub(super) fn hand_down(top: &Path) -> Refusal {
-    match is_handed_down(top) {
-        true => Ok(()),
-        false => write(&top.join(CONTROL), "+cpuset"),
-    }
 }
 
 /// Version 2: makes a group whose cpus are a partition of this state (`root`, `isolated`); nothing is left of one that the kernel

@@ -3,6 +3,7 @@
 //! made, so that it can be undone by whoever finds the journal. What runs on the cpus is no concern of this module.
 
 mod affinities;
+mod controllers;
 mod cpuset;
 mod files;
 mod journal;
@@ -18,6 +19,7 @@ use crate::cpus::{self, format_list};
 use crate::root::Root;
 use journal::Journal;
 
+pub use controllers::PREFIX as CONTROLLERS_PREFIX;
 pub use journal::put_back;
 pub use partition::{Kept, PREFIX as PARTITION_PREFIX, Partition, Partitions, invalid};
 

@@ -59,7 +59,7 @@ impl Partitions {
         Partitions::detect_at(&Root::live(), notes)
     }
 
-    pub(super) fn detect_at(root: &Root, notes: impl Into<PathBuf>) -> Result<Partitions, String> {
+    pub(crate) fn detect_at(root: &Root, notes: impl Into<PathBuf>) -> Result<Partitions, String> {
         let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
         let layout = cgroups.layout();
         let Some(mount) = cgroups.v2.filter(|_| layout == Layout::V2) else {
@@ -149,9 +149,8 @@ impl Partitions {
         }
         // Before anything is changed: whoever undoes it needs it, also after this process was killed.
         let note = self.note().map_err(failed)?;
-        let top = self.root.path(&self.top);
         // Groups that had no cpusets get them now, by which kernels before 6.2 forget what tasks in them are bound to.
-        let made = cpuset::hand_down(&top)
+        let made = cgroup::hand_down_in(&self.root, &self.top, "cpuset")
             .and_then(|()| cpuset::make_partition(&self.root.path(&there.path), cpus, "root"));
         // `finish` does it again and tells; the partition is as it was asked for.
         let _ = self.bring_back(note);
@@ -210,8 +209,18 @@ impl Partitions {
         Ok(())
     }
 
+    /// Where a path of the machine lies.
+    pub(super) fn at(&self, path: &Path) -> PathBuf {
+        self.root.path(path)
+    }
+
+    /// The names of the groups at the top.
+    pub(super) fn groups(&self) -> Vec<String> {
+        self.root.dirs_in(&self.top)
+    }
+
     /// Writes down what tasks are bound to, before cpusets change.
-    fn note(&self) -> Result<Note, String> {
+    pub(super) fn note(&self) -> Result<Note, String> {
         let file = self.notes.join(NOTE);
         let mut note = Note::read(&file);
         note.open(&Affinities::now(&self.root));
@@ -222,7 +231,7 @@ impl Partitions {
 
     /// Binds tasks to what there is of what they were bound to, after cpusets have changed. Where there is no room to write that down, what was
     /// written before stays, and whoever comes next does it once more.
-    fn bring_back(&self, mut note: Note) -> Result<(), String> {
+    pub(super) fn bring_back(&self, mut note: Note) -> Result<(), String> {
         let file = self.notes.join(NOTE);
         note.close(&Affinities::now(&self.root), affinities::bind);
         let written = match self.are_there() {

@@ -8,12 +8,14 @@
 //! kernel counts anew without it and subtracts it all the same afterwards; a sum below 0 is then taken for a huge one,
 //! and next to nothing is admitted on the machine until cpusets change again. And a thread that sleeps while somebody
 //! else takes it out of the class is counted for ever. So threads are first given a runtime that is no share of its
-//! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`]. Where the sum is lost
+//! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`]. Others do that to a thread, and not it
+//! to itself ([`Asker`]): a tick that came in between would have it stand still for hours. Where the sum is lost
 //! all the same, by threads of others, the kernel is made to count anew: [`recount`].
 
 use std::fs;
 use std::io;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{Class, SchedError, get_class, set_affinity, set_class, set_class_reset_on_fork};
@@ -96,15 +98,11 @@ fn count_is_lost() -> bool {
     if limit.is_none_or(|limit| bandwidth_held_us() >= limit / 2) {
         return false;
     }
-    let refused = std::thread::spawn(move || {
-        set_affinity(0, &cpus).ok()?;
-        let asked = set_class(0, &implicit(LITTLE_NS, LITTLE_PERIOD_NS));
-        if asked.is_ok() {
-            leave(0).ok()?;
-        }
-        Some(matches!(asked, Err(SchedError::OverBandwidth { .. })))
+    let asked = Asker::new(move || {
+        set_affinity(0, &cpus)?;
+        set_class(0, &implicit(LITTLE_NS, LITTLE_PERIOD_NS))
     });
-    matches!(refused.join(), Ok(Some(true)))
+    matches!(asked, Some((_, Err(SchedError::OverBandwidth { .. }))))
 }
 
 /// Makes the kernel count what deadline threads hold anew, by a cpuset that comes and goes (cgroup v1, where each change
@@ -150,7 +148,51 @@ pub fn release(pid: i32) -> Result<(), SchedError> {
     first
 }
 
-/// Takes one deadline thread (0: the calling one) out of its class, what it held free at once.
+/// A thread that asks the kernel for deadline classes, and keeps what it got until this is dropped. It is taken out of the class from
+/// outside then.
+#[derive(Debug)]
+pub struct Asker {
+    thread: i32,
+    /// It ends when this is dropped.
+    stay: Option<mpsc::Sender<()>>,
+    ends: Option<JoinHandle<()>>,
+}
+
+impl Asker {
+    /// Has a thread ask so; with what became of it. `None`: there is no such thread, or it ended before it said so.
+    pub fn new<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<(Asker, T)> {
+        let (say, said) = mpsc::channel();
+        let (stay, gone) = mpsc::channel::<()>();
+        let asks = move || {
+            let _ = say.send((crate::process::thread_id(), ask()));
+            // Ends when whoever asks has let go of its end.
+            let _ = gone.recv();
+        };
+        let ends = std::thread::Builder::new().spawn(asks).ok()?;
+        let (thread, asked) = said.recv().ok()?;
+        let asker = Asker {
+            thread,
+            stay: Some(stay),
+            ends: Some(ends),
+        };
+        Some((asker, asked))
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        if let Ok(Class::Deadline { .. }) = get_class(self.thread) {
+            // Where it is refused, the bandwidth is given back with the thread's period.
+            let _ = leave(self.thread);
+        }
+        self.stay = None;
+        let _ = self.ends.take().map(JoinHandle::join);
+    }
+}
+
+/// Takes one deadline thread out of its class, what it held free at once. Not the calling one: it has the least runtime every two seconds
+/// for a moment, and a tick that comes just then has it pay that back, a whole tick by thousands of periods. Of another thread the
+/// caller ends that moment, whatever came.
 ///
 /// # Errors
 /// What the kernel says.
@@ -222,29 +264,22 @@ pub fn free_bandwidth_us(cpus: &[u32]) -> Result<u64, SchedError> {
     let (least, longest) = period_bounds_us(&Root::live());
     let ns = |us: u64| us.saturating_mul(1_000);
     let period_ns = ASKING_NS.clamp(ns(least), ns(longest).max(ns(least)));
-    std::thread::scope(|scope| {
-        let mut all = 0;
-        let mut askers = Vec::new();
-        // No thread takes more than one cpu.
-        for _ in cpus {
-            let (tell, told) = mpsc::channel();
-            let (go_on, over) = mpsc::channel::<()>();
-            askers.push(go_on);
-            scope.spawn(move || {
-                let _ = tell.send(take_the_most(cpus, period_ns));
-                // Ends when whoever asks has let go of its end.
-                let _ = over.recv();
-                let _ = leave(0);
-            });
-            let Ok(taken) = told.recv() else { break };
-            let taken_ns = taken?;
-            all += per_second(taken_ns, period_ns).unwrap_or(0);
-            if taken_ns < period_ns {
-                break;
-            }
+    let mut all = 0;
+    let mut askers = Vec::new();
+    // No thread takes more than one cpu.
+    for _ in cpus {
+        let own = cpus.to_vec();
+        let Some((asker, taken)) = Asker::new(move || take_the_most(&own, period_ns)) else {
+            break;
+        };
+        askers.push(asker);
+        let taken_ns = taken?;
+        all += per_second(taken_ns, period_ns).unwrap_or(0);
+        if taken_ns < period_ns {
+            break;
         }
-        Ok(all)
-    })
+    }
+    Ok(all)
 }
 
 /// Gives the calling thread as much as there is; returns its runtime, ns.
@@ -314,5 +349,48 @@ mod tests {
         assert_eq!(per_second(3_000_000, 10_000_000), Some(300_000));
         assert_eq!(per_second(u64::MAX, u64::MAX), Some(1_000_000));
         assert_eq!(per_second(1, 0), None);
+    }
+
+    /// What may come between the two system calls of leaving, as long as it takes: a thread that does both itself goes on no more.
+    #[test]
+    fn whoever_stands_still_in_between_goes_on_when_it_is_taken_out_from_outside() {
+        let (say, said) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let asks = std::thread::spawn(move || {
+            let _ = say.send(crate::process::thread_id());
+            let cpus = crate::cpus::online().unwrap_or_default();
+            let class = implicit(LEAST_RUNTIME_NS, NO_SHARE_NS);
+            let asked = set_affinity(0, &cpus).and_then(|()| set_class(0, &class));
+            let until = Instant::now() + Duration::from_millis(20);
+            while asked.is_ok() && Instant::now() < until {}
+            let _ = end.send(asked);
+        });
+        let thread = said.recv().unwrap();
+        match ended.recv_timeout(Duration::from_millis(300)) {
+            // Who may have no such thread has none that stands still.
+            Ok(Err(_)) => {}
+            Ok(Ok(())) => panic!("it ran 20 ms of a runtime of 1 us"),
+            Err(_) => {
+                leave(thread).unwrap();
+                let asked = ended.recv_timeout(Duration::from_secs(10));
+                assert!(matches!(asked, Ok(Ok(()))), "{asked:?}");
+            }
+        }
+        asks.join().unwrap();
+    }
+
+    #[test]
+    fn who_asks_keeps_its_class_until_it_is_let_go() {
+        let (asker, asked) = Asker::new(|| {
+            let cpus = crate::cpus::online().unwrap_or_default();
+            set_affinity(0, &cpus)?;
+            set_class(0, &implicit(LITTLE_NS, LITTLE_PERIOD_NS))
+        })
+        .unwrap();
+        let thread = asker.thread;
+        let is_deadline = matches!(get_class(thread), Ok(Class::Deadline { .. }));
+        assert_eq!(is_deadline, asked.is_ok());
+        drop(asker);
+        assert!(get_class(thread).is_err(), "it has ended");
     }
 }

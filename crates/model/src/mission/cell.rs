@@ -41,6 +41,8 @@ pub struct Cell {
     pub reservation: Option<Reservation>,
     /// The reservation's budget in high mode, at least that in low mode; `None`: the same.
     pub budget_high: Option<Duration>,
+    /// Whether nothing runs in it but its tasks, so that a budget that these cannot use up is never enforced.
+    pub only_tasks: bool,
     /// Its tasks, in the order of the file; may be none beside a reservation, and are none in a best-effort cell.
     pub tasks: Vec<Task>,
     /// Cells that are started before it, if they are started at all.

@@ -119,6 +119,9 @@ fn write_cell(out: &mut String, cell: &Cell) {
     if let Some(reservation) = &cell.reservation {
         write_reservation(out, reservation, cell);
     }
+    if cell.only_tasks {
+        out.push_str("only_tasks = true\n");
+    }
     texts(out, "after", &cell.after);
     texts(out, "needs", &cell.needs);
     let _ = writeln!(

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use model::Enforcer;
 
 use crate::summary::NotMeasured;
+use crate::supply::Budget;
 
 /// How the sets of one utilisation came about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,24 +42,51 @@ pub struct DrawnSet {
 
 /// One of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct DrawnCell {
     /// Tasks, the most urgent first.
     pub tasks: Vec<DrawnTask>,
-    /// Budget and period of its real-time group, ns; `None` where that enforcer takes no part.
-    pub budget_ns: Option<(u64, u64)>,
-    /// Budget and period of its group that is frozen and thawed, ns; `None` where that enforcer takes no part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub freezer_ns: Option<(u64, u64)>,
+    /// The budget of the whole cell under each enforcer that takes part and holds whole cells.
+    pub budgets: Vec<Budget>,
+}
+
+/// A cell as it may stand on record: runs of the time of two such enforcers have a field for each.
+#[derive(Deserialize)]
+struct Stored {
+    tasks: Vec<DrawnTask>,
+    #[serde(default)]
+    budgets: Vec<Budget>,
+    budget_ns: Option<(u64, u64)>,
+    freezer_ns: Option<(u64, u64)>,
+}
+
+impl From<Stored> for DrawnCell {
+    fn from(stored: Stored) -> DrawnCell {
+        let mut budgets = stored.budgets;
+        let former = [
+            (Enforcer::RtCgroup, stored.budget_ns),
+            (Enforcer::Freezer, stored.freezer_ns),
+        ];
+        budgets.extend(former.into_iter().filter_map(|(enforcer, held)| {
+            let (budget_ns, period_ns) = held?;
+            Some(Budget {
+                enforcer,
+                budget_ns,
+                period_ns,
+            })
+        }));
+        DrawnCell {
+            tasks: stored.tasks,
+            budgets,
+        }
+    }
 }
 
 impl DrawnCell {
-    /// Budget and period to which this enforcer holds the whole cell, ns; `None`: it takes no part, or holds thread by thread.
-    pub fn budget_of(&self, enforcer: Enforcer) -> Option<(u64, u64)> {
-        match enforcer {
-            Enforcer::RtCgroup => self.budget_ns,
-            Enforcer::Freezer => self.freezer_ns,
-            Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => None,
-        }
+    /// To what this enforcer holds the whole cell; `None`: it takes no part, or holds thread by thread.
+    pub fn budget_of(&self, enforcer: Enforcer) -> Option<Budget> {
+        let mut all = self.budgets.iter().copied();
+        all.find(|held| held.enforcer == enforcer)
     }
 }
 
@@ -75,4 +103,27 @@ pub struct DrawnTask {
     pub runtime_ns: Option<u64>,
     /// SCHED_FIFO priority elsewhere.
     pub priority: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_former_versions_are_read_as_those_of_now() {
+        let former = r#"{"tasks":[],"budget_ns":[2,10],"freezer_ns":[3,20]}"#;
+        let cell: DrawnCell = serde_json::from_str(former).unwrap();
+        let of = |enforcer| {
+            let held = cell.budget_of(enforcer)?;
+            Some((held.budget_ns, held.period_ns))
+        };
+        assert_eq!(of(Enforcer::RtCgroup), Some((2, 10)));
+        assert_eq!(of(Enforcer::Freezer), Some((3, 20)));
+        assert_eq!(of(Enforcer::Hcbs), None);
+        let written = serde_json::to_string(&cell).unwrap();
+        assert!(!written.contains("freezer_ns"), "{written}");
+        assert_eq!(serde_json::from_str::<DrawnCell>(&written).unwrap(), cell);
+        let none: DrawnCell = serde_json::from_str(r#"{"tasks":[],"budget_ns":null}"#).unwrap();
+        assert!(none.budgets.is_empty());
+    }
 }

@@ -32,8 +32,9 @@ use crate::summary::NotMeasured;
 use crate::supply::Machine;
 use crate::supply::gaps::{self, Gaps};
 
-/// Schema of `isolation.json`.
-pub const ISOLATION_SCHEMA: u64 = 1;
+/// Schema of `isolation.json`. Those of 1 may have fields `budget_ns` and `freezer_ns` of each cell in the place of `budgets`, and are read
+/// as those of now.
+pub const ISOLATION_SCHEMA: u64 = 2;
 /// Schema of the `summary.json` of a study of isolation.
 pub const ISOLATION_SUMMARY_SCHEMA: u64 = 1;
 
@@ -165,5 +166,60 @@ impl Run {
     /// When it cannot be read, is malformed, or is of a newer schema.
     pub fn isolation_summary(&self) -> Result<IsolationSummary, RecordError> {
         read_json(&self.dir().join("summary.json"), ISOLATION_SUMMARY_SCHEMA)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_of_the_first_schema_is_read_as_one_of_now() {
+        let cell = |field: &str| json!({"tasks": [], field: [2, 10]});
+        let former = json!({
+            "schema": 1,
+            "question": "?",
+            "machine": Machine::here(),
+            "conditions": [],
+            "rounds_planned": 1,
+            "seed": 1,
+            "overrun_permille": 1,
+            "draws": [],
+            "sets": [{
+                "number": 1,
+                "round": 1,
+                "utilisation_permille": 500,
+                "draw": 0,
+                "attacker": cell("budget_ns"),
+                "victim": cell("freezer_ns"),
+                "late_without": false,
+            }],
+            "contests": [],
+            "received": [],
+            "not_measured": [],
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(ISOLATION);
+        let read = || read_json::<IsolationRecord>(&path, ISOLATION_SCHEMA);
+        std::fs::write(&path, former.to_string()).unwrap();
+        let mut record = read().unwrap();
+        let set = &record.sets[0];
+        let of = |cell: &DrawnCell| cell.budgets.first().map(|held| held.enforcer);
+        assert_eq!(of(&set.attacker), Some(model::Enforcer::RtCgroup));
+        assert_eq!(of(&set.victim), Some(model::Enforcer::Freezer));
+        // A timecell that knows only the first schema refuses what it would read without its budgets.
+        record.schema = ISOLATION_SCHEMA;
+        std::fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+        assert!(matches!(
+            read_json::<IsolationRecord>(&path, 1),
+            Err(RecordError::Newer {
+                found: 2,
+                known: 1,
+                ..
+            })
+        ));
+        assert_eq!(read().unwrap(), record);
     }
 }

@@ -142,8 +142,13 @@ mod tests {
              3000us/10000us` makes one"
         );
         assert_eq!(
+            of(Enforcer::CpusetOnly),
+            "no measurement of cpuset-only with 3000 us every 10000 us"
+        );
+        assert_eq!(
             of(Enforcer::Hcbs),
-            "no measurement of hcbs with 3000 us every 10000 us"
+            "no measurement of hcbs with 3000 us every 10000 us; `timecell bench supply --enforcer hcbs --reservation \
+             3000us/10000us` makes one"
         );
     }
 

@@ -5,6 +5,9 @@ use host::{cpus, kernel, provenance, virt};
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
+/// A tick of 100 Hz, ns.
+const SLOWEST_TICK_NS: u64 = 10_000_000;
+
 /// What the supply of a kernel depends on. Two machines of which all of this is the same supply alike, whatever enforces a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -43,6 +46,19 @@ impl Machine {
     /// Length of the tick, ns; `None` where nothing tells.
     pub fn tick_ns(&self) -> Option<u64> {
         self.tick_hz.map(|hz| 1_000_000_000 / u64::from(hz.max(1)))
+    }
+
+    /// The same, and where nothing tells it that of 100 Hz, the slowest in use.
+    pub fn slowest_tick_ns(&self) -> u64 {
+        self.tick_ns().unwrap_or(SLOWEST_TICK_NS)
+    }
+
+    /// By which a runtime of SCHED_DEADLINE may end late, ns: as [`Machine::slowest_tick_ns`], and 0 where it ends by a timer.
+    pub fn runtime_tick_ns(&self) -> u64 {
+        match self.deadline_by_timer {
+            Some(true) => 0,
+            _ => self.slowest_tick_ns(),
+        }
     }
 
     /// The first thing in which another machine differs for what `enforcer` supplies, as a clause: `it was measured on another machine
@@ -116,6 +132,14 @@ pub(super) mod tests {
         let of = Enforcer::RtCgroup;
         assert_eq!(machine().difference(&machine(), of), None);
         assert_eq!(machine().tick_ns(), Some(4_000_000));
+        let untold = Machine {
+            tick_hz: None,
+            ..machine()
+        };
+        assert_eq!(
+            (untold.tick_ns(), untold.slowest_tick_ns()),
+            (None, 10_000_000)
+        );
         let other = Machine {
             tick_hz: Some(1000),
             ..machine()
@@ -141,6 +165,8 @@ pub(super) mod tests {
             ..machine()
         };
         let [unknown, tick, timer] = [None, Some(false), Some(true)].map(by);
+        let ticks = [&unknown, &tick, &timer].map(Machine::runtime_tick_ns);
+        assert_eq!(ticks, [4_000_000, 4_000_000, 0]);
         for of in [Enforcer::RtCgroup, Enforcer::Freezer, Enforcer::Hcbs] {
             assert_eq!(tick.difference(&timer, of), None);
             assert_eq!(timer.difference(&unknown, of), None);

@@ -23,7 +23,7 @@ mod together;
 
 pub use acceptance::acceptance_table;
 pub use admission::{
-    Admission, Bound, ReactionText, RtLimit, Standing, Write, admission, admission_text,
+    Admission, Bound, Known, ReactionText, RtLimit, Standing, Write, admission, admission_text,
 };
 pub use analysis::design::Fit;
 pub use design::{DesignOptions, Designed, DesignedCell, DesignedCpu, design, design_table};

@@ -1,14 +1,13 @@
 //! The study of a task set: every test that applies, with its witness.
 
 use analysis::inside::{self, Inside, verdict_within};
-use analysis::linux::Reaction;
 use analysis::sensitivity::{Scaling, critical_scaling};
 use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
 use model::Duration;
 use model::taskset::{Order, Policy, Reservation, TaskCell, TaskSet};
 use serde::Serialize;
 
-use super::admission::{Admission, RtLimit, admission};
+use super::admission::{Admission, Known, RtLimit, admission};
 use super::judge::{CellSupply, judge, ns, task};
 use super::mend::{Mend, mends};
 use super::ordered::settled;
@@ -241,7 +240,7 @@ pub fn study(set: &TaskSet, mending: bool) -> Study {
             .collect(),
         together: together(set),
     };
-    study.linux = admission(set, &study, RtLimit::KERNEL, Reaction::MEASURED);
+    study.linux = admission(set, &study, RtLimit::KERNEL, Known::NOTHING);
     study
 }
 

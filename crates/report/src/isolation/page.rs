@@ -160,7 +160,20 @@ fn pictures(figures: &[Figure]) -> Option<Section> {
     })
 }
 
-fn cell(cell: &DrawnCell) -> Markup {
+/// Those that hold whole cells and took part in some set.
+fn by_cell(record: &IsolationRecord) -> Vec<Enforcer> {
+    let takes_part = |enforcer: &&Enforcer| {
+        let mut sets = record.sets.iter();
+        sets.any(|set| set.victim.budget_of(**enforcer).is_some())
+    };
+    Enforcer::OF_BENCH
+        .iter()
+        .filter(takes_part)
+        .copied()
+        .collect()
+}
+
+fn cell(cell: &DrawnCell, by_cell: &[Enforcer]) -> Markup {
     html! {
         td {
             @for (place, task) in cell.tasks.iter().enumerate() {
@@ -168,8 +181,8 @@ fn cell(cell: &DrawnCell) -> Markup {
                 (time(task.wcet_ns as f64)) " / " (time(task.period_ns as f64))
             }
         }
-        @for held in [cell.budget_ns, cell.freezer_ns] { td { @match held {
-            Some((budget, period)) => { (time(budget as f64)) " / " (time(period as f64)) }
+        @for enforcer in by_cell { td { @match cell.budget_of(*enforcer) {
+            Some(held) => { (time(held.budget_ns as f64)) " / " (time(held.period_ns as f64)) }
             None => { "-" }
         } } }
     }
@@ -182,6 +195,7 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
         let late = all.iter().filter(|set| set.late_without).count();
         format!("{late} of {}", all.len())
     };
+    let by_cell = by_cell(record);
     (!record.sets.is_empty()).then(|| Section {
         id: "sets",
         heading: "The task sets".to_owned(),
@@ -206,14 +220,14 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
                         th scope="col" { "set" } th scope="col" { "utilisation" }
                         @for role in ["attacker", "victim"] {
                             th scope="col" { (role) }
-                            @for held in [Enforcer::RtCgroup, Enforcer::Freezer] {
+                            @for held in &by_cell {
                                 th scope="col" { "its budget" br; span.below { (held.name()) } }
                             }
                         }
                     } }
                     tbody { @for set in &record.sets { tr {
                         th scope="row" { (set.number) } td { (utilisation(set.utilisation_permille)) }
-                        (cell(&set.attacker)) (cell(&set.victim))
+                        (cell(&set.attacker, &by_cell)) (cell(&set.victim, &by_cell))
                     } } }
                 }))
             }

@@ -9,8 +9,6 @@ use record::supply::{Budget, Share};
 
 use crate::supply::span;
 
-/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
-const SLOWEST_TICK_NS: Ns = 10_000_000;
 /// How far from what was granted a cell may be.
 const WITHIN: f64 = 0.02;
 
@@ -37,7 +35,7 @@ pub(super) fn received(
             }
         }
     }
-    let tick_ns = record.machine.tick_ns().unwrap_or(SLOWEST_TICK_NS);
+    let tick_ns = record.machine.slowest_tick_ns();
     let mut all = Vec::new();
     let mut said = Vec::new();
     for (place, held) in budgets {

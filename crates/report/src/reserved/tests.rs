@@ -2,37 +2,15 @@
 
 use super::*;
 use record::supply::{Budget, Reacted, Times};
-use record::trial::{HeldBy, SetBy};
+use record::trial::HeldBy;
+
+use crate::testing::{self, RIVAL};
 
 const US: i64 = 1_000;
 
 fn thread(cell: u32, id: &str, priority: u8, times_us: [i64; 2]) -> CellRecord {
-    CellRecord {
-        id: id.to_owned(),
-        engine: model::EngineKind::Bare,
-        cpu: 1,
-        cpus: Vec::new(),
-        class_wanted: format!("FIFO {priority}"),
-        class_got: None,
-        set_by: SetBy::Cell,
-        real_time: true,
-        create_ns: None,
-        started_ns: None,
-        notes: Vec::new(),
-        failure: None,
-        task: Some(TaskRecord {
-            name: id.to_owned(),
-            cell: format!("cell-{cell}"),
-            cell_number: cell,
-            competes: id == "rival",
-            wcet_ns: times_us[0] * US,
-            period_ns: times_us[1] * US,
-            deadline_ns: times_us[1] * US,
-            jobs: 1,
-            cpus: vec![1],
-            calibration: None,
-        }),
-    }
+    let class = format!("FIFO {priority}");
+    testing::thread(cell, id, &class, times_us.map(|us| us * US))
 }
 
 fn held(cell: u32, enforcer: Enforcer, times_us: [u64; 2]) -> HeldCell {
@@ -106,7 +84,7 @@ fn the_textbook_has_the_bounds_of_the_reservation_and_nothing_is_certain_without
 #[test]
 fn budgets_that_do_not_come_in_time_bound_nothing() {
     let mut cells = first();
-    cells.push(thread(2, "rival", 80, [1_000, 10_000]));
+    cells.push(thread(2, RIVAL, 80, [1_000, 10_000]));
     let held_cell = || vec![held(1, Enforcer::Freezer, [7_500, 11_000])];
     // The budget is there after one job of it.
     let trial = record(cells.clone(), held_cell());
@@ -118,7 +96,7 @@ fn budgets_that_do_not_come_in_time_bound_nothing() {
             == 4
     );
     // After one job the budget would be there too late for a second, which leaves too little before 11 ms.
-    cells[4] = thread(2, "rival", 80, [2_600, 10_000]);
+    cells[4] = thread(2, RIVAL, 80, [2_600, 10_000]);
     assert!(
         bounds(&study(&[&record(cells, held_cell())]))
             .iter()

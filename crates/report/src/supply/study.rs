@@ -276,7 +276,9 @@ fn by_tick(held: &Budget, tick: Ns, deadline_by_timer: Option<bool>) -> Option<T
             };
             TickSupply::deadline(budget, period, tick).ok()
         }
-        Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => None,
+        // A server of that class; HRTICK_DL starts its timer for threads only.
+        Enforcer::Hcbs => TickSupply::deadline(budget, period, tick).ok(),
+        Enforcer::Freezer | Enforcer::CpusetOnly => None,
     }
 }
 

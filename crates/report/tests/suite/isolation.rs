@@ -11,7 +11,7 @@ use record::isolation::{
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{Header, Sample};
 use record::series::Condition;
-use record::supply::Machine;
+use record::supply::{Budget, Machine};
 use report::{Style, isolation_figures, isolation_html, isolation_study, isolation_table};
 
 const MS: i64 = 1_000_000;
@@ -26,8 +26,11 @@ fn cell(role: &str) -> DrawnCell {
             runtime_ns: Some(23_000_000),
             priority: 70,
         }],
-        budget_ns: Some((12_000_000, 50_000_000)),
-        freezer_ns: None,
+        budgets: vec![Budget {
+            enforcer: Enforcer::RtCgroup,
+            budget_ns: 12_000_000,
+            period_ns: 50_000_000,
+        }],
     }
 }
 

@@ -4,10 +4,11 @@ use analysis::Ns;
 use analysis::Task;
 use analysis::inside::Policy;
 use model::Enforcer;
-use model::mission::{Band, Cell, CellClass, Mission};
+use model::mission::{Band, Cell, CellClass, Mission, Ready};
 use model::taskset::CellTask;
 
 use super::Facts;
+use super::choice::shortest_timeout;
 use super::search::Work;
 
 /// What a real-time cell asks for, as admission takes it.
@@ -29,6 +30,11 @@ pub(super) struct Asked {
     pub(super) band: Option<Band>,
     /// Budget on each of its cpus and period, ns, where the file has them.
     pub(super) reservation: Option<(Ns, Ns)>,
+    /// Whether nothing runs in it but its tasks, under a mechanism that has budgets which these cannot use up.
+    pub(super) only_tasks: bool,
+    /// How long a period of an ample budget may be for its start, which may use budgets up and is no reason to start it again, ns: within the
+    /// silence after which a health rule acts at the soonest, and, where the end of a job is waited for, within a part of `start_timeout`.
+    pub(super) silent_for: Option<Ns>,
     /// Tasks, the most urgent first, and where each stands in the file.
     pub(super) work: Work,
     pub(super) order: Vec<usize>,
@@ -63,6 +69,19 @@ fn task(task: &CellTask, latency_ns: Ns) -> Task {
         .blocked(ns(task.blocking).saturating_add(latency_ns))
 }
 
+/// Periods of an ample budget that `start_timeout` has room for.
+const PERIODS_OF_A_START: Ns = 20;
+
+fn silent_for(cell: &Cell) -> Option<Ns> {
+    let start =
+        (cell.ready == Ready::FirstJob).then(|| ns(cell.start_timeout) / PERIODS_OF_A_START);
+    shortest_timeout(cell)
+        .map(ns)
+        .into_iter()
+        .chain(start)
+        .min()
+}
+
 impl Asked {
     pub(super) fn of(
         mission: &Mission,
@@ -95,6 +114,8 @@ impl Asked {
             cpus: cell.cpus.clone(),
             band: cell.band(),
             reservation,
+            only_tasks: cell.only_tasks && class == CellClass::Fifo && enforcer.has_ample_budgets(),
+            silent_for: silent_for(cell),
             work: Work {
                 tasks: tasks.collect(),
                 policy: match class {

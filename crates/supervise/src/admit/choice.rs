@@ -2,8 +2,8 @@
 //! mission are admitted at the least reserved cpu. One whose guarantees rest on what another machine was measured to do comes after
 //! all that have better grounds.
 
-use model::Enforcer;
 use model::mission::{Cell, CellClass, Mission, Observed};
+use model::{Duration, Enforcer};
 use serde::Serialize;
 
 use super::cpu::Candidate;
@@ -179,7 +179,10 @@ impl Answer {
     /// Whether guarantees rest on what another machine was measured to do.
     fn is_borrowed(&self) -> bool {
         self.admission.cells.iter().any(|outcome| {
-            matches!(outcome, Outcome::Granted(grant) if matches!(grant.basis, Basis::Reaction { unmeasured: Some(_), .. }))
+            matches!(outcome, Outcome::Granted(grant) if matches!(
+                grant.basis,
+                Basis::Reaction { unmeasured: Some(_), .. } | Basis::Ample { unmeasured: Some(_), .. }
+            ))
         })
     }
 
@@ -256,13 +259,17 @@ fn out_of_question(
 
 /// Whether a health rule waits for less than the period of one of the cell's tasks until it acts.
 fn is_watched_within_a_period(cell: &Cell) -> bool {
+    let longest = cell.tasks.iter().map(|task| task.timing.period).max();
+    shortest_timeout(cell)
+        .zip(longest)
+        .is_some_and(|(timeout, period)| timeout < period)
+}
+
+/// After what silence of the cell a health rule acts, at the soonest; `None`: after none.
+pub(super) fn shortest_timeout(cell: &Cell) -> Option<Duration> {
     let timeouts = cell.health.iter().filter_map(|rule| match &rule.when {
         Observed::Heartbeat { timeout, .. } | Observed::NoProgress { timeout } => Some(*timeout),
         _ => None,
     });
-    let longest = cell.tasks.iter().map(|task| task.timing.period).max();
-    timeouts
-        .min()
-        .zip(longest)
-        .is_some_and(|(timeout, period)| timeout < period)
+    timeouts.min()
 }

@@ -13,7 +13,7 @@ use record::supply::MeasuredSupply;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, keeper, partition, roaming, servers, supervisor};
+use super::{Basis, Facts, ample, keeper, partition, roaming, servers, supervisor};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -124,16 +124,10 @@ pub(super) fn check(
                     period: budget.period_ns,
                     overdraw: facts.overdraw_ns(budget.enforcer),
                 };
-                let behind = postponement(own, &above).map_err(|crowded| Unfit {
-                    of: at,
-                    why: format!(
-                        "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
-                        crowded.demand as f64 / 1e6,
-                        crowded.period as f64 / 1e6
-                    ),
-                    witness: None,
-                })?;
-                let bound = reserved(at, cell, own, behind, facts, measured)?;
+                let bound = match ample::bound(cell, own, &above, facts) {
+                    Some(bound) => bound,
+                    None => supplied_below(at, cell, own, &above, facts, measured)?,
+                };
                 above.push(own);
                 tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
                 bound
@@ -433,6 +427,36 @@ fn deadline(
         }));
     }
     Ok(())
+}
+
+/// A cell that is held to a budget below others on its cpu.
+fn supplied_below(
+    at: usize,
+    cell: &Candidate<'_>,
+    own: Held,
+    above: &[Held],
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Result<Bound, Unfit> {
+    let mut found = postponement(own, above)
+        .map_err(|crowded| Unfit {
+            of: at,
+            why: format!(
+                "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period: its budget, up to {:.3} ms beyond that, \
+                 and what comes before it",
+                crowded.demand as f64 / 1e6,
+                crowded.period as f64 / 1e6,
+                own.overdraw as f64 / 1e6
+            ),
+            witness: None,
+        })
+        .and_then(|behind| reserved(at, cell, own, behind, facts, measured));
+    if let (Err(unfit), true) = (&mut found, cell.asked.only_tasks) {
+        unfit
+            .why
+            .push_str(", and its tasks alone are not shown never to use it up");
+    }
+    found
 }
 
 /// A cell that is held to a budget, which comes up to `behind` ns late for the others on its cpu.

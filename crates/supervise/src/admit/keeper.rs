@@ -31,12 +31,12 @@ pub(super) fn note(candidates: &[Candidate<'_>], facts: &Facts) -> Option<String
     let is_held = |cell: &Candidate<'_>| cell.asked.enforcer == Enforcer::Freezer;
     let of = match facts.measured_reaction {
         Some(_) => "the most that was measured on this machine",
-        None => "as 99 of 100 did where that was measured",
+        None => "as 99 of 100 kept to where that was measured, on another machine",
     };
     candidates.iter().any(is_held).then(|| {
         format!(
-            "a cell that the freezer holds is taken to run on for up to {:.2} ms when its budget is used up, {of}; what is granted to \
-             less urgent cells of its cpu holds as often",
+            "a cell that the freezer holds is taken to run on for up to {:.2} ms once its budget is used up, {of}; what less urgent cells of its \
+             cpu are granted rests on that",
             facts.reaction().overrun as f64 / 1e6
         )
     })

@@ -9,6 +9,7 @@
 //! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
 
 mod advice;
+mod ample;
 mod asked;
 mod bands;
 mod best_effort;
@@ -28,6 +29,7 @@ mod refusal;
 mod roaming;
 mod search;
 mod servers;
+mod small;
 mod supervisor;
 mod supplied;
 #[cfg(test)]
@@ -54,6 +56,7 @@ use model::mission::{CellClass, Mission, Place};
 use record::supply::MeasuredSupply;
 
 use advice::Advice;
+use ample::Searched;
 use asked::Asked;
 use choice::Price;
 use cpu::{Bound, Candidate, Unfit};
@@ -78,8 +81,10 @@ pub fn admit(
         .refusal()
         .filter(|_| !admission.is_admitted())
     {
-        let none = SupervisorGrant::none(None);
-        let (alone, _) = decide(mission, facts, measured, latency_ns, none, usual);
+        let (alone, _) = ample::cheapest(mission, &|searched| {
+            let none = SupervisorGrant::none(None);
+            decide(mission, facts, measured, latency_ns, none, usual, searched)
+        });
         if alone.is_admitted() {
             admission.refusals.push(refusal);
         }
@@ -107,8 +112,10 @@ fn chosen(
 ) -> (Admission, Enforcer) {
     choice::choose(mission, facts, &|usual| {
         let with = |facts: &Facts| {
-            let own = SupervisorGrant::wanted(mission, facts);
-            decide(mission, facts, measured, latency_ns, own, usual)
+            ample::cheapest(mission, &|searched| {
+                let own = SupervisorGrant::wanted(mission, facts);
+                decide(mission, facts, measured, latency_ns, own, usual, searched)
+            })
         };
         let Some(undivided) = partition::none(mission, facts) else {
             return with(facts);
@@ -137,7 +144,8 @@ fn usual_is_none_of_it(mission: &Mission, usual: Enforcer) -> bool {
 }
 
 /// Decides about every cell beside a supervisor that gets this for itself, those held by `usual` that leave it to timecell; and
-/// what all of them reserve together.
+/// what all of them reserve together. Where the budget is not said of cells in which nothing runs but their tasks, ample ones are searched, too, if any
+/// are wanted.
 fn decide(
     mission: &Mission,
     facts: &Facts,
@@ -145,6 +153,7 @@ fn decide(
     latency_ns: Ns,
     mut supervisor: SupervisorGrant,
     usual: Enforcer,
+    searched: Searched<'_>,
 ) -> (Admission, Price) {
     let mut notes: Vec<String> = supervisor.note().into_iter().collect();
     let mut asked: Vec<Asked> = (0..mission.cells.len())
@@ -256,7 +265,7 @@ fn decide(
             continue;
         }
         let share = share(cell.enforcer, facts);
-        match budget(cell, share, &exact, facts, measured) {
+        match budget(cell, share, &exact, searched, facts, measured) {
             Ok(budget) => candidates.push(Candidate {
                 asked: cell,
                 budget,
@@ -264,6 +273,7 @@ fn decide(
             Err(refused) => outcomes[cell.at] = Some(Outcome::Refused(*refused)),
         }
     }
+    searched.note_refused(outcomes.iter().map(Option::is_some));
     let cpus = if mission.cpus.is_empty() {
         &facts.cpus
     } else {
@@ -316,6 +326,7 @@ fn decide(
         .collect();
     remark(mission, &own, facts, &mut notes);
     notes.extend(keeper::note(&candidates, facts));
+    notes.extend(small::note(&own));
     let grants: Vec<&Grant> = (outcomes.iter().flatten())
         .filter_map(|outcome| match outcome {
             Outcome::Granted(grant) => Some(grant),
@@ -378,6 +389,7 @@ fn budget(
     cell: &Asked,
     share: (Ns, Ns),
     exact: &[Held],
+    searched: Searched<'_>,
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
@@ -430,14 +442,7 @@ fn budget(
         None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => {
             Ok(None)
         }
-        None => match search::least(
-            &cell.work,
-            cell.enforcer,
-            share,
-            servers::before(cell.enforcer, exact),
-            facts,
-            measured,
-        ) {
+        None => match search::of_cell(cell, share, exact, searched, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
             None => Err(Box::new(refusal::no_budget(cell, share, facts, measured))),
         },
@@ -552,6 +557,7 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes:
                 .to_owned(),
         );
     }
+    notes.extend(ample::notes(mission, candidates));
     let in_class = |cell: &Candidate<'_>| cell.asked.class == CellClass::Deadline;
     let server = facts
         .deadline

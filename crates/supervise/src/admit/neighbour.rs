@@ -57,6 +57,9 @@ pub struct HeldCell {
     /// Whether it is no cell but the supervisor itself.
     #[serde(default)]
     pub supervisor: bool,
+    /// Whether nothing runs in it but its tasks, on which its guarantee may rest.
+    #[serde(default)]
+    pub only_tasks: bool,
 }
 
 /// A task of a cell, with the latency that its admission allowed for.
@@ -85,6 +88,7 @@ impl HeldCell {
             priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
                 .map(|band| (band.lowest, band.highest)),
             supervisor: asked.is_supervisor,
+            only_tasks: asked.only_tasks,
             tasks: tasks
                 .map(|(name, task)| HeldTask {
                     name: name.clone(),
@@ -169,6 +173,8 @@ impl HeldCell {
             cpus: self.cpus.clone(),
             band: (self.priorities).map(|(lowest, highest)| Band { lowest, highest }),
             reservation: self.reservation_ns,
+            only_tasks: self.only_tasks,
+            silent_for: None,
             work: super::search::Work {
                 tasks: self.tasks.iter().map(|task| task.task).collect(),
                 policy: match self.class {

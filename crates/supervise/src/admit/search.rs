@@ -6,8 +6,10 @@ use analysis::{Ns, Task};
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
 
+use super::ample::{self, OfCell, Searched};
+use super::asked::Asked;
 use super::supplied::{Supplied, held, model};
-use super::{Facts, keeper};
+use super::{Facts, keeper, servers};
 
 /// The tasks of a cell as the analysis takes them, the most urgent first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +47,27 @@ impl Work {
     }
 }
 
+/// The budget of least bandwidth with which all deadlines of the cell hold: by what is supplied of it, or because it is ample.
+pub(super) fn of_cell(
+    cell: &Asked,
+    share: (Ns, Ns),
+    exact: &[Held],
+    searched: Searched<'_>,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Option<Budget> {
+    let (work, enforcer) = (&cell.work, cell.enforcer);
+    let exact = servers::before(enforcer, exact);
+    searched.budget(cell.at, || OfCell {
+        by_supply: least(work, enforcer, share, exact, facts, measured),
+        ample: ample::of_each_period(cell, share, exact, facts),
+        shortest: work.tasks.iter().map(|task| task.period).min().unwrap_or(0),
+    })
+}
+
 /// The budget of least bandwidth that lets all deadlines hold, and its period, by what this kernel supplies: of the grid
 /// by the model, and every measured budget as it is; behind the supervisors `exact`, which are everywhere.
-pub(super) fn least(
+fn least(
     work: &Work,
     enforcer: Enforcer,
     share: (Ns, Ns),

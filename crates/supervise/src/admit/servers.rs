@@ -23,6 +23,18 @@ fn is_server(cell: &Candidate<'_>) -> bool {
     cell.asked.enforcer == Enforcer::Hcbs && cell.budget.is_some()
 }
 
+/// A budget of a real-time group and its period as the kernel has them, ns: whole microseconds, what is beyond is left out.
+pub(super) const fn in_whole_us(budget_ns: Ns, period_ns: Ns) -> (Ns, Ns) {
+    (budget_ns / 1_000 * 1_000, period_ns / 1_000 * 1_000)
+}
+
+/// The same of a server, whose budget is rounded up.
+fn as_written(budget_ns: Ns, period_ns: Ns) -> (Ns, Ns) {
+    let written = in_us(budget_ns, period_ns);
+    let ns = |us: u64| us.saturating_mul(1_000);
+    (ns(written.runtime_us.unsigned_abs()), ns(written.period_us))
+}
+
 /// Whether the servers of one cpu all supply their budgets by the ends of their periods, and the cells' deadlines hold with that.
 pub(super) fn check(
     cells: &[Candidate<'_>],
@@ -35,6 +47,7 @@ pub(super) fn check(
         .filter(|(_, cell)| is_server(cell))
         .filter_map(|(at, cell)| Some((at, cell.budget?)))
         .map(|(at, (budget, period))| {
+            let (budget, period) = as_written(budget, period);
             let held = Held {
                 budget,
                 period,

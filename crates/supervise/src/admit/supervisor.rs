@@ -132,6 +132,8 @@ pub(super) fn asked(
             highest: priority,
         }),
         reservation: Some(reservation),
+        only_tasks: false,
+        silent_for: None,
         work: Work {
             tasks: Vec::new(),
             policy: Policy::FixedPriority,

@@ -37,6 +37,16 @@ pub enum Basis {
         #[serde(skip_serializing_if = "Option::is_none")]
         unmeasured: Option<String>,
     },
+    /// Its budget is ample: the cell's tasks alone never use it up, so that it has the cpu as those above leave it; as long as nothing else runs in
+    /// the cell.
+    Ample {
+        /// How late the freezer looks at most, of which the budget holds that much more, ns; `None` where the kernel itself holds it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late_ns: Option<Ns>,
+        /// As in `reaction`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unmeasured: Option<String>,
+    },
     /// The whole cpu, shared with what stands above it: no budget is enforced.
     WholeCpu,
 }

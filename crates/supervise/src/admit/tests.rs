@@ -9,6 +9,7 @@ use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Sh
 
 use super::*;
 
+mod ample;
 mod beside;
 mod choice;
 mod held;

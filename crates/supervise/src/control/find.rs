@@ -28,42 +28,58 @@ pub fn base_dir() -> Option<PathBuf> {
     Some(state.or_else(home)?.join("timecell"))
 }
 
-/// The directory of a mission.
+/// Where missions are looked for: [`base_dir`], and where those of one program are that nobody has written down.
+pub fn places() -> Option<Vec<PathBuf>> {
+    Some(vec![base_dir()?, crate::run::place_of_ones()])
+}
+
+/// How a mission of this name and directory is called in the words of `timecell ps` and `down`: by its name, where that is found.
+pub fn called(name: &str, dir: &Path) -> String {
+    let usual = base_dir().map(|base| base.join(name));
+    match usual.as_deref() == Some(dir) || crate::run::dir_of_one(name) == dir {
+        true => name.to_owned(),
+        false => format!("--dir {}", dir.display()),
+    }
+}
+
+/// The directory of a mission, below one of these ([`places`]).
 ///
 /// # Errors
 /// When there is no such mission, or not exactly one.
-pub fn find(place: Place<'_>, base: &Path) -> Result<PathBuf, ControlError> {
+pub fn find(place: Place<'_>, bases: &[PathBuf]) -> Result<PathBuf, ControlError> {
     let name = match place {
         Place::Dir(dir) => return Ok(std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())),
         Place::Name(name) => name,
         Place::Only => {
-            let running = running(base)?;
+            let running = dirs(bases, is_supervised)?;
             // Those that nobody supervises any more are meant where no other is.
             let running = match running.is_empty() {
-                true => names(base, is_up)?,
+                true => dirs(bases, is_up)?,
                 false => running,
             };
             return match running.as_slice() {
-                [one] => Ok(base.join(one)),
+                [one] => Ok(one.clone()),
                 [] => Err(ControlError::NoneRuns {
-                    base: base.to_owned(),
+                    base: bases.first().cloned().unwrap_or_default(),
                 }),
-                _ => Err(ControlError::Several { running }),
+                _ => Err(ControlError::Several {
+                    running: running.iter().map(|dir| last(dir)).collect(),
+                }),
             };
         }
     };
     // A name is one part of a path.
     let plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
-    let dirs = [base.join(name), crate::run::dir_of_one(name)];
-    if let Some(dir) = (dirs.into_iter()).find(|dir| plain && dir.join("journal").exists()) {
+    let mut named = bases.iter().map(|base| base.join(name));
+    if let Some(dir) = named.find(|dir| plain && dir.join("journal").exists()) {
         return Ok(dir);
     }
     Err(ControlError::UnknownMission {
         name: name.to_owned(),
-        known: (names(base, |dir| dir.join("journal").exists())?.into_iter())
-            .map(|name| match is_up(&base.join(&name)) {
-                true => name,
-                false => format!("{name} (ended)"),
+        known: (dirs(bases, |dir| dir.join("journal").exists())?.iter())
+            .map(|dir| match is_up(dir) {
+                true => last(dir),
+                false => format!("{} (ended)", last(dir)),
             })
             .collect(),
     })
@@ -74,34 +90,40 @@ fn is_up(dir: &Path) -> bool {
     super::state(dir).is_ok_and(|state| state.mission.is_some())
 }
 
-/// Names of the missions below this directory whose supervisors listen, in alphabetical order.
-///
-/// # Errors
-/// When the directory cannot be read; if it is not there, no mission runs.
-pub fn running(base: &Path) -> Result<Vec<String>, ControlError> {
-    names(base, |dir| match socket::connect(dir) {
+/// Whether somebody listens for the mission of this directory.
+pub(super) fn is_supervised(dir: &Path) -> bool {
+    match socket::connect(dir) {
         Ok(_) => true,
         // Somebody listens, whoever it is.
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
-    })
+    }
 }
 
-fn names(base: &Path, which: impl Fn(&Path) -> bool) -> Result<Vec<String>, ControlError> {
-    let entries = match std::fs::read_dir(base) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => {
-            return Err(ControlError::System {
-                path: base.to_owned(),
-                tried: "read",
-                source,
-            });
+/// The last part of a mission's directory, which is its name in a usual place.
+fn last(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Those of the directories in these, in the order of their names; one that is not there has none, and what others may not read of them
+/// is none of theirs.
+fn dirs(bases: &[PathBuf], which: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, ControlError> {
+    let mut found = Vec::new();
+    for (at, base) in bases.iter().enumerate() {
+        match std::fs::read_dir(base) {
+            Ok(entries) => found.extend(entries.flatten().map(|entry| entry.path())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if at > 0 && error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(source) => {
+                return Err(ControlError::System {
+                    path: base.clone(),
+                    tried: "read",
+                    source,
+                });
+            }
         }
-    };
-    let mut names: Vec<String> = (entries.flatten())
-        .filter(|entry| which(&entry.path()))
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort_unstable();
-    Ok(names)
+    }
+    found.retain(|dir| which(dir));
+    found.sort_by_key(|dir| last(dir));
+    Ok(found)
 }

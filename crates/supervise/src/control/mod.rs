@@ -19,6 +19,7 @@ mod happening;
 mod line;
 mod message;
 mod metrics;
+mod orphaned;
 mod outside;
 mod peer;
 mod server;
@@ -29,7 +30,7 @@ mod tests;
 
 pub use client::{Client, Follow};
 pub use error::ControlError;
-pub use find::{Place, base_dir, find, running};
+pub use find::{Place, base_dir, called, find, places};
 pub use happening::{Happening, history};
 pub use line::{LineBuffer, TooLong};
 pub(crate) use message::check_window;
@@ -38,6 +39,7 @@ pub use message::{
     VERSION,
 };
 pub use metrics::prometheus;
+pub use orphaned::{Orphaned, orphaned};
 pub use outside::from_journal;
 pub(crate) use outside::state;
 pub use server::MOST_CLIENTS;

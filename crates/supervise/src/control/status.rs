@@ -133,6 +133,9 @@ pub struct CellStatus {
     pub cpus: Vec<u32>,
     /// What holds it, a sentence.
     pub guarantee: Option<String>,
+    /// What of it that does not hold, as clauses: tasks without a thread, threads of a class that has no budget.
+    #[serde(default)]
+    pub unheld: Vec<String>,
     /// How its program ended the last time.
     pub last_end: Option<LastEnd>,
     /// Limits that it has come up against in its last life.
@@ -211,6 +214,7 @@ impl CellStatus {
                 .map(|reservation| reservation.period_ns),
             cpus: process.map_or(Vec::new(), |started| started.cpus.clone()),
             guarantee: None,
+            unheld: Vec::new(),
             last_end: known.and_then(|known| known.last_end.as_ref()).map(
                 |(generation, at, end)| LastEnd {
                     generation: *generation,

@@ -255,23 +255,36 @@ fn the_silent_make_room_and_the_number_is_bounded() {
 #[test]
 fn the_only_mission_that_runs_is_found() {
     let base = tempfile::tempdir().unwrap();
-    let base = base.path();
+    let ones = base.path().join("ones");
+    let base = base.path().join("usual");
+    let bases = [base.clone(), ones.clone()];
     assert!(matches!(
-        find(Place::Only, &base.join("none")),
+        find(Place::Only, &[base.join("none")]),
         Err(ControlError::NoneRuns { .. })
     ));
     for name in ["rover", "lander", "ended"] {
-        std::fs::create_dir(base.join(name)).unwrap();
+        std::fs::create_dir_all(base.join(name)).unwrap();
         std::fs::write(base.join(name).join("journal"), "").unwrap();
     }
     assert!(matches!(
-        find(Place::Only, base),
+        find(Place::Only, &bases),
         Err(ControlError::NoneRuns { .. })
     ));
+    // Of one program that nobody has written down.
+    std::fs::create_dir_all(ones.join("run-7")).unwrap();
+    std::fs::write(ones.join("run-7/journal"), "").unwrap();
+    let one = Server::open(&ones.join("run-7")).unwrap();
+    assert_eq!(find(Place::Only, &bases).unwrap(), ones.join("run-7"));
+    assert_eq!(
+        find(Place::Name("run-7"), &bases).unwrap(),
+        ones.join("run-7")
+    );
+    drop(one);
+    std::fs::remove_dir_all(&ones).unwrap();
     let _rover = Server::open(&base.join("rover")).unwrap();
-    assert_eq!(find(Place::Only, base).unwrap(), base.join("rover"));
+    assert_eq!(find(Place::Only, &bases).unwrap(), base.join("rover"));
     let _lander = Server::open(&base.join("lander")).unwrap();
-    let several = find(Place::Only, base).unwrap_err();
+    let several = find(Place::Only, &bases).unwrap_err();
     assert!(
         several
             .to_string()
@@ -279,17 +292,17 @@ fn the_only_mission_that_runs_is_found() {
         "{several}"
     );
     assert_eq!(
-        find(Place::Name("ended"), base).unwrap(),
+        find(Place::Name("ended"), &bases).unwrap(),
         base.join("ended")
     );
-    let unknown = find(Place::Name("rovre"), base).unwrap_err();
+    let unknown = find(Place::Name("rovre"), &bases).unwrap_err();
     assert!(
         unknown
             .to_string()
             .ends_with("the missions here are ended (ended), lander (ended), rover (ended)"),
         "{unknown}"
     );
-    assert!(find(Place::Name("../rover"), base).is_err());
+    assert!(find(Place::Name("../rover"), &bases).is_err());
 }
 
 #[test]

@@ -294,7 +294,7 @@ impl Enforce for Deadline {
         Some(if sought { SOUGHT_NS } else { WATCHED_NS })
     }
 
-    fn unheld(&self) -> Vec<String> {
+    fn unheld(&self, _: &Inside) -> Vec<String> {
         (self.threads.iter())
             .filter(|thread| thread.held.is_none())
             .map(|thread| match &thread.which {
@@ -462,7 +462,17 @@ mod tests {
              1.112 ms of cpu time within 8.000 ms in every 10.000 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
              beside all other threads of that class; its other threads are best effort"
         );
-        assert_eq!((held.unheld().len(), held.settle_ns()), (2, 10_000_000));
+        assert_eq!(
+            (
+                held.unheld(&Inside {
+                    pid: 1,
+                    groups: Vec::new()
+                })
+                .len(),
+                held.settle_ns()
+            ),
+            (2, 10_000_000)
+        );
         let apart = Grant {
             cpus: vec![1],
             partition: Some(vec![1]),

@@ -28,9 +28,6 @@ pub enum EnforceError {
     /// A partition of cpus cannot be had, or not be removed, a sentence.
     #[error("{0}")]
     Partition(String),
-    /// What is kept for a mission cannot be noted, a sentence.
-    #[error("{0}")]
-    Kept(String),
     /// A group that is to be released.
     #[error("{}: processes are left in it, so it stays held", .0.display())]
     Populated(std::path::PathBuf),

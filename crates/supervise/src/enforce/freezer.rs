@@ -213,13 +213,15 @@ impl Freezer {
 
     /// What was counted since it was held last.
     fn counted_now(&self) -> Option<Counted> {
-        let groups = self.place.groups().ok()?;
+        let page = self.place.page().ok()??;
+        let groups = page.groups();
         let entry = groups.iter().find(|entry| entry.which.path == self.group)?;
         let totals = entry.progress.totals;
         Some(Counted {
             periods: totals.periods,
             exhausted: totals.exhausted,
             overrun_ns: totals.overrun_ns,
+            by: page.keeper(),
         })
     }
 
@@ -297,6 +299,10 @@ impl Enforce for Freezer {
 
     fn tend_again_ns(&self) -> Option<i64> {
         Some(LOOK_NS)
+    }
+
+    fn unheld(&self, inside: &Inside) -> Vec<String> {
+        inside.of_deadline("which comes before those who hold it: it is stopped when it lets them")
     }
 
     fn counted(&self) -> Option<Counted> {
@@ -380,6 +386,7 @@ mod tests {
             periods,
             exhausted,
             overrun_ns,
+            by: 1,
         }
     }
 

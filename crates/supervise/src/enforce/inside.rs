@@ -1,7 +1,13 @@
 //! A cell's processes, as the host sees them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+
+use host::sched::{self, Class};
+
+/// Threads of a cell that are looked at for their class, the first that the kernel names: each costs a call, and who looks has others to look after.
+const MOST: usize = 64;
 
 /// A cell's processes, as the host sees them.
 #[derive(Debug, Clone)]
@@ -15,36 +21,56 @@ pub struct Inside {
 impl Inside {
     /// Ids of all its threads, of whatever process; those of its first process alone where no group tells.
     pub fn threads(&self) -> Vec<i32> {
-        let listed = (self.groups.iter().map(|group| listed(group))).find(|text| !text.is_empty());
-        match listed {
-            Some(text) => text
-                .lines()
-                .filter_map(|line| line.parse().ok())
-                // 0 stands for a thread of another pid namespace.
-                .filter(|thread| *thread > 0)
-                .collect(),
+        self.first_threads(usize::MAX)
+    }
+
+    /// The first so many of them.
+    fn first_threads(&self, most: usize) -> Vec<i32> {
+        let listed = self.groups.iter().map(|group| listed(group, most));
+        match listed.into_iter().find(|threads| !threads.is_empty()) {
+            // 0 stands for a thread of another pid namespace.
+            Some(threads) => threads.into_iter().filter(|thread| *thread > 0).collect(),
             None => (fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter())
                 .flatten()
                 .flatten()
                 .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+                .take(most)
                 .collect(),
         }
+    }
+
+    /// That threads of it are of SCHED_DEADLINE, of the first 64, as clauses: at most one. `why` says how that concerns what holds the others.
+    pub(super) fn of_deadline(&self, why: &str) -> Vec<String> {
+        let is = |thread: &i32| matches!(sched::get_class(*thread), Ok(Class::Deadline { .. }));
+        let found: Vec<i32> = self.first_threads(MOST).into_iter().filter(is).collect();
+        let what = match found.as_slice() {
+            [] => return Vec::new(),
+            [one] => format!("its thread {one} is"),
+            [first, ..] => format!("{} of its threads ({first} the first) are", found.len()),
+        };
+        vec![format!("{what} of SCHED_DEADLINE, {why}")]
     }
 }
 
 /// The threads of a group and of those below it, where podman puts a container and where those of enclosed cells are. Version 1 and
-/// version 2 name the file differently; any one hierarchy has all of them.
-fn listed(group: &Path) -> String {
-    let own = ["tasks", "cgroup.threads"].map(|file| fs::read_to_string(group.join(file)));
-    let mut text: String = own.into_iter().flatten().collect();
+/// version 2 name the file differently; any one hierarchy has all of them. Not more than so many.
+fn listed(group: &Path, most: usize) -> Vec<i32> {
+    let mut threads = Vec::new();
+    for file in ["tasks", "cgroup.threads"] {
+        let lines = File::open(group.join(file)).map(|file| BufReader::new(file).lines());
+        // A group that cannot be read, or goes meanwhile, has no more.
+        let lines = lines.into_iter().flatten().map_while(Result::ok);
+        let room = most - threads.len();
+        threads.extend(lines.filter_map(|line| line.parse::<i32>().ok()).take(room));
+    }
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         // podman puts its monitor of the container beside it, which is no thread of the cell.
         let is_monitor = entry.file_name() == "conmon";
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_monitor {
-            text.push_str(&listed(&entry.path()));
+            threads.extend(listed(&entry.path(), most - threads.len()));
         }
     }
-    text
+    threads
 }
 
 #[cfg(test)]
@@ -71,7 +97,40 @@ mod tests {
         fs::create_dir(&monitor).unwrap();
         fs::write(monitor.join("cgroup.threads"), "17\n").unwrap();
         assert_eq!(inside(&["outer"]).threads(), [15, 16]);
+        fs::write(dir.path().join("outer/cgroup.threads"), "13\n").unwrap();
+        for (most, threads) in [(0, vec![]), (1, vec![13]), (2, vec![13, 15])] {
+            assert_eq!(listed(&dir.path().join("outer"), most), threads);
+        }
         let own = inside(&[]).threads();
         assert!(own.contains(&std::process::id().cast_signed()), "{own:?}");
+    }
+
+    #[test]
+    fn threads_of_sched_deadline_are_found() {
+        let (_asker, tid) = sched::bandwidth::Asker::new(|| {
+            let ns = 100_000_000;
+            let class = Class::Deadline {
+                runtime_ns: 100_000,
+                deadline_ns: ns,
+                period_ns: ns,
+            };
+            let given = sched::set_class(0, &class).is_ok();
+            given.then(host::process::thread_id)
+        })
+        .unwrap();
+        let inside = Inside {
+            pid: std::process::id().cast_signed(),
+            groups: Vec::new(),
+        };
+        match tid {
+            Some(tid) => {
+                let told = inside.of_deadline("which nothing holds");
+                let own = format!("its thread {tid} is of SCHED_DEADLINE, which nothing holds");
+                // Those of other tests are there as well at times.
+                let is_told = told == [own] || told[0].contains(" of its threads (");
+                assert!(is_told, "{told:?}");
+            }
+            None => eprintln!("not tested: there is no SCHED_DEADLINE here"),
+        }
     }
 }

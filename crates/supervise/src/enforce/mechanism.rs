@@ -97,6 +97,8 @@ impl Mechanisms {
     /// # Errors
     /// When the kernel refuses it.
     pub fn ready(&self, partition: Option<&[u32]>) -> Result<(), EnforceError> {
+        // Where they cannot be kept, as in a container, cells are as they can be had: what they lack of cpus or limits is told of each.
+        let _ = self.partitions.keep_controllers();
         match partition {
             Some(cpus) => self.partitions.make(&[cpus.to_vec()]),
             None => Ok(()),
@@ -133,12 +135,25 @@ impl Mechanisms {
     ) -> Result<bool, EnforceError> {
         let kept = self.each_keeps_only(places);
         let removed = self.partitions.keep_only(partitions).and(kept).is_ok();
+        // For cells that are taken over, too.
+        let _ = self.partitions.keep_controllers();
         self.partitions.make(partitions)?;
         for (enforcer, mechanism) in self.each.iter() {
             let own = grants.iter().filter(|grant| grant.enforcer == *enforcer);
             mechanism.keep(&own.cloned().collect::<Vec<Grant>>())?;
         }
         Ok(removed)
+    }
+
+    /// Does this, and keeps no controllers that were not kept before if it fails: for a mission of which nothing runs.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn or_controllers_as_before<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, EnforceError>,
+    ) -> Result<T, EnforceError> {
+        self.partitions.or_controllers_as_before(change)
     }
 
     /// Removes all that is kept, but for these places.
@@ -149,7 +164,7 @@ impl Mechanisms {
         let kept = self.each_keeps_only(places);
         let removed = self.partitions.keep_only(&[]);
         match places {
-            [] => kept.and(removed),
+            [] => kept.and(removed).and(self.partitions.leave_controllers()),
             // Those that stay have processes in their partitions.
             _ => kept,
         }

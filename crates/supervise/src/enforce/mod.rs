@@ -18,8 +18,8 @@ pub use best_effort::BestEffort;
 pub use cpuset_only::CpusetOnly;
 pub use deadline::Deadline;
 pub use error::EnforceError;
+pub(crate) use hcbs::in_us;
 pub use hcbs::sweep as sweep_servers;
-pub(crate) use hcbs::{Top, in_us};
 pub use inside::Inside;
 pub use leave::leave_real_time;
 pub use mechanism::{Mechanism, Mechanisms};
@@ -41,6 +41,8 @@ pub struct Counted {
     pub exhausted: u64,
     /// The largest use beyond a budget, ns.
     pub overrun_ns: i64,
+    /// The process that counts, by its pid: another one may have come late, and what was used meanwhile is charged all the same.
+    pub by: i32,
 }
 
 impl Counted {
@@ -53,6 +55,7 @@ impl Counted {
             periods: one.periods.saturating_add(other.periods),
             exhausted: one.exhausted.saturating_add(other.exhausted),
             overrun_ns: one.overrun_ns.max(other.overrun_ns),
+            by: other.by,
         })
     }
 }
@@ -80,8 +83,8 @@ pub trait Enforce: Send {
         None
     }
 
-    /// What of the cell is not held by now, as clauses.
-    fn unheld(&self) -> Vec<String> {
+    /// What of the cell is not held by now, as clauses. It costs a look at some of its threads, at most 64.
+    fn unheld(&self, _inside: &Inside) -> Vec<String> {
         Vec::new()
     }
 

@@ -95,6 +95,55 @@ impl ByPartition {
         result
     }
 
+    /// Keeps the controllers of cgroup v2 that cells count on: systemd takes away what none of its units needs, and with it their cpus and limits.
+    ///
+    /// # Errors
+    /// What the kernel refused, a sentence.
+    pub(super) fn keep_controllers(&self) -> Result<(), EnforceError> {
+        // They are root's.
+        let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
+            return Ok(());
+        };
+        let name = names::controllers_of(&self.mission);
+        if partitions.are_controllers_kept(&name) {
+            return Ok(());
+        }
+        let _alone = alone().map_err(EnforceError::Partition)?;
+        partitions
+            .keep_controllers(&name)
+            .map_err(EnforceError::Partition)
+    }
+
+    /// Does this, and keeps no controllers that were not kept before if it fails.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub(super) fn or_controllers_as_before<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, EnforceError>,
+    ) -> Result<T, EnforceError> {
+        match of_this_machine().ok().filter(|_| ledger::is_root()) {
+            Some(partitions) => {
+                partitions.or_controllers_as_before(&names::controllers_of(&self.mission), change)
+            }
+            None => change(),
+        }
+    }
+
+    /// Keeps them no more.
+    ///
+    /// # Errors
+    /// What the kernel refused, a sentence.
+    pub(super) fn leave_controllers(&self) -> Result<(), EnforceError> {
+        let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
+            return Ok(());
+        };
+        let name = names::controllers_of(&self.mission);
+        partitions
+            .leave_controllers(&name)
+            .map_err(EnforceError::Partition)
+    }
+
     /// The group of these cpus; `None`: this machine has no partitions.
     pub(super) fn group(&self, cpus: &[u32]) -> Option<PathBuf> {
         let partitions = of_this_machine().ok()?;
@@ -159,6 +208,24 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
                 ),
                 Err(why) => (format!("{what}: {why}"), true),
             },
+        };
+        left.push(Left { text, failed });
+    }
+    for mission in partitions.kept_for() {
+        let is_of = |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if *name == mission);
+        let supervised = |entry: &Entry| entry.process.still_runs().unwrap_or(true);
+        if entries.iter().find(is_of).is_some_and(supervised)
+            || engine::any_lives(&names::cells_of(&mission))
+        {
+            continue;
+        }
+        let what = format!("group that keeps controllers for mission `{mission}`");
+        let (text, failed) = match partitions.leave_controllers(&names::controllers_of(&mission)) {
+            Ok(()) => (
+                format!("{what}: removed, nothing of it runs any more"),
+                false,
+            ),
+            Err(why) => (format!("{what}: {why}"), true),
         };
         left.push(Left { text, failed });
     }

@@ -7,7 +7,7 @@ use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group};
 use host::sched::{self, Class};
 use model::mission::Cell;
 
-use super::{CpusetOnly, Enforce, EnforceError, Mechanism, first_priority};
+use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism, first_priority};
 use crate::admit::Grant;
 
 /// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so that
@@ -212,6 +212,10 @@ impl Enforce for RtCgroup {
     fn hold(&self, pid: i32) -> Result<(), EnforceError> {
         join(&self.path, pid)?;
         place(&self.grant, pid)
+    }
+
+    fn unheld(&self, inside: &Inside) -> Vec<String> {
+        inside.of_deadline("which comes before its others and is in no budget of real-time groups")
     }
 
     /// The group stays for the cell's next life.

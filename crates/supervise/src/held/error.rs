@@ -25,6 +25,18 @@ pub enum HeldError {
         /// Those that are, as a list.
         online: String,
     },
+    /// Not a cpu that the container was given.
+    #[error(
+        "{what} cannot be held on cpu {cpu}: its cpuset has cpus {cpus} only; name one of them, or leave --cpu out"
+    )]
+    Cpuset {
+        /// What was to be held.
+        what: String,
+        /// The cpu that was asked for.
+        cpu: u32,
+        /// Those that it has, as a list.
+        cpus: String,
+    },
     /// No budget.
     #[error(transparent)]
     Reservation(#[from] freezer::ReservationError),
@@ -119,7 +131,9 @@ pub enum HeldError {
         pid: i32,
     },
     /// A cell, which its mission holds.
-    #[error("{what} is a cell of timecell (`{id}`), whose budget is in its mission's file")]
+    #[error(
+        "{what} is a cell of timecell (`{id}`), which has a budget of its mission's or of the `timecell run` that started it"
+    )]
     Cell {
         /// What was to be held.
         what: String,
@@ -137,7 +151,7 @@ pub enum HeldError {
     /// The process that its engine names is not the container's.
     #[error(
         "{what} cannot be held: process {pid}, which its engine calls its first one, is in none of its groups here; it may run on another \
-         machine, or without groups"
+         machine, or without groups; in the latter case hold it by that number"
     )]
     Elsewhere {
         /// What was to be held.

@@ -14,7 +14,7 @@ use freezer::hold::{HoldError, remove};
 use freezer::process::is_holder;
 
 use super::HeldError;
-use super::thing::Thing;
+use super::thing::{Kind, Thing};
 use crate::ledger::{Entry, Holder};
 use crate::process::descends;
 
@@ -110,10 +110,14 @@ pub(super) fn check(
     }
 }
 
-/// Those of the group `from` that are held with a process which shares it with others: itself and what it has started.
-pub(super) fn family(from: &Path, pid: i32) -> Vec<i32> {
+/// Those of the group `from` that get a group of their own with a process: itself and what it has started where it shares the group with others, and
+/// all where the group is the container's.
+pub(super) fn family(thing: &Thing, from: &Path, pid: i32) -> Vec<i32> {
     let mut all = own(from, "cgroup.procs");
-    all.retain(|other| descends(*other, &[pid]));
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    if thing.kind != Kind::Docker || !name.contains(&thing.id) {
+        all.retain(|other| descends(*other, &[pid]));
+    }
     all
 }
 
@@ -155,16 +159,16 @@ pub(super) fn others_rule(group: &Path, top: &Path, owner: u32) -> Option<PathBu
     found.and_then(|file| file.parent().map(Path::to_owned))
 }
 
-/// Moves a process with what it has started from one group to the other, which is its own.
+/// Moves a process with those that belong to it ([`family`]) from one group to that of `thing`, which was made for them.
 ///
 /// # Errors
 /// When the kernel refuses it; some may be in either then.
-pub(super) fn gather(from: &Path, to: &Path, pid: i32) -> Result<(), HeldError> {
+pub(super) fn gather(from: &Path, thing: &Thing, pid: i32) -> Result<(), HeldError> {
     for _ in 0..PASSES {
         let mut left = false;
         // Its parents first, so that children which come meanwhile are born there.
-        for member in family(from, pid) {
-            left |= enter(to, member)?;
+        for member in family(thing, from, pid) {
+            left |= enter(&thing.group, member)?;
         }
         if !left {
             return Ok(());
@@ -232,10 +236,23 @@ mod tests {
         fs::write(&file, format!("{own}\n{}\n", child.id())).unwrap();
         assert!(is_of(dir.path(), own));
         assert!(!is_of(dir.path(), child.id().cast_signed()));
-        assert_eq!(
-            family(dir.path(), child.id().cast_signed()),
-            [child.id().cast_signed()]
-        );
+        let thing = |kind, id: &str| Thing {
+            kind,
+            name: "a".to_owned(),
+            id: id.to_owned(),
+            pid: None,
+            group: "/nowhere".into(),
+            inode: 1,
+            taken_from: None,
+        };
+        let name = dir.path().file_name().unwrap().to_str().unwrap();
+        let pid = child.id().cast_signed();
+        for stranger in [thing(Kind::Process, name), thing(Kind::Docker, "0123")] {
+            assert_eq!(family(&stranger, dir.path(), pid), [pid]);
+        }
+        // What `exec` has started in a container descends from somebody else.
+        let container = thing(Kind::Docker, name);
+        assert_eq!(family(&container, dir.path(), pid), [own, pid]);
         fs::write(&file, "").unwrap();
         assert!(!is_of(dir.path(), own));
         child.kill().unwrap();

@@ -86,12 +86,12 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let Found { thing, is_guest } = find(&wanted.what)?;
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
-    told.extend(tidy(&mut records, &locked)?.told);
+    told.extend(tidy(&mut records, &locked)?);
     // Else it is not seen whether it is let go where it cannot be held.
     place().page()?;
     apart(&thing, is_guest, &records)?;
     let processes = match (is_guest, thing.pid) {
-        (true, Some(pid)) => group::family(&thing.group, pid),
+        (true, Some(pid)) => group::family(&thing, &thing.group, pid),
         _ => group::processes(&thing.group),
     };
     let others = ledger.entries()?;
@@ -100,6 +100,12 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
         stays(&thing, is_guest, &top)?;
     }
     let back = before(&thing, is_guest, &processes).with_cpuset(&thing);
+    if let Some(cpu) = wanted.cpu
+        && let Some(cpus) = back.cpuset_lacks(cpu)
+    {
+        let (what, cpus) = (thing.to_string(), cpus.to_owned());
+        return Err(HeldError::Cpuset { what, cpu, cpus });
+    }
     let back = match wanted.fifo {
         Some(_) => back.with_rt_groups(&processes),
         None => back,
@@ -258,6 +264,7 @@ fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCel
         priorities,
         tasks: Vec::new(),
         supervisor: false,
+        only_tasks: false,
     }
 }
 
@@ -313,7 +320,7 @@ fn put_under(
     reservation: Reservation,
 ) -> Result<(), HeldError> {
     if let (Some(from), Some(pid)) = (&record.thing.taken_from, record.thing.pid) {
-        group::gather(from, &record.thing.group, pid)?;
+        group::gather(from, &record.thing, pid)?;
     }
     // Whoever is outside of its group before was never in it.
     record.begun = true;
@@ -358,7 +365,7 @@ fn undo(record: &Record, records: &mut Records, locked: &Locked, error: HeldErro
     records.forget(&thing.group);
     let _ = records.write();
     let _ = locked.remove(&holder(record));
-    leave();
+    leave(&place());
     error
 }
 

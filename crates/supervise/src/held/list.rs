@@ -1,12 +1,14 @@
 //! What is held, with what those who hold it have counted.
 
+use std::path::Path;
+
 use freezer::page::{Entry, Totals};
-use freezer::process::Place;
+use freezer::process::{Place, PlaceError};
 use serde::Serialize;
 
 use super::escaped::escaped;
 use super::file::{Record, Records};
-use super::tidy::{Tidied, not_known, tidy};
+use super::tidy::{Forgotten, ask, clear, forget_ended, leave, whether_held};
 use super::{HeldError, Thing, as_root, place, threads};
 use crate::ledger::Ledger;
 
@@ -17,6 +19,8 @@ pub struct Listing {
     pub held: Vec<Seen>,
     /// What has ended or was without its budget since anybody looked, a sentence each.
     pub told: Vec<String>,
+    /// Whether some of that is what could not be put back, and is tried again, or cannot be told.
+    pub failed: bool,
 }
 
 /// One that is held.
@@ -43,7 +47,8 @@ pub struct Seen {
     pub not_held: Option<String>,
     /// Its threads.
     pub threads: usize,
-    /// Those of them that may run on other cpus, because they have chosen so themselves.
+    /// Those of them that may run on other cpus, because they have chosen so themselves, or the kernel has forgotten what they were kept to: before
+    /// Linux 6.2 it does when the cpuset controller is handed down to a group around them, or taken away.
     pub threads_elsewhere: usize,
     /// Threads that have left its group, with the class or the cpu that they were given there: nobody holds them to the budget.
     pub threads_outside: usize,
@@ -65,45 +70,54 @@ pub struct Seen {
     pub errors: u64,
 }
 
-/// What is held on this machine. What has ended is told of and forgotten; if all who held something were killed, it is held again.
+/// What is held on this machine. What has ended is told of and forgotten; if all who held something were killed, it is held again. Those who
+/// hold something may take 10 s to answer, and whoever decides meanwhile does not wait for that.
 ///
 /// # Errors
 /// That the file or the ledger cannot be used.
 pub fn list(ledger: &Ledger) -> Result<Listing, HeldError> {
     as_root()?;
-    let locked = ledger.lock()?;
-    let mut records = Records::read()?;
-    let Tidied {
-        mut told,
-        cannot_ask,
-    } = tidy(&mut records, &locked)?;
-    let entries = match records.all.is_empty() {
-        true => Vec::new(),
-        false => entries(&place(), cannot_ask, &mut told),
+    let place = place();
+    list_of(&place, ledger, Records::read, || ask(&place))
+}
+
+fn list_of(
+    place: &Place,
+    ledger: &Ledger,
+    read: impl FnOnce() -> Result<Records, HeldError>,
+    ask: impl FnOnce() -> Result<bool, PlaceError>,
+) -> Result<Listing, HeldError> {
+    let again = ask();
+    let let_go = |group: &Path| match &again {
+        // Who has not answered a moment ago is not waited for once more.
+        Err(PlaceError::Silent(path)) => Err(PlaceError::Silent(path.clone())),
+        _ => place.let_go(group),
     };
+    let locked = ledger.lock()?;
+    let mut records = read()?;
+    let Forgotten { mut told, is_left } =
+        forget_ended(&mut records, &locked, |record| clear(record, let_go))?;
+    let mut failed = is_left;
+    if records.all.is_empty() {
+        // Whoever is about to hold something would have it removed below those who are to.
+        leave(place);
+    }
+    drop(locked);
+    if !records.all.is_empty() {
+        told.extend(whether_held(&again));
+        failed |= again.is_err();
+    }
+    let entries = place.groups().unwrap_or_default();
     let held = (records.all.iter()).map(|record| {
         let outside = escaped(record).unwrap_or_else(|why| {
             told.push(why.to_string());
+            failed = true;
             Vec::new()
         });
         seen(record, &entries, &outside)
     });
-    Ok(Listing {
-        held: held.collect(),
-        told,
-    })
-}
-
-/// What those who hold something say of it, or their page alone where they cannot be asked, which is told unless it was found before
-/// (`cannot_ask`).
-fn entries(place: &Place, cannot_ask: bool, told: &mut Vec<String>) -> Vec<Entry> {
-    if !cannot_ask {
-        match place.adopt() {
-            Ok(entries) => return entries,
-            Err(error) => told.push(not_known(&error)),
-        }
-    }
-    place.groups().unwrap_or_default()
+    let held = held.collect();
+    Ok(Listing { held, told, failed })
 }
 
 fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
@@ -145,22 +159,86 @@ fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    use super::super::file::tests::record;
+    use super::super::group;
     use super::*;
 
     #[test]
-    fn that_nobody_can_be_asked_is_told_once() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(dir.path().join("place"), "/nonexistent");
-        std::fs::create_dir(place.dir()).unwrap();
-        // Others may change it, so that nothing in it is believed.
-        let open = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(place.dir(), open).unwrap();
-        for (cannot_ask, said) in [(true, 0), (false, 1)] {
-            let mut told = Vec::new();
-            assert_eq!(entries(&place, cannot_ask, &mut told), []);
-            assert_eq!(told.len(), said, "{told:?}");
-            assert!(told.iter().all(|told| told.contains("cannot be told")));
+    fn whoever_does_not_answer_keeps_nobody_from_deciding() {
+        // The ledger is root's.
+        if !crate::ledger::is_root() {
+            return;
         }
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(dir.path().join("ledger"));
+        let mut records = Records::read_at(dir.path());
+        let mut runs = record("1");
+        // A group with a process in it, as far as its files say.
+        runs.thing.group = dir.path().join("group");
+        std::fs::create_dir(&runs.thing.group).unwrap();
+        std::fs::write(runs.thing.group.join("cgroup.events"), "populated 1\n").unwrap();
+        runs.thing.inode = group::inode(&runs.thing.group).unwrap();
+        records.all = vec![record("7"), runs];
+        records.write().unwrap();
+        let place = Place::new(dir.path().join("place"), "/nonexistent");
+        let silent = || {
+            assert!(ledger.try_lock().is_ok(), "it waits with the lock");
+            Err(PlaceError::Silent(place.dir().to_owned()))
+        };
+        let read = || Ok(Records::read_at(dir.path()));
+        let listing = list_of(&place, &ledger, read, silent).unwrap();
+        assert_eq!(listing.held.len(), 1);
+        let told = listing.told;
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");
+        assert!(told[1].contains("cannot be told"), "{told:?}");
+        assert!(told[1].contains("no keeper answers"), "{told:?}");
+        assert!(listing.failed);
+        let answers = list_of(&place, &ledger, read, || Ok(true)).unwrap();
+        assert!(answers.told[0].contains("held again"), "{:?}", answers.told);
+        assert!(!answers.failed);
+    }
+
+    #[test]
+    fn the_place_is_not_removed_once_somebody_else_decides() {
+        // The ledger is root's.
+        if !crate::ledger::is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(dir.path().join("ledger"));
+        let place = Place::new(dir.path().join("place"), "/nonexistent");
+        let made = || {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.mode(0o700).recursive(true).create(place.dir())
+        };
+        made().unwrap();
+        // A keeper that ends late.
+        let keeper = std::fs::File::create(place.dir().join("heir.lock")).unwrap();
+        keeper.lock().unwrap();
+        let (say, said) = std::sync::mpsc::channel();
+        let read = || {
+            say.send(()).unwrap();
+            Ok(Records::read_at(dir.path()))
+        };
+        std::thread::scope(|scope| {
+            let lists = scope.spawn(|| list_of(&place, &ledger, read, || Ok(false)));
+            said.recv().unwrap();
+            let locked = ledger.lock().unwrap();
+            made().unwrap();
+            drop(keeper);
+            assert!(lists.join().unwrap().unwrap().held.is_empty());
+            assert!(place.dir().exists(), "it went while another had the ledger");
+            drop(locked);
+        });
+        let listing = list_of(
+            &place,
+            &ledger,
+            || Ok(Records::read_at(dir.path())),
+            || Ok(false),
+        );
+        assert!(listing.is_ok() && !place.dir().exists());
     }
 }

@@ -3,8 +3,9 @@
 use super::escaped::escaped;
 use super::file::{Record, Records};
 use super::hold::take_away;
+use super::thing::first_process;
 use super::tidy::{have_left, holder, leave, tidy};
-use super::{HeldError, Thing, as_root};
+use super::{HeldError, Thing, as_root, place};
 use crate::ledger::{Ledger, Locked};
 
 /// What was let go.
@@ -18,18 +19,35 @@ pub struct Released {
     pub left: Vec<HeldError>,
 }
 
-/// Lets go of one by its name, the beginning of a container's id, or its number.
+/// Lets go of one by its name, the beginning of a container's id, or its number; also by another of them, or another name, than that by which it
+/// was put under its budget.
 ///
 /// # Errors
 /// [`HeldError::NotHeld`], or that the file or the ledger cannot be used.
 pub fn release(what: &str, ledger: &Ledger) -> Result<Released, HeldError> {
-    each(ledger, |records| match records.called(what)? {
-        Some(record) => Ok(vec![record.clone()]),
+    as_root()?;
+    // An engine may take long to answer, and nobody is to wait for it.
+    let first = match Records::read()?.called(what)? {
+        Some(_) => None,
+        None => first_process(what),
+    };
+    each(ledger, |records| Ok(vec![meant(what, first, records)?]))
+}
+
+/// The one that is called so, else the one whose first process is this.
+fn meant(what: &str, first: Option<i32>, records: &Records) -> Result<Record, HeldError> {
+    let by_process = || {
+        let mut all = records.all.iter();
+        let first = first?;
+        all.find(|record| record.thing.pid == Some(first) && record.thing.runs())
+    };
+    match records.called(what)?.or_else(by_process) {
+        Some(record) => Ok(record.clone()),
         None => Err(HeldError::NotHeld {
             what: what.to_owned(),
             held: held(records),
         }),
-    })
+    }
 }
 
 /// Lets go of all that is held on this machine.
@@ -49,7 +67,7 @@ fn each(
     let mut records = Records::read()?;
     // One that has ended is told of as such, not as one that was never held.
     let asked = which(&records)?;
-    let told = tidy(&mut records, &locked)?.told;
+    let told = tidy(&mut records, &locked)?;
     let mut released = Released {
         told,
         ..Released::default()
@@ -60,7 +78,7 @@ fn each(
         }
     }
     if records.all.is_empty() {
-        leave();
+        leave(&place());
     }
     Ok(released)
 }
@@ -99,6 +117,36 @@ fn held(records: &Records) -> String {
         .collect();
     match names.as_slice() {
         [] => "nothing is held on this machine".to_owned(),
-        names => format!("held is {}", names.join(", ")),
+        [one] => format!("what is held is {one}"),
+        names => format!("what is held are {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::record;
+    use super::super::group;
+    use super::*;
+
+    #[test]
+    fn one_is_meant_by_its_first_process_whatever_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut records = Records::read_at(dir.path());
+        let mut runs = record("web");
+        // A group with a process in it, as far as its files say.
+        runs.thing.group = dir.path().to_owned();
+        runs.thing.inode = group::inode(dir.path()).unwrap();
+        runs.thing.pid = Some(7);
+        std::fs::write(dir.path().join("cgroup.events"), "populated 1\n").unwrap();
+        let mut ended = record("ended");
+        ended.thing.pid = Some(8);
+        records.all = vec![ended, runs.clone()];
+        for (what, first) in [("web", None), ("7", Some(7)), ("renamed", Some(7))] {
+            assert_eq!(meant(what, first, &records).unwrap(), runs, "{what}");
+        }
+        for (what, first) in [("8", Some(8)), ("9", Some(9)), ("9", None)] {
+            let error = meant(what, first, &records).unwrap_err().to_string();
+            assert!(error.contains("what is held are `ended`, `web`"), "{error}");
+        }
     }
 }

@@ -110,6 +110,15 @@ pub(super) fn find(what: &str) -> Result<Found, HeldError> {
     }
 }
 
+/// The first process of what a user names, whatever it was called when it was put under its budget.
+pub(super) fn first_process(what: &str) -> Option<i32> {
+    match what.parse::<i32>() {
+        Ok(pid) if (1..=MOST_PROCESSES).contains(&pid) => Some(pid),
+        _ if unit::is_name(what) => unit::find(what).ok()?.pid,
+        _ => Some(running::find(what).ok()?.pid),
+    }
+}
+
 fn of_container(
     what: &str,
     root: &Root,
@@ -137,7 +146,7 @@ fn of_container(
     let own = own.ok_or_else(|| ended(&thing))?;
     let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", running.pid));
     let (found, is_guest) = match around(&own, &thing.id, top) {
-        Some(found) => (found, false),
+        Some(found) => below(thing.kind, own, found, running.pid),
         None if !bears(&groups.unwrap_or_default(), &thing.id) => {
             let what = thing.to_string();
             let pid = running.pid;
@@ -165,6 +174,18 @@ pub(super) fn around(own: &Path, id: &str, top: &Path) -> Option<PathBuf> {
         name.contains(id)
     });
     named.next().map(Path::to_owned)
+}
+
+/// The group that is held of a container whose first process is in `own`, or the one in which it is to be made, as `is_guest` says. runc, by
+/// which docker looks after its containers, takes one whose own group is frozen for paused: `docker exec` would be refused then, and health checks
+/// fail. Of a group below it does not know.
+fn below(kind: Kind, own: PathBuf, found: PathBuf, pid: i32) -> (PathBuf, bool) {
+    match kind {
+        Kind::Docker if own == found => (found, true),
+        // Held already.
+        Kind::Docker if own == found.join(group::name_for(pid)) => (own, false),
+        _ => (found, false),
+    }
 }
 
 /// Whether one of a process's groups (`/proc/PID/cgroup`) is the container's. The engine may speak of another machine, where the number is
@@ -247,6 +268,18 @@ mod tests {
         );
         assert_eq!(found("user.slice/session-1.scope"), None);
         assert_eq!(found(""), None);
+    }
+
+    #[test]
+    fn what_runc_looks_at_is_not_frozen() {
+        let scope = PathBuf::from("/sys/fs/cgroup/system.slice/docker-ab.scope");
+        let of = |kind, own: &Path| below(kind, own.to_owned(), scope.clone(), 7);
+        assert_eq!(of(Kind::Docker, &scope), (scope.clone(), true));
+        let held = scope.join("held-by-timecell-7");
+        assert_eq!(of(Kind::Docker, &held), (held.clone(), false));
+        let inside = scope.join("init.scope");
+        assert_eq!(of(Kind::Docker, &inside), (scope.clone(), false));
+        assert_eq!(of(Kind::Podman, &scope), (scope.clone(), false));
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl Back {
         }
     }
 
+    /// The cpus of its cpuset, where this one is not among them.
+    pub(super) fn cpuset_lacks(&self, cpu: u32) -> Option<&str> {
+        self.cpuset.as_ref()?.lacks(cpu)
+    }
+
     /// The same with where these processes are, where their real-time groups let nobody into the class.
     pub(super) fn with_rt_groups(self, processes: &[i32]) -> Back {
         let Ok(top) = rtgroup::detect() else {

@@ -1,5 +1,7 @@
 //! What has ended while it was held: forgotten, with nothing of it left. And what is held by nobody any more: held again.
 
+use std::path::Path;
+
 use freezer::page::Page;
 use freezer::process::{Place, PlaceError};
 
@@ -17,22 +19,15 @@ pub(super) fn holder(record: &Record) -> Holder {
     }
 }
 
-/// What was found.
-#[derive(Debug)]
-pub(super) struct Tidied {
-    /// What is to be told, a sentence each.
-    pub(super) told: Vec<String>,
-    /// Whether those who hold something cannot be asked: that is told, and takes long to find out.
-    pub(super) cannot_ask: bool,
-}
-
 /// Forgets what has ended, has what is held by nobody held again, and says so, a sentence each; also that nobody can be asked whether it is. What
 /// is left of one that has ended is tried again by whoever comes next.
 ///
 /// # Errors
 /// When the ledger or the file cannot be written.
-pub(super) fn tidy(records: &mut Records, locked: &Locked) -> Result<Tidied, HeldError> {
-    tidy_at(&place(), records, locked, clear)
+pub(super) fn tidy(records: &mut Records, locked: &Locked) -> Result<Vec<String>, HeldError> {
+    let place = place();
+    let let_go = |group: &Path| place.let_go(group);
+    tidy_at(&place, records, locked, |record| clear(record, let_go))
 }
 
 fn tidy_at(
@@ -40,47 +35,70 @@ fn tidy_at(
     records: &mut Records,
     locked: &Locked,
     clear: impl Fn(&Record) -> Result<(), HeldError>,
-) -> Result<Tidied, HeldError> {
-    let mut told = forget_ended(records, locked, clear)?;
+) -> Result<Vec<String>, HeldError> {
+    let Forgotten { mut told, .. } = forget_ended(records, locked, clear)?;
     if records.all.is_empty() {
-        leave();
-        return Ok(Tidied {
-            told,
-            cannot_ask: false,
-        });
+        leave(place);
+        return Ok(told);
     }
     // What was told is forgotten by now: it must not be lost over what cannot be asked.
-    let again = hold_again(place);
-    let cannot_ask = again.is_err();
-    match again {
-        Ok(false) => {}
-        Ok(true) => told.push(
-            "those who held it had all been killed, and what is held was without its budget; it is held again"
-                .to_owned(),
-        ),
-        Err(error) => told.push(not_known(&error)),
-    }
-    Ok(Tidied { told, cannot_ask })
+    told.extend(whether_held(&hold_again(place)));
+    Ok(told)
 }
 
-/// That those who hold something cannot be asked, a sentence.
-pub(super) fn not_known(error: &PlaceError) -> String {
-    format!("whether what is held is held to its budget cannot be told: {error}")
+/// What is to be told of those who hold something, a sentence; `None`: nothing. `again` is whether nobody held it until they were asked.
+pub(super) fn whether_held(again: &Result<bool, PlaceError>) -> Option<String> {
+    match again {
+        Ok(false) => None,
+        Ok(true) => Some(
+            "the processes that held it had all been killed, so that what is held stood still or ran without its budget; it is held again"
+                .to_owned(),
+        ),
+        Err(error) => Some(format!(
+            "whether what is held is held to its budget cannot be told: {error}"
+        )),
+    }
 }
 
 /// Whether what is held was held by nobody, and is again.
 fn hold_again(place: &Place) -> Result<bool, PlaceError> {
-    let is_kept = place.page()?.as_ref().is_none_or(Page::is_kept);
-    Ok(!is_kept && !place.adopt()?.is_empty())
+    match is_kept(place)? {
+        true => Ok(false),
+        false => ask(place),
+    }
 }
 
-fn forget_ended(
+/// The same, and those who hold it have answered: they may not for as long as 10 s.
+pub(super) fn ask(place: &Place) -> Result<bool, PlaceError> {
+    let is_kept = is_kept(place)?;
+    Ok(!place.adopt()?.is_empty() && !is_kept)
+}
+
+/// Whether somebody holds what is held; so it is where nothing is.
+fn is_kept(place: &Place) -> Result<bool, PlaceError> {
+    Ok(place.page()?.as_ref().is_none_or(Page::is_kept))
+}
+
+/// What has ended.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    /// What became of each, a sentence.
+    pub(super) told: Vec<String>,
+    /// Whether something of one is left, which is tried again.
+    pub(super) is_left: bool,
+}
+
+/// Forgets what has ended, as [`tidy`] does and nothing else.
+///
+/// # Errors
+/// When the ledger or the file cannot be written.
+pub(super) fn forget_ended(
     records: &mut Records,
     locked: &Locked,
     clear: impl Fn(&Record) -> Result<(), HeldError>,
-) -> Result<Vec<String>, HeldError> {
+) -> Result<Forgotten, HeldError> {
     let mut told = Vec::new();
-    let mut is_changed = false;
+    let (mut is_changed, mut is_left) = (false, false);
     for record in std::mem::take(&mut records.all) {
         if record.thing.runs() {
             records.all.push(record);
@@ -108,6 +126,7 @@ fn forget_ended(
                     "; something is left, which is tried again: {left}"
                 ));
                 records.all.push(record);
+                is_left = true;
             }
             None => {
                 locked.remove(&holder(&record))?;
@@ -123,7 +142,7 @@ fn forget_ended(
     if is_changed {
         records.write()?;
     }
-    Ok(told)
+    Ok(Forgotten { told, is_left })
 }
 
 /// That threads are outside of the group by now, a sentence; `left` is what could not be put back.
@@ -142,7 +161,10 @@ pub(super) fn have_left(record: &Record, threads: usize, left: Option<&HeldError
 
 /// Those who held something without a process are asked to let go of it, and its group goes if it was made here. Whoever has left it gets back
 /// what it had.
-fn clear(record: &Record) -> Result<(), HeldError> {
+pub(super) fn clear(
+    record: &Record,
+    let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
+) -> Result<(), HeldError> {
     let thing = &record.thing;
     let outside = escaped(record).and_then(|tids| {
         let done = threads::put_back_of(&tids, record.cpu, record.fifo, &record.back);
@@ -152,17 +174,20 @@ fn clear(record: &Record) -> Result<(), HeldError> {
         })
     });
     // First what tells whether they have it.
-    outside.and(let_go(thing))
+    outside.and(let_go(thing, let_go_of))
 }
 
-fn let_go(thing: &Thing) -> Result<(), HeldError> {
+fn let_go(
+    thing: &Thing,
+    let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
+) -> Result<(), HeldError> {
     // One that was made again under the same path is held by whoever has asked for that, and is not this one.
     let held = place().groups()?;
     if held
         .iter()
         .any(|entry| entry.which.path == thing.group && entry.which.inode == thing.inode)
     {
-        place().let_go(&thing.group)?;
+        let_go_of(&thing.group)?;
     }
     match &thing.taken_from {
         Some(from) => group::dissolve(&thing.group, from),
@@ -171,8 +196,7 @@ fn let_go(thing: &Thing) -> Result<(), HeldError> {
 }
 
 /// Removes the place of those who hold nothing any more. Where that does not work now, whoever asks next does it.
-pub(super) fn leave() {
-    let place = place();
+pub(super) fn leave(place: &Place) {
     if place.groups().is_ok_and(|groups| groups.is_empty()) {
         let _ = place.remove();
     }
@@ -202,11 +226,12 @@ mod tests {
             "7" => Err(HeldError::Ended("it".to_owned())),
             _ => Ok(()),
         };
-        let told = forget_ended(&mut records, &locked, refuses).unwrap();
-        assert_eq!(told.len(), 1, "{told:?}");
+        let Forgotten { told, is_left } = forget_ended(&mut records, &locked, refuses).unwrap();
+        assert!(is_left && told.len() == 1, "{told:?}");
         assert!(told[0].contains("which is tried again"), "{told:?}");
         assert_eq!(Records::read_at(dir.path()).all, [record("7")]);
-        let told = forget_ended(&mut records, &locked, |_| Ok(())).unwrap();
+        let Forgotten { told, is_left } = forget_ended(&mut records, &locked, |_| Ok(())).unwrap();
+        assert!(!is_left);
         assert_eq!(
             told,
             ["process 7 (sleep) has ended while it was held; it is held no more"]
@@ -236,9 +261,7 @@ mod tests {
         // Others may change it, so that nothing in it is believed.
         let open = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(place.dir(), open).unwrap();
-        let tidied = tidy_at(&place, &mut records, &locked, |_| Ok(())).unwrap();
-        assert!(tidied.cannot_ask);
-        let told = tidied.told;
+        let told = tidy_at(&place, &mut records, &locked, |_| Ok(())).unwrap();
         assert_eq!(records.all, [runs]);
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");

@@ -3,15 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::control::called;
+
 /// Why the ledger cannot be used, or a name not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Another supervisor keeps a mission of this name running.
     #[error(
-        "a mission of the name `{mission}` is kept running by another timecell{}; end it with `timecell down --dir {}`, or give this one \
+        "a mission of the name `{mission}` is kept running by another timecell{}; end it with `timecell down {}`, or give this one \
          another name",
         by(*pid),
-        dir.display()
+        called(mission, dir)
     )]
     NameInUse {
         /// The mission.
@@ -24,9 +26,9 @@ pub enum LedgerError {
     /// Cells of a mission of this name still run, without a supervisor.
     #[error(
         "cells of a mission `{mission}` of another directory still run; take them over with `timecell up --dir {}`, and end them \
-         with `timecell down --dir {}`, or give this mission another name",
+         with `timecell down {}`, or give this mission another name",
         dir.display(),
-        dir.display()
+        called(mission, dir)
     )]
     NameLeft {
         /// The mission.

@@ -57,6 +57,7 @@ mod tests {
     pub fn entry(name: &str) -> Entry {
         let cell = HeldCell {
             supervisor: false,
+            only_tasks: false,
             cell: "spin".to_owned(),
             enforcer: Enforcer::RtCgroup,
             class: CellClass::Fifo,

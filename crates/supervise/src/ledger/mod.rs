@@ -124,6 +124,14 @@ impl Ledger {
         Ok(over.into_iter().map(|entry| entry.holder).collect())
     }
 
+    /// Removes what is written down of names that nobody has and of whose missions nothing runs any more. Without root nothing is.
+    ///
+    /// # Errors
+    /// When their directory cannot be read.
+    pub fn forget_names(&self) -> Result<(), LedgerError> {
+        name::forget_over(&self.dir)
+    }
+
     fn path(&self) -> PathBuf {
         self.dir.join("ledger.json")
     }

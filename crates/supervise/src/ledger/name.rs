@@ -2,13 +2,19 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::LedgerError;
 
 /// Longest text that is read from a lock's file, bytes.
 const MOST_BYTES: u64 = 8192;
+
+/// How long a lock that somebody has is asked for: whoever removes what is left of a name has it for a moment.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How often, meanwhile.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Keeps a second supervisor from a mission's name. Held as long as it lives; gone with the process, however it ends. What it
 /// says stays until the reboot, so that cells that outlive their supervisor are found from another directory.
@@ -61,24 +67,31 @@ impl NameLock {
             .and_then(|()| fs::set_permissions(&names, Permissions::from_mode(0o700)))
             .map_err(failed(&names, "made"))?;
         let path = names.join(mission);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(failed(&path, "opened"))?;
-        (file.set_permissions(Permissions::from_mode(0o600))).map_err(failed(&path, "closed"))?;
-        let locked = match file.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock) => false,
-            Err(TryLockError::Error(source)) => return Err(failed(&path, "locked")(source)),
+        let until = Instant::now() + PATIENCE;
+        let (mut file, locked) = loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&path)
+                .map_err(failed(&path, "opened"))?;
+            (file.set_permissions(Permissions::from_mode(0o600)))
+                .map_err(failed(&path, "closed"))?;
+            match file.try_lock() {
+                // Whoever gives a name back removes its file, and one that others do not find locks nobody out.
+                Ok(()) if is_at(&file, &path) => break (file, true),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(AGAIN);
+                }
+                Err(TryLockError::WouldBlock) => break (file, false),
+                Err(TryLockError::Error(source)) => return Err(failed(&path, "locked")(source)),
+            }
         };
-        let mut text = String::new();
-        // What is not understood says nothing.
-        let _ = (&file).take(MOST_BYTES).read_to_string(&mut text);
+        let text = said(&file);
         let (pid, before) = text.split_once('\n').unwrap_or_default();
         let before = PathBuf::from(before);
         if !locked {
@@ -107,10 +120,80 @@ impl NameLock {
     }
 }
 
+/// What a lock's file says, from its beginning; what is not understood says nothing.
+fn said(mut file: &File) -> String {
+    let mut text = String::new();
+    let _ = file
+        .rewind()
+        .and_then(|()| file.take(MOST_BYTES).read_to_string(&mut text));
+    text
+}
+
+/// Whether this path leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let found = fs::symlink_metadata(path).and_then(|found| Ok((found, file.metadata()?)));
+    found.is_ok_and(|(found, own)| (found.dev(), found.ino()) == (own.dev(), own.ino()))
+}
+
+/// Removes the locks that nobody has, of whose missions nothing runs any more.
+///
+/// # Errors
+/// When their directory cannot be read.
+pub(super) fn forget_over(base: &Path) -> Result<(), LedgerError> {
+    if !super::is_root() {
+        return Ok(());
+    }
+    forget_over_in(base, &|name, dir| super::alive::mission(name, dir))
+}
+
+fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<(), LedgerError> {
+    let names = base.join("missions");
+    let entries = match fs::read_dir(&names) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            return Err(LedgerError::System {
+                path: names,
+                tried: "read",
+                source,
+            });
+        }
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path);
+        // What cannot be looked at is nothing of ours.
+        let Ok(file) = opened else {
+            continue;
+        };
+        // Whether something lives takes a while, in which whoever asks for the name is to get it.
+        let text = said(&file);
+        let dir = text.split_once('\n').map(|(_, dir)| Path::new(dir));
+        let name = entry.file_name();
+        if lives(&name.to_string_lossy(), dir.unwrap_or(Path::new(""))) {
+            continue;
+        }
+        // Whoever has it keeps it. Meanwhile it may have been given back, so that this is not the file of whoever has the name now, or taken
+        // and left by somebody else.
+        if file.try_lock().is_ok() {
+            if is_at(&file, &path) && said(&file) == text {
+                let _ = fs::remove_file(&path);
+            }
+            let _ = file.unlock();
+        }
+    }
+    Ok(())
+}
+
 impl NameLock {
     /// Gives the name back with what is said of it: for one that nobody will ask for again.
     pub fn forget(self) {
-        if let Some(path) = &self.path {
+        if let (Some(path), Some(file)) = (&self.path, &self.file)
+            && is_at(file, path)
+        {
             let _ = fs::remove_file(path);
         }
     }
@@ -147,9 +230,71 @@ mod tests {
         // One that is forgotten leaves nothing.
         take("c", "/one", false).unwrap().forget();
         assert!(!base.path().join("missions/c").exists());
+        // What is left of one is removed once nobody has it and nothing of it runs.
+        let has = |name: &str| base.path().join("missions").join(name).exists();
+        let forget = |lives| forget_over_in(base.path(), &|_, _| lives).unwrap();
+        forget(true);
+        assert!(has("a") && has("b"));
+        forget(false);
+        assert!(!has("a") && has("b"));
+        drop(take("a", "/one", false).unwrap());
         // Its own directory takes it over; and once nothing runs, so does any other.
         drop(take("a", "/one", true).unwrap());
         drop(take("a", "/two", false).unwrap());
+    }
+
+    #[test]
+    fn who_takes_a_name_while_it_is_looked_at_gets_and_keeps_it() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("missions/a");
+        let take =
+            |dir: &str| NameLock::take_in(base.path(), "a", Path::new(dir), &|_| false).unwrap();
+        // It is had, taken and left, or given back and made anew, while nothing of it is found to run.
+        type Meanwhile<'a> = &'a dyn Fn() -> Option<NameLock>;
+        let (has, leaves): (Meanwhile<'_>, Meanwhile<'_>) = (&|| Some(take("/two")), &|| {
+            drop(take("/two"));
+            None
+        });
+        let makes_anew: Meanwhile<'_> = &|| {
+            take("/one").forget();
+            Some(take("/two"))
+        };
+        for meanwhile in [has, leaves, makes_anew] {
+            drop(take("/one"));
+            let kept = std::cell::RefCell::new(None);
+            let lives = |_: &str, _: &Path| {
+                *kept.borrow_mut() = meanwhile();
+                false
+            };
+            forget_over_in(base.path(), &lives).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.ends_with("/two"), "{text}");
+            if let Some(kept) = kept.borrow().as_ref() {
+                assert!(is_at(kept.file.as_ref().unwrap(), &path));
+            }
+        }
+        // And one that has lost its file does not take that of another with it.
+        let lost = take("/one");
+        std::fs::remove_file(&path).unwrap();
+        let _other = take("/two");
+        lost.forget();
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_name_that_somebody_has_for_a_moment_is_waited_for() {
+        let base = tempfile::tempdir().unwrap();
+        let take = || NameLock::take_in(base.path(), "a", Path::new("/one"), &|_| false);
+        drop(take().unwrap());
+        let file = File::open(base.path().join("missions/a")).unwrap();
+        file.try_lock().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(PATIENCE / 20);
+                file.unlock().unwrap();
+            });
+            take().unwrap();
+        });
     }
 
     #[test]

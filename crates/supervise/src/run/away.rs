@@ -83,6 +83,7 @@ impl Keeper<'_> {
                     generation,
                     result,
                 } => self.stepped(&cell, generation, result),
+                Done::Fitted { why, result } => self.work.fitting.came(why, result),
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use model::mission::WhenShed;
 
 use super::cell::Live;
 use super::modes::{pids, threads};
+use super::work::Work;
 use super::{Event, Keeper};
 use crate::process::start_of;
 
@@ -61,33 +62,10 @@ impl Keeper<'_> {
     /// Takes their real-time class from the threads of a cell, once it is let go; `None`: that takes longer, and is told then.
     pub(super) fn begin_best_effort(&mut self, at: usize) -> Option<Result<&'static str, String>> {
         let name = self.name(at);
-        let Some(live) = self.live.get_mut(&at) else {
-            return Some(Ok("it does not run"));
-        };
-        live.is_best_effort = true;
-        // Also where whatever holds it needs nobody who looks after it.
-        live.tended.look_now();
-        if live.under.is_some() {
-            // It goes on from there.
-            return None;
+        match self.live.get_mut(&at) {
+            Some(live) => live.let_go(&name, &self.work),
+            None => Some(Ok("it does not run")),
         }
-        if let Some(step) = live.hold.as_mut().and_then(|hold| hold.shed()) {
-            // Threads of a real-time class that nobody holds may keep those from their cpu who are to say that they hold them no more.
-            if let Err(why) = live.take_classes() {
-                return Some(Err(why));
-            }
-            live.under = Some(Under::LettingGo);
-            live.tended.look_now();
-            let done = self.work.step(name, live.generation, step)?;
-            live.under = None;
-            if let Err(why) = done {
-                return Some(Err(why));
-            }
-        }
-        Some(
-            live.take_classes()
-                .map(|_| "it goes on with what cpu time is left"),
-        )
     }
 
     /// The threads of a cell get back the class that they had, once it is held.
@@ -116,10 +94,7 @@ impl Keeper<'_> {
         let leaving = self.desk.leaving.get_mut(cell);
         if let Some(leaving) = leaving.filter(|one| one.live.generation == generation) {
             if let Err(why) = leaving.live.stepped_aside(result) {
-                let patience_ns = leaving.stop_timeout_ns;
-                leaving.live.tell_to_end(libc::SIGTERM, patience_ns);
-                let (cell, what) = (cell.to_owned(), format!("{why}; it is stopped instead"));
-                (self.tell)(&Event::Left { cell, what });
+                self.stop_leaving(cell, &why);
             }
             return;
         }
@@ -210,6 +185,36 @@ impl Keeper<'_> {
 }
 
 impl Live {
+    /// Has its threads lose their real-time class, once it is let go; `None`: that takes longer, and is fetched as [`super::work::Done::Stepped`].
+    pub(super) fn let_go(
+        &mut self,
+        name: &str,
+        work: &Work,
+    ) -> Option<Result<&'static str, String>> {
+        self.is_best_effort = true;
+        // Also where whatever holds it needs nobody who looks after it.
+        self.tended.look_now();
+        if self.under.is_some() {
+            // It goes on from there.
+            return None;
+        }
+        if let Some(step) = self.hold.as_mut().and_then(|hold| hold.shed()) {
+            // Threads of a real-time class that nobody holds may keep those from their cpu who are to say that they hold them no more.
+            if let Err(why) = self.take_classes() {
+                return Some(Err(why));
+            }
+            self.under = Some(Under::LettingGo);
+            self.tended.look_now();
+            let done = work.step(name.to_owned(), self.generation, step)?;
+            self.under = None;
+            if let Err(why) = done {
+                return Some(Err(why));
+            }
+        }
+        let taken = self.take_classes();
+        Some(taken.map(|_| "it goes on with what cpu time is left"))
+    }
+
     /// Takes their real-time class from all of its threads, and knows what each had; how many had one. One that keeps it is an error, a clause.
     pub(super) fn take_classes(&mut self) -> Result<usize, String> {
         let mut all = 0;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::cell::{Live, work_dir};
-use super::desk::{Desk, Leaving, Wanted};
+use super::desk::{Desk, Leaving, Wanted, when_shed};
 use super::health::Incidents;
 use super::keeper::Keeper;
 use super::modes::Return;
@@ -160,7 +160,6 @@ impl Carried {
                 continue;
             }
             self.due.remove(name);
-            self.shed_by_mode.remove(name);
             let watch = self.watches.remove(name);
             let Some(live) = self.live.remove(name) else {
                 continue;
@@ -176,6 +175,8 @@ impl Carried {
                 beside,
                 stop_timeout_ns: cell.map_or(0, |cell| cell.stop_timeout.ns()),
                 output: work_dir(&self.dir, name, beside),
+                when_shed: when_shed(before.inputs.mission(), name),
+                shed_by_mode: self.shed_by_mode.contains(name),
             };
             self.desk.leaving.insert(name.clone(), leaving);
         }
@@ -213,6 +214,10 @@ impl Carried {
                 Some(watch) => self.watches.insert(name.clone(), watch),
                 None => self.watches.remove(&name),
             };
+            // A mission without the cell has forgotten it.
+            if leaving.shed_by_mode {
+                self.shed_by_mode.insert(name.clone());
+            }
             self.live.insert(name, leaving.live);
         }
     }

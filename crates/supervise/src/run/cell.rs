@@ -10,8 +10,9 @@ use engine::app::{self, AppCell, AppSpec, Asking, Ended, Launcher, Looks};
 
 use model::{EngineKind, mission};
 
+use super::ample::AmpleUse;
 use super::best_effort::{Retaken, Under, WithoutClass};
-use super::tend::Tended;
+use super::tend::{Tended, Unheld};
 use super::watch::Counters;
 use super::{OutputTo, RunError, spec};
 use crate::admit::{Admission, Grant};
@@ -59,6 +60,10 @@ pub(super) struct Live {
     /// Takes a freeze back that is still under way.
     pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,
+    /// What was seen of its budget, where that is ample.
+    pub(super) ample: AmpleUse,
+    /// What of it is not held.
+    pub(super) unheld: Unheld,
 }
 
 /// What admission gave a cell.
@@ -189,6 +194,8 @@ impl Live {
             retaken: Retaken::default(),
             unfreeze: None,
             tended: Tended::from_now(cell),
+            ample: AmpleUse::default(),
+            unheld: Unheld::default(),
         })
     }
 
@@ -238,6 +245,8 @@ impl Live {
             retaken: Retaken::default(),
             unfreeze: None,
             tended: Tended::from_now(cell),
+            ample: AmpleUse::default(),
+            unheld: Unheld::default(),
         }))
     }
 

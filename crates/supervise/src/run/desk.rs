@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::mission::{Mission, WhenShed};
+
 use super::RunError;
 use super::cell::Live;
 use super::keeper::Keeper;
@@ -60,6 +62,16 @@ pub(super) struct Leaving {
     pub(super) stop_timeout_ns: i64,
     /// Its directory.
     pub(super) output: PathBuf,
+    /// How high mode sheds it; `None`: not at all, for it is of high criticality or its mission has one mode.
+    pub(super) when_shed: Option<WhenShed>,
+    /// Whether the mission's high mode has shed it, before it was put aside or since.
+    pub(super) shed_by_mode: bool,
+}
+
+/// How the high mode of this mission sheds a cell of it; `None`: not at all.
+pub(super) fn when_shed(mission: &Mission, cell: &str) -> Option<WhenShed> {
+    let cell = mission.cell(cell).filter(|cell| !cell.is_high())?;
+    mission.modes.map(|_| cell.when_shed)
 }
 
 /// An update that was asked for.

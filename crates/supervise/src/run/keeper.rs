@@ -62,7 +62,8 @@ pub struct Options {
 pub enum OutputTo {
     /// Into a log of each cell, of bounded size.
     Log,
-    /// To the supervisor's own standard output and error, which are the cells' as they are; cells of podman have a log all the same.
+    /// To the supervisor's own standard output and error, which are the cells' as they are, and so is its standard input; cells of podman have a
+    /// log and no input all the same.
     Own,
 }
 
@@ -201,7 +202,7 @@ impl<'a> Keeper<'a> {
         }
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
-        keeper.fit_kept()?;
+        keeper.fit_kept_now()?;
         let sources = sources::of([file], &keeper.state.sources);
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
@@ -349,6 +350,7 @@ impl<'a> Keeper<'a> {
     /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
     pub(super) fn run(mut self, signals: &Signals) -> Result<Turn, RunError> {
         self.take_reservation();
+        self.fit_to_mode()?;
         self.begin_update()?;
         self.pending = (0..self.mission().cells.len())
             .filter(|at| !self.live.contains_key(at) && !self.due.contains_key(at))
@@ -389,6 +391,7 @@ impl<'a> Keeper<'a> {
             self.reap()?;
             self.look_for_return()?;
             self.tend();
+            self.look_at_ample_budgets()?;
             self.restart_due()?;
         };
         self.end(signals)?;

@@ -14,14 +14,16 @@ impl Keeper<'_> {
     pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
         // Also where nothing is started: what keeps it is told when it is over.
         self.work.turn_has_come(timecell_client::now_ns());
-        if self.pending.is_empty() || self.awaits_room() {
+        if self.pending.is_empty() {
             return Ok(());
         }
+        let kept_back = self.await_room();
         for at in self.mission().start_order() {
             if !self.work.turn_has_come(timecell_client::now_ns()) {
                 return Ok(());
             }
-            if self.pending.contains(&at) && !self.is_there(at) && !self.waits(at) {
+            let is_next = self.pending.contains(&at) && !kept_back.contains(&at);
+            if is_next && !self.is_there(at) && !self.waits(at) {
                 self.pending.remove(&at);
                 self.start(at)?;
                 self.work.in_turn = Some(self.name(at));

@@ -4,6 +4,7 @@
 //! removing cells, keeping their output) is done on others, and costs at most the cell whose doing it is. Everything that must survive it is in the journal before it
 //! takes effect; a supervisor that was killed finds its cells again by it and takes them over as they run.
 
+mod ample;
 mod away;
 mod ballast;
 mod beside;
@@ -14,6 +15,7 @@ mod cell;
 mod desk;
 mod error;
 mod event;
+mod fit;
 mod health;
 mod keeper;
 mod lives;
@@ -30,6 +32,8 @@ mod sources;
 mod spec;
 mod status;
 mod tend;
+#[cfg(test)]
+mod tests;
 mod update;
 mod wake;
 mod watch;
@@ -52,7 +56,12 @@ pub use wake::Signals;
 /// The directory of a mission of one program that nobody has written down: in memory, and entered by whoever knows a name in it, as the
 /// program does that reports to its page.
 pub fn dir_of_one(name: &str) -> PathBuf {
-    Path::new(crate::lock::PLACE).join("run").join(name)
+    place_of_ones().join(name)
+}
+
+/// Where the directories of all those missions are.
+pub(crate) fn place_of_ones() -> PathBuf {
+    Path::new(crate::lock::PLACE).join("run")
 }
 
 /// Whether this is such a directory.

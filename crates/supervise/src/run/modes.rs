@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use engine::Cell as _;
 use model::mission::WhenShed;
 
-use super::work::AT_ONCE;
+use super::work::{AT_ONCE, Work};
 use super::{Event, Keeper, RunError};
 use crate::state::{Entry, Hold, Mode};
 
@@ -37,9 +37,8 @@ impl Keeper<'_> {
         };
         self.mode = Mode::High;
         let began_ns = timecell_client::now_ns();
-        for at in self.mission().shed_order() {
-            self.shed(at, true)?;
-        }
+        self.shed_all()?;
+        self.shed_leaving();
         self.back = Some(Return {
             looked_ns: began_ns,
             every_ns: (modes.return_after.ns() / 8).clamp(SHORTEST_NS, 100 * SHORTEST_NS),
@@ -53,6 +52,58 @@ impl Keeper<'_> {
             took_ns: timecell_client::now_ns() - began_ns,
         });
         Ok(())
+    }
+
+    fn shed_all(&mut self) -> Result<(), RunError> {
+        for at in self.mission().shed_order() {
+            self.shed(at, true)?;
+        }
+        Ok(())
+    }
+
+    /// Sheds the versions of cells that an update has put aside, which run beside the new ones. Their holds are those of the new ones: what comes
+    /// back is held as shed, or goes on, by [`Keeper::fit_to_mode`].
+    fn shed_leaving(&mut self) {
+        let mut left = Vec::new();
+        for (name, leaving) in &mut self.desk.leaving {
+            // One that is on its way out ends in its time.
+            let how = leaving.when_shed.filter(|_| !leaving.shed_by_mode);
+            let Some(how) = how.filter(|_| leaving.live.told_until_ns.is_none()) else {
+                continue;
+            };
+            leaving.shed_by_mode = true;
+            let done = match how {
+                WhenShed::Freeze => {
+                    let frozen = leaving.live.begin_to_freeze(name, &self.work);
+                    if let (Ok(_), Some(watch)) = (&frozen, &mut leaving.watch) {
+                        watch.frozen(timecell_client::now_ns(), true);
+                    }
+                    frozen.map(drop)
+                }
+                WhenShed::BestEffort => {
+                    (leaving.live.let_go(name, &self.work)).map_or(Ok(()), |done| done.map(drop))
+                }
+                WhenShed::Stop => {
+                    let patience_ns = leaving.stop_timeout_ns;
+                    leaving.live.tell_to_end(libc::SIGTERM, patience_ns);
+                    Ok(())
+                }
+            };
+            left.extend(done.err().map(|why| (name.clone(), why)));
+        }
+        for (name, why) in left {
+            self.stop_leaving(&name, &why);
+        }
+    }
+
+    /// A version that an update has put aside cannot be shed as it is to be.
+    pub(super) fn stop_leaving(&mut self, cell: &str, why: &str) {
+        if let Some(leaving) = self.desk.leaving.get_mut(cell) {
+            let patience_ns = leaving.stop_timeout_ns;
+            leaving.live.tell_to_end(libc::SIGTERM, patience_ns);
+            let (cell, what) = (cell.to_owned(), format!("{why}; it is stopped instead"));
+            (self.tell)(&Event::Left { cell, what });
+        }
     }
 
     /// Sheds the next cell in the order of shedding that still runs, in favour of this one.
@@ -125,18 +176,11 @@ impl Keeper<'_> {
 
     /// Stops a cell where it stands; `false`: that takes longer, and is waited for elsewhere.
     fn freeze(&mut self, at: usize) -> Result<bool, String> {
+        let name = self.name(at);
         let Some(live) = self.live.get_mut(&at) else {
             return Ok(true);
         };
-        let mut freezing = live.app.begin_freeze().map_err(|error| error.to_string())?;
-        let stands = freezing.wait(AT_ONCE)?;
-        if !stands {
-            let unwanted = Arc::new(AtomicBool::new(false));
-            live.unfreeze = Some(Arc::clone(&unwanted));
-            let generation = live.generation;
-            let name = self.name(at);
-            self.work.freeze(name, generation, freezing, unwanted);
-        }
+        let stands = live.begin_to_freeze(&name, &self.work)?;
         self.watches[at].frozen(timecell_client::now_ns(), true);
         Ok(stands)
     }
@@ -148,6 +192,18 @@ impl Keeper<'_> {
         generation: u64,
         result: Result<bool, String>,
     ) {
+        let leaving = self.desk.leaving.get_mut(cell);
+        if let Some(leaving) = leaving.filter(|one| one.live.generation == generation) {
+            if leaving.live.unfreeze.take().is_some()
+                && let Err(why) = result
+            {
+                if let Some(watch) = &mut leaving.watch {
+                    watch.frozen(timecell_client::now_ns(), false);
+                }
+                self.stop_leaving(cell, &why);
+            }
+            return;
+        }
         let at = self.mission().position(cell);
         let live = at.and_then(|at| Some((at, self.live.get_mut(&at)?)));
         let Some((at, live)) = live.filter(|(_, live)| live.generation == generation) else {
@@ -219,6 +275,21 @@ impl Keeper<'_> {
             took_ns: timecell_client::now_ns() - began_ns,
         });
         Ok(())
+    }
+
+    /// Has every cell as the mode has it, whichever it was in when an update put cells aside, brought them back or added some: shed in high mode, and
+    /// in low mode none that only high mode had shed.
+    pub(super) fn fit_to_mode(&mut self) -> Result<(), RunError> {
+        match (self.mode, self.mission().modes) {
+            (Mode::Low, _) => {
+                for at in std::mem::take(&mut self.shed_by_mode) {
+                    self.unshed(at)?;
+                }
+                Ok(())
+            }
+            (Mode::High, Some(_)) => self.shed_all(),
+            (Mode::High, None) => Ok(()),
+        }
     }
 
     /// A cell that was shed goes on, or is started again.
@@ -310,6 +381,20 @@ impl Keeper<'_> {
             every_ns: SHORTEST_NS,
             idle: None,
         });
+    }
+}
+
+impl super::cell::Live {
+    /// Stops a cell where it stands; `false`: that takes longer, and is fetched as [`super::work::Done::Frozen`].
+    fn begin_to_freeze(&mut self, name: &str, work: &Work) -> Result<bool, String> {
+        let mut freezing = self.app.begin_freeze().map_err(|error| error.to_string())?;
+        let stands = freezing.wait(AT_ONCE)?;
+        if !stands {
+            let unwanted = Arc::new(AtomicBool::new(false));
+            self.unfreeze = Some(Arc::clone(&unwanted));
+            work.freeze(name.to_owned(), self.generation, freezing, unwanted);
+        }
+        Ok(stands)
     }
 }
 

@@ -197,7 +197,11 @@ impl Orphan {
     /// What became of it, a clause.
     fn text(&self) -> String {
         match (&self.app, &self.strange) {
-            (Some(_), _) => ended(self.end, self.cause.as_ref()),
+            // Nobody supervises it.
+            (Some(_), _) => match &self.cause {
+                Some(Cause::Supervisor { reason }) => format!("killed ({reason})"),
+                cause => ended(self.end, cause.as_ref()),
+            },
             (None, Some(why)) => format!("could not be asked to end: {why}"),
             (None, None) => "had ended before".to_owned(),
         }

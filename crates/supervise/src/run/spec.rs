@@ -1,7 +1,8 @@
 //! What the engine is asked for: a cell of the mission with what was granted to it.
 
-use std::io;
-use std::os::fd::AsFd as _;
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use engine::app::{
@@ -151,13 +152,18 @@ fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
 }
 
 /// User and group of a cell's program, where they are known before it runs.
-pub(super) fn user(spec: &AppSpec) -> Option<Ids> {
-    match &spec.image {
-        _ if spec.ids.is_some() => spec.ids,
-        Image::Rootfs(_) | Image::Binary(_) => Some(Ids::NOBODY),
-        // What is wrong with the bundle is told when the cell is made of it.
-        Image::Bundle(dir) => app::Bundle::read(dir).ok().map(|bundle| bundle.ids),
-        Image::Reference(_) => None,
+///
+/// # Errors
+/// Why they are not, a clause.
+pub(super) fn user(spec: &AppSpec) -> Result<Ids, String> {
+    match (&spec.image, spec.ids) {
+        (_, Some(ids)) => Ok(ids),
+        (Image::Rootfs(_) | Image::Binary(_), None) => Ok(Ids::NOBODY),
+        (Image::Bundle(dir), None) => {
+            let bundle = app::Bundle::read(dir).map_err(|error| error.to_string())?;
+            Ok(bundle.ids)
+        }
+        (Image::Reference(name), None) => app::image_user(name),
     }
 }
 
@@ -170,8 +176,20 @@ pub(super) fn streams(to: OutputTo, engine: EngineKind) -> io::Result<app::Strea
         // Which writes into them itself.
         (_, EngineKind::Podman) | (OutputTo::Log, _) => Ok(app::Streams::Log),
         (OutputTo::Own, _) => Ok(app::Streams::Given {
+            stdin: input()?,
             stdout: io::stdout().as_fd().try_clone_to_owned()?,
             stderr: io::stderr().as_fd().try_clone_to_owned()?,
         }),
     }
+}
+
+/// The supervisor's own standard input, for its cell. Not a terminal that another command is reading from, of which the cell, in a session
+/// of its own, would not be kept from taking the lines; nor a directory, from which it could go to any other file of the machine.
+fn input() -> io::Result<Option<OwnedFd>> {
+    let own = io::stdin().as_fd().try_clone_to_owned()?;
+    let file = File::from(own);
+    // SAFETY: open descriptors; no memory is involved.
+    let in_front = || unsafe { libc::tcgetpgrp(file.as_raw_fd()) == libc::getpgrp() };
+    let usable = !file.metadata()?.is_dir() && (!file.is_terminal() || in_front());
+    Ok(usable.then(|| file.into()))
 }

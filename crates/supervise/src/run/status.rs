@@ -13,6 +13,11 @@ use crate::state::{Cell, Hold};
 
 impl Keeper<'_> {
     pub(super) fn say_status(&mut self, client: u64) {
+        let now_ns = timecell_client::now_ns();
+        let leaving = self.desk.leaving.values_mut();
+        for live in (self.live.values_mut()).chain(leaving.map(|leaving| &mut leaving.live)) {
+            live.look_for_unheld(now_ns);
+        }
         let status = Box::new(self.status());
         self.desk.say(client, Say::Status(status), true);
     }
@@ -116,6 +121,7 @@ fn show_live(
     }
     status.pid = Some(live.app.pid());
     status.guarantee = live.hold.as_ref().map(|hold| hold.guarantee());
+    status.unheld = live.unheld.told().to_vec();
     status.cpu_ns = watch.and_then(CellWatch::used_ns);
     let instance = known.and_then(|known| known.instances.get(&live.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);

@@ -13,6 +13,43 @@ const SHED_NS: i64 = 100_000_000;
 /// The same while it is let go by those who hold it, ns.
 const LETTING_GO_NS: i64 = 5_000_000;
 
+/// How old what is told of what is not held may be, ns: whoever asks more often costs the loop no look at threads.
+const UNHELD_NS: i64 = 1_000_000_000;
+
+/// What of a cell is not held, as it was last seen.
+#[derive(Debug, Default)]
+pub(super) struct Unheld {
+    looked_ns: Option<i64>,
+    told: Vec<String>,
+}
+
+impl Unheld {
+    /// As clauses.
+    pub(super) fn told(&self) -> &[String] {
+        &self.told
+    }
+
+    /// Has it be seen again if that was last done a second ago, or never.
+    fn look(&mut self, now_ns: i64, look: impl FnOnce() -> Vec<String>) {
+        let due = |looked_ns: i64| looked_ns.saturating_add(UNHELD_NS) <= now_ns;
+        if self.looked_ns.is_none_or(due) {
+            self.looked_ns = Some(now_ns);
+            self.told = look();
+        }
+    }
+}
+
+impl Live {
+    /// Sees what of it is not held, for whoever asks how it stands.
+    pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
+        match self.hold.as_ref().filter(|_| !self.is_best_effort) {
+            Some(hold) => self.unheld.look(now_ns, || hold.unheld(&self.inside)),
+            // One that is shed is held by nothing on purpose.
+            None => self.unheld = Unheld::default(),
+        }
+    }
+}
+
 /// When a cell is looked after, CLOCK_MONOTONIC ns.
 #[derive(Debug)]
 pub(super) struct Tended {
@@ -97,7 +134,7 @@ pub(super) fn all(
         let mut told = hold.tend(&live.inside);
         if live.tended.unheld_ns.is_some_and(|told| told <= now) {
             live.tended.unheld_ns = None;
-            told.extend(hold.unheld());
+            told.extend(hold.unheld(&live.inside));
         }
         live.tended.next_ns = hold.tend_again_ns().map(|again| now + again);
         for what in told {
@@ -110,6 +147,29 @@ pub(super) fn all(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_often_is_told_what_was_seen_within_a_second() {
+        let mut unheld = Unheld::default();
+        let mut looks = 0;
+        let mut asked = |now_ns: i64| {
+            unheld.look(now_ns, || {
+                looks += 1;
+                vec![format!("look {looks}")]
+            });
+            unheld.told().join("; ")
+        };
+        for (now_ns, told) in [
+            (-5, "look 1"),
+            (0, "look 1"),
+            (UNHELD_NS - 6, "look 1"),
+            (UNHELD_NS - 5, "look 2"),
+            (2 * UNHELD_NS - 6, "look 2"),
+            (3 * UNHELD_NS, "look 3"),
+        ] {
+            assert_eq!(asked(now_ns), told, "at {now_ns}");
+        }
+    }
 
     #[test]
     fn one_that_is_shed_or_being_held_again_is_looked_at_later() {

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::Cell as _;
 
 use super::carried::{Carried, Decided};
-use super::cell::place;
 use super::desk::Served;
+use super::fit::Why;
 use super::keeper::Keeper;
 use super::plan::memory;
 use super::sources::Sources;
 use super::{Asked, Event, RunError};
-use crate::admit::Grant;
 use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
 use crate::ledger::{LedgerError, Locked};
@@ -109,6 +108,11 @@ impl Updating {
             .filter(|cell| matches!(cell.change, Change::Changed | Change::Added))
             .map(|cell| &cell.cell)
     }
+
+    /// Those of them for which there is no room yet.
+    fn await_room(&self) -> impl Iterator<Item = &String> {
+        self.fresh().filter(|_| self.phase == Phase::MakesRoom)
+    }
 }
 
 impl Keeper<'_> {
@@ -140,12 +144,8 @@ impl Keeper<'_> {
         };
         self.note(begun)?;
         self.release_fresh()?;
-        if first.is_empty() {
-            self.grow_kept();
-        } else {
-            for text in no_room {
-                self.desk.say(client, Say::Notice { text }, false);
-            }
+        for text in no_room {
+            self.desk.say(client, Say::Notice { text }, false);
         }
         for name in &first {
             self.tell_one_leaving_to_end(name);
@@ -170,8 +170,16 @@ impl Keeper<'_> {
         Ok(())
     }
 
+    /// The cells that an update makes anew as long as there is no room for them yet. What it leaves has its own.
+    pub(super) fn await_room(&self) -> Vec<usize> {
+        let names = self.desk.updating.iter().flat_map(Updating::await_room);
+        names
+            .filter_map(|name| self.mission().position(name))
+            .collect()
+    }
+
     /// Whether old versions must end before anything is started.
-    pub(super) fn awaits_room(&self) -> bool {
+    fn awaits_ends(&self) -> bool {
         self.desk.updating.as_ref().is_some_and(|updating| {
             updating.phase == Phase::MakesRoom
                 && (updating.first.iter()).any(|name| self.is_leaving(name))
@@ -195,10 +203,15 @@ impl Keeper<'_> {
                 self.end_fresh();
                 Phase::TakesBack
             }
-            Phase::MakesRoom if !self.awaits_room() => {
-                self.grow_kept();
-                Phase::Starts
-            }
+            // An update that gets none has failed.
+            Phase::MakesRoom if !self.awaits_ends() => match self.fit_kept(Why::Grows) {
+                None => Phase::MakesRoom,
+                Some(Ok(_)) => Phase::Starts,
+                Some(Err(why)) => {
+                    self.fail_update(why);
+                    return self.turn_update();
+                }
+            },
             // Those that wait for others which have become ready included.
             Phase::Starts
                 if !self
@@ -225,7 +238,8 @@ impl Keeper<'_> {
                 Phase::Finishes { since_ns: now }
             }
             Phase::Finishes { since_ns } if self.nothing_leaves() => {
-                if matches!(self.fit_kept(), Ok(true)) || now - since_ns > SHRINKING_NS {
+                let fitted = self.fit_kept(Why::Finishes);
+                if matches!(fitted, Some(Ok(true))) || now - since_ns > SHRINKING_NS {
                     if let Some(locked) = self.desk.lock_ledger() {
                         self.forget_leaving(locked);
                         self.answer_update(true);
@@ -295,13 +309,6 @@ impl Keeper<'_> {
         }
     }
 
-    /// Room for all that runs meanwhile; an update that gets none has failed.
-    fn grow_kept(&mut self) {
-        if let Err(error) = self.fit_kept() {
-            self.fail_update(error.to_string());
-        }
-    }
-
     fn fresh_positions(&self) -> Vec<usize> {
         let fresh = self.desk.updating.iter().flat_map(Updating::fresh);
         fresh
@@ -368,22 +375,34 @@ impl Keeper<'_> {
         let update = updating.told.update;
         let reason = updating.failed.clone().unwrap_or_default();
         let before = updating.holds.clone();
+        let fresh: Vec<String> = updating.fresh().cloned().collect();
+        let had = |name: &str, hold: Hold| {
+            let holds = before.get(name);
+            holds.is_some_and(|holds| holds.contains(&hold))
+        };
+        // What is shed is so by the mission's mode, which goes on: only the new version of a cell was shed alone.
         let new: Vec<(String, Hold)> = (self.state.cells.iter())
             .flat_map(|(name, cell)| cell.holds.iter().map(|hold| (name.clone(), *hold)))
-            .filter(|(name, hold)| !before.get(name).is_some_and(|holds| holds.contains(hold)))
+            .filter(|(name, hold)| !had(name, *hold))
+            .filter(|(name, hold)| *hold != Hold::Shed || fresh.contains(name))
             .collect();
         self.note(Entry::UpdateRolledBack {
             update,
             reason: reason.clone(),
         })?;
         for (cell, why) in new {
+            let at = self.mission().position(&cell);
+            if let (Some(at), Hold::Shed) = (at, why) {
+                self.shed_by_mode.remove(&at);
+            }
             self.note(Entry::CellReleased { cell, why })?;
         }
         // What the update had given another try is as it was.
         for (cell, holds) in before {
             let now = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
             let now = now.unwrap_or_default();
-            for why in holds.into_iter().filter(|hold| !now.contains(hold)) {
+            let given = |hold: &Hold| *hold != Hold::Shed && !now.contains(hold);
+            for why in holds.into_iter().filter(given) {
                 let cell = cell.clone();
                 self.note(Entry::CellHeld { cell, why })?;
             }
@@ -492,7 +511,21 @@ impl Keeper<'_> {
         if let Some(update) = self.state.update.as_ref().map(|update| update.number) {
             let reason = "the supervisor ended in the midst of it".to_owned();
             let text = format!("update {update} was taken back: {reason}");
+            let added = self.state.update.iter().flat_map(|update| &update.cells);
+            let shed: Vec<String> = added
+                .filter(|name| self.mission().position(name).is_none())
+                .filter(|name| {
+                    (self.state.cells.get(*name))
+                        .is_some_and(|cell| cell.holds.contains(&Hold::Shed))
+                })
+                .cloned()
+                .collect();
             self.note(Entry::UpdateRolledBack { update, reason })?;
+            // Shed by a mode that ends without it: a later cell of this name begins anew.
+            for cell in shed {
+                let why = Hold::Shed;
+                self.note(Entry::CellReleased { cell, why })?;
+            }
             (self.tell)(&Event::Note { text });
         }
         Ok(())
@@ -506,42 +539,6 @@ impl Keeper<'_> {
             update.cells.contains(&cell.name) && since_ns >= update.begun.monotonic_ns
         });
         !unfinished && !self.desk.outdated.contains(&cell.name)
-    }
-
-    /// Has the mechanisms keep what the mission's cells are to have, so that nobody else takes their room, after that is removed
-    /// which no cell has any more, also of those put aside. Returns whether nothing of that is left: what has processes in it
-    /// stays.
-    ///
-    /// # Errors
-    /// When the kernel refuses a new one.
-    pub(super) fn fit_kept(&mut self) -> Result<bool, RunError> {
-        let grants: Vec<Grant> = (self.mission().cells.iter())
-            .filter_map(|cell| self.admission.grant(&cell.name))
-            .map(|grant| grant.at(place(&grant.cell, self.place_for(&grant.cell))))
-            .collect();
-        let running = (self.live.keys())
-            .map(|at| &self.mission().cells[*at].name)
-            .map(|name| place(name, self.is_beside(name)));
-        let starting = (self.work.starting.iter()).map(|(name, at)| place(name, at.beside));
-        let removing = (self.work.removing.iter()).map(|((name, _), at)| place(name, at.beside));
-        let leaving = self.desk.leaving.iter();
-        let kept: Vec<String> = (grants.iter().map(|grant| grant.cell.clone()))
-            .chain(running)
-            .chain(starting)
-            .chain(removing)
-            .chain(leaving.map(|(name, leaving)| place(name, leaving.beside)))
-            .collect();
-        let partitions = &self.admission.partitions;
-        Ok(self.mechanisms.fit(&grants, &kept, partitions)?)
-    }
-
-    /// Gives back the room of an update that was taken back, once the kernel lets it.
-    pub(super) fn shrink_kept(&mut self) {
-        if let Some(until_ns) = self.desk.shrinks_until_ns
-            && (matches!(self.fit_kept(), Ok(true)) || until_ns <= timecell_client::now_ns())
-        {
-            self.desk.shrinks_until_ns = None;
-        }
     }
 
     /// Tells the service manager that the mission runs, once all cells were started that are to run.

@@ -15,11 +15,12 @@ use engine::app::Freezing;
 use super::OutputTo;
 use super::ballast::Ballast;
 use super::cell::{Live, remove_page, sweep};
+use super::fit::{Fitting, Why};
 use super::making::{Made, Making};
 use super::output::Output;
 use crate::cause::Cause;
 use crate::end::End;
-use crate::enforce::{Mechanisms, Step};
+use crate::enforce::{EnforceError, Mechanisms, Step};
 use crate::incident::OutputTail;
 use crate::reserve::{Member, Reserve};
 
@@ -117,6 +118,11 @@ pub(super) enum Done {
         generation: u64,
         result: Result<(), String>,
     },
+    /// What the mechanisms keep fits what it was to, and whether nothing else is left.
+    Fitted {
+        why: Why,
+        result: Result<bool, String>,
+    },
 }
 
 /// Steps that are under way.
@@ -128,6 +134,8 @@ pub(super) struct Work {
     turn_seen_ns: i64,
     /// By name and generation: an update may have two versions of a cell removed.
     pub(super) removing: BTreeMap<(String, u64), Removing>,
+    /// What the mechanisms keep, as it is being changed.
+    pub(super) fitting: Fitting,
     waker: Waker,
     done: Receiver<Done>,
     hand_in: Sender<Done>,
@@ -148,6 +156,7 @@ impl Work {
             in_turn: None,
             turn_seen_ns: 0,
             removing: BTreeMap::new(),
+            fitting: Fitting::default(),
             waker,
             done,
             hand_in,
@@ -170,7 +179,7 @@ impl Work {
 
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.starting.is_empty() && self.removing.is_empty()
+        self.starting.is_empty() && self.removing.is_empty() && !self.fitting.is_under_way()
     }
 
     /// Whether the next of those that wait for their first start may be started at this instant, although others still are.
@@ -328,10 +337,39 @@ impl Work {
         generation: u64,
         step: Step,
     ) -> Option<Result<(), String>> {
+        self.soon(
+            move || step().map_err(|error| error.to_string()),
+            move |result| Done::Stepped {
+                cell,
+                generation,
+                result,
+            },
+        )
+    }
+
+    /// Has what the mechanisms keep changed by this step. What came of it, if it is done at once, within 2 ms; else that is fetched as
+    /// [`Done::Fitted`].
+    pub(super) fn fit(
+        &self,
+        why: Why,
+        step: impl FnOnce() -> Result<bool, EnforceError> + Send + 'static,
+    ) -> Option<Result<bool, String>> {
+        self.soon(
+            move || step().map_err(|error| error.to_string()),
+            move |result| Done::Fitted { why, result },
+        )
+    }
+
+    /// What comes of a step, if it is done at once; else that is fetched as what `done` makes of it.
+    fn soon<T: Send + 'static>(
+        &self,
+        step: impl FnOnce() -> T + Send + 'static,
+        done: impl FnOnce(T) -> Done + Send + 'static,
+    ) -> Option<T> {
         let turn = Arc::new((Mutex::new(Turn::Awaited), Condvar::new()));
         let theirs = Arc::clone(&turn);
         self.hand_out_some(move || {
-            let result = step().map_err(|error| error.to_string());
+            let result = step();
             let mut turn = lock(&theirs.0);
             match *turn {
                 Turn::Awaited => {
@@ -339,14 +377,10 @@ impl Work {
                     theirs.1.notify_one();
                     None
                 }
-                _ => Some(Done::Stepped {
-                    cell,
-                    generation,
-                    result,
-                }),
+                _ => Some(done(result)),
             }
         });
-        let awaited = |turn: &mut Turn| matches!(turn, Turn::Awaited);
+        let awaited = |turn: &mut Turn<T>| matches!(turn, Turn::Awaited);
         let waited = turn.1.wait_timeout_while(lock(&turn.0), AT_ONCE, awaited);
         let mut turn = waited.unwrap_or_else(PoisonError::into_inner).0;
         match std::mem::replace(&mut *turn, Turn::Left) {
@@ -391,15 +425,15 @@ impl Work {
 }
 
 /// Whether a step is waited for.
-enum Turn {
+enum Turn<T> {
     Awaited,
     /// It is done, and that is seen.
-    Done(Result<(), String>),
+    Done(T),
     /// It is not waited for any more.
     Left,
 }
 
-fn lock(turn: &Mutex<Turn>) -> MutexGuard<'_, Turn> {
+fn lock<T>(turn: &Mutex<Turn<T>>) -> MutexGuard<'_, Turn<T>> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -416,7 +450,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::enforce::EnforceError;
 
     #[test]
     fn a_waker_wakes_once() {

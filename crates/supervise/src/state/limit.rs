@@ -17,6 +17,11 @@ pub enum Limit {
         /// The most that it may have; `None`: not known.
         most: Option<u64>,
     },
+    /// The cell's tasks alone are not to use its budget up, and it was used up.
+    AmpleBudget {
+        /// In so many periods since its start was over.
+        periods: u64,
+    },
 }
 
 impl Limit {
@@ -32,6 +37,17 @@ impl fmt::Display for Limit {
             Limit::Memory(memory) => write!(f, "a process of it was {memory}"),
             Limit::Pids { most: Some(most) } => {
                 write!(f, "it was refused a process or thread: `pids` is {most}")
+            }
+            Limit::AmpleBudget { periods } => {
+                let periods = match periods {
+                    1 => "a period".to_owned(),
+                    more => format!("{more} periods"),
+                };
+                write!(
+                    f,
+                    "its ample budget was used up in {periods}: something else than its tasks ran in it, its start went on after it was ready, a job \
+                     took more than its wcet, or those who hold it looked later than was taken"
+                )
             }
             Limit::Pids { most: None } => {
                 f.write_str("it was refused a process or thread: it has as many as it may")

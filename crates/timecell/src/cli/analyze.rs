@@ -102,7 +102,8 @@ pub struct Kernel {
     /// lateness/overrun; with /noticed behind it where it has notice of use (PREEMPT_RT has it only with irq_work above the cells).
     #[arg(long, value_name = "LATE/OVERRUN", default_value = "100us/430us")]
     pub reaction: ReactionText,
-    /// With `freezer`: a run of `bench supply` whose worst reaction stands in the place of `--reaction`.
+    /// A run of `bench supply`: what it measured of each reservation counts as well as the textbook's supply (`design` refuses it
+    /// there), and with `freezer` its worst reaction in the place of `--reaction`.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with = "reaction")]
     pub supply: Option<PathBuf>,
 }

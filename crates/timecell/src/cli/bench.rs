@@ -155,7 +155,7 @@ pub struct Bench {
     /// [default: 0.01].
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub failure_limit: Option<f64>,
-    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second, but by the freezer. A task set: what holds
+    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second, by rt-cgroup or deadline. A task set: what holds
     /// its cells to their reservations, of which those that the set does not give are the least by analysis [default: none].
     #[arg(long, value_parser = enforcer::reserve())]
     pub reserve: Option<enforcer::Reserve>,

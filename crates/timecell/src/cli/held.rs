@@ -18,14 +18,10 @@ impl FromStr for Budget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Budget, String> {
-        let (budget, period) = text
-            .split_once('/')
-            .ok_or("a budget is said as BUDGET/PERIOD, such as 3ms/10ms")?;
-        let ns = |text: &str| -> Result<i64, String> {
-            let time: Duration = text.trim().parse().map_err(|error| format!("{error}"))?;
-            Ok(time.ns())
-        };
-        let (budget_ns, period_ns) = (ns(budget)?, ns(period)?);
+        if !text.contains('/') {
+            return Err("a budget is said as BUDGET/PERIOD, such as 3ms/10ms".to_owned());
+        }
+        let (budget_ns, period_ns) = two_times(text)?;
         if !(1..=period_ns).contains(&budget_ns) {
             return Err("the budget must be above 0 and at most the period".to_owned());
         }
@@ -34,6 +30,16 @@ impl FromStr for Budget {
             period_ns,
         })
     }
+}
+
+/// Two times with a `/` between them, ns.
+pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
+    let (first, second) = text.split_once('/').unwrap_or((text, ""));
+    let ns = |text: &str| -> Result<i64, String> {
+        let time: Duration = text.trim().parse().map_err(|error| format!("{error}"))?;
+        Ok(time.ns())
+    };
+    Ok((ns(first)?, ns(second)?))
 }
 
 /// Options of `hold`.
@@ -50,6 +56,9 @@ The budget is held by the clock and the freezer of cgroup v2, by processes that 
 threads keep their class: of ordinary ones the budget is the most that they get, of real-time ones what they are sure to get. All of \
 them are kept to the one cpu.
 
+What is started in it later (`podman exec`) comes with its own class, and gets no turn while real-time threads of the same budget use all of it. A \
+container or unit that is started again (`podman restart`) is another one, and not held: hold it again.
+
 Exit codes: 0 held; 1 the system refused something; 2 there is no such container, unit or process, or it cannot be held; 3 there is no \
 room for it beside what others hold, or with --fifo others than root could take it out of its budget; 4 no freezer of cgroup v2, or no permission.")]
 pub struct Hold {
@@ -57,7 +66,12 @@ pub struct Hold {
     #[arg(value_name = "CONTAINER|PID|UNIT", required_unless_present = "list")]
     pub what: Option<String>,
     /// Budget in every period, such as 3ms/10ms.
-    #[arg(long, value_name = "BUDGET/PERIOD", required_unless_present = "list")]
+    #[arg(
+        long,
+        value_name = "BUDGET/PERIOD",
+        allow_hyphen_values = true,
+        required_unless_present = "list"
+    )]
     pub reserve: Option<Budget>,
     /// The cpu [default: the first that it may use and on which there is room].
     #[arg(long, value_name = "N")]

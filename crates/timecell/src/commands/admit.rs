@@ -273,6 +273,20 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             (unmeasured.as_deref())
                 .unwrap_or("the most that was measured on this machine, of other budgets")
         ),
+        Basis::Ample {
+            late_ns,
+            unmeasured,
+        } => {
+            let late = late_ns.map_or(String::new(), |ns| {
+                let of =
+                    (unmeasured.as_deref()).unwrap_or("the most that was measured on this machine");
+                format!(", and the freezer looks late by up to {}, {of}", ms(ns))
+            });
+            format!(
+                "since its budget is ample: its tasks alone never use it up, nothing is postponed by its enforcement; as long as nothing \
+                 else runs in the cell{late}"
+            )
+        }
         Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
     };
     let _ = writeln!(text, "    {supply}, {basis}");

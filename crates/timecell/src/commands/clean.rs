@@ -1,8 +1,10 @@
 //! `timecell clean`.
 
 use bench::Unsaved;
+use supervise::control::orphaned;
 use supervise::enforce::{sweep_partitions, sweep_servers};
-use supervise::ledger::Ledger;
+use supervise::held::{self, HeldError, Listing};
+use supervise::ledger::{Holder, Ledger};
 
 use crate::cli::Clean;
 use crate::commands::bench::give_to_sudo_user;
@@ -10,7 +12,8 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Writes what killed coordinators of this user had measured to their runs, and removes what they have left behind, and of missions of
-/// which nothing runs any more the cpuset partitions, what cpu.rt.max reserves for them and what the ledger says of them.
+/// which nothing runs any more the cpuset partitions, what cpu.rt.max reserves for them and what the ledger says of them. What is held and was
+/// held by nobody is held again, and what runs on of missions that nobody supervises is told.
 pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     let unsaved = if options.discard {
         Unsaved::Discard
@@ -32,15 +35,110 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
         left.iter().for_each(|left| out::print(&left.text));
         kept.extend(left);
     }
-    let over = ledger.forget_over()?;
-    if swept.is_empty() && kept.is_empty() && over.is_empty() {
+    let mut is_silent = swept.is_empty() && kept.is_empty();
+    let mut tell = |text: &str| {
+        is_silent = false;
+        out::print(text);
+    };
+    let failed = put_in_order(&ledger, held::list, &mut tell)?;
+    if is_silent {
         out::print("nothing was left behind");
     }
-    for holder in &over {
-        out::print(&format!(
+    let whole = swept.iter().all(|swept| swept.whole) && !kept.iter().any(|left| left.failed);
+    let whole = whole && !failed;
+    Ok(if whole { Ended::Fine } else { Ended::Failed })
+}
+
+/// Takes what is over out of the ledger, and sees to what is held and what runs on, each told before what comes next can fail; returns whether
+/// something of what is held is left or cannot be told.
+fn put_in_order(
+    ledger: &Ledger,
+    list: impl FnOnce(&Ledger) -> Result<Listing, HeldError>,
+    tell: &mut dyn FnMut(&str),
+) -> Result<bool, CommandError> {
+    for holder in ledger.forget_over()? {
+        tell(&format!(
             "{holder}: nothing of it runs any more, and nothing is granted to it any more"
         ));
     }
-    let whole = swept.iter().all(|swept| swept.whole) && !kept.iter().any(|left| left.failed);
-    Ok(if whole { Ended::Fine } else { Ended::Failed })
+    ledger.forget_names()?;
+    // SAFETY: no arguments, cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let mut failed = false;
+    if is_root {
+        let listing = list(ledger)?;
+        listing.told.iter().for_each(|told| tell(told));
+        failed = listing.failed;
+    }
+    run_on(ledger)?.iter().for_each(|alone| tell(alone));
+    Ok(failed)
+}
+
+/// What runs on of missions that nobody supervises, a sentence each: it is held to its budget as before, and nothing of it is removed here.
+fn run_on(ledger: &Ledger) -> Result<Vec<String>, CommandError> {
+    let missions = ledger.entries()?.into_iter();
+    let alone = missions.filter_map(|entry| match entry.holder {
+        Holder::Mission { dir, .. } => orphaned(&dir),
+        Holder::Bench { .. } | Holder::Held { .. } => None,
+    });
+    Ok(alone
+        .map(|alone| {
+            format!(
+                "mission `{}`: nobody supervises it, and {} runs on, held as before; `timecell down {}` ends it",
+                alone.mission,
+                alone.who(),
+                alone.called()
+            )
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use supervise::ledger::Entry;
+
+    #[test]
+    fn what_was_done_is_told_whatever_comes_next() {
+        // SAFETY: no arguments, cannot fail. The ledger is root's.
+        if unsafe { libc::geteuid() } != 0 {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(dir.path());
+        let over = || {
+            let mut entry = Entry::own(Holder::Mission {
+                name: "no-such-mission".to_owned(),
+                dir: "/nowhere".into(),
+            });
+            entry
+                .iter_mut()
+                .for_each(|entry| entry.process.start_ticks += 1);
+            ledger.lock().unwrap().put(entry.unwrap()).unwrap();
+        };
+        let ended = |list: Result<Listing, HeldError>| {
+            let mut told = Vec::new();
+            over();
+            let ended = put_in_order(&ledger, |_| list, &mut |text| told.push(text.to_owned()));
+            (ended, told)
+        };
+        let (failed, told) = ended(Err(HeldError::NotRoot));
+        assert!(matches!(failed, Err(CommandError::Held(_))), "{failed:?}");
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with("mission `no-such-mission`: "),
+            "{told:?}"
+        );
+        assert!(ledger.entries().unwrap().is_empty());
+        for failed in [true, false] {
+            let listing = Listing {
+                held: Vec::new(),
+                told: vec!["it has ended".to_owned()],
+                failed,
+            };
+            let (ended, told) = ended(Ok(listing));
+            assert_eq!(ended.unwrap(), failed);
+            assert_eq!(told[1..], ["it has ended"]);
+        }
+    }
 }

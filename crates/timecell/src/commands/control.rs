@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::InputError;
-use supervise::control::{Ask, CellDone, Client, ControlError, Place, Say, base_dir, find};
+use supervise::control::{Ask, CellDone, Client, ControlError, Place, Say, base_dir, find, places};
 
 use supervise::ledger::Ledger;
 use supervise::run::{Event, OrphansError, end_orphans};
@@ -100,10 +100,19 @@ fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandE
     out::note("note: nobody supervises the mission; its cells are ended by what its journal says");
     let mut tell = |event: &Event| left.push(event.to_string());
     match end_orphans(dir, &Ledger::default(), &mut tell) {
-        Ok(done) => Ok(done),
+        Ok(done) => {
+            give_back(&Ledger::default(), left);
+            Ok(done)
+        }
         Err(OrphansError::Ledger(error)) => Err(error.into()),
         Err(OrphansError::Run(error)) => Err(error.into()),
     }
+}
+
+/// Gives back what was granted to cells that nobody supervised, which nobody else does. They have ended, so that why it cannot be goes to `left`,
+/// beside what became of them.
+fn give_back(ledger: &Ledger, left: &mut Vec<String>) {
+    left.extend(ledger.forget_over().err().map(|error| error.to_string()));
 }
 
 fn of_cells(
@@ -170,20 +179,43 @@ pub(crate) fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, 
         (None, Some(name)) => Place::Name(name),
         (None, None) => Place::Only,
     };
-    let base = match place {
-        Place::Dir(_) => PathBuf::new(),
-        _ => base()?,
+    let bases = match place {
+        Place::Dir(_) => Vec::new(),
+        _ => places().ok_or_else(no_home)?,
     };
-    Ok(find(place, &base)?)
+    Ok(find(place, &bases)?)
 }
 
 /// Where missions have their directories unless the user says otherwise.
 pub(super) fn base() -> Result<PathBuf, InputError> {
-    base_dir().ok_or_else(|| {
-        InputError::new(
-            "--dir",
-            "there is no HOME to keep the mission's state in",
-            "name a directory with --dir",
-        )
-    })
+    base_dir().ok_or_else(no_home)
+}
+
+fn no_home() -> InputError {
+    InputError::new(
+        "--dir",
+        "there is no HOME to keep the mission's state in",
+        "name a directory with --dir",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_given_back_is_left() {
+        // SAFETY: no arguments, cannot fail. The ledger is root's.
+        if unsafe { libc::geteuid() } != 0 {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut left = vec!["a cgroup".to_owned()];
+        give_back(&Ledger::at(dir.path()), &mut left);
+        assert_eq!(left, ["a cgroup"]);
+        std::fs::write(dir.path().join("ledger.json"), "{").unwrap();
+        give_back(&Ledger::at(dir.path()), &mut left);
+        assert_eq!(left.len(), 2);
+        assert!(left[1].contains("cannot be understood"), "{left:?}");
+    }
 }

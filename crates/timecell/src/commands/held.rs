@@ -142,7 +142,7 @@ fn rests_on(basis: &Basis) -> &'static str {
         Basis::Reaction {
             unmeasured: None, ..
         } => "the freezer's rule and how late it reacted on this machine",
-        Basis::Reaction { .. } | Basis::Tick { .. } | Basis::WholeCpu => {
+        Basis::Reaction { .. } | Basis::Tick { .. } | Basis::Ample { .. } | Basis::WholeCpu => {
             "the freezer's rule and how late it reacted on another machine"
         }
     }
@@ -231,7 +231,7 @@ fn line(seen: &Seen) -> String {
     if seen.threads_elsewhere > 0 {
         let _ = write!(
             text,
-            "\n    {} of {} threads may run on other cpus: they have chosen so, and overrun the budget by more",
+            "\n    {} of {} threads may run on other cpus, and overrun the budget by more: they have chosen so, or the kernel has forgotten what they were kept to as a cpuset came or went (Linux before 6.2; `release` and `hold` keeps them again)",
             seen.threads_elsewhere, seen.threads
         );
     }

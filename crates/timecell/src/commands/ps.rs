@@ -116,6 +116,10 @@ pub(crate) fn head(status: &Status) -> String {
             own.pid,
             own.version
         ),
+        (Some(name), None) if supervise::run::is_of_one(&status.dir) => format!(
+            "mission {name}: nobody supervises it; {running} of {count} cells run on; `timecell down {name}` ends it, and the command line that started it \
+             takes it over with --name {name}"
+        ),
         (Some(name), None) => format!(
             "mission {name}: nobody supervises it; {running} of {count} cells run on, and `timecell up` takes them over, `timecell down` ends them"
         ),
@@ -207,7 +211,7 @@ pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
     })
 }
 
-/// Why it does not run, or how its life before ended.
+/// Why it does not run, or how its life before ended; what of it is not held, and limits.
 pub(crate) fn why(cell: &CellStatus) -> String {
     let why = match (&cell.why, &cell.last_end) {
         (Some(why), Some(end)) if cell.state == CellState::Stopped && end.text.contains(why) => {
@@ -223,7 +227,8 @@ pub(crate) fn why(cell: &CellStatus) -> String {
         _ => None,
     };
     let limits = cell.limits.iter().map(|limit| limit.text.clone());
-    why.into_iter().chain(limits).collect::<Vec<_>>().join("; ")
+    let all = why.into_iter().chain(cell.unheld.iter().cloned());
+    all.chain(limits).collect::<Vec<_>>().join("; ")
 }
 
 /// `42 s`, `5 min 3 s`, `2 h 5 min`, `3 d 2 h`.
@@ -270,5 +275,26 @@ mod tests {
             [of(-1), of(59), of(303), of(7_505), of(266_405)],
             ["0 s", "59 s", "5 min 3 s", "2 h 5 min", "3 d 2 h"]
         );
+    }
+
+    #[test]
+    fn what_runs_on_is_told_with_what_takes_it_over() {
+        let said = |dir: std::path::PathBuf| {
+            head(&Status {
+                schema: 1,
+                at_utc: String::new(),
+                mission: Some("m".to_owned()),
+                dir,
+                supervisor: None,
+                mode: supervise::state::Mode::default(),
+                update: None,
+                cells: Vec::new(),
+            })
+        };
+        let of_one = said(supervise::run::dir_of_one("m"));
+        assert!(of_one.contains("takes it over with --name m"), "{of_one}");
+        assert!(of_one.contains("`timecell down m` ends it"), "{of_one}");
+        let usual = said("/var/lib/timecell/m".into());
+        assert!(usual.contains("`timecell up` takes them over"), "{usual}");
     }
 }

@@ -114,9 +114,24 @@ pub(super) fn enter(
     dir: &Path,
     ledger: &Ledger,
 ) -> Result<Entered, CommandError> {
+    enter_unless(inputs, here, dir, ledger, |_| Ok(()))
+}
+
+/// The same unless `refuses` has a reason, which is asked while nobody else can have the name.
+///
+/// # Errors
+/// As [`enter`], and that one.
+pub(super) fn enter_unless(
+    inputs: Inputs,
+    here: &Here,
+    dir: &Path,
+    ledger: &Ledger,
+    refuses: impl FnOnce(&Inputs) -> Result<(), CommandError>,
+) -> Result<Entered, CommandError> {
     let mission = inputs.mission().name.clone();
     host::ground::check(dir).map_err(ControlError::from)?;
     let name = ledger.name(&mission, dir)?;
+    refuses(&inputs)?;
     let holder = Holder::Mission {
         name: mission.clone(),
         dir: dir.to_owned(),

@@ -1,12 +1,11 @@
 //! `timecell update`: a running mission becomes another one.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use model::mission::MissionFile;
-use supervise::control::{Ask, Change, Place, Say, Updated, find};
+use supervise::control::{Ask, Change, Say, Updated};
 
-use super::control::{ask_for, base, unexpected};
+use super::control::{ask_for, locate, unexpected};
 use crate::cli::Update;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -22,12 +21,12 @@ pub fn run(options: &Update) -> Result<Ended, CommandError> {
         source,
     })?;
     let dir = match &options.dir {
-        Some(dir) => find(Place::Dir(dir), Path::new(""))?,
+        Some(dir) => locate(None, Some(dir))?,
         None => {
             let name = options.mission.display().to_string();
             let text = super::admit::mission_text(&options.mission)?;
             let name = MissionFile::parse(&name, &text)?.into_mission().name;
-            find(Place::Name(&name), &base()?)?
+            locate(Some(&name), None)?
         }
     };
     let ask = Ask::Update {

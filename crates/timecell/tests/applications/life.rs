@@ -1,7 +1,7 @@
 //! Being created, waiting, beginning, standing still, ending, and being taken over.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -207,13 +207,17 @@ pub fn an_enclosed_cell_is_held_from_outside(kind: EngineKind) {
     assert_nothing_left(&spec, pid);
 }
 
-/// The caller's own streams, one for each.
-pub fn output_goes_where_the_caller_says(kind: EngineKind) {
+/// The caller's own streams, one for each; a directory, from which one could go anywhere, is no input.
+pub fn streams_are_those_that_the_caller_gives(kind: EngineKind) {
     let place = Place::new(kind);
-    let spec = place.script(kind, "echo out; echo err >&2");
+    let spec = place.script(kind, "cat; echo err >&2");
+    let (input, mut typed) = std::io::pipe().unwrap();
+    typed.write_all(b"out\n").unwrap();
+    drop(typed);
     let (mut out, stdout) = std::io::pipe().unwrap();
     let (mut err, stderr) = std::io::pipe().unwrap();
     let streams = Streams::Given {
+        stdin: Some(input.into()),
         stdout: stdout.into(),
         stderr: stderr.into(),
     };
@@ -226,6 +230,14 @@ pub fn output_goes_where_the_caller_says(kind: EngineKind) {
     out.read_to_string(&mut said).unwrap();
     err.read_to_string(&mut failed).unwrap();
     assert_eq!((said.as_str(), failed.as_str()), ("out\n", "err\n"));
+    let (_out, stdout) = std::io::pipe().unwrap();
+    let streams = Streams::Given {
+        stdin: Some(fs::File::open("/").unwrap().into()),
+        stderr: stdout.try_clone().unwrap().into(),
+        stdout: stdout.into(),
+    };
+    let error = create(&spec, streams, &launcher()).unwrap_err().to_string();
+    assert!(error.contains("standard input is a directory"), "{error}");
 }
 
 /// More output than is kept: the newest stays, the rest is counted.

@@ -138,12 +138,15 @@ fn arms() {
     assert_eq!(record.contests.len(), 3 + enforcers);
     let all = Enforcer::OF_BENCH.len();
     assert_eq!(enforcers + summary.not_measured.len(), all, "{}", said.out);
-    // What a cell is held to by the freezer is on record of every set that it takes part in.
-    let frozen = Some(Enforcer::Freezer);
-    let takes_part = (record.contests.iter()).any(|trial| trial.arm.enforcer == frozen);
-    for set in &record.sets {
-        let both = [&set.victim, &set.attacker].map(|cell| cell.freezer_ns.is_some());
-        assert_eq!(both, [takes_part; 2], "{set:?}");
+    // To what a whole cell is held is on record of every set that the enforcer takes part in.
+    for &enforcer in Enforcer::OF_BENCH {
+        let mut contests = record.contests.iter();
+        let takes_part = contests.any(|trial| trial.arm.enforcer == Some(enforcer));
+        let by_cell = takes_part && enforcer != Enforcer::Deadline;
+        for set in &record.sets {
+            let both = [&set.victim, &set.attacker].map(|cell| cell.budget_of(enforcer).is_some());
+            assert_eq!(both, [by_cell; 2], "{enforcer:?}: {set:?}");
+        }
     }
     assert_eq!(summary.arms[0].arm, Arm::NOISE);
     for arm in &summary.arms {

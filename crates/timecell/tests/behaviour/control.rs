@@ -178,7 +178,7 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
     let said = ask(dir, &["stop", "only"]).ends_with(0);
     // As the first process of its pid namespace the shell gets no signal that it does not handle, and is killed at once, however long it takes
     // to die.
-    let at_once = "only: killed by signal 9 (SIGKILL), as it was told to, stays stopped";
+    let at_once = "only: killed by signal 9 (SIGKILL), when it was asked to end, stays stopped";
     assert!(said.out.contains(at_once), "{}", said.out);
     assert!(!runs(pid));
     let stopped = cell(dir, "only");

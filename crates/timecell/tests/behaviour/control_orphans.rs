@@ -36,7 +36,7 @@ fn cells_without_a_supervisor_are_ended_by_down() {
     up.told("once: stays stopped");
     up.kill();
     let said = ask(dir, &["down"]).ends_with(0);
-    let killed = "killed by the supervisor (it did not end within 100ms of SIGTERM)";
+    let killed = "killed (it did not end within 100ms of SIGTERM)";
     assert!(
         said.out.contains(&format!("deaf: {killed}")),
         "{}",

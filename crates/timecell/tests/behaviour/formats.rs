@@ -515,17 +515,17 @@ fn rt_app() {
         Some(2)
     );
     // rt-app does not wait where the kernel has lost count of the bandwidth, and does not have it counted anew.
-    std::thread::spawn(|| {
+    let (asker, asked) = bandwidth::Asker::new(|| {
         let as_much = host::sched::Class::Deadline {
             runtime_ns: 2_000_000,
             deadline_ns: 10_000_000,
             period_ns: 10_000_000,
         };
-        bandwidth::set_class_when_free(0, &as_much, bandwidth::GIVEN_BACK).unwrap();
-        bandwidth::leave(0).unwrap();
+        bandwidth::set_class_when_free(0, &as_much, bandwidth::GIVEN_BACK)
     })
-    .join()
     .unwrap();
+    asked.unwrap();
+    drop(asker);
     let ran = Command::new("rt-app")
         .arg("t.json")
         .current_dir(dir.path())

@@ -30,6 +30,7 @@ mod long_runs;
 mod lost;
 mod missions;
 mod missions_admission;
+mod missions_ample;
 mod missions_apart;
 mod missions_beside;
 mod missions_choice;
@@ -40,6 +41,7 @@ mod missions_freezer;
 mod missions_ground;
 mod missions_health;
 mod missions_hold;
+mod missions_hold_names;
 mod missions_killed;
 mod missions_limits;
 mod missions_mounts;
@@ -114,6 +116,7 @@ fn main() {
         missions_ground::CASES,
         missions_health::CASES,
         missions_hold::CASES,
+        missions_hold_names::CASES,
         missions_killed::CASES,
         missions_limits::CASES,
         missions_mounts::CASES,
@@ -124,6 +127,7 @@ fn main() {
         missions_seen::CASES,
         missions_recovery::CASES,
         missions_admission::CASES,
+        missions_ample::CASES,
         missions_apart::CASES,
         missions_beside::CASES,
         missions_choice::CASES,

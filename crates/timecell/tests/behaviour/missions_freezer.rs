@@ -8,10 +8,10 @@ use freezer::page::{Page, memory};
 use host::sched::{Class, get_class, set_class};
 use supervise::names;
 
-use crate::control::ask;
+use crate::control::{SLEEPS, ask};
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
 use crate::missions_health::critical;
-use crate::support::{Case, Need, eventually, say};
+use crate::support::{Case, Need, begun, eventually, say};
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -73,6 +73,11 @@ pub const CASES: &[Case] = &[
         name: "missions_freezer::a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew",
         needs: ALONE,
         run: a_cell_that_a_killed_supervisor_had_shed_stays_so,
+    },
+    Case {
+        name: "missions_freezer::a_cell_that_is_put_aside_while_it_is_let_go_has_no_class",
+        needs: ALONE,
+        run: a_cell_that_is_put_aside_while_it_is_let_go_has_no_class,
     },
     Case {
         name: "missions_freezer::a_class_that_a_shed_cell_takes_again_is_taken_from_it",
@@ -401,6 +406,118 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
     });
     up.end();
     nobody_is_left(dir.path());
+}
+
+/// A signal for those who hold the cells of a mission.
+fn signal_holders(dir: &Path, signal: i32) {
+    let page = holders(dir);
+    for pid in [page.heir(), page.watcher(), page.keeper()] {
+        // SAFETY: no memory is involved.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+}
+
+/// Those who hold it answer only once an update has put it aside. The update is taken back, and it comes back with it: still shed, or after the
+/// mission has come back to low mode.
+fn a_cell_that_is_put_aside_while_it_is_let_go_has_no_class() {
+    put_aside_while_it_is_let_go(false);
+    put_aside_while_it_is_let_go(true);
+}
+
+fn put_aside_while_it_is_let_go(is_over_before: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let never = "class = \"other\"\ncriticality = \"hi\"\nrestart = { policy = \"never\" }";
+    let rule = "[[cell.health]]\nwhen = \"exit\"\ndo = \"switch-mode\"";
+    let crashing = shell("crashing", SLEEPS, &format!("{never}\n{rule}"));
+    // As long as this one runs, the mission stays in high mode.
+    let spinning = shell("spinning", "while :; do :; done", never);
+    let payload = |script: &str| {
+        shell(
+            "payload",
+            script,
+            &format!("{RESERVED}\nwhen_shed = \"best-effort\""),
+        )
+    };
+    let of = |payload: &str, more: &str| {
+        let modes = "[modes]\nreturn_after = \"300ms\"";
+        mission(
+            dir,
+            &format!("enforcer = \"freezer\"\n{modes}\n{crashing}{spinning}{payload}{more}"),
+        );
+    };
+    of(&payload(BUSY), "");
+    let mut up = Up::start(dir);
+    let [crashing, spinning, payload_pid] = ["crashing", "spinning", "payload"]
+        .map(|cell| pid_of(&up.until(&format!("{cell}: runs (pid"))));
+    let kill = |pid: i32| {
+        // SAFETY: no memory is involved; it is a cell's process.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    };
+    let group = group(dir, "payload");
+    is_held(dir, "payload");
+    signal_holders(dir, libc::SIGSTOP);
+    kill(crashing);
+    up.until("mode: high");
+    // One of low criticality would begin with the low mode.
+    let fails = shell("fails", "sleep 8; exit 3", never);
+    of(&payload(&format!("true; {BUSY}")), &fails);
+    let mut update = begun(
+        dir,
+        &[
+            "update",
+            "mission.toml",
+            "--dir",
+            "state",
+            "--window",
+            "60s",
+        ],
+    );
+    eventually("it is put aside", || {
+        ask(dir, &["ps"])
+            .out
+            .contains("the version before the update")
+    });
+    assert!(!up.has_said("payload: is shed"), "it was not let go late");
+    // As those who hold it give it back to a thread that did not stop when it was to.
+    set_class(payload_pid, &Class::Fifo { priority: 1 }).unwrap();
+    signal_holders(dir, libc::SIGCONT);
+    let is_held_by_somebody = || {
+        let page = Page::open(&place(dir)).ok().flatten();
+        page.is_some_and(|page| page.groups().iter().any(|held| held.which.path == group))
+    };
+    eventually("it is let go", || !is_held_by_somebody());
+    let has_none = || {
+        let classes = classes(&group);
+        classes.len() >= 2 && classes.iter().all(|class| *class == Class::Other)
+    };
+    eventually("it has no class", has_none);
+    // And not only since it has come back.
+    assert!(!up.has_said("was taken back"), "{:?}", up.said);
+    if is_over_before {
+        kill(spinning);
+        up.until("mode: low");
+    }
+    up.until("update 1 was taken back");
+    assert_eq!(update.wait().unwrap().code(), Some(1));
+    if !is_over_before {
+        for _ in 0..20 {
+            assert!(
+                has_none() && !is_held_by_somebody(),
+                "{:?}",
+                classes(&group)
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        kill(spinning);
+    }
+    up.until("payload: is shed no more");
+    eventually("it has its class again", || {
+        (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
+    });
+    is_held(dir, "payload");
+    up.end();
+    nobody_is_left(dir);
 }
 
 fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {

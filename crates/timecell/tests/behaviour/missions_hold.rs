@@ -15,7 +15,7 @@ use crate::missions_reaction::Image;
 use crate::support::{Case, Need, Said, eventually, say};
 
 /// All that is held on the machine is held in one place.
-const NEEDS: &[Need] = &[
+pub const NEEDS: &[Need] = &[
     Need::Alone,
     Need::Root,
     Need::RealTime,
@@ -62,23 +62,23 @@ pub const CASES: &[Case] = &[
 
 const BUSY: &str = "while :; do :; done & while :; do :; done";
 
-fn hold(words: &[&str]) -> Said {
+pub fn hold(words: &[&str]) -> Said {
     let words: Vec<&str> = ["hold"].iter().chain(words).copied().collect();
     say(Path::new("/"), &words)
 }
 
-fn release(what: &str) -> Said {
+pub fn release(what: &str) -> Said {
     say(Path::new("/"), &["release", what])
 }
 
-fn list() -> Value {
+pub fn list() -> Value {
     let said = hold(&["--list", "--json"]).ends_with(0);
     serde_json::from_str(&said.out).unwrap()
 }
 
 /// The only one that is held.
 #[track_caller]
-fn only() -> Value {
+pub fn only() -> Value {
     let list = list();
     assert_eq!(list["held"].as_array().unwrap().len(), 1, "{list}");
     list["held"][0].clone()
@@ -88,13 +88,13 @@ fn group(seen: &Value) -> PathBuf {
     PathBuf::from(seen["group"].as_str().unwrap())
 }
 
-fn place() -> PathBuf {
+pub fn place() -> PathBuf {
     memory().join(names::HELD)
 }
 
 /// Nothing that a hold has made is left.
 #[track_caller]
-fn nothing_is_held() {
+pub fn nothing_is_held() {
     assert_eq!(list()["held"], Value::Array(Vec::new()));
     assert!(!place().exists(), "{}", place().display());
     assert!(!Path::new("/run/timecell/held.json").exists());
@@ -125,13 +125,13 @@ fn is_a_tenth(group: &Path) {
 }
 
 /// A container that spins, removed on drop, before its image is.
-struct Container {
-    name: String,
+pub struct Container {
+    pub name: String,
     image: Image,
 }
 
 impl Container {
-    fn start(dir: &Path) -> Container {
+    pub fn start(dir: &Path) -> Container {
         let container = Container {
             image: Image::of_busybox(dir),
             name: name(dir).to_lowercase(),
@@ -166,10 +166,10 @@ impl Drop for Container {
 }
 
 /// A process with a child that spin, both killed on drop.
-struct Busy(Child);
+pub struct Busy(Child);
 
 impl Busy {
-    fn start() -> Busy {
+    pub fn start() -> Busy {
         let mut command = Command::new(busybox());
         command.args(["sh", "-c", BUSY]).stdout(Stdio::null());
         let busy = Busy(command.spawn().unwrap());
@@ -181,7 +181,7 @@ impl Busy {
         self.0.id().cast_signed()
     }
 
-    fn id(&self) -> String {
+    pub fn id(&self) -> String {
         self.0.id().to_string()
     }
 
@@ -192,7 +192,7 @@ impl Busy {
         [self.pid()].into_iter().chain(children).collect()
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         for pid in self.all() {
             // SAFETY: our own child and its child; once it was waited for it has none, and its own number is not asked for.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -282,7 +282,7 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
 }
 
 /// One that is quick enough starts another before it is killed itself.
-fn kill_all_who_hold() {
+pub fn kill_all_who_hold() {
     eventually("nobody holds it", || {
         let page = Page::open(&place()).unwrap().unwrap();
         for pid in [page.heir(), page.watcher(), page.keeper()] {

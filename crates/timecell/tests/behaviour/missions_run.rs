@@ -1,7 +1,7 @@
 //! One program under a budget: `timecell run`.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -55,6 +55,11 @@ pub const CASES: &[Case] = &[
         run: an_image_of_podmans_runs_as_any_other,
     },
     Case {
+        name: "missions_run::the_order_in_which_programs_come_does_not_matter",
+        needs: NEEDS,
+        run: the_order_in_which_programs_come_does_not_matter,
+    },
+    Case {
         name: "missions_run::what_cannot_be_run_is_refused_and_nothing_is_left",
         needs: NEEDS,
         run: what_cannot_be_run_is_refused_and_nothing_is_left,
@@ -84,6 +89,14 @@ fn said(command: &mut Command) -> Said {
     command.output().unwrap().into()
 }
 
+/// What it says when this is its standard input.
+fn typed(command: &mut Command, text: &str) -> Said {
+    let (input, mut typed) = std::io::pipe().unwrap();
+    typed.write_all(text.as_bytes()).unwrap();
+    drop(typed);
+    said(command.stdin(input))
+}
+
 /// Nothing of a mission of this name is left.
 #[track_caller]
 fn nothing_is_left(name: &str) {
@@ -103,9 +116,7 @@ fn nothing_is_left(name: &str) {
                 .chain(inner.map(|entry| entry.path()));
             found.extend(all.filter(|path| {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
-                // Who has a name on purpose has it until the reboot.
-                let is_lock = path.starts_with("/run/timecell/missions");
-                !is_lock && file.ends_with(name) || file.contains(&format!("{name}."))
+                file.ends_with(name) || file.contains(&format!("{name}."))
             }));
         }
     }
@@ -157,6 +168,17 @@ impl Drop for Running {
     }
 }
 
+/// What runs on under this name is ended when this goes.
+struct Down(String);
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        if supervise::run::dir_of_one(&self.0).exists() {
+            let _ = timecell().args(["down", &self.0]).output();
+        }
+    }
+}
+
 fn output_exit_status_and_a_report_are_returned() {
     let dir = tempfile::tempdir().unwrap();
     let own = name(dir.path());
@@ -201,7 +223,14 @@ fn output_exit_status_and_a_report_are_returned() {
     ];
     let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(3);
     assert_eq!((told.out.as_str(), told.err.as_str()), ("1\n", "to err\n"));
+    // What this command reads is the program's to read.
+    let cat = ["/busybox", "cat"];
+    let told = typed(&mut run_in(dir.path(), &words, &cat), "in a root\n").ends_with(0);
+    assert_eq!(told.out, "in a root\n", "{}", told.err);
     let words: Vec<&str> = RESERVED.iter().copied().chain(["--quiet"]).collect();
+    let cat = [&shell, "cat"];
+    let told = typed(&mut run_in(dir.path(), &words, &cat), "plain\n").ends_with(0);
+    assert_eq!(told.out, "plain\n", "{}", told.err);
     // What it is called by is told to it, as some programs do one thing or another by that.
     std::os::unix::fs::symlink(busybox(), dir.path().join("echo")).unwrap();
     let told = said(&mut run_in(dir.path(), &words, &["./echo", "as called"])).ends_with(0);
@@ -288,8 +317,21 @@ fn one_that_was_killed_is_taken_over_or_ended() {
         Running::start(command, "ready")
     };
     let mut first = start(&named);
+    let _down = Down(own.clone());
     first.signal(libc::SIGKILL);
     assert_eq!(first.ends().1, None);
+    // Whatever else is asked for under its name does not end it.
+    let other = said(&mut run_in(dir.path(), &named, &[&shell, "sleep", "60"])).ends_with(2);
+    for part in [
+        "another program of this name runs",
+        "trap 'exit 3' USR1",
+        &format!("`timecell down {own}`"),
+    ] {
+        assert!(other.err.contains(part), "{part}: {}", other.err);
+    }
+    let clean = said(timecell().arg("clean")).ends_with(0);
+    let runs_on = format!("`timecell down {own}` ends it");
+    assert!(clean.out.contains(&runs_on), "{}", clean.out);
     let again = run_in(dir.path(), &named, &[&shell, "sh", "-c", script])
         .stderr(Stdio::piped())
         .spawn();
@@ -341,6 +383,28 @@ fn jobs_that_a_program_reports_are_told() {
     assert!(jobs.is_some_and(|jobs| jobs >= 5), "{told}");
 }
 
+/// Whoever comes first does not get what a later one of a shorter period needs.
+fn the_order_in_which_programs_come_does_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = busybox().display().to_string();
+    let words =
+        |reserve: &'static str| ["--reserve", reserve, "--cpu", "1", "--enforcer", "freezer"];
+    let long = run_in(
+        dir.path(),
+        &words("20ms/100ms"),
+        &[&shell, "sh", "-c", "echo ready; sleep 60"],
+    );
+    let mut long = Running::start(long, "ready");
+    let short = said(&mut run_in(
+        dir.path(),
+        &words("2ms/10ms"),
+        &[&shell, "true"],
+    ));
+    long.signal(libc::SIGTERM);
+    long.ends();
+    short.ends_with(0);
+}
+
 fn an_image_of_podmans_runs_as_any_other() {
     let dir = tempfile::tempdir().unwrap();
     let image = crate::missions_reaction::Image::of_busybox(dir.path());
@@ -358,6 +422,25 @@ fn an_image_of_podmans_runs_as_any_other() {
         "{}",
         told.err
     );
+    assert!(!told.err.contains("not watched"), "{}", told.err);
+    nothing_is_left(&own);
+    // Whose its page is, the image says.
+    let words = ["--task", "control=5ms/100ms", "--enforcer", "freezer"];
+    let words = [&words[..], &["--image", &image.0, "--name", &own]].concat();
+    let program = [
+        "/busybox",
+        "sh",
+        "-c",
+        "test -w /cell/page && echo writable",
+    ];
+    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(0);
+    assert_eq!(told.out, "writable\n", "{}", told.err);
+    assert!(told.err.contains("note    control: 0 jobs"), "{}", told.err);
+    let words = [&words[..], &["--user", "1000:100"]].concat();
+    let script = "test -w /cell/page && /busybox id -u && /busybox id -g";
+    let program = ["/busybox", "sh", "-c", script];
+    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(0);
+    assert_eq!(told.out, "1000\n100\n", "{}", told.err);
     nothing_is_left(&own);
 }
 
@@ -383,6 +466,14 @@ fn what_cannot_be_run_is_refused_and_nothing_is_left() {
         2,
         "4095",
     );
+    refused(&["--reserve", "5ms/50ms"], "/bin", 2, "a directory");
+    let root = dir.path().display().to_string();
+    let within = ["--reserve", "5ms/50ms", "--rootfs", &root];
+    refused(&within, "/no-such", 2, "there is no such program in");
+    let twice = ["--task", "a=1ms/50ms", "--task", "a=1ms/50ms"];
+    refused(&twice, &shell, 2, "--task: two tasks have the name `a`");
+    let above = ["--reserve", "5ms/50ms", "--fifo", "99"];
+    refused(&above, &shell, 2, "--fifo: 99 is too high");
     let all = ["--reserve", "94ms/100ms", "--enforcer", "freezer"];
     refused(&all, &shell, 3, "it is not admitted");
     nothing_is_left(&own);

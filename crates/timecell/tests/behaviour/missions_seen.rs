@@ -5,7 +5,8 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crate::missions::{Up, mission, name, nothing_is_left, shell};
+use crate::control::{RESERVED, SLEEPS, cell};
+use crate::missions::{Up, mission, name, nothing_is_left, pid_of, shell};
 use crate::pty::{PROGRAMS, Pty};
 use crate::support::{Case, Need, binary, eventually, say};
 
@@ -28,6 +29,19 @@ pub const CASES: &[Case] = &[
         name: "missions_seen::a_group_that_somebody_else_uses_is_left_alone",
         needs: NEEDS,
         run: occupied,
+    },
+    Case {
+        name: "missions_seen::a_thread_beside_the_budget_of_its_cell_is_told_of",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::RtGroups,
+            Need::Deadline,
+            Need::DeadlineBudget,
+            Need::Program("busybox"),
+            Need::GroupBudget(50),
+        ],
+        run: beside_the_budget,
     },
 ];
 
@@ -80,6 +94,41 @@ pub fn as_text() {
     }
     up.end();
     nothing_is_left(dir.path());
+}
+
+/// No cell can do so itself: whoever may change its threads from outside has.
+fn beside_the_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // The kernel takes no thread into the class that is kept to some cpus.
+    let cpus = host::sched::get_affinity(0).unwrap();
+    let app = shell("app", SLEEPS, &format!("{RESERVED}\ncpus = {cpus:?}"));
+    mission(dir, &format!("enforcer = \"rt-cgroup\"\n{app}"));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("app: runs"));
+    assert_eq!(cell(dir, "app")["unheld"], serde_json::json!([]));
+    let class = host::sched::Class::Deadline {
+        runtime_ns: 100_000,
+        deadline_ns: 100_000_000,
+        period_ns: 100_000_000,
+    };
+    host::sched::set_class(pid, &class).unwrap();
+    let told = format!("its thread {pid} is of SCHED_DEADLINE");
+    // What is told is up to a second old.
+    eventually("that one beside the budget is told of", || {
+        let unheld = cell(dir, "app")["unheld"][0].clone();
+        unheld
+            .as_str()
+            .is_some_and(|unheld| unheld.starts_with(&told))
+    });
+    let ps = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
+    assert!(ps.contains("SCHED_DEADLINE"), "{ps}");
+    host::sched::bandwidth::leave(pid).unwrap();
+    eventually("that nothing is told of any more", || {
+        cell(dir, "app")["unheld"] == serde_json::json!([])
+    });
+    up.end();
+    nothing_is_left(dir);
 }
 
 /// Also on a terminal that does not say how wide it is, and where the name is taken for an option.

@@ -3,7 +3,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
-use std::sync::mpsc;
 
 use host::sched::{self, Class, SchedError, bandwidth};
 use record::run::{Run, Status};
@@ -134,43 +133,24 @@ fn told() {
     assert_eq!(point["crowds"][0]["reservation"]["enforcer"], "deadline");
 }
 
-/// A thread of this test that holds deadline bandwidth until dropped.
-struct Holder(Option<(mpsc::Sender<()>, std::thread::JoinHandle<()>)>);
-
-impl Holder {
-    /// Takes as much of a cpu as there is, in steps of 2 %.
-    fn greedy() -> Holder {
-        let (go_on, over) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let class = |percent: u64| Class::Deadline {
-                runtime_ns: percent * 100_000,
-                deadline_ns: 10_000_000,
-                period_ns: 10_000_000,
-            };
-            let mut sizes = (1..=50).rev().map(|step| 2 * step);
-            let taken = sizes.find(|percent| match sched::set_class(0, &class(*percent)) {
-                Ok(()) => true,
-                Err(SchedError::OverBandwidth { .. }) => false,
-                Err(other) => panic!("{other}"),
-            });
-            tell.send(taken).unwrap();
-            let _ = over.recv();
-            bandwidth::leave(0).unwrap();
-        });
-        let taken = told.recv().unwrap();
-        assert!(taken.is_some(), "nothing was left to take");
-        Holder(Some((go_on, thread)))
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        if let Some((go_on, thread)) = self.0.take() {
-            drop(go_on);
-            let _ = thread.join();
-        }
-    }
+/// A thread of this test that holds as much deadline bandwidth of a cpu as there is, in steps of 2 %, until dropped.
+fn greedy() -> bandwidth::Asker {
+    let (asker, taken) = bandwidth::Asker::new(|| {
+        let class = |percent: u64| Class::Deadline {
+            runtime_ns: percent * 100_000,
+            deadline_ns: 10_000_000,
+            period_ns: 10_000_000,
+        };
+        let mut sizes = (1..=50).rev().map(|step| 2 * step);
+        sizes.find(|percent| match sched::set_class(0, &class(*percent)) {
+            Ok(()) => true,
+            Err(SchedError::OverBandwidth { .. }) => false,
+            Err(other) => panic!("{other}"),
+        })
+    })
+    .unwrap();
+    assert!(taken.is_some(), "nothing was left to take");
+    asker
 }
 
 /// A study of 64 and 80 cells, stopped when the first trial has said what each cell will hold.
@@ -199,7 +179,7 @@ fn stopped_before_the_cells(
 fn refused_by_the_kernel() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, mut said) = stopped_before_the_cells(dir.path());
-    let holder = Holder::greedy();
+    let holder = greedy();
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGCONT) };
     let mut rest = String::new();

@@ -157,7 +157,7 @@ impl Second<'_> {
                     set,
                     in_budget,
                     round,
-                    cpu: self.plan.setting.cpu,
+                    cpu: self.plan.setting.spot.cpu,
                     length_ns: self.trying.length_ns,
                     load: self.plan.load.as_ref(),
                     around: Around {
@@ -199,7 +199,7 @@ impl Second<'_> {
                 continue;
             };
             let first = u32::try_from(sets.len() + 1).unwrap_or(u32::MAX);
-            match choose(supply, self.plan.setting.priority, first) {
+            match choose(supply, self.plan.setting.spot.priority, first) {
                 Ok(chosen) => sets.extend(chosen),
                 Err(reason) => without.push(reason),
             }

@@ -7,6 +7,7 @@ use crate::mission::{Cell, CellClass, Mission, Place};
 /// The tasks of a cell: what none can do, and what does not go with its class.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     class(mission, cell, place, faults);
+    only_tasks(mission, cell, place, faults);
     let deadlines = runs_by_deadline(mission, cell);
     for (number, task) in cell.tasks.iter().enumerate() {
         let at = place.task(number);
@@ -59,6 +60,36 @@ pub(super) fn high(mission: &Mission, cell: &Cell, at: &Place, key: &str, faults
         let mend = "set criticality = \"hi\", or remove the line";
         faults.report(at, &[key], what, mend);
     }
+}
+
+/// Whether a cell that says that nothing runs in it but its tasks can have a budget that these cannot use up.
+fn only_tasks(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    if !cell.only_tasks {
+        return;
+    }
+    let what = match (cell.class, mission.enforcer) {
+        (Some(CellClass::Deadline), _) => {
+            "`only_tasks` is of no use in class `deadline`, whose budgets are not used up by what else runs"
+                .to_owned()
+        }
+        (Some(CellClass::Other), _) => {
+            "`only_tasks` is of no use in class `other`, whose tasks are not analysed".to_owned()
+        }
+        (_, Some(enforcer)) if !enforcer.has_ample_budgets() => format!(
+            "`only_tasks` is of no use under the enforcer `{}`, which has no budgets that tasks cannot use up",
+            enforcer.name()
+        ),
+        _ if cell.tasks.is_empty() => format!(
+            "`only_tasks` says that nothing runs in cell `{}` but its tasks, and it has none",
+            cell.name
+        ),
+        _ => return,
+    };
+    let mend = match cell.tasks.is_empty() && cell.is_real_time() {
+        true => "add [[cell.task]], or remove it",
+        false => "remove it",
+    };
+    faults.report(place, &["only_tasks", "class", "task"], what, mend);
 }
 
 /// What a class needs and what it cannot have.

@@ -129,6 +129,12 @@ pub(super) static CELL: Shape = Shape {
             "the least that its tasks need",
             "what it is certain to get; required without tasks, refused in class `other`",
         ),
+        Key::default(
+            "only_tasks",
+            Kind::Boolean,
+            "false",
+            "`true`: nothing runs in the cell but its tasks, so that an ample budget, one that they cannot use up, will do; needs tasks, class `fifo` and an enforcer that has such budgets, `freezer` or `rt-cgroup`",
+        ),
         Key::without(
             "task",
             Kind::Tables {

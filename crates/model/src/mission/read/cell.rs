@@ -38,6 +38,7 @@ pub(super) fn cell(node: &Node<'_>) -> Cell {
         priorities: node.table("priorities").and_then(|table| band(&table)),
         budget_high: (reservation.as_ref()).and_then(|table| table.time("budget_hi")),
         reservation: reservation.map(|table| self::reservation(&table)),
+        only_tasks: node.boolean("only_tasks"),
         tasks: tasks.iter().map(|table| task(table, criticality)).collect(),
         after: node.texts("after"),
         needs: node.texts("needs"),

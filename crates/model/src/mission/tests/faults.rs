@@ -146,6 +146,60 @@ fn a_fault_names_its_line_and_the_mend() {
 }
 
 #[test]
+fn a_cell_without_budgets_that_its_tasks_cannot_use_up_is_told_so() {
+    let task = "\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n";
+    let only = |head: &str, class: &str, more: &str| {
+        let text = LEAST
+            .replace("schema = 1", &format!("schema = 1\n{head}"))
+            .replace("command", &format!("only_tasks = true\n{class}command"));
+        parse(&format!("{text}{more}"))
+    };
+    for enforcer in ["auto", "freezer", "rt-cgroup"] {
+        let head = format!("enforcer = \"{enforcer}\"");
+        let mission = only(&head, "", task).unwrap();
+        assert!(mission.cells[0].only_tasks);
+    }
+    for (head, class, more, why) in [
+        (
+            "",
+            "",
+            "",
+            "nothing runs in cell `control` but its tasks, and it has none; add [[cell.task]], or remove it",
+        ),
+        (
+            "",
+            "class = \"deadline\"\n",
+            task,
+            "is of no use in class `deadline`, whose budgets are not used up by what else runs",
+        ),
+        (
+            "enforcer = \"hcbs\"",
+            "",
+            task,
+            "is of no use under the enforcer `hcbs`",
+        ),
+        (
+            "enforcer = \"deadline\"",
+            "",
+            task,
+            "is of no use under the enforcer `deadline`",
+        ),
+        (
+            "enforcer = \"cpuset-only\"",
+            "class = \"fifo\"\n",
+            task,
+            "is of no use under the enforcer `cpuset-only`",
+        ),
+    ] {
+        let found = only(head, class, more).unwrap_err();
+        assert!(found.contains(why) && found.lines().count() == 1, "{found}");
+    }
+    let found = only("enforcer = \"freezer\"", "class = \"other\"\n", task).unwrap_err();
+    let why = "is of no use in class `other`, whose tasks are not analysed";
+    assert!(found.contains(why), "{found}");
+}
+
+#[test]
 fn an_enforcer_and_a_class_that_do_not_go_together_are_refused() {
     for (enforcer, class, fits) in [
         ("rt-cgroup", "fifo", true),

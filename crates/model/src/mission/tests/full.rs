@@ -30,6 +30,7 @@ criticality = "hi"
 cpus = [1]
 after = ["guest"]
 needs = ["eyes"]
+only_tasks = true
 ready = "first-job"
 start_timeout = "2s"
 stop_timeout = "50ms"

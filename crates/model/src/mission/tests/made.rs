@@ -234,6 +234,10 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
         },
         cpus,
         priorities: (real_time && !deadline && dice.flip()).then_some(band),
+        only_tasks: !tasks.is_empty()
+            && !deadline
+            && mission.enforcer.is_none_or(Enforcer::has_ample_budgets)
+            && dice.flip(),
         reservation,
         budget_high,
         tasks,

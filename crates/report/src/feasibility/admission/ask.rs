@@ -7,11 +7,12 @@ use analysis::{Task, edf};
 use model::Duration;
 use model::Enforcer;
 use model::taskset::{ServerKind, TaskCell, TaskSet};
+use record::supply::MeasuredSupply;
 
 use super::super::judge::ns;
 use super::super::study::{Outcome, Study};
 use super::super::together::{reserved, share};
-use super::{Admission, Standing, deadline, freezer, groups};
+use super::{Admission, Standing, deadline, freezer, groups, measured};
 
 /// `sched_rt_runtime_us` in every `sched_rt_period_us`: what real-time work may take of each cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,32 @@ impl FromStr for ReactionText {
     }
 }
 
+/// What is known of how budgets are held.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// How late the freezer is taken to be.
+    pub reaction: Reaction,
+    /// What was measured of budgets that the kernel holds, which counts as well as what the textbook says; empty: that alone counts.
+    pub measured: &'a [MeasuredSupply],
+}
+
+impl Known<'_> {
+    /// Nobody has measured anything on the machine.
+    pub const NOTHING: Known<'static> = Known {
+        reaction: Reaction::MEASURED,
+        measured: &[],
+    };
+
+    /// Whether deadlines inside the reservations hold with what their enforcer supplies, with notes; `None`: as far as the textbook's do.
+    fn inside(&self, set: &TaskSet, asked: &Asked) -> Option<(Outcome, Vec<String>)> {
+        match set.enforcer.unwrap_or_default() {
+            Enforcer::Freezer => Some(freezer::inside(set, self.reaction)),
+            by_kernel => (!self.measured.is_empty())
+                .then(|| measured::inside(set, asked, by_kernel, self.measured)),
+        }
+    }
+}
+
 /// A question to the kernel's arithmetic.
 pub(super) struct Asked {
     pub limit: Bandwidth,
@@ -114,7 +141,7 @@ pub fn admission(
     set: &TaskSet,
     study: &Study,
     limit: RtLimit,
-    reaction: Reaction,
+    known: Known<'_>,
 ) -> Option<Admission> {
     let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
     let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
@@ -159,7 +186,7 @@ pub fn admission(
         set.enforcer.unwrap_or_default(),
         set.cpus.is_none(),
         (study.deadlines(), supplied),
-        &|| freezer::inside(set, reaction),
+        &|| known.inside(set, &asked),
     )
 }
 
@@ -200,7 +227,13 @@ pub(in super::super) fn of_design(
         set.enforcer.unwrap_or_default(),
         false,
         (theory, Outcome::Holds),
-        &|| freezer::inside(set, reaction),
+        &|| {
+            let known = Known {
+                reaction,
+                measured: &[],
+            };
+            known.inside(set, &asked)
+        },
     )?;
     if !without.is_empty() {
         admission.notes.push(format!(
@@ -216,7 +249,7 @@ fn ask(
     enforcer: Enforcer,
     assumed: bool,
     (mut deadlines, supplied): (Outcome, Outcome),
-    by_freezer: &dyn Fn() -> (Outcome, Vec<String>),
+    inside: &dyn Fn() -> Option<(Outcome, Vec<String>)>,
 ) -> Option<Admission> {
     if asked.cells.is_empty() {
         return None;
@@ -228,14 +261,14 @@ fn ask(
         }
         Enforcer::RtCgroup => groups::rt_cgroup(asked),
         Enforcer::Hcbs => groups::hcbs(asked),
-        Enforcer::Freezer => {
-            let (outcome, notes) = by_freezer();
-            deadlines = deadlines.worst(outcome);
-            (freezer::bounds(asked), Vec::new(), notes)
-        }
+        Enforcer::Freezer => (freezer::bounds(asked), Vec::new(), Vec::new()),
         // It asks the kernel for no budget, so that there is nothing to refuse.
         Enforcer::CpusetOnly => return None,
     };
+    if let Some((outcome, said)) = inside() {
+        deadlines = deadlines.worst(outcome);
+        notes.extend(said);
+    }
     notes.extend(mismatch(asked, enforcer));
     let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
     let standing = Standing::of(admitted, deadlines, supplied);

@@ -87,7 +87,7 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
                     part as f64 * 100.0 / whole as f64,
                     supply.behind.delay().map_or_else(String::new, exact)
                 );
-                (deadlines(cell, &supply), given)
+                (deadlines(cell, &supply.behind), given)
             }
         };
         let said = match outcome {
@@ -103,7 +103,8 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
     (all, notes)
 }
 
-fn deadlines(cell: &TaskCell, supply: &FreezerSupply) -> Outcome {
+/// Whether the deadlines of a cell are shown to hold with so much supply.
+pub(super) fn deadlines(cell: &TaskCell, supply: &impl Supply) -> Outcome {
     let policy = match cell.policy {
         Policy::Edf => inside::Policy::Edf,
         Policy::Fixed(order) if order != Order::Audsley => inside::Policy::FixedPriority,
@@ -118,7 +119,7 @@ fn deadlines(cell: &TaskCell, supply: &FreezerSupply) -> Outcome {
     let tasks: Vec<_> = (cell.by_urgency().into_iter())
         .map(|at| judge::task(&cell.tasks[at]))
         .collect();
-    match inside::holds(&tasks, policy, &supply.behind) {
+    match inside::holds(&tasks, policy, supply) {
         Ok(true) => Outcome::Holds,
         Ok(false) | Err(_) => Outcome::Undecided,
     }

@@ -6,6 +6,7 @@ mod ask;
 mod deadline;
 mod freezer;
 mod groups;
+mod measured;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use analysis::Ns;
 use serde::Serialize;
 
 pub(super) use ask::of_design;
-pub use ask::{ReactionText, RtLimit, admission};
+pub use ask::{Known, ReactionText, RtLimit, admission};
 pub(super) use deadline::admits;
 pub use standing::Standing;
 pub use words::admission_text;

@@ -1,8 +1,8 @@
 //! What Linux says of reservations beside what is true.
 
-use analysis::linux::Reaction;
 use model::Enforcer;
-use model::taskset::TaskSet;
+use model::taskset::{Policy, TaskSet};
+use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Share, SupplyPoint};
 
 use super::*;
 use crate::feasibility::study;
@@ -22,7 +22,7 @@ fn cells(top: &str, reservations: &[&str]) -> TaskSet {
 fn asked(set: &TaskSet, enforcer: Enforcer, limit: RtLimit) -> Admission {
     let mut set = set.clone();
     set.enforcer = Some(enforcer);
-    admission(&set, &study(&set, false), limit, Reaction::MEASURED).expect("there are reservations")
+    admission(&set, &study(&set, false), limit, Known::NOTHING).expect("there are reservations")
 }
 
 /// `budget/period` in ms.
@@ -281,7 +281,11 @@ fn what_the_freezer_supplies_is_less_than_the_textbook_by_its_reaction() {
     let of = |period, reaction: &str| {
         let set = set(period);
         let reaction = reaction.parse::<ReactionText>().expect("a reaction").0;
-        admission(&set, &study(&set, false), RtLimit::KERNEL, reaction).expect("a reservation")
+        let known = Known {
+            reaction,
+            ..Known::NOTHING
+        };
+        admission(&set, &study(&set, false), RtLimit::KERNEL, known).expect("a reservation")
     };
     // 3 ms within 24 ms by the textbook; behind others, with 0.1 ms late and 0.3 ms beyond, some 2 ms later.
     assert_eq!(
@@ -348,4 +352,196 @@ fn the_kernel_stops_what_the_freezer_lets_through_beyond_its_limit() {
         text.contains("budgets by the clock and the freezer (cgroup v2)"),
         "{text}"
     );
+}
+
+const MS: u64 = 1_000_000;
+
+/// 3 ms every 10 ms, of which 29 % came after so many ms.
+fn measured(enforcer: Enforcer, delay_ms: u64) -> MeasuredSupply {
+    let delay_ns = delay_ms * MS;
+    let one = Between::of(vec![delay_ns]).expect("one figure");
+    MeasuredSupply {
+        held: Budget {
+            enforcer,
+            budget_ns: 3 * MS,
+            period_ns: 10 * MS,
+        },
+        machine: Machine {
+            tick_hz: Some(250),
+            deadline_by_timer: Some(false),
+            ..Machine::here()
+        },
+        rounds: 1,
+        starts: 9,
+        points: vec![SupplyPoint {
+            supplied: 29,
+            per: 100,
+            delay_ns,
+        }],
+        measured_to_ns: 1_000 * MS,
+        delay_ns: one,
+        longest_gap_ns: one,
+        billed: None,
+        received: Share {
+            cpu_ns: 29,
+            of_ns: 100,
+        },
+        periods: None,
+        textbook: Promise {
+            supplied: 3,
+            per: 10,
+            delay_ns: 14 * MS,
+            kept: Kept::Held,
+        },
+        by_tick: None,
+        by_reaction: None,
+        reaction: None,
+        cautious: None,
+        least: Vec::new(),
+    }
+}
+
+/// Cells of such a budget every 10 ms, each with a task of 1 ms in such a period.
+fn reserving(cells: &[(&str, &str)]) -> TaskSet {
+    let mut text = "schema = 1\n".to_owned();
+    for (place, (budget, period)) in cells.iter().enumerate() {
+        text += &format!(
+            "[[cell]]\nname = \"c{place}\"\nreservation = {{ budget = \"{budget}\", period = \"10ms\" }}\n\
+             [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"{period}\"\n"
+        );
+    }
+    TaskSet::parse("x", &text).expect("a task set")
+}
+
+fn with(set: &TaskSet, enforcer: Enforcer, measured: &[MeasuredSupply]) -> Admission {
+    let mut set = set.clone();
+    set.enforcer = Some(enforcer);
+    let known = Known {
+        measured,
+        ..Known::NOTHING
+    };
+    admission(&set, &study(&set, false), RtLimit::KERNEL, known).expect("a reservation")
+}
+
+/// What is said of a cell.
+fn said<'a>(found: &'a Admission, cell: &str) -> &'a str {
+    let begin = format!("cell {cell}: ");
+    let note = found.notes.iter().find(|note| note.starts_with(&begin));
+    note.expect("what was measured of it")
+}
+
+#[test]
+fn what_was_measured_of_a_reservation_counts_as_well_as_the_textbook() {
+    let one = reserving(&[("3ms", "30ms")]);
+    for enforcer in [Enforcer::Hcbs, Enforcer::RtCgroup, Enforcer::Deadline] {
+        let with = |delay_ms| with(&one, enforcer, &[measured(enforcer, delay_ms)]);
+        // 1 ms at 29 % takes 3.45 ms behind the delay.
+        let good = with(26);
+        assert_eq!(good.standing, Standing::Guaranteed, "{good:?}");
+        let said = said(&good, "c0");
+        assert!(said.contains("29.00 % of its cpu after 26.0"), "{said}");
+        assert!(
+            said.ends_with("measured; with that every deadline holds"),
+            "{said}"
+        );
+        assert_eq!(with(27).standing, Standing::AdmittedUndecided);
+    }
+    let (hcbs, supply) = (Enforcer::Hcbs, [measured(Enforcer::Hcbs, 20)]);
+    assert_eq!(with(&one, hcbs, &[]).standing, Standing::Guaranteed);
+    let of = |cells: &[(&str, &str)]| with(&reserving(cells), hcbs, &supply);
+    // What nobody has measured is not shown to hold, nor are windows longer than any that was.
+    let other = of(&[("4ms", "30ms")]);
+    assert_eq!(other.standing, Standing::AdmittedUndecided);
+    assert!(said(&other, "c0").contains("not measured 4ms every 10ms of hcbs"));
+    assert_eq!(of(&[("3ms", "2s")]).standing, Standing::AdmittedUndecided);
+    // Beside another one on its cpu its budget comes up to 7 ms later.
+    let beside = of(&[("3ms", "30ms"), ("3ms", "31ms")]);
+    assert_eq!(beside.standing, Standing::AdmittedUndecided, "{beside:?}");
+    let slow = of(&[("3ms", "31ms"), ("3ms", "31ms")]);
+    assert_eq!(slow.standing, Standing::Guaranteed, "{slow:?}");
+    // A delay below the textbook's 14 ms guarantees nothing that the textbook refuses.
+    let tight = with(&reserving(&[("3ms", "12ms")]), hcbs, &[measured(hcbs, 7)]);
+    assert_eq!(tight.standing, Standing::AdmittedThoughInfeasible);
+    let said = said(&tight, "c0");
+    assert!(
+        said.ends_with("measured; with that every deadline holds"),
+        "{said}"
+    );
+}
+
+/// Two cells of 4 ms every 10 ms by a tick of 4 ms: exact EDF supplies both, and one that runs a tick too long leaves the other 2 ms.
+#[test]
+fn a_budget_that_others_may_put_off_beyond_its_period_is_not_counted_on() {
+    let both = reserving(&[("4ms", "1s"), ("4ms", "1s")]);
+    let supply = |enforcer, by_timer| {
+        let mut one = measured(enforcer, 20);
+        one.held.budget_ns = 4 * MS;
+        one.machine.deadline_by_timer = Some(by_timer);
+        [one]
+    };
+    for (enforcer, by_timer, standing) in [
+        (Enforcer::Hcbs, false, Standing::AdmittedUndecided),
+        // The timer is for threads of SCHED_DEADLINE.
+        (Enforcer::Hcbs, true, Standing::AdmittedUndecided),
+        (Enforcer::Deadline, false, Standing::AdmittedUndecided),
+        (Enforcer::Deadline, true, Standing::Guaranteed),
+        (Enforcer::RtCgroup, true, Standing::AdmittedUndecided),
+    ] {
+        let found = with(&both, enforcer, &supply(enforcer, by_timer));
+        assert_eq!(found.standing, standing, "{enforcer:?}, {by_timer}");
+        let why = "is not shown to have its 4ms in every 10ms";
+        let is_told = ["c0", "c1"].map(|cell| said(&found, cell).contains(why));
+        assert_eq!(is_told, [standing != Standing::Guaranteed; 2], "{found:?}");
+        let alone = with(
+            &reserving(&[("4ms", "1s")]),
+            enforcer,
+            &supply(enforcer, by_timer),
+        );
+        assert_eq!(alone.standing, Standing::Guaranteed, "{enforcer:?}");
+    }
+}
+
+/// Of two groups the more urgent one has its budget whatever the other does; where no priority is given, either may come first.
+#[test]
+fn a_group_waits_for_those_that_are_not_below_it() {
+    let set = |servers: [&str; 2]| {
+        let cells = [0, 1].map(|place| {
+            format!(
+                "[[cell]]\nname = \"c{place}\"\nreservation = {{ budget = \"3ms\", period = \"10ms\" }}\n{}\
+                 [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"1s\"\n",
+                servers[place]
+            )
+        });
+        let text = format!("schema = 1\n{}{}", cells[0], cells[1]);
+        TaskSet::parse("x", &text).expect("a task set")
+    };
+    let ordered = set([
+        "server = \"deferrable\"\npriority = 2\n",
+        "server = \"deferrable\"\npriority = 1\n",
+    ]);
+    let supply = [measured(Enforcer::RtCgroup, 20)];
+    let found = |set: &TaskSet| {
+        let found = with(set, Enforcer::RtCgroup, &supply);
+        assert_eq!(found.standing, Standing::AdmittedUndecided);
+        ["c0", "c1"].map(|cell| said(&found, cell).contains("is not shown to have"))
+    };
+    assert_eq!(found(&ordered), [false, true]);
+    assert_eq!(found(&set(["", ""])), [true, true]);
+}
+
+#[test]
+fn lines_that_are_taken_to_go_on_are_said_to_be() {
+    let mut set = reserving(&[("3ms", "1s")]);
+    let supply = [measured(Enforcer::Hcbs, 20)];
+    let goes_on = |set: &TaskSet| {
+        let found = with(set, Enforcer::Hcbs, &supply);
+        assert_eq!(found.standing, Standing::Guaranteed);
+        said(&found, "c0").contains("in windows of up to 1 s, and is taken to go on so beyond")
+    };
+    assert!(!goes_on(&set));
+    set.cells[0].policy = Policy::Edf;
+    assert!(goes_on(&set));
+    let mut set = reserving(&[("3ms", "500ms")]);
+    set.cells[0].tasks[0].deadline = model::Duration::from_ns(1_000_000_000);
+    assert!(goes_on(&set));
 }

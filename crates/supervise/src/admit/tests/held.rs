@@ -39,6 +39,7 @@ fn wanted(budget_ms: u64, priority: Option<u8>) -> HeldCell {
         priorities: priority.map(|own| (own, own)),
         tasks: Vec::new(),
         supervisor: false,
+        only_tasks: false,
     }
 }
 

@@ -310,3 +310,21 @@ fn what_was_measured_beside_this_mission_counts_too() {
         matches!(grant.basis, Basis::Reaction { reaction, .. } if reaction.overrun_ns == 80_000)
     );
 }
+
+#[test]
+fn a_budget_that_is_held_only_roughly_is_told() {
+    let says = |budget: &str, period: &str| {
+        let cell = cell(
+            "c",
+            &format!(
+                "cpus = [0]\nclass = \"fifo\"\nreservation = {{ budget = \"{budget}\", period = \"{period}\" }}\n"
+            ),
+        );
+        let mission = mission(&format!("enforcer = \"rt-cgroup\"\n{cell}"));
+        let admission = admit(&mission, &facts(), &[], 0);
+        assert!(admission.is_admitted(), "{admission:?}");
+        (admission.notes.iter()).any(|note| note.contains("1.7 times as much"))
+    };
+    assert!(says("1us", "10us"));
+    assert!(!says("5ms", "50ms"));
+}

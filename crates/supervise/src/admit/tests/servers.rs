@@ -87,6 +87,30 @@ fn servers_of_one_cpu_share_it_by_earliest_deadline_first() {
     assert!(refused(&late).why.contains("a tick too long"), "{late:?}");
 }
 
+/// The kernel takes whole microseconds: budgets are rounded up to them, and periods down.
+#[test]
+fn what_is_written_is_what_is_analysed() {
+    let on = |name: &str, budget: &str, period: &str, inside: &str| {
+        cell(
+            name,
+            &format!("cpus = [1]\n{}{inside}", reserved(budget, period)),
+        )
+    };
+    let two = |budget: &str, period: &str| {
+        let both = on("a", budget, period, "") + &on("b", budget, period, "");
+        by_servers(&both, &with_servers(0))
+    };
+    // A tick of 1 ms, which either may overrun by, leaves 9 ms of 10 ms.
+    assert!(two("4500us", "10ms").is_admitted());
+    let late = two("4500001ns", "10000010ns");
+    assert!(refused(&late).why.contains("a tick too long"), "{late:?}");
+    let delay = |budget: &str, period: &str| {
+        let own = on("a", budget, period, &task("1ms", "50ms"));
+        granted(&by_servers(&own, &with_servers(0)))["a"].delay_ns
+    };
+    assert_eq!(delay("5ms", "8ms"), delay("4999001ns", "8000999ns"));
+}
+
 #[test]
 fn the_kernel_counts_every_budget_on_all_cpus_alike() {
     let apart = |budget: &str| {
@@ -147,6 +171,7 @@ fn others_on_its_cpu_are_refused() {
         priorities: Some((40, 40)),
         tasks: Vec::new(),
         supervisor: holder.is_empty(),
+        only_tasks: false,
     };
     let beside = |own: &str| {
         let neighbour = Neighbour {

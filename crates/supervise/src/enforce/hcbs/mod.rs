@@ -1,19 +1,18 @@
 //! Budgets held by the hierarchical constant bandwidth servers of cgroup v2 (`cpu.rt.max`), which only patched kernels have.
 
 mod sweep;
-mod top;
 
 use host::cgroup;
-use host::hcbs::{self, HcbsError};
+use host::hcbs::{self, HcbsError, Top};
 use host::rtgroup::Budget;
 use model::mission::Cell;
 
 pub use sweep::sweep;
-pub(crate) use top::Top;
 
 use super::rt_cgroup::place;
-use super::{CpusetOnly, Enforce, EnforceError, Mechanism};
+use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
 use crate::admit::Grant;
+use crate::names;
 
 /// The budgets of a mission. What the group at the top reserves for them outlives the supervisor and the lives of the cells, so that
 /// nobody else takes their room meanwhile; each budget is that of the group around a cell's own, and goes with it.
@@ -29,9 +28,19 @@ impl ByServer {
         }
     }
 
+    /// What the names of the groups of its cells begin with.
+    fn owner(&self) -> String {
+        names::cells_of(&self.mission)
+    }
+
+    /// The group around a cell's own.
+    fn group(&self, place: &str) -> String {
+        names::cell_id(&self.mission, place)
+    }
+
     fn cell(&self, grant: &Grant) -> Result<Server, EnforceError> {
         Ok(Server {
-            mission: self.mission.clone(),
+            group: self.group(&grant.cell),
             budget: granted(grant)?,
             grant: grant.clone(),
         })
@@ -74,16 +83,16 @@ impl Mechanism for ByServer {
 
     fn keep(&self, grants: &[Grant]) -> Result<(), EnforceError> {
         let with_budget = grants.iter().filter(|grant| grant.budget_ns.is_some());
-        let places = with_budget.map(|grant| Ok((grant.cell.clone(), granted(grant)?)));
-        let places: Vec<(String, Budget)> = places.collect::<Result<_, EnforceError>>()?;
-        if places.is_empty() {
+        let groups = with_budget.map(|grant| Ok((self.group(&grant.cell), granted(grant)?)));
+        let groups: Vec<(String, Budget)> = groups.collect::<Result<_, EnforceError>>()?;
+        if groups.is_empty() {
             return Ok(());
         }
-        Top::of_this_machine()?.change(&self.mission, |all| {
+        Ok(Top::of_this_machine()?.change(&self.owner(), |all| {
             let shares =
-                (places.into_iter()).map(|(place, budget)| (place, budget.per_second_up_us()));
+                (groups.into_iter()).map(|(group, budget)| (group, budget.per_second_up_us()));
             all.extend(shares);
-        })
+        })?)
     }
 
     fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
@@ -93,35 +102,33 @@ impl Mechanism for ByServer {
         if !crate::ledger::is_root() {
             return Ok(());
         }
-        let kept: Vec<_> = (places.iter())
-            .map(|place| top.group(&self.mission, place))
-            .collect();
+        let kept: Vec<String> = places.iter().map(|place| self.group(place)).collect();
         let mut result = Ok(());
-        for group in top.groups(&self.mission) {
+        for group in top.groups(&self.owner()) {
             match freezer::hold::is_populated(&group) {
-                _ if kept.contains(&group) => {}
+                _ if kept.iter().any(|kept| group.ends_with(kept)) => {}
                 true => result = result.and(Err(EnforceError::Populated(group))),
                 // Whoever makes cells removes it.
                 false => hcbs::give_up(top.root(), &group),
             }
         }
-        let changed = match top.has(&self.mission)? {
-            true => top.change(&self.mission, |all| {
-                all.retain(|place, _| places.contains(place))
-            }),
-            false => Ok(()),
-        };
-        result.and(changed)
+        if top.has(&self.owner())? {
+            let changed = top.change(&self.owner(), |all| {
+                all.retain(|group, _| kept.contains(group));
+            });
+            result = result.and(changed.map_err(EnforceError::from));
+        }
+        result
     }
 
     fn forget(&self, place: &str) {
         let Ok(top) = Top::of_this_machine() else {
             return;
         };
-        if top.has(&self.mission).unwrap_or(false) {
+        if top.has(&self.owner()).unwrap_or(false) {
             // What could not be given back is when the next is.
-            let _ = top.change(&self.mission, |all| {
-                all.remove(place);
+            let _ = top.change(&self.owner(), |all| {
+                all.remove(&self.group(place));
             });
         }
     }
@@ -131,7 +138,7 @@ impl Mechanism for ByServer {
 /// server of SCHED_DEADLINE.
 #[derive(Debug)]
 struct Server {
-    mission: String,
+    group: String,
     budget: Budget,
     grant: Grant,
 }
@@ -140,7 +147,7 @@ impl Server {
     /// Gives the group its budget. Groups have the file only where the group at the top hands the controller down.
     fn give(&self) -> Result<(), EnforceError> {
         let top = Top::of_this_machine()?;
-        let group = top.group(&self.mission, &self.grant.cell);
+        let group = top.path().join(&self.group);
         cgroup::hand_down(top.root(), top.path(), &group, "cpu", hcbs::MAX)
             .map_err(|why| EnforceError::Hcbs(HcbsError::Absent(why)))?;
         Ok(hcbs::give(top.root(), top.path(), &group, self.budget)?)
@@ -166,6 +173,10 @@ impl Enforce for Server {
     /// The budget of its next life does not come before the period is over in which it had this one.
     fn settle_ns(&self) -> i64 {
         i64::try_from(self.budget.period_us.saturating_mul(1_000)).unwrap_or(i64::MAX)
+    }
+
+    fn unheld(&self, inside: &Inside) -> Vec<String> {
+        inside.of_deadline("whose runtime is beside the budget of cpu.rt.max")
     }
 
     /// Its group is gone with its budget by now, and what is reserved for it stays for its next life.

@@ -31,11 +31,11 @@ impl Paging {
         &self,
         dir: &Path,
         generation: u64,
-        owner: Option<Ids>,
+        owner: Result<Ids, String>,
     ) -> Result<(Page, Bind), String> {
-        let Some(owner) = owner else {
-            return Err("its user is not known before it runs; say it in `rights`".to_owned());
-        };
+        let owner = owner.map_err(|why| {
+            format!("its user is not known before it runs ({why}); say it in `rights`")
+        })?;
         let slots = Page::slots(self.tasks.len()).map_err(|error| error.to_string())?;
         let owner = Some((owner.uid, owner.gid));
         let made = |place: &Path| Page::create(place, &self.tasks, generation, owner);

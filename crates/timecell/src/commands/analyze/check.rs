@@ -5,10 +5,10 @@ use std::path::Path;
 use model::InputError;
 use model::taskset::TaskSet;
 use report::feasibility::{
-    Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
+    Known, Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
 };
 
-use super::{ended, load, reaction, write};
+use super::{ended, known, load, write};
 use crate::cli::Check;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -27,12 +27,12 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     }
     let mut study = study(&loaded.set, options.explain);
     study.guarantees_nothing(&loaded.unguaranteed);
-    study.linux = admission(
-        &loaded.set,
-        &study,
-        options.kernel.rt_limit,
-        reaction(&options.kernel)?,
-    );
+    let (reaction, measured) = known(&options.kernel, loaded.set.enforcer.unwrap_or_default())?;
+    let known = Known {
+        reaction,
+        measured: &measured,
+    };
+    study.linux = admission(&loaded.set, &study, options.kernel.rt_limit, known);
     let plot = match &options.plot {
         Some(path) => plot(path, &loaded.set, &study)?,
         None => None,

@@ -4,7 +4,7 @@ use model::taskset::TaskSet;
 use model::{Duration, InputError};
 use report::feasibility::{DesignOptions, Designed, design, design_table, with_latency};
 
-use super::{ended, load, reaction};
+use super::{ended, load, reaction_of_design};
 use crate::cli::Design;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -43,7 +43,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         share_percent: options.share,
         fit: options.fit.into(),
         limit: options.kernel.rt_limit,
-        reaction: reaction(&options.kernel)?,
+        reaction: reaction_of_design(&options.kernel, loaded.set.enforcer.unwrap_or_default())?,
     };
     let plan = design(&loaded.set, cpus, &asked);
     if options.period.is_none()

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use analysis::generate::{Periods, Recipe, Utilizations};
 use analysis::linux::Reaction;
-use model::InputError;
 use model::taskset::{Policy, TaskSet};
+use model::{Enforcer, InputError};
 use record::import::taskset::{FIXED, Options, import_from};
+use record::supply::MeasuredSupply;
 use report::feasibility::Outcome;
 
 use super::measured::is_input;
@@ -40,6 +41,37 @@ fn reaction(kernel: &Kernel) -> Result<Reaction, CommandError> {
         let mend = "name a run of `timecell bench supply --enforcer freezer`";
         InputError::new("--supply", what, mend).into()
     })
+}
+
+/// The same for a design, whose budgets nobody has measured: of a run, only the freezer's reaction counts.
+fn reaction_of_design(kernel: &Kernel, enforcer: Enforcer) -> Result<Reaction, CommandError> {
+    if kernel.supply.is_some() && enforcer != Enforcer::Freezer {
+        let what = format!(
+            "`analyze design` takes nothing from a run but the freezer's reaction, and the enforcer is {}",
+            enforcer.name()
+        );
+        let mend = "leave it out, or add --enforcer freezer; `timecell analyze FILE --supply RUN` takes reservations that were measured";
+        return Err(InputError::new("--supply", what, mend).into());
+    }
+    reaction(kernel)
+}
+
+/// What is known of how this enforcer holds budgets: as asked, or as the run says that was named.
+fn known(
+    kernel: &Kernel,
+    enforcer: Enforcer,
+) -> Result<(Reaction, Vec<MeasuredSupply>), CommandError> {
+    let Some(run) = (kernel.supply.as_ref()).filter(|_| enforcer != Enforcer::Freezer) else {
+        return Ok((reaction(kernel)?, Vec::new()));
+    };
+    let measured = record::supply::load(run)?;
+    if measured.iter().all(|one| one.held.enforcer != enforcer) {
+        let name = enforcer.name();
+        let what = format!("{} has measured no budget under {name}", run.display());
+        let mend = format!("name a run of `timecell bench supply --enforcer {name}`");
+        return Err(InputError::new("--supply", what, mend).into());
+    }
+    Ok((kernel.reaction.0, measured))
 }
 
 /// A task set, what its file is called, and what was assumed of it.
@@ -148,4 +180,34 @@ fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Result<Re
 /// A file of our own, whole or not at all.
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     Ok(record::run::write_atomically(path, text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use report::feasibility::{ReactionText, RtLimit};
+
+    use super::*;
+
+    #[test]
+    fn a_design_takes_from_a_run_what_is_the_freezers_only() {
+        let kernel = |supply: Option<&str>| Kernel {
+            enforcer: None,
+            rt_limit: RtLimit::KERNEL,
+            reaction: ReactionText(Reaction::MEASURED),
+            supply: supply.map(Into::into),
+        };
+        for enforcer in [Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::Hcbs] {
+            let of = |supply| reaction_of_design(&kernel(supply), enforcer);
+            assert!(of(None).is_ok());
+            let why = of(Some("no-run")).unwrap_err().to_string();
+            let told = format!(
+                "the freezer's reaction, and the enforcer is {}",
+                enforcer.name()
+            );
+            assert!(why.contains(&told), "{why}");
+        }
+        let by_freezer = reaction_of_design(&kernel(Some("no-run")), Enforcer::Freezer);
+        let why = by_freezer.unwrap_err().to_string();
+        assert!(!why.contains("analyze design"), "{why}");
+    }
 }

@@ -1,13 +1,15 @@
 //! The mission that is made of the command line.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use engine::User;
-use model::mission::MissionFile;
+use model::mission::{Limits, MissionFile};
 use model::{InputError, InputErrors};
+use supervise::admit::HIGHEST_HELD;
 use supervise::machine::Here;
 use supervise::run::Inputs;
 
@@ -18,12 +20,20 @@ use crate::exit::CommandError;
 
 /// What messages call it.
 const PLACE: &str = "timecell run";
+/// The highest priority that a cell may have.
+const HIGHEST: i64 = *Limits::PRIORITY.end();
 
-/// The mission of the command line, held against this machine.
-pub(super) fn inputs(options: &Run, name: &str, here: &Here) -> Result<Inputs, CommandError> {
+/// The mission of the command line, held against this machine; its threads have priorities between these two, if they are given.
+pub(super) fn inputs(
+    options: &Run,
+    name: &str,
+    priorities: Option<(u8, u8)>,
+    here: &Here,
+) -> Result<Inputs, CommandError> {
+    check(options)?;
     let is_process =
         options.image.is_none() && options.rootfs.is_none() && options.bundle.is_none();
-    let text = mission(options, name, is_process)?;
+    let text = mission(options, name, priorities, is_process)?;
     let parsed = MissionFile::parse(PLACE, &text).and_then(|file| {
         let file = match is_process {
             true => file.of_processes(),
@@ -52,8 +62,31 @@ fn without_lines(faults: InputErrors) -> CommandError {
     }
 }
 
+/// What a mission file would be refused for, in the words of the options.
+fn check(options: &Run) -> Result<(), InputError> {
+    if let Some(priority) = options.fifo.filter(|fifo| i64::from(*fifo) > HIGHEST) {
+        let what = format!("{priority} is too high: the kernel's own threads are above {HIGHEST}");
+        let mend = format!("say 1 to {HIGHEST}, for `--enforcer freezer` at most {HIGHEST_HELD}");
+        return Err(InputError::new("--fifo", what, mend));
+    }
+    let mut names = HashSet::new();
+    match options.task.iter().find(|task| !names.insert(&task.name)) {
+        Some(task) => Err(InputError::new(
+            "--task",
+            format!("two tasks have the name `{}`", task.name),
+            "a program reports its jobs by it: give each its own",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Its text.
-fn mission(options: &Run, name: &str, is_process: bool) -> Result<String, InputError> {
+fn mission(
+    options: &Run,
+    name: &str,
+    priorities: Option<(u8, u8)>,
+    is_process: bool,
+) -> Result<String, InputError> {
     let words = (options.program.iter())
         .map(|word| text_of(word))
         .collect::<Result<Vec<&str>, InputError>>()?;
@@ -67,10 +100,10 @@ fn mission(options: &Run, name: &str, is_process: bool) -> Result<String, InputE
     if let Some(cpu) = options.cpu {
         let _ = writeln!(text, "cpus = [{cpu}]");
     }
-    if let Some(priority) = options.fifo {
+    if let Some((lowest, highest)) = priorities {
         let _ = writeln!(
             text,
-            "priorities = {{ lowest = {priority}, highest = {priority} }}"
+            "priorities = {{ lowest = {lowest}, highest = {highest} }}"
         );
     }
     if let Some(reserve) = options.reserve {
@@ -79,6 +112,9 @@ fn mission(options: &Run, name: &str, is_process: bool) -> Result<String, InputE
             "reservation = {{ budget = \"{}ns\", period = \"{}ns\" }}",
             reserve.budget_ns, reserve.period_ns
         );
+    }
+    if options.only_tasks {
+        text.push_str("only_tasks = true\n");
     }
     let _ = writeln!(text, "stop_timeout = \"{}ns\"", options.stop_timeout.ns());
     text.push_str("restart = { policy = \"never\" }\n");
@@ -114,7 +150,13 @@ fn made_of(text: &mut String, options: &Run, words: &[&str]) -> Result<(), Input
             "image = {{ reference = {} }}\nengine = \"podman\"",
             quoted(name)
         ),
-        (_, Some(dir), _) => format!("image = {{ rootfs = {} }}", path(dir)?),
+        (_, Some(dir), _) => {
+            if let Some(program) = words.first().filter(|program| lacks(dir, program)) {
+                let what = format!("there is no such program in {}", dir.display());
+                return Err(InputError::new(*program, what, ""));
+            }
+            format!("image = {{ rootfs = {} }}", path(dir)?)
+        }
         (_, _, Some(dir)) => format!("image = {{ bundle = {} }}", path(dir)?),
         _ => {
             let program = found(words.first().copied().unwrap_or_default())?;
@@ -145,7 +187,41 @@ fn found(program: &str) -> Result<PathBuf, InputError> {
             .filter(|path| engine::is_program(path)),
         false => engine::find_program(program),
     };
-    path.ok_or_else(|| InputError::new(program, "there is no such program", ""))
+    path.ok_or_else(|| no_program(program))
+}
+
+/// Whether a root surely has no such program. Links are the cell's to follow, and names on its PATH to find.
+fn lacks(root: &Path, program: &str) -> bool {
+    let Ok(within) = Path::new(program).strip_prefix("/") else {
+        return false;
+    };
+    let mut at = root.to_owned();
+    for part in within.components() {
+        at.push(part);
+        match at.symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
+            Ok(found) if !found.is_symlink() => {}
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Why a program cannot be run.
+fn no_program(program: &str) -> InputError {
+    let found = (program.contains('/')).then(|| Path::new(program).metadata());
+    let (what, mend) = match found {
+        Some(Ok(found)) if found.is_dir() => ("this is a directory, and no program", String::new()),
+        Some(Ok(_)) => (
+            "nobody may execute this file",
+            format!("chmod +x {program}, if it is a program"),
+        ),
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            ("no permission to look at it", String::new())
+        }
+        _ => ("there is no such program", String::new()),
+    };
+    InputError::new(program, what, mend)
 }
 
 /// Variables that a plain process has from this command.
@@ -241,8 +317,12 @@ fn rights(text: &mut String, options: &Run, is_process: bool) -> Result<(), Inpu
     if let Some(memory) = &options.memory {
         let _ = writeln!(text, "memory = {}", quoted(memory));
     }
-    if is_process {
-        let (uid, gid) = Caller::of_sudo()?.map_or((0, 0), |caller| (caller.uid, caller.gid));
+    let owner = match (options.user, is_process) {
+        (Some(owner), _) => Some((owner.uid, owner.gid)),
+        (None, true) => Some(Caller::of_sudo()?.map_or((0, 0), |caller| (caller.uid, caller.gid))),
+        (None, false) => None,
+    };
+    if let Some((uid, gid)) = owner {
         let _ = writeln!(text, "user = {{ uid = {uid}, gid = {gid} }}");
     }
     Ok(())
@@ -284,7 +364,13 @@ mod tests {
     fn parsed(words: &[&str]) -> model::mission::Mission {
         let options = options(words);
         let is_process = options.image.is_none() && options.rootfs.is_none();
-        let text = mission(&options, "run-7", is_process).unwrap();
+        let text = mission(
+            &options,
+            "run-7",
+            options.fifo.map(|fifo| (fifo, fifo)),
+            is_process,
+        )
+        .unwrap();
         match MissionFile::parse(PLACE, &text) {
             Ok(file) => file.into_mission(),
             Err(faults) => panic!("{faults}: {text}"),
@@ -322,6 +408,7 @@ mod tests {
         let container = [
             "--task",
             "t=1ms/10ms",
+            "--only-tasks",
             "--image",
             "localhost/a:1",
             "--",
@@ -338,12 +425,14 @@ mod tests {
             )
         );
         assert_eq!((cell.tasks.len(), cell.env.len()), (1, 0));
+        assert!(cell.only_tasks);
     }
 
     #[test]
     fn what_says_neither_budget_nor_task_is_refused() {
         for words in [
             &["--", "/bin/true"][..],
+            &["--reserve", "3ms/10ms", "--only-tasks", "--", "/bin/true"],
             &["--reserve", "3ms/10ms"],
             &[
                 "--reserve",
@@ -359,15 +448,29 @@ mod tests {
             let words = ["timecell", "run"].iter().chain(words);
             assert!(Cli::try_parse_from(words).is_err());
         }
+        // It is the time that is wrong, and no option that is not known.
+        let words = ["timecell", "run", "--reserve", "-3ms/10ms", "--", "true"];
+        let why = Cli::try_parse_from(words).unwrap_err().to_string();
+        assert!(why.contains("is negative"), "{why}");
         assert!(found("no-such-program-at-all").is_err());
-        assert!(found("/bin").is_err());
+        let why = |program: &str| found(program).unwrap_err().to_string();
+        assert!(why("/bin").contains("a directory"));
+        assert!(why("/no/such").contains("no such program"));
         assert!(found("sh").is_ok());
         // No program, and one by another name.
         let dir = tempfile::tempdir().unwrap();
         let (plain, link) = (dir.path().join("plain"), dir.path().join("link"));
         std::fs::write(&plain, "").unwrap();
-        assert!(found(plain.to_str().unwrap()).is_err());
+        assert!(why(plain.to_str().unwrap()).contains("chmod +x"));
         std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        for (program, is_lacking) in [
+            ("/plain", false),
+            ("/nothing", true),
+            ("/link/what/it/leads/to", false),
+            ("nothing", false),
+        ] {
+            assert_eq!(lacks(dir.path(), program), is_lacking, "{program}");
+        }
         assert_eq!(found(link.to_str().unwrap()).unwrap(), link);
     }
 

@@ -1,6 +1,9 @@
 //! `timecell run`: one program under a budget, as a mission of one cell made in memory.
 
 mod mission;
+mod other;
+mod priority;
+mod words;
 
 use std::fmt::Write as _;
 use std::fs::DirBuilder;
@@ -13,6 +16,7 @@ use std::time::Duration;
 
 use supervise::End;
 use supervise::admit::{Admission, Outcome};
+use supervise::control::orphaned;
 use supervise::held::HeldError;
 use supervise::ledger::Ledger;
 use supervise::machine::Here;
@@ -22,12 +26,13 @@ use supervise::run::{
 
 use super::admit::ms;
 use super::logs::Reader;
-use super::up::{Entered, enter};
+use super::up::{Entered, enter_unless};
 use crate::cli::Run;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::printer::Printer;
 use mission::inputs;
+use words::Why;
 
 /// The name of its cell.
 const CELL: &str = "app";
@@ -35,6 +40,8 @@ const CELL: &str = "app";
 const LOOK: Duration = Duration::from_millis(20);
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: i32 = 128;
+/// Of a program that ran for less, a share of the cpu says nothing: what it took to make its cell is in it.
+const SHORT_NS: i64 = 50_000_000;
 
 /// Runs it to its end; exits with its status.
 pub fn run(options: &Run) -> Result<Ended, CommandError> {
@@ -47,29 +54,51 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         Some(name) => name.clone(),
         None => free_name(std::process::id(), |name| dir_of_one(name).exists()),
     };
-    let inputs = inputs(options, &name, &here)?;
     let dir = dir_of_one(&name);
     let ledger = Ledger::default();
+    let entered = |priorities: Option<(u8, u8)>| {
+        let inputs = inputs(options, &name, priorities, &here)?;
+        enter_unless(inputs, &here, &dir, &ledger, |inputs| {
+            Ok(other::refuse(&dir, &inputs.text)?)
+        })
+    };
     let Entered {
         plan,
         facts,
         name: own_name,
         held: _held,
-    } = enter(inputs, &here, &dir, &ledger)?;
+    } = match (options.fifo, other::priorities(&dir)) {
+        (Some(fifo), _) => entered(Some((fifo, fifo)))?,
+        // Of the same command line, which had its own.
+        (None, Some(before)) => entered(before)?,
+        (None, None) => {
+            let by_period = priority::by_period(options, &ledger.entries()?);
+            let first = entered(by_period)?;
+            match first.plan.admission.is_admitted() || by_period.is_none() {
+                true => first,
+                // Where it would come before others it may take too much of what they were granted.
+                false => {
+                    drop(first);
+                    entered(None)?
+                }
+            }
+        }
+    };
     if !plan.admission.is_admitted() {
-        if options.name.is_none() {
+        if orphaned(&dir).is_none() {
             own_name.forget();
         }
+        let has_both = options.reserve.is_some() && !options.task.is_empty();
         refusals(&plan.admission)
             .iter()
-            .for_each(|why| out::error(why));
+            .for_each(|why| out::error(&words::refusal(why, options.fifo, has_both)));
         return Ok(Ended::Missed);
     }
     if !options.quiet {
         plan.admission
             .notes
             .iter()
-            .for_each(|note| out::note(&format!("note    {note}")));
+            .for_each(|note| out::note(&format!("note    {}", words::note(note))));
     }
     // A program that is no container finds its page there.
     let made = DirBuilder::new().mode(0o711).recursive(true).create(&dir);
@@ -97,6 +126,10 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
     let mut seen = Seen::default();
     let mut printer = Printer::of_errors().map_err(RunError::no_printer)?;
     let mut tell = |event: &Event| {
+        // Nobody counts on jobs that nobody has named.
+        if matches!(event, Event::Unwatched { .. }) && options.task.is_empty() {
+            return;
+        }
         if let Some(line) = seen.see(event, options.quiet) {
             printer.print(&line);
         }
@@ -123,9 +156,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
     kept?;
     // All that is of use in it was told.
     let _ = std::fs::remove_dir_all(&dir);
-    if options.name.is_none() {
-        own_name.forget();
-    }
+    own_name.forget();
     Ok(seen.status(signals.last()))
 }
 
@@ -173,7 +204,7 @@ impl Seen {
                 return Some(format!("error: it could not be started: {why}"));
             }
             Event::Stays { .. } | Event::Incident(_) => return None,
-            other => format!("note    {other}"),
+            other => format!("note    {}", words::note(&other.to_string())),
         };
         (!quiet).then_some(line)
     }
@@ -200,11 +231,13 @@ fn report(seen: &Seen) -> Vec<String> {
     let end = seen.end.map_or(String::new(), |end| format!("; {end}"));
     let tasks = used.tasks.iter().map(|task| {
         let worst = task.worst_response_ns.map_or(String::new(), |ns| {
-            format!(", longest response {}", ms(ns.unsigned_abs()))
+            format!(", longest response {}", words::span(ns))
         });
         format!(
-            "note    {}: {} jobs, {} late{worst}",
-            task.task, task.jobs, task.late
+            "note    {}: {}, {} late{worst}",
+            task.task,
+            words::count(task.jobs, "job"),
+            task.late
         )
     });
     [format!("note    {}{end}", sum(used))]
@@ -215,12 +248,16 @@ fn report(seen: &Seen) -> Vec<String> {
 
 /// Time, cpu and budget in a sentence.
 fn sum(used: &Used) -> String {
-    let time = |ns: i64| ms(ns.unsigned_abs());
+    let time = |ns: i64| words::span(ns);
     let mut text = format!("ran for {}", time(used.lasted_ns));
     match used.cpu_ns {
         Some(cpu) => {
+            let _ = write!(text, ", used {} of cpu time", time(cpu));
             let share = cpu as f64 * 100.0 / used.lasted_ns.max(1) as f64;
-            let _ = write!(text, ", used {} of cpu time ({share:.1} %)", time(cpu));
+            let _ = match used.lasted_ns < SHORT_NS {
+                true => write!(text, ", its making included"),
+                false => write!(text, " ({share:.1} %)"),
+            };
         }
         None => text.push_str(", the kernel does not say how much cpu time it used"),
     }
@@ -228,9 +265,9 @@ fn sum(used: &Used) -> String {
         Some(counted) => {
             let _ = write!(
                 text,
-                ", its budget was used up in {} of {} periods, and overrun by {} at most",
+                ", its budget was used up in {} of {}, and overrun by {} at most",
                 counted.exhausted,
-                counted.periods,
+                words::count(counted.periods, "period"),
                 time(counted.overrun_ns)
             );
         }
@@ -240,15 +277,22 @@ fn sum(used: &Used) -> String {
 }
 
 /// Why it is not admitted, a sentence each.
-fn refusals(admission: &Admission) -> Vec<String> {
+fn refusals(admission: &Admission) -> Vec<Why> {
     let of_cell = admission.cells.iter().filter_map(|outcome| match outcome {
-        Outcome::Refused(refused) => Some(match &refused.witness {
-            Some(late) => format!("it is not admitted: {}; {late}", refused.why),
-            None => format!("it is not admitted: {}", refused.why),
+        Outcome::Refused(refused) => Some(Why {
+            text: match &refused.witness {
+                Some(late) => format!("it is not admitted: {}; {late}", refused.why),
+                None => format!("it is not admitted: {}", refused.why),
+            },
+            is_late: refused.witness.is_some(),
         }),
         _ => None,
     });
-    of_cell.chain(admission.refusals.iter().cloned()).collect()
+    let of_all = admission.refusals.iter().map(|text| Why {
+        text: text.clone(),
+        is_late: false,
+    });
+    of_cell.chain(of_all).collect()
 }
 
 /// Prints what a program has written whose engine keeps its streams, as it comes.

@@ -1,18 +1,25 @@
 //! Real-time budgets of cgroup v2: the files `cpu.rt.max` of the hierarchical constant bandwidth servers, which only patched kernels
-//! have. Reading and writing one budget, and what the kernel says of it; who reserves how much of the machine is not decided here.
+//! have. Reading and writing one budget, and what the kernel says of it; who has the group at the top reserve how much is kept in
+//! [`Top`], and who may have it is not decided here.
 //!
 //! A group's budget is `<runtime> <period>` in microseconds, on each cpu, or `max`: its threads run by the budget of the nearest group
 //! above that has one. The group at the top has a runtime of 0 until somebody writes one, and runs nothing by it: it is what all groups
 //! below may have together. As of version 6 of the series; the interface may change.
+
+mod earlier;
+mod top;
+
+pub use top::{CELLS_PREFIX, Note, Top, limit_us, ordinary_us};
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cgroup;
 use crate::root::{Root, reason_of};
 use crate::rtgroup::Budget;
+use crate::sched::bandwidth::{self, GIVEN_BACK};
+use crate::{cgroup, cpus, fair_server};
 
 /// The file with a group's budget.
 pub const MAX: &str = "cpu.rt.max";
@@ -73,6 +80,9 @@ pub enum HcbsError {
         /// The budget that was written.
         asked: Budget,
     },
+    /// What is reserved cannot be noted, a sentence.
+    #[error("{0}")]
+    Note(String),
     /// A file could not be read or written.
     #[error("{path}: {reason}")]
     Io {
@@ -175,15 +185,20 @@ fn held_by(root: &Root, group: &Path) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Has the group at the top reserve so much, tried again while groups count that are gone.
+/// Has the group at the top reserve so much, tried again while groups count that are gone, and threads of SCHED_DEADLINE that have ended.
 ///
 /// # Errors
 /// [`HcbsError::Top`], or what the system says.
 pub fn reserve(root: &Root, top: &Path, budget: Budget) -> Result<(), HcbsError> {
-    // What was reserved before has room for groups that are gone: more is refused for other reasons.
     let has = reserved(root, top)?;
     let is_more = budget.per_second_us() > has.per_second_us();
-    let tried = write_patiently(root, top, &text_of(budget), || is_more);
+    let patience = |errno: i32| match errno {
+        // What was reserved before has room for groups that are gone: more is refused for other reasons.
+        libc::EINVAL if !is_more => Some(PATIENCE),
+        libc::EBUSY if is_more && !have_it(root, budget.per_second_up_us()) => Some(GIVEN_BACK),
+        _ => None,
+    };
+    let tried = write_patiently(root, top, &text_of(budget), patience);
     tried.map_err(|error| match error.raw_os_error() {
         Some(errno @ (libc::EBUSY | libc::EINVAL)) => HcbsError::Top {
             asked_us: budget.per_second_up_us(),
@@ -215,7 +230,9 @@ pub fn give(root: &Root, top: &Path, group: &Path, budget: Budget) -> Result<(),
         let (has_us, held_us) = figures();
         held_us.saturating_add(budget.per_second_up_us()) > has_us
     };
-    let written = write_patiently(root, group, &text_of(budget), lacks_room);
+    // EBUSY is said of threads that are there.
+    let patience = |errno: i32| (errno == libc::EINVAL && !lacks_room()).then_some(PATIENCE);
+    let written = write_patiently(root, group, &text_of(budget), patience);
     written.map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY | libc::EINVAL) => {
             let (has_us, held_us) = figures();
@@ -267,20 +284,40 @@ fn text_of(budget: Budget) -> String {
     format!("{} {}", budget.runtime_us, budget.period_us)
 }
 
+/// Whether threads of SCHED_DEADLINE that are there have what would be reserved: there is no use in waiting for those that have ended.
+fn have_it(root: &Root, asked_us: u64) -> bool {
+    let cpus = cpus::online_at(root).unwrap_or_default();
+    let ordinary_us = fair_server::most(root, &cpus).map_or(0, |server| {
+        let us = u128::from(server.runtime_ns) * 1_000_000;
+        u64::try_from(us / u128::from(server.period_ns.max(1))).unwrap_or(u64::MAX)
+    });
+    let limit_us = bandwidth::bandwidth_limit_us(root, cpus.len());
+    let of_each = asked_us.saturating_add(ordinary_us);
+    let others_us = of_each.saturating_mul(cpus.len() as u64);
+    limit_us.is_some_and(|limit| others_us.saturating_add(bandwidth::bandwidth_held_us()) > limit)
+}
+
 fn write_patiently(
     root: &Root,
     group: &Path,
     text: &str,
-    is_in_vain: impl Fn() -> bool,
+    patience: impl Fn(i32) -> Option<Duration>,
 ) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
+    patiently(|| fs::write(root.path(group.join(MAX)), text), patience)
+}
+
+/// Tries for as long as `patience` says for the error, from the beginning on; `None`: not again.
+fn patiently(
+    mut write: impl FnMut() -> io::Result<()>,
+    patience: impl Fn(i32) -> Option<Duration>,
+) -> io::Result<()> {
+    let began = Instant::now();
     loop {
-        let Err(error) = fs::write(root.path(group.join(MAX)), text) else {
+        let Err(error) = write() else {
             return Ok(());
         };
-        // EBUSY is said of threads that are there.
-        let may_pass = error.raw_os_error() == Some(libc::EINVAL);
-        if !may_pass || Instant::now() >= until || is_in_vain() {
+        let patience = error.raw_os_error().and_then(&patience);
+        if patience.is_none_or(|patience| began.elapsed() >= patience) {
             return Err(error);
         }
         std::thread::sleep(BETWEEN_TRIES);
@@ -378,6 +415,47 @@ mod tests {
         assert!(give(&root, top, &nowhere, budget(1, 10)).is_err());
         give_up(&root, &nowhere);
         assert!(!root.exists(&nowhere));
+    }
+
+    /// The kernel counts what threads of SCHED_DEADLINE held that have ended until it would have been due, and says EBUSY meanwhile.
+    #[test]
+    fn what_is_given_back_late_is_tried_for_again_and_nothing_else() {
+        let refusing = |times: u32, errno: i32, patience: fn(i32) -> Option<Duration>| {
+            let mut left = times;
+            let tried = patiently(
+                || match left {
+                    0 => Ok(()),
+                    _ => {
+                        left -= 1;
+                        Err(io::Error::from_raw_os_error(errno))
+                    }
+                },
+                patience,
+            );
+            (tried.map_err(|error| error.raw_os_error()), times - left)
+        };
+        let late = |errno: i32| (errno == libc::EBUSY).then_some(GIVEN_BACK);
+        assert_eq!(refusing(3, libc::EBUSY, late), (Ok(()), 3));
+        assert_eq!(
+            refusing(3, libc::EINVAL, late),
+            (Err(Some(libc::EINVAL)), 1)
+        );
+        let at_once = |_: i32| Some(Duration::ZERO);
+        assert_eq!(
+            refusing(3, libc::EBUSY, at_once),
+            (Err(Some(libc::EBUSY)), 1)
+        );
+    }
+
+    #[test]
+    fn threads_that_are_there_are_not_waited_for() {
+        let tree = tree("0 1000000\n")
+            .file("/sys/devices/system/cpu/online", "0-1\n")
+            .file("/proc/sys/kernel/sched_rt_runtime_us", "950000\n")
+            .file("/proc/sys/kernel/sched_rt_period_us", "1000000\n");
+        assert!(have_it(&tree.root(), 950_001));
+        // Whatever threads of this machine have, up to a cpu.
+        assert!(!have_it(&tree.root(), 450_000));
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What all of a machine's supervisors share; it goes with the boot.
-pub(crate) const PLACE: &str = "/run/timecell";
+/// What all supervisors and measurements of a machine share; it goes with the boot.
+pub const PLACE: &str = "/run/timecell";
 
 /// Locks a file of this directory, which is made where it is not there, within this time; it is given back by closing the file.
 ///
 /// # Errors
 /// `TimedOut` when another one keeps it, or what the system says.
-pub(crate) fn take(dir: &Path, name: &str, patience: Duration) -> io::Result<File> {
+pub fn take(dir: &Path, name: &str, patience: Duration) -> io::Result<File> {
     (DirBuilder::new().mode(0o755).recursive(true)).create(dir)?;
     let file = OpenOptions::new()
         .write(true)

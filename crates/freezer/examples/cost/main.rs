@@ -1,0 +1,377 @@
+//! What it costs a cpu to hold spinning cells to budgets: the work that one ordinary process (nice -20) and all cells get done together there, beside
+//! the work that the ordinary process gets done alone. What is missing went to whoever holds the cells, be it a thread or the
+//! kernel's own bookkeeping, and to the switches and cold caches that come of it.
+//!
+//!     cost CPU SECONDS ROUNDS SHARE_PERCENT PERIOD_US CELLS...
+//!
+//! In each round every number of cells is held by the freezer and by real-time groups, where the kernel has them, together to SHARE_PERCENT
+//! of the cpu; the arms take turns. Needs root and cgroup v2. Leaves nothing behind, also after SIGINT and SIGTERM.
+
+#[path = "../spinners/cell.rs"]
+#[expect(
+    dead_code,
+    reason = "the cells of another example, of which this one takes the processes"
+)]
+mod cell;
+#[path = "../spinners/contender.rs"]
+#[expect(dead_code, reason = "belongs to `cell`")]
+mod contender;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use freezer::keeper::PRIORITY;
+use freezer::{Keeper, Reservation};
+use host::rtgroup::RtGroup;
+use host::sched::{self, Class};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A signal came.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// The keeper is to end: when the cells have.
+static END: AtomicBool = AtomicBool::new(false);
+/// What the cells run at.
+const CELL: Class = Class::Fifo { priority: 80 };
+/// Most processes of an arm, the ordinary one among them.
+const MOST: usize = 65;
+
+/// What all processes of an arm share.
+struct Page {
+    go: AtomicBool,
+    end: AtomicBool,
+    /// How often each has done a fixed piece of work.
+    done: [AtomicU64; MOST],
+}
+
+struct Options {
+    cpu: u32,
+    seconds: f64,
+    rounds: usize,
+    share: f64,
+    period_us: i64,
+    cells: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Arm {
+    Alone,
+    Freezer(usize),
+    RtGroup(usize),
+}
+
+fn options() -> Option<Options> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [cpu, seconds, rounds, share, period, cells @ ..] = words.as_slice() else {
+        return None;
+    };
+    let cells: Option<Vec<usize>> = cells.iter().map(|word| word.parse().ok()).collect();
+    let options = Options {
+        cpu: cpu.parse().ok()?,
+        seconds: (seconds.parse().ok()).filter(|seconds| (0.1..=60.0).contains(seconds))?,
+        rounds: rounds.parse().ok().filter(|rounds| *rounds > 0)?,
+        share: share
+            .parse()
+            .ok()
+            .filter(|share| (1.0..=80.0).contains(share))?,
+        period_us: period.parse().ok()?,
+        cells: cells?,
+    };
+    let fit = |cells: &usize| (1..MOST).contains(cells);
+    (!options.cells.is_empty() && options.cells.iter().all(fit)).then_some(options)
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+fn main() -> ExitCode {
+    let Some(options) = options() else {
+        eprintln!(
+            "usage: cost CPU SECONDS ROUNDS SHARE_PERCENT PERIOD_US CELLS... (up to 80 % together, up to {} cells)",
+            MOST - 1
+        );
+        return ExitCode::from(2);
+    };
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let handler = on_signal as extern "C" fn(libc::c_int);
+        // SAFETY: the handler stores to an atomic only.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let others: Vec<u32> = (host::cpus::online()?.into_iter())
+        .filter(|cpu| *cpu != options.cpu)
+        .collect();
+    if !others.is_empty() {
+        sched::set_affinity(0, &others)?;
+    }
+    let mut arms = vec![Arm::Alone];
+    for &cells in &options.cells {
+        arms.push(Arm::Freezer(cells));
+        if host::rtgroup::detect().is_ok() {
+            arms.push(Arm::RtGroup(cells));
+        }
+    }
+    let mut lost: Vec<Vec<f64>> = vec![Vec::new(); arms.len()];
+    let mut keepers: Vec<Vec<f64>> = vec![Vec::new(); arms.len()];
+    for round in 0..options.rounds {
+        let mut rates = vec![0.0; arms.len()];
+        // Each round begins with the next arm.
+        for at in (0..arms.len()).map(|place| (place + round) % arms.len()) {
+            let (rate, keeper) = measured(arms[at], options)?;
+            if STOP.load(Ordering::Relaxed) {
+                return Err("interrupted; nothing is left behind".into());
+            }
+            rates[at] = rate;
+            keepers[at].extend(keeper);
+        }
+        for (lost, rate) in lost.iter_mut().zip(&rates) {
+            lost.push((1.0 - rate / rates[0]) * 100.0);
+        }
+        eprintln!("round {} of {}", round + 1, options.rounds);
+    }
+    println!(
+        "lost of the cpu beside one process alone, median of {} rounds [95 % interval]",
+        options.rounds
+    );
+    for (arm, (lost, keepers)) in arms.iter().zip(lost.iter_mut().zip(&mut keepers)).skip(1) {
+        lost.sort_by(f64::total_cmp);
+        keepers.sort_by(f64::total_cmp);
+        let (low, high) = interval(lost);
+        let thread = middle(keepers).map_or(String::new(), |share| {
+            format!(", of which the enforcing thread itself {share:.2} %")
+        });
+        println!(
+            "{:<12} {:>6.2} % [{low:.2}, {high:.2}]{thread}",
+            format!("{arm:?}"),
+            middle(lost).unwrap_or(f64::NAN),
+        );
+    }
+    Ok(())
+}
+
+/// The median of sorted values.
+fn middle(sorted: &[f64]) -> Option<f64> {
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Between which of the sorted values the median lies with 95 % confidence, by the sign test; of fewer than six the least and the most, which
+/// is less.
+fn interval(sorted: &[f64]) -> (f64, f64) {
+    let count = sorted.len();
+    let mut below = 0;
+    let (mut term, mut sum) = (0.5_f64.powi(count as i32), 0.0);
+    while below < count / 2 && sum + term <= 0.025 {
+        sum += term;
+        term *= (count - below) as f64 / (below + 1) as f64;
+        below += 1;
+    }
+    let low = below.saturating_sub(1);
+    (sorted[low], sorted[count - 1 - low])
+}
+
+/// Everything that an arm made; gone when it is dropped.
+#[derive(Default)]
+struct Made {
+    pids: Vec<i32>,
+    frozen: Vec<PathBuf>,
+    groups: Vec<RtGroup>,
+}
+
+impl Made {
+    /// Before the keeper ends: whoever spins without a budget starves those on whom the end of the others depends.
+    fn kill(&mut self) {
+        for group in &self.frozen {
+            let _ = fs::write(group.join("cgroup.kill"), "1");
+        }
+        for pid in self.pids.drain(..) {
+            // SAFETY: our own children, not waited for yet.
+            unsafe {
+                libc::kill(pid, libc::SIGKILL);
+                libc::waitpid(pid, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.kill();
+        for group in self.groups.drain(..) {
+            let _ = group.remove();
+        }
+        let until = Instant::now() + Duration::from_secs(5);
+        for group in &self.frozen {
+            while fs::remove_dir(group).is_err() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+/// Pieces of work a second of an arm, and what the enforcing thread took of the cpu, %.
+fn measured(arm: Arm, options: &Options) -> Result<(f64, Option<f64>), Failure> {
+    let cells = match arm {
+        Arm::Alone => 0,
+        Arm::Freezer(cells) | Arm::RtGroup(cells) => cells,
+    };
+    let page = page()?;
+    let mut made = Made::default();
+    // All are made by fork while this process has one thread.
+    for place in 0..=cells {
+        let cpu = options.cpu;
+        let class = (place > 0).then_some(CELL);
+        made.pids
+            .push(cell::child(move || work(page, place, cpu, class))?);
+    }
+    let budget_us = (options.share / 100.0 * options.period_us as f64 / cells.max(1) as f64) as i64;
+    let mut keeper = None;
+    match arm {
+        Arm::Alone => {}
+        Arm::RtGroup(_) => {
+            for place in 1..=cells {
+                let name = format!("timecell-cost-{}-{place}", std::process::id());
+                let group = RtGroup::create(
+                    &name,
+                    budget_us.unsigned_abs(),
+                    options.period_us.unsigned_abs(),
+                )?;
+                group.add(made.pids[place])?;
+                made.groups.push(group);
+            }
+        }
+        Arm::Freezer(_) => {
+            let top = host::cgroup::detect()?;
+            let top = top.v2_group(&host::root::Root::live(), 0);
+            let top = top.ok_or("no cgroup v2 is mounted here")?;
+            let mut one = Keeper::new(options.cpu, PRIORITY, &top)?;
+            for place in 1..=cells {
+                let group = group(&top, place, &mut made)?;
+                fs::write(group.join("cgroup.procs"), made.pids[place].to_string())?;
+                one.add(
+                    &group,
+                    Reservation::new(budget_us * 1000, options.period_us * 1000)?,
+                )?;
+            }
+            keeper = Some(one);
+        }
+    }
+    END.store(false, Ordering::Relaxed);
+    let kept = keeper.map(|mut keeper| {
+        let (stats, handle) = (keeper.stats(), keeper.handle());
+        let thread = std::thread::spawn(move || keeper.run(&END));
+        while stats.alive_ns.load(Ordering::Relaxed) == 0 && !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (stats, handle, thread)
+    });
+    page.go.store(true, Ordering::Relaxed);
+    pause(0.3);
+    let mark = || {
+        let done: u64 = page
+            .done
+            .iter()
+            .map(|done| done.load(Ordering::Relaxed))
+            .sum();
+        let keeper = kept
+            .as_ref()
+            .map_or(0, |(stats, _, _)| stats.own_cpu_ns.load(Ordering::Relaxed));
+        (Instant::now(), done, keeper)
+    };
+    let before = mark();
+    pause(options.seconds);
+    let after = mark();
+    page.end.store(true, Ordering::Relaxed);
+    made.kill();
+    let wall = (after.0 - before.0).as_secs_f64();
+    let mut share = None;
+    if let Some((_, handle, thread)) = kept {
+        END.store(true, Ordering::Relaxed);
+        handle.wake();
+        thread
+            .join()
+            .map_err(|_| "the enforcing thread panicked")??;
+        share = Some((after.2 - before.2) as f64 / 1e9 / wall * 100.0);
+    }
+    Ok(((after.1 - before.1) as f64 / wall, share))
+}
+
+/// Until then, or until a signal comes.
+fn pause(seconds: f64) {
+    let until = Instant::now() + Duration::from_secs_f64(seconds);
+    while !STOP.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+}
+
+fn group(top: &Path, place: usize, made: &mut Made) -> Result<PathBuf, Failure> {
+    let dir = top.join(format!("timecell-cost-{}-{place}", std::process::id()));
+    fs::create_dir(&dir)?;
+    made.frozen.push(dir.clone());
+    Ok(dir)
+}
+
+fn page() -> Result<&'static Page, Failure> {
+    // SAFETY: a new mapping of its own, all zero, which is a valid value of every field.
+    unsafe {
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<Page>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if page == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        Ok(&*page.cast::<Page>())
+    }
+}
+
+/// Waits for the start and then does pieces of work, each of some microseconds, until it is killed.
+fn work(page: &Page, place: usize, cpu: u32, class: Option<Class>) {
+    // SAFETY: only how this process's pages are kept changes.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    while !page.go.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let got = sched::set_affinity(0, &[cpu])
+        .and_then(|()| (class.as_ref()).map_or(Ok(()), |class| sched::set_class(0, class)));
+    if let Err(error) = got {
+        eprintln!("cell: {error}");
+        return;
+    }
+    if class.is_none() {
+        // Whatever else wants this cpu meanwhile is to get next to nothing, in every arm.
+        // SAFETY: a number for the calling process.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    }
+    let mut state = place as u64;
+    while !page.end.load(Ordering::Relaxed) {
+        for _ in 0..2_000 {
+            state = std::hint::black_box(
+                state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1),
+            );
+        }
+        page.done[place].fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,593 @@
+//! What the group at the top of cgroup v2 reserves for all groups with real-time budgets: nothing by itself, so whoever makes groups
+//! has to have it reserve enough, and gives that back afterwards. All missions and measurements of a machine share it; a note says what
+//! each has reserved there, and what it was before the first of them. Whose a group is, the beginning of its name tells.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{HcbsError, detect_at, earlier, reserve, reserved, shares_in};
+use crate::root::Root;
+use crate::rtgroup::Budget;
+use crate::{cpus, fair_server, lock, versioned};
+
+/// What the names of the groups of all missions' cells begin with.
+pub const CELLS_PREFIX: &str = "timecell-cell-";
+/// The version of the note.
+const SCHEMA: u32 = 2;
+/// How long one waits for others that change it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The period in which what is reserved is counted, us: what all others are converted to.
+const PERIOD_US: u64 = 1_000_000;
+
+/// What is noted of what the group at the top reserves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    schema: u32,
+    /// What it reserved before the first owner asked for more, or somebody else wrote since.
+    before: Budget,
+    /// What was written to it last.
+    written: Budget,
+    /// What somebody was about to write, who may have been killed before or after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    meant: Option<Budget>,
+    /// Of each owner, by what the names of its groups begin with: for each group, us in every second.
+    owners: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Note {
+    /// What the file says, also one of the version before.
+    fn parse(bytes: &[u8]) -> Result<Note, versioned::Unusable> {
+        match versioned::parse::<earlier::Note>(bytes, earlier::SCHEMA) {
+            Ok(note) => Ok(Note {
+                schema: SCHEMA,
+                before: note.before,
+                written: note.written,
+                meant: note.meant,
+                owners: note.owners(),
+            }),
+            Err(versioned::Unusable::Version { .. }) => versioned::parse(bytes, SCHEMA),
+            Err(malformed) => Err(malformed),
+        }
+    }
+
+    /// What the owner of these groups reserves, us in every second; 0 if it is not there.
+    pub fn of(&self, owner: &str) -> u64 {
+        let groups = self.owners.get(owner).into_iter().flatten();
+        groups.map(|(_, us)| *us).fold(0, u64::saturating_add)
+    }
+
+    /// Everybody who reserves something, by what the names of its groups begin with.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.owners.keys().map(String::as_str)
+    }
+
+    /// What the owner of these groups holds, us in every second: of each what is reserved for it, or what the group of these `shares` has where
+    /// that is more, as a version that an update has replaced does until it is gone.
+    pub fn held_by(&self, owner: &str, shares: &[(String, u64)]) -> u64 {
+        let noted = self.owners.get(owner).into_iter().flatten();
+        let there = shares.iter().filter(|(group, _)| group.starts_with(owner));
+        let there = there.map(|(group, us)| (group, us));
+        sum_of_each(noted.chain(there))
+    }
+
+    /// What the group at the top reserves beside these groups once this owner reserves nothing, us in every second.
+    pub fn reserved_without(&self, owner: &str, shares: &[(String, u64)]) -> u64 {
+        let mut rest = self.clone();
+        rest.owners.remove(owner);
+        let others = shares.iter().filter(|(group, _)| !group.starts_with(owner));
+        let others: Vec<(String, u64)> = others.cloned().collect();
+        (rest.before.per_second_us()).max(rest.needed_us(&others))
+    }
+
+    /// What the group at the top has to reserve beside these groups: of one that is there with another budget than is noted, the
+    /// larger one.
+    fn needed_us(&self, shares: &[(String, u64)]) -> u64 {
+        let noted = self.owners.values().flatten();
+        sum_of_each(noted.chain(shares.iter().map(|(group, us)| (group, us))))
+    }
+}
+
+/// What these groups hold together: one that is named twice, the larger of the two.
+fn sum_of_each<'a>(groups: impl Iterator<Item = (&'a String, &'a u64)>) -> u64 {
+    let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+    for (group, us) in groups {
+        let most = all.entry(group).or_default();
+        *most = (*most).max(*us);
+    }
+    all.values().copied().fold(0, u64::saturating_add)
+}
+
+/// The group at the top, and where the note is.
+#[derive(Debug, Clone)]
+pub struct Top {
+    root: Root,
+    path: PathBuf,
+    dir: PathBuf,
+}
+
+impl Top {
+    /// That of this machine.
+    ///
+    /// # Errors
+    /// When its kernel has no such budgets.
+    pub fn of_this_machine() -> Result<Top, HcbsError> {
+        Top::at(Root::live(), Path::new(lock::PLACE))
+    }
+
+    /// That of the machine below `root`, with its note and lock in `dir`.
+    ///
+    /// # Errors
+    /// When its kernel has no such budgets.
+    pub fn at(root: Root, dir: &Path) -> Result<Top, HcbsError> {
+        Ok(Top {
+            path: detect_at(&root)?,
+            root,
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The machine that it is of.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The directory of the group.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The groups of this owner that are there with budgets.
+    pub fn groups(&self, owner: &str) -> Vec<PathBuf> {
+        let shares = shares_in(&self.root, &self.path).into_iter();
+        let groups = shares.filter(|(group, _)| group.starts_with(owner));
+        groups.map(|(group, _)| self.path.join(group)).collect()
+    }
+
+    /// What is noted; `None`: nobody reserves anything.
+    ///
+    /// # Errors
+    /// When the note cannot be read or understood: another version of timecell wrote it, for instance.
+    pub fn note(&self) -> Result<Option<Note>, HcbsError> {
+        let file = self.file();
+        let why =
+            |why: &dyn std::fmt::Display| HcbsError::Note(format!("{}: {why}", file.display()));
+        match fs::read(&file) {
+            Ok(bytes) => (Note::parse(&bytes).map(Some)).map_err(|error| why(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(why(&error)),
+        }
+    }
+
+    /// Whether this owner reserves something.
+    ///
+    /// # Errors
+    /// As [`Top::note`].
+    pub fn has(&self, owner: &str) -> Result<bool, HcbsError> {
+        Ok((self.note()?).is_some_and(|note| note.of(owner) > 0))
+    }
+
+    /// What groups that nobody has asked for yet can have together on each cpu, us in every second: what the kernel lets all real time
+    /// have less the largest server of ordinary work, and less what is reserved or held already. Threads of SCHED_DEADLINE, of which
+    /// the kernel tells nothing, are not in it.
+    ///
+    /// # Errors
+    /// As [`Top::note`].
+    pub fn free_us(&self) -> Result<u64, HcbsError> {
+        let shares = shares_in(&self.root, &self.path);
+        let needed_us = match self.note()? {
+            Some(note) => note.needed_us(&shares),
+            None => (shares.iter()).fold(0, |sum: u64, (_, us)| sum.saturating_add(*us)),
+        };
+        let taken_us = needed_us.saturating_add(ordinary_us(&self.root));
+        Ok(limit_us(&self.root).saturating_sub(taken_us))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.join("hcbs.json")
+    }
+
+    /// Changes what an owner reserves for its groups, each with its share in us in every second, and has the group at the top reserve what
+    /// all need, no less than what it did before anybody, whoever wrote that. Where the kernel refuses more, nothing has changed.
+    ///
+    /// # Errors
+    /// What the kernel or the system says.
+    pub fn change(
+        &self,
+        owner: &str,
+        change: impl FnOnce(&mut BTreeMap<String, u64>),
+    ) -> Result<(), HcbsError> {
+        self.change_by(owner, change, &|wanted| {
+            reserve(&self.root, &self.path, wanted)
+        })
+    }
+
+    fn change_by(
+        &self,
+        owner: &str,
+        change: impl FnOnce(&mut BTreeMap<String, u64>),
+        reserve: &dyn Fn(Budget) -> Result<(), HcbsError>,
+    ) -> Result<(), HcbsError> {
+        let kept =
+            |error: io::Error| HcbsError::Note(format!("{}: {error}", self.file().display()));
+        let _alone = lock::take(&self.dir, "hcbs.lock", PATIENCE).map_err(kept)?;
+        let now = reserved(&self.root, &self.path)?;
+        let known = self.note()?;
+        let mut note = known.clone().unwrap_or(Note {
+            schema: SCHEMA,
+            before: now,
+            written: now,
+            meant: None,
+            owners: BTreeMap::new(),
+        });
+        if now != note.written && note.meant != Some(now) {
+            note.before = now;
+        }
+        let shares = shares_in(&self.root, &self.path);
+        let groups = note.owners.entry(owner.to_owned()).or_default();
+        let had = groups.clone();
+        change(groups);
+        // A group that is not gone yet has its budget, so it stays noted for whoever asks again.
+        for (group, _) in had {
+            if let Some((_, us)) = shares.iter().find(|(name, us)| *name == group && *us > 0) {
+                groups.entry(group).or_insert(*us);
+            }
+        }
+        if groups.is_empty() {
+            note.owners.remove(owner);
+        }
+        let needed_us = note.needed_us(&shares);
+        let wanted = match note.before.per_second_us() >= needed_us {
+            true => note.before,
+            false => Budget {
+                runtime_us: i64::try_from(needed_us).unwrap_or(i64::MAX),
+                period_us: PERIOD_US,
+            },
+        };
+        (note.written, note.meant) = (now, Some(wanted));
+        // Whoever is killed in between leaves a note by which the rest can be put in order: what the group at the top reserves then is what
+        // it did, or what it is about to. Nobody's room goes before it is given back, or is used before it is there.
+        let more = wanted.per_second_us() > now.per_second_us();
+        let between = match (&known, more) {
+            (Some(known), false) => Note {
+                owners: known.owners.clone(),
+                ..note.clone()
+            },
+            _ => note.clone(),
+        };
+        if wanted != now {
+            self.write(&between).map_err(kept)?;
+            if let Err(error) = reserve(wanted) {
+                self.write_or_remove(known.as_ref()).map_err(kept)?;
+                return Err(error);
+            }
+        }
+        (note.written, note.meant) = (wanted, None);
+        let note = Some(&note).filter(|note| !note.owners.is_empty());
+        self.write_or_remove(note).map_err(kept)
+    }
+
+    fn write_or_remove(&self, note: Option<&Note>) -> io::Result<()> {
+        match note {
+            Some(note) => self.write(note),
+            None => match fs::remove_file(self.file()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn write(&self, note: &Note) -> io::Result<()> {
+        let new = self.dir.join("hcbs.json.new");
+        crate::ground::replace(&new, &serde_json::to_vec(note)?)?;
+        fs::rename(new, self.file())
+    }
+}
+
+/// What the kernel lets real-time threads have of each cpu (`kernel.sched_rt_runtime_us`), us in every second; all of it where nothing
+/// limits it.
+pub fn limit_us(root: &Root) -> u64 {
+    let number = |file: &str| root.read_number::<i64>(format!("/proc/sys/kernel/{file}"));
+    match (number("sched_rt_runtime_us"), number("sched_rt_period_us")) {
+        (Ok(runtime_us @ 0..), Ok(period_us @ 1..)) => Budget {
+            runtime_us,
+            period_us: period_us.unsigned_abs(),
+        }
+        .per_second_us(),
+        _ => 1_000_000,
+    }
+}
+
+/// What the largest server of ordinary work has of its cpu, us in every second, rounded up.
+pub fn ordinary_us(root: &Root) -> u64 {
+    let online = cpus::online_at(root).unwrap_or_default();
+    fair_server::most(root, &online).map_or(0, |server| {
+        let us = u128::from(server.runtime_ns) * 1_000_000;
+        u64::try_from(us.div_ceil(u128::from(server.period_ns.max(1)))).unwrap_or(1_000_000)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of plain files, which take everything.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn new(top: &str) -> Machine {
+            let machine = Machine(tempfile::tempdir().unwrap());
+            let root = Root::at(machine.0.path());
+            for (file, text) in [
+                (
+                    "/proc/self/mountinfo",
+                    "41 31 0:38 / /c rw - cgroup2 cgroup2 rw\n",
+                ),
+                ("/c/cpu.rt.max", top),
+            ] {
+                let path = root.path(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            machine
+        }
+
+        fn top(&self) -> Top {
+            Top::at(Root::at(self.0.path()), &self.0.path().join("run")).unwrap()
+        }
+
+        fn reserves(&self) -> String {
+            fs::read_to_string(self.0.path().join("c/cpu.rt.max")).unwrap()
+        }
+
+        fn group(&self, name: &str, text: &str) {
+            let dir = self.0.path().join("c").join(name);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("cpu.rt.max"), text).unwrap();
+        }
+
+        fn has(&self, owner: &str, groups: &[(&str, u64)]) {
+            let groups = groups.iter().map(|(group, us)| ((*group).to_owned(), *us));
+            let groups: BTreeMap<String, u64> = groups.collect();
+            self.top().change(owner, |all| *all = groups).unwrap();
+        }
+
+        fn is_noted(&self) -> bool {
+            self.0.path().join("run/hcbs.json").exists()
+        }
+    }
+
+    #[test]
+    fn missions_have_it_reserve_what_they_need_together_and_give_it_back() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 300_000), ("a.y", 50_000)]);
+        assert_eq!(machine.reserves(), "350000 1000000");
+        machine.has("b.", &[("b.x", 100_000)]);
+        assert_eq!(machine.reserves(), "450000 1000000");
+        let note = machine.top().note().unwrap().unwrap();
+        assert_eq!(note.of("a."), 350_000);
+        let groups = [("a.x".to_owned(), 300_000), ("theirs".to_owned(), 20_000)];
+        assert_eq!(note.reserved_without("a.", &groups), 120_000);
+        assert_eq!(note.reserved_without("c.", &groups), 470_000);
+        machine.has("a.", &[("a.y", 50_000)]);
+        assert_eq!(machine.reserves(), "150000 1000000");
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "100000 1000000");
+        machine.has("b.", &[]);
+        assert_eq!(machine.reserves(), "0 1000000");
+        assert!(!machine.is_noted());
+        // Who has nothing changes nothing.
+        machine.has("a.", &[]);
+        assert!(!machine.is_noted());
+    }
+
+    #[test]
+    fn what_was_there_before_is_kept_with_the_groups_of_others() {
+        let machine = Machine::new("50000 100000");
+        machine.group("theirs", "40000 100000");
+        machine.has("a.", &[("a.x", 100_000)]);
+        // Half of every cpu was reserved, and suffices.
+        assert_eq!(machine.reserves(), "50000 100000");
+        machine.has("a.", &[("a.x", 200_000)]);
+        assert_eq!(machine.reserves(), "600000 1000000");
+        // They have taken more meanwhile, which is not taken from them.
+        machine.group("theirs", "55000 100000");
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "550000 1000000");
+    }
+
+    #[test]
+    fn what_somebody_else_has_written_since_is_what_stays() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 300_000)]);
+        fs::write(machine.0.path().join("c/cpu.rt.max"), "800000 1000000").unwrap();
+        machine.has("a.", &[("a.x", 200_000)]);
+        assert_eq!(machine.reserves(), "800000 1000000");
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "800000 1000000");
+    }
+
+    #[test]
+    fn what_is_free_is_what_nobody_holds_or_has_reserved() {
+        let machine = Machine::new("0 1000000");
+        // Where nothing tells of the server of ordinary work, there is one.
+        let free = |us: u64| Ok(us - 50_000);
+        assert_eq!(machine.top().free_us(), free(1_000_000));
+        for (file, text) in [("runtime", "950000"), ("period", "1000000")] {
+            let path = machine
+                .0
+                .path()
+                .join(format!("proc/sys/kernel/sched_rt_{file}_us"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        machine.group("theirs", "10000 100000");
+        assert_eq!(machine.top().free_us(), free(850_000));
+        // Reserved, and one of the two is there with more than that.
+        machine.has("a.", &[("a.x", 100_000), ("a.y", 50_000)]);
+        machine.group("a.x", "20000 100000");
+        assert_eq!(machine.top().free_us(), free(600_000));
+    }
+
+    #[test]
+    fn a_group_that_is_there_is_never_cut_off() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 300_000)]);
+        machine.group("a.x", "30000 100000");
+        assert_eq!(machine.top().groups("a.").len(), 1);
+        // It is to have less once it is started anew, and has what it has until then.
+        machine.has("a.", &[("a.x", 100_000)]);
+        assert_eq!(machine.reserves(), "300000 1000000");
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "300000 1000000");
+        // Whoever asks again once it is gone gets it all back.
+        assert!(machine.is_noted());
+        fs::remove_dir_all(machine.0.path().join("c/a.x")).unwrap();
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "0 1000000");
+        assert!(!machine.is_noted());
+    }
+
+    #[test]
+    fn what_others_hold_is_the_larger_of_note_and_group_for_each_place() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 100_000), ("a.y", 200_000)]);
+        machine.has("b.", &[("b.z", 10_000)]);
+        let note = machine.top().note().unwrap().unwrap();
+        let groups = [
+            ("theirs".to_owned(), 500_000),
+            // It has what it had before an update, which is more than what is noted for its next life.
+            ("a.x".to_owned(), 300_000),
+            ("a.y".to_owned(), 50_000),
+            // One that is noted no more, and not gone yet.
+            ("a.was".to_owned(), 7_000),
+        ];
+        assert_eq!(note.held_by("a.", &groups), 507_000);
+        assert_eq!(note.held_by("b.", &groups), 10_000);
+        assert_eq!(note.held_by("a.", &[]), 300_000);
+    }
+
+    #[test]
+    fn whoever_is_killed_between_note_and_group_loses_nothing() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 300_000)]);
+        // As if it had been killed before it wrote to the group.
+        fs::write(machine.0.path().join("c/cpu.rt.max"), "0 1000000").unwrap();
+        machine.has("a.", &[("a.x", 300_000)]);
+        assert_eq!(machine.reserves(), "300000 1000000");
+        machine.has("a.", &[]);
+        assert_eq!(machine.reserves(), "0 1000000");
+    }
+
+    /// Whoever is killed before or after the group is written, while another mission has its part.
+    #[test]
+    fn what_one_of_two_was_killed_at_is_not_taken_for_what_was_there_before() {
+        for (had, has) in [
+            (&[][..], &[("b.y", 100_000)][..]),
+            (&[("b.y", 100_000)], &[]),
+        ] {
+            for is_written in [false, true] {
+                let machine = Machine::new("0 1000000");
+                machine.has("a.", &[("a.x", 300_000)]);
+                machine.has("b.", had);
+                let killed = std::panic::catch_unwind(|| {
+                    let places = has.iter().map(|(place, us)| ((*place).to_owned(), *us));
+                    let places: BTreeMap<String, u64> = places.collect();
+                    machine
+                        .top()
+                        .change_by("b.", |all| *all = places, &|wanted| {
+                            if is_written {
+                                reserve(machine.top().root(), machine.top().path(), wanted)?;
+                            }
+                            panic!("killed");
+                        })
+                });
+                assert!(killed.is_err());
+                machine.has("b.", &[]);
+                assert_eq!(machine.reserves(), "300000 1000000");
+                machine.has("a.", &[]);
+                assert_eq!(machine.reserves(), "0 1000000");
+                assert!(!machine.is_noted());
+            }
+        }
+    }
+
+    #[test]
+    fn a_note_of_another_version_is_left_alone() {
+        let machine = Machine::new("0 1000000");
+        machine.has("a.", &[("a.x", 300_000)]);
+        let file = machine.0.path().join("run/hcbs.json");
+        let newer = r#"{"schema":3}"#;
+        fs::write(&file, newer).unwrap();
+        let error = machine.top().change("a.", BTreeMap::clear).unwrap_err();
+        assert!(error.to_string().contains("it has version 3"), "{error}");
+        assert_eq!(fs::read_to_string(file).unwrap(), newer);
+        assert_eq!(machine.reserves(), "300000 1000000");
+    }
+
+    #[test]
+    fn what_an_earlier_timecell_noted_is_known_by_its_groups() {
+        let machine = Machine::new("300000 1000000");
+        let file = machine.0.path().join("run/hcbs.json");
+        fs::create_dir(file.parent().unwrap()).unwrap();
+        let earlier = r#"{"schema":1,"before":{"runtime_us":0,"period_us":1000000},"written":{"runtime_us":300000,"period_us":1000000},"missions":{"a":{"x":250000,"x.b":50000}}}"#;
+        fs::write(&file, earlier).unwrap();
+        let top = machine.top();
+        let note = top.note().unwrap().unwrap();
+        assert_eq!(note.owners().collect::<Vec<_>>(), ["timecell-cell-a."]);
+        // Its group is there, and not counted twice.
+        let groups = [("timecell-cell-a.x".to_owned(), 250_000)];
+        assert_eq!(note.held_by("timecell-cell-a.", &groups), 300_000);
+        // It is written as this version has it.
+        machine.has("timecell-cell-b.", &[("timecell-cell-b.y", 100_000)]);
+        assert_eq!(machine.reserves(), "400000 1000000");
+        let written = fs::read_to_string(&file).unwrap();
+        assert!(written.contains(r#""schema":2"#), "{written}");
+        assert!(
+            written.contains(r#""timecell-cell-a.x.b":50000"#),
+            "{written}"
+        );
+        machine.has("timecell-cell-b.", &[]);
+        machine.has("timecell-cell-a.", &[]);
+        assert_eq!(machine.reserves(), "0 1000000");
+        assert!(!machine.is_noted());
+        // One that was about to write.
+        let meant = earlier.replace(
+            r#""missions""#,
+            r#""meant":{"runtime_us":350000,"period_us":1000000},"missions""#,
+        );
+        fs::write(&file, meant).unwrap();
+        let meant = top.note().unwrap().unwrap().meant;
+        assert_eq!(meant.map(|budget| budget.runtime_us), Some(350_000));
+    }
+
+    #[test]
+    fn where_more_is_refused_nothing_has_changed() {
+        let machine = Machine::new("0 1000000");
+        let top = machine.top();
+        let one = |all: &mut BTreeMap<String, u64>| {
+            all.insert("b.x".to_owned(), 900_000);
+        };
+        let refuse = |asked: Budget| {
+            // Whoever is killed just now leaves a note.
+            assert_eq!(top.note().unwrap().unwrap().meant, Some(asked));
+            Err(HcbsError::Top {
+                asked_us: asked.per_second_us(),
+                has_us: 0,
+                busy: true,
+            })
+        };
+        assert!(top.change_by("b.", one, &refuse).is_err());
+        assert!(!machine.is_noted());
+        machine.has("a.", &[("a.x", 300_000)]);
+        let noted = top.note().unwrap();
+        let error = top.change_by("b.", one, &refuse).unwrap_err().to_string();
+        assert!(error.contains("1200.000 ms of every second"), "{error}");
+        assert_eq!(top.note().unwrap(), noted);
+        assert_eq!(machine.reserves(), "300000 1000000");
+    }
+}

@@ -1,0 +1,345 @@
+//! Cells in which nothing runs but their tasks, with budgets that these cannot use up: nothing of such a cell is postponed by enforcement,
+//! and its response times are those of its tasks below what stands above them. See [`analysis::linux::is_ample`].
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use analysis::Ns;
+use analysis::linux::{
+    Charged, Held, ample_periods, is_ample, least_ample, less_bandwidth, responses_below,
+};
+use model::Enforcer;
+use model::mission::Mission;
+use record::supply::Budget;
+
+use super::asked::Asked;
+use super::choice::Price;
+use super::cpu::{Bound, Candidate};
+use super::supplied::held;
+use super::{Admission, Basis, Facts, Outcome, keeper, servers};
+
+/// How long the periods of the ample budgets may be that are searched. A longer one costs the cell less, and those below it more.
+#[derive(Debug, Clone, Copy)]
+enum Longest {
+    /// So many ns.
+    Ns(Ns),
+    /// So many times the shortest period of the cell's tasks: those that come below mostly have longer ones.
+    Times(Ns),
+}
+
+impl Longest {
+    /// As long as any.
+    const ANY: Longest = Longest::Ns(1_000_000_000);
+
+    /// One after the other, until all cells are admitted.
+    const LADDERS: [&[Longest]; 2] = [
+        &[
+            Longest::Times(50),
+            Longest::Times(20),
+            Longest::Times(10),
+            Longest::Times(5),
+            Longest::Times(3),
+            Longest::Times(2),
+            Longest::Times(1),
+        ],
+        &[
+            Longest::Ns(500_000_000),
+            Longest::Ns(200_000_000),
+            Longest::Ns(100_000_000),
+            Longest::Ns(50_000_000),
+            Longest::Ns(20_000_000),
+            Longest::Ns(10_000_000),
+            Longest::Ns(5_000_000),
+            Longest::Ns(2_000_000),
+        ],
+    ];
+
+    /// Of a cell whose tasks have this shortest period, ns.
+    fn of(self, shortest: Ns) -> Ns {
+        match self {
+            Longest::Ns(ns) => ns,
+            Longest::Times(times) => shortest.saturating_mul(times),
+        }
+    }
+}
+
+/// What the mechanism charges to a budget; `None`: it has no ample ones.
+fn charged(enforcer: Enforcer, facts: &Facts) -> Option<Charged> {
+    match enforcer {
+        _ if !enforcer.has_ample_budgets() => None,
+        Enforcer::Freezer => Some(Charged::Freezer(facts.reaction())),
+        _ => Some(Charged::Tick(facts.tick_ns())),
+    }
+}
+
+/// What is known of a cell whose budget is ample below those `above`; `None`: it is not.
+pub(super) fn bound(
+    cell: &Candidate<'_>,
+    own: Held,
+    above: &[Held],
+    facts: &Facts,
+) -> Option<Bound> {
+    let asked = cell.asked;
+    let charged = charged(asked.enforcer, facts).filter(|_| asked.only_tasks)?;
+    let tasks = &asked.work.tasks;
+    let responses = responses_below(tasks, above)?;
+    // What the kernel gets is a little less, and may be too little.
+    let (budget, period) = match asked.enforcer {
+        Enforcer::RtCgroup => servers::in_whole_us(own.budget, own.period),
+        _ => (own.budget, own.period),
+    };
+    is_ample(tasks, &responses, budget, period, charged).then(|| Bound {
+        basis: basis(charged, facts),
+        rate: (1, 1),
+        delay_ns: None,
+        postponed_ns: 0,
+        responses: responses.into_iter().map(Some).collect(),
+    })
+}
+
+fn basis(charged: Charged, facts: &Facts) -> Basis {
+    match charged {
+        Charged::Freezer(reaction) => Basis::Ample {
+            late_ns: Some(reaction.late),
+            unmeasured: (facts.measured_reaction.is_none())
+                .then(|| "as it did where that was measured".to_owned()),
+        },
+        Charged::Tick(_) => Basis::Ample {
+            late_ns: None,
+            unmeasured: None,
+        },
+    }
+}
+
+/// Which ample budgets are searched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    longest: Longest,
+    /// Also where it takes more than one whose supply does, since that has a short period, which is hard to come by below others.
+    pub(super) above_all: bool,
+}
+
+/// What [`decide`](super::decide) searches, and what it has found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Searched<'a> {
+    pub(super) found: &'a Found,
+    /// `None`: no ample budget.
+    pub(super) wanted: Option<Wanted>,
+}
+
+/// What was found of the cells of one mission whose budgets are searched. Nothing of it depends on what is [`Wanted`], and it is most of what a
+/// decision takes.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// By position in the mission.
+    cells: RefCell<BTreeMap<usize, OfCell>>,
+    /// Whether a cell is refused whatever is wanted: before any was placed, with periods as long as any.
+    is_hopeless: Cell<bool>,
+}
+
+/// What was found of one cell.
+#[derive(Debug, Clone)]
+pub(super) struct OfCell {
+    pub(super) by_supply: Option<Budget>,
+    /// The least of each period.
+    pub(super) ample: Vec<Budget>,
+    /// The shortest period of its tasks, ns.
+    pub(super) shortest: Ns,
+}
+
+impl OfCell {
+    /// The budget of least bandwidth, with what it costs to hold it.
+    fn best(&self, wanted: Option<Wanted>) -> Option<Budget> {
+        let with_cost = |budget: &Budget| {
+            let cost = keeper::cost(budget.enforcer);
+            (budget.budget_ns.saturating_add(cost), budget.period_ns)
+        };
+        let is_less =
+            |one: &Budget, other: &Budget| less_bandwidth(with_cost(one), with_cost(other));
+        let ample = wanted.and_then(|wanted| {
+            let longest = wanted.longest.of(self.shortest);
+            let within = self.ample.iter().filter(|each| each.period_ns <= longest);
+            within.reduce(|best, next| match is_less(next, best) {
+                true => next,
+                false => best,
+            })
+        });
+        let above_all = wanted.is_some_and(|wanted| wanted.above_all);
+        match (self.by_supply, ample.copied()) {
+            (Some(by_supply), Some(ample)) if above_all || is_less(&ample, &by_supply) => {
+                Some(ample)
+            }
+            (by_supply, ample) => by_supply.or(ample),
+        }
+    }
+}
+
+impl Searched<'_> {
+    /// The budget of the cell at this position of the mission; `find` is asked once for all that is wanted.
+    pub(super) fn budget(self, at: usize, find: impl FnOnce() -> OfCell) -> Option<Budget> {
+        let mut cells = self.found.cells.borrow_mut();
+        cells.entry(at).or_insert_with(find).best(self.wanted)
+    }
+
+    /// Notes which cells are refused before any is placed.
+    pub(super) fn note_refused(self, mut outcomes: impl Iterator<Item = bool>) {
+        self.found
+            .is_hopeless
+            .set(outcomes.any(|is_refused| is_refused));
+    }
+}
+
+/// Tasks of a cell up to which its ample budgets are searched: whoever decides is waited for, and of more tasks the analysis takes seconds.
+pub(super) const MOST_TASKS: usize = 256;
+
+/// The least ample budget of each period; behind the supervisors `exact`, which are everywhere. Jobs
+/// are taken to be done by their deadlines only, so that whatever comes to stand above the cell, and be it the supervisor of a later mission,
+/// the budget stays ample as long as these hold.
+pub(super) fn of_each_period(
+    cell: &Asked,
+    (part, whole): (Ns, Ns),
+    exact: &[Held],
+    facts: &Facts,
+) -> Vec<Budget> {
+    let (enforcer, tasks) = (cell.enforcer, &cell.work.tasks);
+    let charged = charged(enforcer, facts).filter(|_| cell.only_tasks && tasks.len() <= MOST_TASKS);
+    let Some(charged) = charged else {
+        return Vec::new();
+    };
+    let cost = keeper::cost(enforcer);
+    let latest: Vec<Ns> = tasks.iter().map(|task| task.deadline).collect();
+    let periods = ample_periods(tasks, cell.silent_for.unwrap_or(Ns::MAX));
+    let is_in_time = |period: &Ns| {
+        let own = (cost > 0).then(|| Held::exactly(cost.min(*period), *period));
+        let above: Vec<Held> = exact.iter().copied().chain(own).collect();
+        responses_below(tasks, &above).is_some()
+    };
+    // Of the period only what it costs to hold the cell depends, and the longer it is, the less that takes of any window.
+    let first = periods.partition_point(|period| !is_in_time(period));
+    let of_period = |&period: &Ns| {
+        let share = u128::from(period) * u128::from(part) / u128::from(whole.max(1));
+        let most = Ns::try_from(share).ok()?.checked_sub(cost)?;
+        let budget = least_ample(tasks, &latest, period, most, charged)?;
+        held(enforcer, budget, period)
+    };
+    periods[first..].iter().filter_map(of_period).collect()
+}
+
+/// Decides with ample budgets of ever shorter periods, the last time with none, until all cells are admitted: of those that are shortened alike a
+/// longer period is the cheaper one, so that what is admitted first is the cheapest of them. Where none is admitted, the answer is that which
+/// refuses the fewest cells, of equals the first one.
+pub(super) fn cheapest(
+    mission: &Mission,
+    decide: &dyn Fn(Searched<'_>) -> (Admission, Price),
+) -> (Admission, Price) {
+    let found = Found::default();
+    let is_searched = (mission.cells.iter())
+        .any(|cell| cell.only_tasks && cell.reservation.is_none() && !cell.tasks.is_empty());
+    let first = is_searched.then_some(Wanted {
+        longest: Longest::ANY,
+        above_all: false,
+    });
+    let mut answers = Answers::of(&found, first, decide);
+    if answers.is_admitted(first) || !is_searched {
+        return answers.best;
+    }
+    if answers.with_periods_of(Longest::ANY) {
+        return answers.best;
+    }
+    // Shorter ones do not help a cell that has no budget whatever is wanted, or is refused for something else.
+    if !answers.is_hopeless {
+        for ladder in Longest::LADDERS {
+            let _ = ladder
+                .iter()
+                .any(|longest| answers.with_periods_of(*longest));
+        }
+    }
+    answers.is_admitted(None);
+    answers.best
+}
+
+/// What was decided of a mission.
+struct Answers<'a> {
+    found: &'a Found,
+    decide: &'a dyn Fn(Searched<'_>) -> (Admission, Price),
+    is_hopeless: bool,
+    best: (Admission, Price),
+    /// With which budgets of the cells, and whether all were admitted: the same ones have the same answer.
+    known: Vec<(Vec<Option<Budget>>, bool)>,
+}
+
+impl<'a> Answers<'a> {
+    fn of(
+        found: &'a Found,
+        wanted: Option<Wanted>,
+        decide: &'a dyn Fn(Searched<'_>) -> (Admission, Price),
+    ) -> Answers<'a> {
+        let best = decide(Searched { found, wanted });
+        Answers {
+            found,
+            decide,
+            is_hopeless: found.is_hopeless.get(),
+            known: vec![(found.budgets(wanted), best.0.is_admitted())],
+            best,
+        }
+    }
+
+    /// Whether all cells are admitted so.
+    fn is_admitted(&mut self, wanted: Option<Wanted>) -> bool {
+        let budgets = self.found.budgets(wanted);
+        if let Some((_, is_admitted)) = self.known.iter().find(|(known, _)| *known == budgets) {
+            return *is_admitted;
+        }
+        let found = self.found;
+        let answer = (self.decide)(Searched { found, wanted });
+        let is_admitted = answer.0.is_admitted();
+        self.known.push((budgets, is_admitted));
+        if rank(&answer) < rank(&self.best) {
+            self.best = answer;
+        }
+        is_admitted
+    }
+
+    /// The same with periods of this length at most.
+    fn with_periods_of(&mut self, longest: Longest) -> bool {
+        [false, true]
+            .into_iter()
+            .any(|above_all| self.is_admitted(Some(Wanted { longest, above_all })))
+    }
+}
+
+impl Found {
+    /// The budgets of all cells of which some were searched.
+    fn budgets(&self, wanted: Option<Wanted>) -> Vec<Option<Budget>> {
+        let cells = self.cells.borrow();
+        cells.values().map(|cell| cell.best(wanted)).collect()
+    }
+}
+
+/// Of which cells it is said that nothing runs in them but their tasks, and no use is made of that.
+pub(super) fn notes(mission: &Mission, cells: &[Candidate<'_>]) -> Vec<String> {
+    let is_said = |asked: &&Asked| {
+        let cell = mission.cells.get(asked.at);
+        cell.is_some_and(|cell| cell.only_tasks) && !asked.only_tasks
+    };
+    (cells.iter().map(|cell| cell.asked).filter(is_said))
+        .map(|asked| {
+            format!(
+                "`only_tasks` of cell `{}` is not made use of: {} has no budgets that tasks cannot use up",
+                asked.name,
+                asked.enforcer.name()
+            )
+        })
+        .collect()
+}
+
+/// The least is the cheapest of those that admit all cells, else the one that refuses the fewest.
+fn rank(of: &(Admission, Price)) -> (bool, usize, Option<Price>) {
+    let price = of.0.is_admitted().then_some(of.1);
+    (!of.0.is_admitted(), refused(&of.0), price)
+}
+
+fn refused(admission: &Admission) -> usize {
+    let is_refused = |outcome: &&Outcome| matches!(outcome, Outcome::Refused(_));
+    admission.cells.iter().filter(is_refused).count()
+}

@@ -1,0 +1,26 @@
+//! Budgets that the kernel's real-time groups hold only roughly.
+
+use analysis::Ns;
+use model::Enforcer;
+
+use super::cpu::Candidate;
+
+/// Below this a program that was granted 1 us every 10 us was seen to get up to 17 % of its cpu instead of 10, ns: the kernel counts what is used
+/// in its tick and where it switches.
+const SMALL_NS: Ns = 100_000;
+
+/// That a cell gets more than its budget, where that is so small.
+pub(super) fn note(own: &[Candidate<'_>]) -> Option<String> {
+    let small = own.iter().find(|cell| {
+        let budget = cell.budget.map(|(budget, _)| budget);
+        cell.asked.enforcer == Enforcer::RtCgroup && budget.is_some_and(|ns| ns < SMALL_NS)
+    })?;
+    let (budget, period) = small.budget?;
+    Some(format!(
+        "{} has a budget of {:.3} ms every {:.3} ms, which is below what real-time groups count exactly: programs were seen to get \
+         up to 1.7 times as much; choose longer times of the same ratio",
+        small.asked.called(),
+        budget as f64 / 1e6,
+        period as f64 / 1e6
+    ))
+}

@@ -1,0 +1,295 @@
+//! Whether ample budgets are used up all the same: a sign that something else than its tasks ran in a cell, its start included, that a job took more
+//! than its wcet, or that those who hold it looked later than the budget allows for.
+
+use super::keeper::Keeper;
+use super::{Event, RunError};
+use crate::admit::Basis;
+use crate::state::{Entry, Limit};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// How often it is looked whether budgets were used up, ns.
+const LOOK_NS: i64 = SECOND_NS;
+/// How often a cell is told of at most, ns.
+const AGAIN_NS: i64 = 60 * SECOND_NS;
+
+/// What was seen of a cell with an ample budget in its present life.
+#[derive(Debug, Default)]
+pub(super) struct AmpleUse {
+    /// When to look again, CLOCK_MONOTONIC ns.
+    next_ns: i64,
+    /// Until when it is starting: that is no job, and may take more than the tasks do.
+    start: Start,
+    /// Periods whose budget was used up before.
+    before: u64,
+    /// Who counted them, and of which budget and period, ns.
+    of: Option<(i32, u64, i64)>,
+    /// When that was told the last time, and of how many periods then.
+    told: Option<(i64, u64)>,
+}
+
+/// How far a start is. What it took beyond its budgets is charged to those after it, so that it is over once none was used up for a while.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The cell is not ready.
+    #[default]
+    Begun,
+    /// It is; over at the first of these times unless a budget is used up again, and at the second one in any case, CLOCK_MONOTONIC ns.
+    Until(i64, i64),
+    Over,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    now_ns: i64,
+    budget_ns: u64,
+    period_ns: i64,
+    /// How long a start may take, ns.
+    start_ns: i64,
+    is_ready: bool,
+    /// Periods in which the budget was used up since the cell is held.
+    exhausted: u64,
+    /// Who has counted them.
+    by: i32,
+    /// Whether another supervisor has told of some, in this life.
+    was_told: bool,
+}
+
+impl AmpleUse {
+    /// A look at a cell; how many used-up budgets are to be told of.
+    fn see(&mut self, look: Look) -> Option<u64> {
+        let Look {
+            now_ns, exhausted, ..
+        } = look;
+        if !look.is_ready {
+            self.start = Start::Begun;
+            return None;
+        }
+        let two_ns = look.period_ns.saturating_mul(2);
+        let after = |ns: i64| now_ns.saturating_add(ns);
+        let of = Some((look.by, look.budget_ns, look.period_ns));
+        // Of the period in which another budget or holder came nothing is promised, either, and the first of them comes with the start.
+        if self.of != of {
+            self.start = match self.start {
+                Start::Over => Start::Until(after(two_ns), after(two_ns)),
+                start => start,
+            };
+            self.of = of;
+        }
+        if self.start == Start::Begun {
+            self.start = Start::Until(after(two_ns), after(two_ns.max(look.start_ns)));
+        }
+        if let Start::Until(quiet_ns, latest_ns) = self.start {
+            let more = exhausted > self.before;
+            self.start = match (more, now_ns < latest_ns) {
+                (true, true) => Start::Until(after(two_ns).max(quiet_ns), latest_ns),
+                _ if now_ns < quiet_ns && now_ns < latest_ns => self.start,
+                _ => Start::Over,
+            };
+            self.begin_at(exhausted);
+            return None;
+        }
+        if exhausted < self.before {
+            self.begin_at(exhausted);
+            return None;
+        }
+        if look.was_told && self.told.is_none() {
+            self.told = Some((now_ns, 0));
+        }
+        let periods = exhausted - self.before;
+        if let Some((_, known)) = &mut self.told {
+            // Whoever holds it now may count from the beginning.
+            *known = (*known).min(periods);
+        }
+        let is_due = self.told.is_none_or(|(told_ns, known)| {
+            periods > known && now_ns.saturating_sub(told_ns) >= AGAIN_NS
+        });
+        (periods > 0 && is_due).then(|| {
+            self.told = Some((now_ns, periods));
+            periods
+        })
+    }
+
+    /// Counts from here on.
+    fn begin_at(&mut self, exhausted: u64) {
+        self.before = exhausted;
+        if let Some((_, known)) = &mut self.told {
+            *known = 0;
+        }
+    }
+}
+
+impl Keeper<'_> {
+    /// Tells of ample budgets that were used up: the first time in a life of the cell, and then once a minute.
+    pub(super) fn look_at_ample_budgets(&mut self) -> Result<(), RunError> {
+        let now_ns = timecell_client::now_ns();
+        let mut used_up = Vec::new();
+        for (at, live) in &mut self.live {
+            if now_ns < live.ample.next_ns {
+                continue;
+            }
+            live.ample.next_ns = now_ns.saturating_add(LOOK_NS);
+            let cell = &self.file.mission().cells[*at];
+            let name = &cell.name;
+            let grant = self.admission.grant(name);
+            let Some(grant) = grant.filter(|grant| matches!(grant.basis, Basis::Ample { .. }))
+            else {
+                // What is used up of another budget is no sign of anything, should an ample one come later.
+                live.ample = AmpleUse {
+                    next_ns: live.ample.next_ns,
+                    ..AmpleUse::default()
+                };
+                continue;
+            };
+            let period_ns = grant.period_ns.and_then(|ns| i64::try_from(ns).ok());
+            let counted = live.hold.as_ref().and_then(|hold| hold.counted());
+            let (Some(budget_ns), Some(period_ns), Some(counted)) =
+                (grant.budget_ns, period_ns, counted)
+            else {
+                continue;
+            };
+            let known = self.state.cells.get(name);
+            let was_told = known.is_some_and(|known| {
+                (known.limits.iter()).any(|limit| matches!(limit, Limit::AmpleBudget { .. }))
+            });
+            let told = live.ample.see(Look {
+                now_ns,
+                budget_ns,
+                period_ns,
+                start_ns: cell.start_timeout.ns(),
+                is_ready: self.watches[*at].is_ready(),
+                exhausted: counted.exhausted,
+                by: counted.by,
+                was_told,
+            });
+            used_up.extend(told.map(|periods| (name.clone(), live.generation, periods)));
+        }
+        for (cell, generation, periods) in used_up {
+            let limit = Limit::AmpleBudget { periods };
+            self.note(Entry::LimitReached {
+                cell: cell.clone(),
+                generation,
+                limit,
+            })?;
+            (self.tell)(&Event::LimitReached { cell, limit });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD_NS: i64 = SECOND_NS / 10;
+
+    fn look(now_ns: i64, exhausted: u64) -> Look {
+        Look {
+            now_ns,
+            budget_ns: 1_000_000,
+            period_ns: PERIOD_NS,
+            start_ns: 10 * SECOND_NS,
+            is_ready: true,
+            exhausted,
+            by: 1,
+            was_told: false,
+        }
+    }
+
+    /// Of a cell whose start is over before this time.
+    fn started(was_told: bool) -> AmpleUse {
+        let mut ample = AmpleUse::default();
+        for now_ns in [-2 * SECOND_NS, -SECOND_NS] {
+            let look = Look {
+                was_told,
+                ..look(now_ns, 0)
+            };
+            assert_eq!(ample.see(look), None);
+        }
+        ample
+    }
+
+    #[test]
+    fn a_start_may_use_a_budget_up_and_what_comes_after_may_not() {
+        let mut ample = AmpleUse::default();
+        let mut see = |now_ns, is_ready, exhausted| {
+            let look = look(now_ns, exhausted);
+            ample.see(Look { is_ready, ..look })
+        };
+        assert_eq!(see(0, false, 3), None);
+        assert_eq!(see(SECOND_NS, true, 4), None);
+        assert_eq!(see(SECOND_NS + 2 * PERIOD_NS - 1, true, 5), None);
+        // It may have been before as well as after.
+        assert_eq!(see(2 * SECOND_NS, true, 6), None);
+        assert_eq!(see(3 * SECOND_NS, true, 6), None);
+        assert_eq!(see(4 * SECOND_NS, true, 8), Some(2));
+    }
+
+    #[test]
+    fn a_start_is_forgiven_what_it_owes_and_no_longer_than_it_may_take() {
+        let seen = |until_s: i64| {
+            let mut ample = AmpleUse::default();
+            let each = |s: i64| {
+                let exhausted = u64::try_from(10 * s.min(until_s)).unwrap();
+                ample.see(look(s * SECOND_NS, exhausted)).map(|_| s)
+            };
+            (0..20).find_map(each)
+        };
+        assert_eq!(seen(0), None);
+        assert_eq!(seen(5), None);
+        // What never ends is no start.
+        assert_eq!(seen(20), Some(11));
+    }
+
+    #[test]
+    fn what_another_holder_finds_and_the_period_of_another_budget_are_not_told() {
+        let others = [(2, 1_000_000), (1, 2_000_000)];
+        for (by, budget_ns) in others {
+            let mut ample = started(false);
+            let mut see = |now_s: i64, exhausted| {
+                let look = look(now_s * SECOND_NS, exhausted);
+                ample.see(Look {
+                    by,
+                    budget_ns,
+                    ..look
+                })
+            };
+            assert_eq!(see(0, 2), None);
+            assert_eq!(see(1, 2), None);
+            assert_eq!(see(2, 3), Some(1));
+        }
+    }
+
+    #[test]
+    fn it_is_told_once_a_minute_at_most_and_only_of_more() {
+        let mut ample = started(false);
+        let mut see = |now_ns, exhausted| ample.see(look(now_ns, exhausted));
+        assert_eq!(see(0, 0), None);
+        assert_eq!(see(SECOND_NS, 1), Some(1));
+        assert_eq!(see(2 * SECOND_NS, 9), None);
+        assert_eq!(see(AGAIN_NS + SECOND_NS - 1, 20), None);
+        assert_eq!(see(AGAIN_NS + SECOND_NS, 20), Some(20));
+        assert_eq!(see(9 * AGAIN_NS, 20), None, "nothing new");
+        // Whoever holds it may count from the beginning.
+        let mut ample = started(false);
+        let mut see = |now_ns, exhausted| ample.see(look(now_ns, exhausted));
+        assert_eq!(see(0, 20), Some(20));
+        assert_eq!(see(AGAIN_NS, 0), None);
+        assert_eq!(see(AGAIN_NS + 1, 1), Some(1));
+    }
+
+    #[test]
+    fn who_takes_over_tells_no_sooner_than_a_minute_after() {
+        let mut ample = started(true);
+        let mut see = |now_ns, exhausted| {
+            let look = look(now_ns, exhausted);
+            ample.see(Look {
+                was_told: true,
+                ..look
+            })
+        };
+        assert_eq!(see(0, 0), None);
+        assert_eq!(see(SECOND_NS, 1), None);
+        assert_eq!(see(AGAIN_NS, 1), Some(1));
+    }
+}

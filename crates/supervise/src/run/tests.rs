@@ -1,0 +1,209 @@
+//! What the loop decides of a mission of which nothing runs yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use model::mission::{MissionFile, SupervisorClass};
+
+use super::ballast::Ballast;
+use super::carried::Decided;
+use super::desk::{Desk, Wanted, when_shed};
+use super::health::Incidents;
+use super::output::Output;
+use super::update::Updating;
+use super::work::{Waker, Work};
+use super::{Event, Keeper, Notify, OutputTo};
+use crate::admit::{Admission, SupervisorGrant};
+use crate::control::{CellUpdate, Change};
+use crate::enforce::Mechanisms;
+use crate::journal::{Journal, Writer};
+use crate::reserve::Reserve;
+use crate::stamp::Stamp;
+use crate::state::{Entry, Hold, Mode, Record, State, Text, Update};
+
+/// Cells `high` and `low`, and between them `lower`, which goes first.
+fn file(top: &str) -> MissionFile {
+    let cell = |name: &str, more: &str| {
+        format!(
+            "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"/bin/true\" }}\nclass = \"other\"\n{more}"
+        )
+    };
+    let cells = [
+        cell("high", "criticality = \"hi\"\n"),
+        cell("lower", ""),
+        cell("low", "when_shed = \"stop\"\n"),
+    ];
+    let text = format!("schema = 1\nname = \"m\"\n{top}\n{}", cells.concat());
+    MissionFile::parse("m.toml", &text).unwrap()
+}
+
+const MODES: &str = "[modes]\nreturn_after = \"300ms\"";
+
+fn admission() -> Admission {
+    Admission {
+        mission: "m".to_owned(),
+        cells: Vec::new(),
+        supervisor: SupervisorGrant {
+            class: SupervisorClass::Other,
+            budget_ns: None,
+            period_ns: None,
+            priority: None,
+            cpus: Vec::new(),
+            response_ns: None,
+            why: None,
+        },
+        cpus: Vec::new(),
+        partitions: Vec::new(),
+        memory: None,
+        choice: None,
+        refusals: Vec::new(),
+        notes: Vec::new(),
+        beside: Vec::new(),
+        unaccounted: Vec::new(),
+        held: Vec::new(),
+    }
+}
+
+fn keeper<'a>(
+    dir: &Path,
+    file: &'a MissionFile,
+    admission: &'a Admission,
+    tell: &'a mut dyn FnMut(&Event),
+) -> Keeper<'a> {
+    let waker = Waker::new().unwrap();
+    let output = Output::start(waker.clone()).unwrap();
+    let reserve = Reserve::default();
+    let (journal, _) = Journal::<Record>::open(dir).unwrap();
+    let journal = Writer::start(journal, reserve.clone(), || ()).unwrap();
+    let mut work = Work::new(waker, output, Ballast::take(dir), reserve);
+    work.output_to = OutputTo::Log;
+    let (desk, _) = Desk::open(dir, Notify::of_environment());
+    Keeper {
+        file,
+        admission,
+        dir: dir.to_owned(),
+        desk,
+        journal,
+        state: State {
+            mission: Some("m".to_owned()),
+            ..State::default()
+        },
+        last_sequence: 0,
+        same_boot: false,
+        mechanisms: Mechanisms::of("m"),
+        live: BTreeMap::new(),
+        work,
+        pending: BTreeSet::new(),
+        due: BTreeMap::new(),
+        watches: Vec::new(),
+        last_output: BTreeMap::new(),
+        incidents: Incidents::default(),
+        limits_looked_ns: 0,
+        mode: Mode::Low,
+        back: None,
+        shed_by_mode: BTreeSet::new(),
+        tell,
+    }
+}
+
+fn shed(keeper: &Keeper) -> Vec<usize> {
+    (0..3).filter(|at| keeper.is_shed(*at)).collect()
+}
+
+#[test]
+fn what_an_update_brings_back_in_high_mode_is_shed_until_the_low_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, admission, mut tell) = (file(MODES), admission(), |_: &Event| ());
+    let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
+    keeper.fit_to_mode().unwrap();
+    assert!(shed(&keeper).is_empty());
+    keeper.mode = Mode::High;
+    keeper.due.insert(1, 0);
+    keeper.fit_to_mode().unwrap();
+    assert_eq!(shed(&keeper), [1, 2]);
+    assert!(!keeper.state.should_run("low") && keeper.state.should_run("high"));
+    assert!(keeper.due.is_empty() && keeper.pending.is_empty());
+    // What was taken back with the new version of a cell.
+    let (cell, why) = ("low".to_owned(), Hold::Shed);
+    keeper.note(Entry::CellReleased { cell, why }).unwrap();
+    keeper.shed_by_mode.remove(&2);
+    keeper.fit_to_mode().unwrap();
+    assert_eq!(shed(&keeper), [1, 2]);
+    keeper.mode = Mode::Low;
+    keeper.fit_to_mode().unwrap();
+    assert!(shed(&keeper).is_empty());
+    assert_eq!(keeper.pending, [1, 2].into());
+}
+
+#[test]
+fn cells_of_one_mode_and_those_of_high_criticality_are_not_shed() {
+    let (two, one) = (file(MODES), file(""));
+    let of = |file: &MissionFile| {
+        ["high", "low", "nobody"].map(|name| when_shed(file.mission(), name).is_some())
+    };
+    assert_eq!(of(&two), [false, true, false]);
+    assert_eq!(of(&one), [false; 3]);
+}
+
+#[test]
+fn an_update_keeps_back_what_it_makes_anew_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, admission, mut tell) = (file(""), admission(), |_: &Event| ());
+    let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
+    assert!(keeper.await_room().is_empty());
+    let changes = [
+        ("high", Change::Unchanged),
+        ("low", Change::Changed),
+        ("lower", Change::Added),
+        ("no-more", Change::Removed),
+    ];
+    let cells = changes.map(|(cell, change)| CellUpdate {
+        cell: cell.to_owned(),
+        change,
+        beside: false,
+        pid: None,
+    });
+    let decided = Decided {
+        wanted: Wanted {
+            client: 1,
+            file: PathBuf::new(),
+            anew: Vec::new(),
+            window_ns: 0,
+        },
+        stay: Vec::new(),
+        no_room: BTreeMap::new(),
+        changes: BTreeMap::new(),
+        admission_ns: 0,
+    };
+    let (text, holds) = ((Text::new(""), BTreeMap::new()), BTreeMap::new());
+    let updating = Updating::new(1, &decided, text, cells.into(), BTreeSet::new(), holds);
+    keeper.desk.updating = Some(updating);
+    keeper.begin_update().unwrap();
+    let mut kept_back = keeper.await_room();
+    kept_back.sort_unstable();
+    assert_eq!(kept_back, [1, 2]);
+    // They wait for as long, whatever else may start.
+    keeper.pending = kept_back.into_iter().collect();
+    keeper.start_pending().unwrap();
+    assert!(keeper.pending.len() == 2 && keeper.work.is_idle());
+}
+
+#[test]
+fn what_an_unfinished_update_had_added_is_not_shed_for_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, admission, mut tell) = (file(MODES), admission(), |_: &Event| ());
+    let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
+    for cell in ["added", "low"] {
+        let (cell, why) = (cell.to_owned(), Hold::Shed);
+        keeper.note(Entry::CellHeld { cell, why }).unwrap();
+    }
+    keeper.state.update = Some(Update {
+        number: 1,
+        file: Text::new(""),
+        cells: vec!["added".to_owned(), "low".to_owned()],
+        begun: Stamp::now(),
+    });
+    keeper.take_back_unfinished().unwrap();
+    assert!(keeper.state.cells["added"].holds.is_empty());
+    assert!(keeper.state.cells["low"].holds.contains(&Hold::Shed));
+}

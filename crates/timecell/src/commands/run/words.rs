@@ -1,0 +1,111 @@
+//! What is said of the mission that nobody has written down, in the words of the command line that it was made of.
+
+use super::ms;
+
+/// From here on times are told in seconds, ns.
+const SECONDS_NS: i64 = 10_000_000_000;
+
+/// What notes tell to write into a mission file, and what is to be said instead.
+const SAID: [(&str, &str); 4] = [
+    ("say `memory` for another limit", "--memory sets another"),
+    (
+        "set `latency`, or `latency_run` to a run of `timecell bench latency`",
+        "a mission file can say it (`latency`)",
+    ),
+    ("say it in `rights`", "say it with --user"),
+    (
+        "`timecell up` takes them over",
+        "the same command line takes it over",
+    ),
+];
+
+/// A note of a mission's.
+pub(super) fn note(text: &str) -> String {
+    SAID.iter().fold(text.to_owned(), |text, (of_file, own)| {
+        text.replace(of_file, own)
+    })
+}
+
+/// Why a program is not admitted.
+#[derive(Debug)]
+pub(super) struct Why {
+    /// A sentence.
+    pub(super) text: String,
+    /// Whether that is a task that can be late.
+    pub(super) is_late: bool,
+}
+
+/// A refusal, with the option that might help; `has_both`: a budget was given beside tasks.
+pub(super) fn refusal(why: &Why, fifo: Option<u8>, has_both: bool) -> String {
+    let of_order = why.text.contains("above it on its cpu");
+    let Why { text: why, is_late } = why;
+    match (of_order, fifo) {
+        (true, None) => format!("{why}; --fifo says how urgent it is, --cpu where it runs"),
+        (true, Some(fifo)) => {
+            format!(
+                "{why}; it has --fifo {fifo}, and comes after those with more; --cpu says where it runs"
+            )
+        }
+        (false, _) if *is_late && has_both => format!(
+            "{}; without --reserve it gets the least budget with which its tasks meet their deadlines",
+            note(why)
+        ),
+        (false, _) => note(why),
+    }
+}
+
+/// Such as "1 job" and "2 jobs".
+pub(super) fn count(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
+    }
+}
+
+/// A time, ns, as its length asks for.
+pub(super) fn span(ns: i64) -> String {
+    match ns {
+        ..SECONDS_NS => ms(ns.unsigned_abs()),
+        long => format!("{:.3} s", long as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_told_as_one_speaks() {
+        assert_eq!(
+            [0, 1, 2].map(|number| count(number, "period")),
+            ["0 periods", "1 period", "2 periods"]
+        );
+        assert_eq!(span(1_500_000), "1.500 ms");
+        assert_eq!(span(100_000_000_000), "100.000 s");
+    }
+
+    #[test]
+    fn options_are_named_where_a_file_would_be() {
+        let told =
+            note("app may use at most 64 MiB of memory: ...; say `memory` for another limit");
+        assert!(told.ends_with("; --memory sets another"), "{told}");
+        assert_eq!(note("plain"), "plain");
+        let said = |text: &str, is_late: bool, has_both: bool| {
+            let text = text.to_owned();
+            refusal(&Why { text, is_late }, None, has_both)
+        };
+        let of_order = "with overruns, it and the cells above it on its cpu need 2";
+        let told = said(of_order, true, true);
+        assert!(
+            told.contains("--fifo") && !told.contains("--reserve"),
+            "{told}"
+        );
+        let late = "its budget does not supply enough by a deadline";
+        let told = said(late, true, true);
+        assert!(told.contains("without --reserve"), "{told}");
+        assert_eq!(said(late, true, false), late);
+        // Another budget does not help there.
+        let no_cpu = "cpu 9 is not there";
+        assert_eq!(said(no_cpu, false, true), no_cpu);
+    }
+}

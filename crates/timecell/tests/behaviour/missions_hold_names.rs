@@ -1,0 +1,122 @@
+//! What is held, under another name than that by which it was put under its budget, on the cpus that it was given, and after all who
+//! held it were killed or while they do not answer.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use freezer::page::Page;
+
+use host::sched::get_affinity;
+
+use crate::missions_hold::{
+    Busy, Container, NEEDS, hold, kill_all_who_hold, list, nothing_is_held, only, place, release,
+};
+use crate::support::{Case, Need, begun, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_hold_names::those_who_do_not_answer_keep_nobody_from_deciding",
+        needs: NEEDS,
+        run: those_who_do_not_answer_keep_nobody_from_deciding,
+    },
+    Case {
+        name: "missions_hold_names::a_container_is_known_by_all_its_names_and_kept_to_its_cpus",
+        needs: &[
+            Need::Alone,
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::TwoCpus,
+            Need::Program("busybox"),
+            Need::Program("podman"),
+        ],
+        run: a_container_is_known_by_all_its_names_and_kept_to_its_cpus,
+    },
+];
+
+const RESERVED: [&str; 2] = ["--reserve", "5ms/50ms"];
+
+fn held(words: &[&str]) -> crate::support::Said {
+    hold(&[&RESERVED[..], words].concat())
+}
+
+fn podman(words: &[&str]) {
+    let done = Command::new("podman").args(words).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{words:?}: {said}");
+}
+
+fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus() {
+    let dir = tempfile::tempdir().unwrap();
+    let container = Container::start(dir.path());
+    let own = container.name.as_str();
+    held(&[own]).ends_with(0);
+    let pid = only()["pid"].to_string();
+    // Nobody holds it, and it may stand still for good: whoever clears up sees to that.
+    kill_all_who_hold();
+    let told = say(Path::new("/"), &["clean"]).ends_with(0);
+    assert!(told.out.contains("it is held again"), "{}", told.out);
+    assert!(!told.out.contains("nothing was left"), "{}", told.out);
+    let told = hold(&["--list"]).ends_with(0);
+    assert!(told.err.is_empty(), "{}", told.err);
+    // Held by one name, and let go by another.
+    let renamed = format!("{own}-renamed");
+    podman(&["rename", own, &renamed]);
+    let let_go = release(&renamed).ends_with(0);
+    podman(&["rename", &renamed, own]);
+    assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+    for (by, other) in [(own, pid.as_str()), (pid.as_str(), own)] {
+        held(&[by]).ends_with(0);
+        let let_go = release(other).ends_with(0);
+        assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+        nothing_is_held();
+    }
+    // On a cpu that it was not given it would be where its owner wants nothing of it.
+    podman(&["update", "--cpuset-cpus", "1", own]);
+    let refused = held(&["--cpu", "0", own]).ends_with(2);
+    assert!(
+        refused.error().contains("its cpuset has cpus 1 only"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(list()["held"].as_array().map(Vec::len), Some(0));
+    held(&[own]).ends_with(0);
+    assert_eq!(only()["cpu"], 1);
+    assert_eq!(get_affinity(pid.parse().unwrap()).unwrap(), [1]);
+    release(own).ends_with(0);
+    nothing_is_held();
+}
+
+/// A signal for those who hold something.
+fn signal_all_who_hold(signal: i32) {
+    let page = Page::open(&place()).unwrap().unwrap();
+    for pid in [page.heir(), page.watcher(), page.keeper()] {
+        // SAFETY: no memory is involved.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+}
+
+fn those_who_do_not_answer_keep_nobody_from_deciding() {
+    let mut busy = Busy::start();
+    hold(&["--reserve", "5ms/50ms", "--cpu", "1", &busy.id()]).ends_with(0);
+    only();
+    signal_all_who_hold(libc::SIGSTOP);
+    let mut listing = begun(Path::new("/"), &["hold", "--list"]);
+    std::thread::sleep(Duration::from_secs(1));
+    let lock = fs::File::open("/run/timecell/lock").unwrap();
+    let is_free = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        lock.try_lock().is_ok()
+    });
+    lock.unlock().unwrap();
+    let waits = listing.try_wait().unwrap().is_none();
+    signal_all_who_hold(libc::SIGCONT);
+    assert!(waits, "it did not wait for those who hold it");
+    assert!(is_free, "the ledger is locked meanwhile");
+    assert_eq!(listing.wait().unwrap().code(), Some(0));
+    release(&busy.id()).ends_with(0);
+    busy.end();
+    nothing_is_held();
+}
