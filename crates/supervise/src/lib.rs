@@ -14,6 +14,7 @@ pub mod incident;
 mod inherit;
 pub mod journal;
 pub mod ledger;
+mod lock_file;
 pub mod machine;
 pub mod names;
 pub mod page;

@@ -16,6 +16,8 @@ mod cell;
 #[path = "../spinners/contender.rs"]
 #[expect(dead_code, reason = "belongs to `cell`")]
 mod contender;
+#[path = "../common/signals.rs"]
+mod signals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,8 +32,6 @@ use host::sched::{self, Class};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A signal came.
-static STOP: AtomicBool = AtomicBool::new(false);
 /// The keeper is to end: when the cells have.
 static END: AtomicBool = AtomicBool::new(false);
 /// What the cells run at.
@@ -84,10 +84,6 @@ fn options() -> Option<Options> {
     (!options.cells.is_empty() && options.cells.iter().all(fit)).then_some(options)
 }
 
-extern "C" fn on_signal(_: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
-}
-
 fn main() -> ExitCode {
     let Some(options) = options() else {
         eprintln!(
@@ -96,11 +92,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let handler = on_signal as extern "C" fn(libc::c_int);
-        // SAFETY: the handler stores to an atomic only.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
-    }
+    signals::note();
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -131,7 +123,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         // Each round begins with the next arm.
         for at in (0..arms.len()).map(|place| (place + round) % arms.len()) {
             let (rate, keeper) = measured(arms[at], options)?;
-            if STOP.load(Ordering::Relaxed) {
+            if signals::came() {
                 return Err("interrupted; nothing is left behind".into());
             }
             rates[at] = rate;
@@ -311,7 +303,7 @@ fn measured(arm: Arm, options: &Options) -> Result<(f64, Option<f64>), Failure> 
 /// Until then, or until a signal comes.
 fn pause(seconds: f64) {
     let until = Instant::now() + Duration::from_secs_f64(seconds);
-    while !STOP.load(Ordering::Relaxed) {
+    while !signals::came() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;

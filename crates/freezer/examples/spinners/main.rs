@@ -7,6 +7,8 @@
 
 mod cell;
 mod contender;
+#[path = "../common/signals.rs"]
+mod signals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +22,6 @@ use freezer::{Id, Keeper, Reservation, Senses};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A signal came.
-static STOP: AtomicBool = AtomicBool::new(false);
 /// The keeper is to end: when the cells have.
 static END: AtomicBool = AtomicBool::new(false);
 const MS: u64 = 1_000_000;
@@ -70,20 +70,12 @@ fn options() -> Option<Options> {
     (!options.cells.is_empty()).then_some(options)
 }
 
-extern "C" fn on_signal(_: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
-}
-
 fn main() -> ExitCode {
     let Some(options) = options() else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let handler = on_signal as extern "C" fn(libc::c_int);
-        // SAFETY: the handler stores to an atomic only.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
-    }
+    signals::note();
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -178,7 +170,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     cells.iter().for_each(|(cell, _)| cell.go());
     let sleep = |seconds: f64| {
         let until = Instant::now() + Duration::from_secs_f64(seconds);
-        while Instant::now() < until && !STOP.load(Ordering::Relaxed) && !thread.is_finished() {
+        while Instant::now() < until && !signals::came() && !thread.is_finished() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };

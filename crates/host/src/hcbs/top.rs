@@ -171,6 +171,18 @@ impl Top {
         Ok((self.note()?).is_some_and(|note| note.of(owner) > 0))
     }
 
+    /// Whether this owner reserves at least this for a group, us in every second.
+    ///
+    /// # Errors
+    /// As [`Top::note`].
+    pub fn has_for(&self, owner: &str, group: &str, us: u64) -> Result<bool, HcbsError> {
+        let note = self.note()?;
+        let reserved = note
+            .as_ref()
+            .and_then(|note| note.owners.get(owner)?.get(group));
+        Ok(reserved.is_some_and(|reserved| *reserved >= us))
+    }
+
     /// What groups that nobody has asked for yet can have together on each cpu, us in every second: what the kernel lets all real time
     /// have less the largest server of ordinary work, and less what is reserved or held already. Threads of SCHED_DEADLINE, of which
     /// the kernel tells nothing, are not in it.

@@ -43,6 +43,17 @@ impl Outcome {
         }
     }
 
+    /// What is said of a cell's deadlines that were judged by a lower bound of what it is supplied: they are shown to hold, or nothing is
+    /// shown, since less is certain than what comes.
+    pub(super) const fn by_a_lower_bound(self) -> &'static str {
+        match self {
+            Outcome::Holds => "with that every deadline holds",
+            Outcome::Missed | Outcome::Undecided => {
+                "that every deadline holds is not shown by that"
+            }
+        }
+    }
+
     /// What a verdict comes to.
     pub(super) const fn of(verdict: &Verdict) -> Outcome {
         match verdict {

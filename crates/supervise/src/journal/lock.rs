@@ -1,16 +1,14 @@
 //! The lock of a journal's directory: one supervisor at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use super::JournalError;
+use crate::lock_file;
 
 /// Keeps a second supervisor out of a directory. Held as long as it lives; gone with the process, however it ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    // Closed on exec, so that no cell inherits it and holds it when the supervisor is gone.
     file: File,
 }
 
@@ -25,32 +23,18 @@ impl Lock {
                 source,
             }
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(failed("opened"))?;
+        let file = lock_file::open(&path).map_err(failed("opened"))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                let read = file.take(20).read_to_string(&mut pid);
                 return Err(JournalError::Locked {
                     dir: dir.to_owned(),
-                    pid: read.ok().and_then(|_| pid.trim().parse().ok()),
+                    pid: lock_file::said(&file, 20).trim().parse().ok(),
                 });
             }
             Err(TryLockError::Error(source)) => return Err(failed("locked")(source)),
         }
-        let own = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(own.as_bytes()))
-            .map_err(failed("written"))?;
+        lock_file::say(&file, &format!("{}\n", std::process::id())).map_err(failed("written"))?;
         Ok(Lock { file })
     }
 }

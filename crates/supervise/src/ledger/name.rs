@@ -1,12 +1,12 @@
 //! The lock of a mission's name: one supervisor of that name on the machine, whatever its directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::LedgerError;
+use crate::lock_file;
 
 /// Longest text that is read from a lock's file, bytes.
 const MOST_BYTES: u64 = 8192;
@@ -20,7 +20,6 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// says stays until the reboot, so that cells that outlive their supervisor are found from another directory.
 #[derive(Debug)]
 pub struct NameLock {
-    // Closed on exec, so that no cell inherits it.
     file: Option<File>,
     path: Option<PathBuf>,
 }
@@ -68,16 +67,8 @@ impl NameLock {
             .map_err(failed(&names, "made"))?;
         let path = names.join(mission);
         let until = Instant::now() + PATIENCE;
-        let (mut file, locked) = loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&path)
-                .map_err(failed(&path, "opened"))?;
+        let (file, locked) = loop {
+            let file = lock_file::open(&path).map_err(failed(&path, "opened"))?;
             (file.set_permissions(Permissions::from_mode(0o600)))
                 .map_err(failed(&path, "closed"))?;
             match file.try_lock() {
@@ -91,7 +82,7 @@ impl NameLock {
                 Err(TryLockError::Error(source)) => return Err(failed(&path, "locked")(source)),
             }
         };
-        let text = said(&file);
+        let text = lock_file::said(&file, MOST_BYTES);
         let (pid, before) = text.split_once('\n').unwrap_or_default();
         let before = PathBuf::from(before);
         if !locked {
@@ -109,24 +100,12 @@ impl NameLock {
             });
         }
         let own = format!("{}\n{}", std::process::id(), dir.display());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(own.as_bytes()))
-            .map_err(failed(&path, "written"))?;
+        lock_file::say(&file, &own).map_err(failed(&path, "written"))?;
         Ok(NameLock {
             file: Some(file),
             path: Some(path),
         })
     }
-}
-
-/// What a lock's file says, from its beginning; what is not understood says nothing.
-fn said(mut file: &File) -> String {
-    let mut text = String::new();
-    let _ = file
-        .rewind()
-        .and_then(|()| file.take(MOST_BYTES).read_to_string(&mut text));
-    text
 }
 
 /// Whether this path leads to this file.
@@ -170,7 +149,7 @@ fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<()
             continue;
         };
         // Whether something lives takes a while, in which whoever asks for the name is to get it.
-        let text = said(&file);
+        let text = lock_file::said(&file, MOST_BYTES);
         let dir = text.split_once('\n').map(|(_, dir)| Path::new(dir));
         let name = entry.file_name();
         if lives(&name.to_string_lossy(), dir.unwrap_or(Path::new(""))) {
@@ -179,7 +158,7 @@ fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<()
         // Whoever has it keeps it. Meanwhile it may have been given back, so that this is not the file of whoever has the name now, or taken
         // and left by somebody else.
         if file.try_lock().is_ok() {
-            if is_at(&file, &path) && said(&file) == text {
+            if is_at(&file, &path) && lock_file::said(&file, MOST_BYTES) == text {
                 let _ = fs::remove_file(&path);
             }
             let _ = file.unlock();

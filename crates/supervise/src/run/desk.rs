@@ -215,17 +215,19 @@ impl Keeper<'_> {
             self.carry_out(client, ask)?;
         }
         self.settle()?;
-        self.desk.deliver(self.journal.seen_to());
         self.shrink_kept();
         self.tell_ready();
         // The watchdog counts from readiness on.
         if self.desk.told_ready {
             self.desk.notify.beat();
         }
-        if !self.desk.downs.is_empty() {
-            return Ok(Some(Served::Down));
-        }
-        self.turn_update()
+        let served = match self.desk.downs.is_empty() {
+            true => self.turn_update()?,
+            false => Some(Served::Down),
+        };
+        // Last of all: what is answered here may long be written, and then nothing wakes this loop for it.
+        self.desk.deliver(self.journal.seen_to());
+        Ok(served)
     }
 
     /// As [`Keeper::serve`] while all cells are being ended.

@@ -90,13 +90,7 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
                 (deadlines(cell, &supply.behind), given)
             }
         };
-        let said = match outcome {
-            Outcome::Holds => "with that every deadline holds",
-            // What is certain is less than what comes: nothing shows that a deadline is missed.
-            Outcome::Missed | Outcome::Undecided => {
-                "that every deadline holds is not shown by that"
-            }
-        };
+        let said = outcome.by_a_lower_bound();
         notes.push(format!("cell {}: {what}; {said}", cell.name));
         all = all.worst(outcome);
     }

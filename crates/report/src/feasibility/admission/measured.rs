@@ -32,12 +32,7 @@ pub(super) fn inside(
             Ok((supply, what)) => (deadlines(cell, &supply), what),
             Err(why) => (Outcome::Undecided, why),
         };
-        let said = match outcome {
-            Outcome::Holds => "with that every deadline holds",
-            Outcome::Missed | Outcome::Undecided => {
-                "that every deadline holds is not shown by that"
-            }
-        };
+        let said = outcome.by_a_lower_bound();
         notes.push(format!("cell {}: {what}; {said}", cell.name));
         all = all.worst(outcome);
     }

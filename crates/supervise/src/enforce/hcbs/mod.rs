@@ -40,6 +40,7 @@ impl ByServer {
 
     fn cell(&self, grant: &Grant) -> Result<Server, EnforceError> {
         Ok(Server {
+            owner: self.owner(),
             group: self.group(&grant.cell),
             budget: granted(grant)?,
             grant: grant.clone(),
@@ -138,6 +139,8 @@ impl Mechanism for ByServer {
 /// server of SCHED_DEADLINE.
 #[derive(Debug)]
 struct Server {
+    /// Whoever reserves for it.
+    owner: String,
     group: String,
     budget: Budget,
     grant: Grant,
@@ -146,7 +149,18 @@ struct Server {
 impl Server {
     /// Gives the group its budget. Groups have the file only where the group at the top hands the controller down.
     fn give(&self) -> Result<(), EnforceError> {
-        let top = Top::of_this_machine()?;
+        self.give_below(&Top::of_this_machine()?)
+    }
+
+    fn give_below(&self, top: &Top) -> Result<(), EnforceError> {
+        // What was left of an earlier life is cleared with what was reserved for it, which may be after the mission has reserved for this one.
+        let share_us = self.budget.per_second_up_us();
+        if !top.has_for(&self.owner, &self.group, share_us)? {
+            top.change(&self.owner, |all| {
+                let reserved = all.entry(self.group.clone()).or_default();
+                *reserved = share_us.max(*reserved);
+            })?;
+        }
         let group = top.path().join(&self.group);
         cgroup::hand_down(top.root(), top.path(), &group, "cpu", hcbs::MAX)
             .map_err(|why| EnforceError::Hcbs(HcbsError::Absent(why)))?;
@@ -187,7 +201,11 @@ impl Enforce for Server {
 
 #[cfg(test)]
 mod tests {
+    use host::root::Root;
+    use model::Enforcer;
+
     use super::*;
+    use crate::admit::Basis;
 
     #[test]
     fn budgets_are_whole_microseconds_and_no_less_than_granted() {
@@ -197,5 +215,58 @@ mod tests {
         };
         assert_eq!(of(30_000_000, 100_000_000), (30_000, 100_000));
         assert_eq!(of(1_001, 10_999), (2, 10));
+    }
+
+    #[test]
+    fn what_was_forgotten_with_an_earlier_life_is_reserved_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let file = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file(
+            "/proc/self/mountinfo",
+            "41 31 0:38 / /c rw - cgroup2 cgroup2 rw\n",
+        );
+        file("/c/cpu.rt.max", "0 1000000");
+        file("/c/cgroup.controllers", "cpu\n");
+        file("/c/cgroup.subtree_control", "cpu\n");
+        file("/c/timecell-cell-m.a/cpu.rt.max", "0 100000");
+        let top = Top::at(root.clone(), &dir.path().join("run")).unwrap();
+        let server = |runtime_us| Server {
+            owner: "timecell-cell-m.".to_owned(),
+            group: "timecell-cell-m.a".to_owned(),
+            budget: Budget {
+                runtime_us,
+                period_us: 100_000,
+            },
+            grant: Grant {
+                cell: "a".to_owned(),
+                enforcer: Enforcer::Hcbs,
+                cpus: vec![1],
+                budget_ns: Some(30_000_000),
+                period_ns: Some(100_000_000),
+                band: None,
+                partition: None,
+                basis: Basis::WholeCpu,
+                rate: 0.3,
+                delay_ns: None,
+                postponed_ns: 0,
+                tasks: Vec::new(),
+            },
+        };
+        server(30_000).give_below(&top).unwrap();
+        assert_eq!(root.read("/c/cpu.rt.max").unwrap(), "300000 1000000");
+        let given = root.read("/c/timecell-cell-m.a/cpu.rt.max").unwrap();
+        assert_eq!(given, "30000 100000");
+        // An update has reserved more for its next life.
+        top.change("timecell-cell-m.", |all| {
+            all.insert("timecell-cell-m.a".to_owned(), 500_000);
+        })
+        .unwrap();
+        server(30_000).give_below(&top).unwrap();
+        assert_eq!(root.read("/c/cpu.rt.max").unwrap(), "500000 1000000");
     }
 }
