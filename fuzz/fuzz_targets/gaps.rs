@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use record::supply::gaps;
+use record::gaps;
 
 fuzz_target!(|bytes: &[u8]| {
     // A header page with a real beginning and fuzzed fields, a fuzzed table, then fuzzed records: random bytes alone

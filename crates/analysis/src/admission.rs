@@ -28,7 +28,7 @@ impl Resident {
     /// A task.
     ///
     /// ```
-    /// use analysis::{Task, admission::Resident};
+    /// use timecell_analysis::{Task, admission::Resident};
     ///
     /// assert_eq!(Resident::task(Task::new(1, 10).jittered(2)).jitter_below, 2);
     /// ```
@@ -46,8 +46,8 @@ impl Resident {
     /// [`Undecided::NotCovered`] for a constant bandwidth server, which EDF dispatches.
     ///
     /// ```
-    /// use analysis::admission::Resident;
-    /// use analysis::server::{Kind, Server};
+    /// use timecell_analysis::admission::Resident;
+    /// use timecell_analysis::server::{Kind, Server};
     ///
     /// // Back to back, a deferrable server of 3 every 10 takes 6 at once: like a task with a jitter of T - C = 7.
     /// assert_eq!(Resident::server(Server::new(Kind::Deferrable, 3, 10)).unwrap().jitter_below, 7);
@@ -92,8 +92,8 @@ impl Resident {
 /// to which window the number of jobs stays the same: memory grows with the square of the number of cells.
 ///
 /// ```
-/// use analysis::Task;
-/// use analysis::admission::{LiveSet, Resident};
+/// use timecell_analysis::Task;
+/// use timecell_analysis::admission::{LiveSet, Resident};
 /// let mut set = LiveSet::new();
 /// for (wcet, period) in [(1, 4), (1, 5), (3, 9)] {
 ///     let resident = Resident::task(Task::new(wcet, period));
@@ -149,7 +149,7 @@ impl LiveSet {
     /// the time was too long to compute when another left.
     ///
     /// ```
-    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    /// use timecell_analysis::{Task, admission::{LiveSet, Resident}};
     ///
     /// let mut set = LiveSet::new();
     /// for (wcet, period) in [(1, 4), (1, 5), (3, 9), (3, 18)] {
@@ -166,7 +166,7 @@ impl LiveSet {
     /// Whitehead, Performance Evaluation 2(4), 1982): below all that are due as early.
     ///
     /// ```
-    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    /// use timecell_analysis::{Task, admission::{LiveSet, Resident}};
     ///
     /// let mut set = LiveSet::new();
     /// for deadline in [20, 10, 20] {
@@ -190,7 +190,7 @@ impl LiveSet {
     /// out of range, for one with D > T, for a position beyond the end, and when the windows are too long.
     ///
     /// ```
-    /// use analysis::{Task, Verdict, admission::{LiveSet, Resident}};
+    /// use timecell_analysis::{Task, Verdict, admission::{LiveSet, Resident}};
     ///
     /// let mut set = LiveSet::new();
     /// assert!(set.add(0, Resident::task(Task::new(2, 5))).is_schedulable());
@@ -228,7 +228,7 @@ impl LiveSet {
     /// Removes a cell; those that stay remain schedulable. `None` if there is no such cell.
     ///
     /// ```
-    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    /// use timecell_analysis::{Task, admission::{LiveSet, Resident}};
     ///
     /// let mut set = LiveSet::new();
     /// for _ in 0..2 {

@@ -82,7 +82,7 @@ impl Design {
     /// Whether every cell has its reservation.
     ///
     /// ```
-    /// use analysis::design::{Options, design};
+    /// use timecell_analysis::design::{Options, design};
     ///
     /// assert!(design(&[], 2, &Options::default()).is_complete());
     /// ```
@@ -138,7 +138,7 @@ pub struct Load {
 /// [`Placement::NoRoom`] does not prove that no placement exists.
 ///
 /// ```
-/// use analysis::{Task, design::{Cell, Options, Placement, design}, inside::Policy};
+/// use timecell_analysis::{Task, design::{Cell, Options, Placement, design}, inside::Policy};
 ///
 /// let ms = 1_000_000;
 /// let cell = Cell {

@@ -7,7 +7,7 @@
 //! From tasks to a verdict to the least budget:
 //!
 //! ```
-//! use analysis::{Task, edf, fp, inside::{Policy, fixed_priority}, least_budget::least_budget, reservation::Periodic};
+//! use timecell_analysis::{Task, edf, fp, inside::{Policy, fixed_priority}, least_budget::least_budget, reservation::Periodic};
 //!
 //! let ms = 1_000_000;
 //! let tasks = [Task::new(7 * ms, 50 * ms), Task::new(9 * ms, 75 * ms)]; // in order of priority, highest first
@@ -17,7 +17,7 @@
 //! assert_eq!(least, 3_500_000);
 //! let inside = fixed_priority(&tasks, &Periodic::new(least, 10 * ms).unwrap());
 //! assert_eq!(inside.responses, [Some(26 * ms + 500_000), Some(75 * ms)]);
-//! # Ok::<(), analysis::Undecided>(())
+//! # Ok::<(), timecell_analysis::Undecided>(())
 //! ```
 //!
 //! | question | module |
@@ -67,3 +67,8 @@ pub use ns::{MAX_NS, Ns};
 pub use supply::Supply;
 pub use task::{Task, TaskError};
 pub use verdict::{Part, Undecided, Verdict, Witness};
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -20,7 +20,7 @@ impl MixedTask {
     /// A task of low criticality: guaranteed until the mode changes.
     ///
     /// ```
-    /// use analysis::{MixedTask, Task};
+    /// use timecell_analysis::{MixedTask, Task};
     ///
     /// assert_eq!(MixedTask::low(Task::new(4, 15)).wcet_high, None);
     /// ```
@@ -34,7 +34,7 @@ impl MixedTask {
     /// A task of high criticality: guaranteed in both modes.
     ///
     /// ```
-    /// use analysis::{MixedTask, Task};
+    /// use timecell_analysis::{MixedTask, Task};
     ///
     /// assert_eq!(MixedTask::high(Task::new(2, 10), 3).wcet_high, Some(3));
     /// ```

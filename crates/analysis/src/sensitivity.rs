@@ -21,7 +21,7 @@ impl Scaling {
     /// The bottleneck: the index of the task that is the first to miss its deadline as every wcet grows.
     ///
     /// ```
-    /// use analysis::{Task, fp, sensitivity::critical_scaling};
+    /// use timecell_analysis::{Task, fp, sensitivity::critical_scaling};
     ///
     /// // The second task is done at 3 + 3 of 7: with a sixth more work, at 7. Then it is late first.
     /// let scaling = critical_scaling(&[Task::new(300, 1_000), Task::new(300, 700)], fp::verdict);
@@ -39,7 +39,7 @@ impl Scaling {
 /// task that is out of range stays so.
 ///
 /// ```
-/// use analysis::{Task, sensitivity::scaled};
+/// use timecell_analysis::{Task, sensitivity::scaled};
 ///
 /// assert_eq!(scaled(&[Task::new(3, 10)], 1_500)[0].wcet, 5);
 /// ```
@@ -65,7 +65,7 @@ pub fn scaled(tasks: &[Task], per_mille: u64) -> Vec<Task> {
 /// beyond; so is, at the largest factor, a set that could be scaled by more than fits in 64 bits.
 ///
 /// ```
-/// use analysis::{Task, edf, fp, sensitivity::critical_scaling};
+/// use timecell_analysis::{Task, edf, fp, sensitivity::critical_scaling};
 ///
 /// let tasks = [Task::new(1_000, 4_000), Task::new(1_000, 5_000), Task::new(2_000, 9_000)];
 /// assert_eq!(critical_scaling(&tasks, edf::verdict).per_mille, 1_487); // 1 / 0.6722
@@ -116,7 +116,7 @@ pub fn critical_scaling(tasks: &[Task], verdict: impl Fn(&[Task]) -> Verdict) ->
 /// job belongs into its wcet.
 ///
 /// ```
-/// use analysis::{Task, fp, sensitivity::with_latency};
+/// use timecell_analysis::{Task, fp, sensitivity::with_latency};
 ///
 /// let tasks = [Task::new(200_000, 1_000_000), Task::new(1_000_000, 2_000_000)];
 /// assert!(fp::verdict(&with_latency(&tasks, 600_000)).is_schedulable());
@@ -134,7 +134,7 @@ pub fn with_latency(tasks: &[Task], latency: Ns) -> Vec<Task> {
 /// Punnekkat, Davis and Burns (ASIAN 1997). See [`with_latency`].
 ///
 /// ```
-/// use analysis::{Task, fp, sensitivity::critical_latency};
+/// use timecell_analysis::{Task, fp, sensitivity::critical_latency};
 ///
 /// let tasks = [Task::new(200_000, 1_000_000), Task::new(1_000_000, 2_000_000)];
 /// assert_eq!(critical_latency(&tasks, fp::verdict), Some(600_000));

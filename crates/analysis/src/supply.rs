@@ -8,7 +8,7 @@ use crate::Ns;
 /// Chen, RTAS 2001; Shin and Lee, RTSS 2003.) Whatever implements this may hold tasks: see [`inside`](crate::inside).
 ///
 /// ```
-/// use analysis::{Ns, Supply, Task, inside::fixed_priority};
+/// use timecell_analysis::{Ns, Supply, Task, inside::fixed_priority};
 ///
 /// /// Table-driven: the second half of every 10 ns, so that work may have to wait for 5 ns.
 /// struct SecondHalf;

@@ -47,7 +47,7 @@ impl Task {
     /// A task with an implicit deadline (D = T) and neither jitter nor blocking.
     ///
     /// ```
-    /// let task = analysis::Task::new(1_000_000, 10_000_000);
+    /// let task = timecell_analysis::Task::new(1_000_000, 10_000_000);
     /// assert_eq!((task.deadline, task.jitter), (10_000_000, 0));
     /// ```
     pub const fn new(wcet: Ns, period: Ns) -> Task {
@@ -64,7 +64,7 @@ impl Task {
     ///
     /// ```
     /// // A constrained deadline: due 4 ns before the next arrival.
-    /// assert!(analysis::Task::new(1, 10).due(6).is_constrained());
+    /// assert!(timecell_analysis::Task::new(1, 10).due(6).is_constrained());
     /// ```
     #[must_use]
     pub const fn due(self, deadline: Ns) -> Task {
@@ -74,7 +74,7 @@ impl Task {
     /// The same task with release jitter.
     ///
     /// ```
-    /// use analysis::{Task, fp::response_times};
+    /// use timecell_analysis::{Task, fp::response_times};
     ///
     /// // The response time counts from the arrival, so the job's own jitter is in it.
     /// assert_eq!(response_times(&[Task::new(2, 10).jittered(3)])[0].bound(), Some(5));
@@ -87,7 +87,7 @@ impl Task {
     /// The same task with blocking.
     ///
     /// ```
-    /// use analysis::{Task, fp::response_times};
+    /// use timecell_analysis::{Task, fp::response_times};
     ///
     /// assert_eq!(response_times(&[Task::new(2, 10).blocked(4)])[0].bound(), Some(6));
     /// ```
@@ -103,7 +103,7 @@ impl Task {
     /// Names the time that is out of range.
     ///
     /// ```
-    /// use analysis::{Task, TaskError};
+    /// use timecell_analysis::{Task, TaskError};
     ///
     /// assert_eq!(Task::new(11, 10).due(20).check(), Ok(())); // more than one period of work, due in the second
     /// assert_eq!(Task::new(11, 10).check(), Err(TaskError::BeyondDeadline { wcet: 11, deadline: 10 }));
@@ -142,8 +142,8 @@ impl Task {
     /// Whether the deadline is at most the period.
     ///
     /// ```
-    /// assert!(analysis::Task::new(1, 10).is_constrained());
-    /// assert!(!analysis::Task::new(1, 10).due(11).is_constrained());
+    /// assert!(timecell_analysis::Task::new(1, 10).is_constrained());
+    /// assert!(!timecell_analysis::Task::new(1, 10).due(11).is_constrained());
     /// ```
     pub const fn is_constrained(&self) -> bool {
         self.deadline <= self.period

@@ -14,7 +14,7 @@ use crate::{Ns, Task};
 /// and one round of divisions for every set that is not within 2^-60 of 1. A period of 0 counts as overload.
 ///
 /// ```
-/// use analysis::{Task, utilization};
+/// use timecell_analysis::{Task, utilization};
 /// use std::cmp::Ordering;
 ///
 /// let third = Task::new(1, 3);

@@ -7,7 +7,7 @@ use crate::Ns;
 /// What an analysis says of a task set.
 ///
 /// ```
-/// use analysis::{Task, Undecided, Verdict, edf};
+/// use timecell_analysis::{Task, Undecided, Verdict, edf};
 ///
 /// assert_eq!(edf::verdict(&[Task::new(1, 2), Task::new(1, 2)]), Verdict::Schedulable);
 /// let Verdict::Unschedulable(witness) = edf::verdict(&[Task::new(1, 2), Task::new(2, 3)]) else { panic!() };
@@ -31,7 +31,7 @@ impl Verdict {
     /// Whether every deadline holds.
     ///
     /// ```
-    /// use analysis::{Undecided, Verdict};
+    /// use timecell_analysis::{Undecided, Verdict};
     ///
     /// assert!(Verdict::Schedulable.is_schedulable());
     /// assert!(!Verdict::Undecided(Undecided::Overflow).is_schedulable());

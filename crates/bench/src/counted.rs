@@ -10,7 +10,7 @@ use model::{Counters, Keep};
 use record::samples::{Counted, Header};
 use record::trial::{ActivationCounters, CellCounters, TrialRecord};
 
-use crate::trial::Trial;
+use crate::context::Trial;
 
 /// Whether the thread of this cell counts itself. It has said so by the time it is armed.
 pub(crate) fn counts_itself(shared: &Path, id: &str) -> bool {

@@ -13,13 +13,14 @@ use std::time::SystemTime;
 
 use probe::control::State;
 use probe::{Barrier, BarrierError, RingReader, Wake, clock};
+use record::Metric;
 use record::RecordError;
 use record::histogram::{Collector, Counts};
-use record::summary::Metric;
 
-use crate::place::failed;
+use crate::BenchError;
+use crate::error::failed;
 use crate::salvage::append_whole;
-use crate::{BenchError, Going, Progress};
+use crate::session::{Going, Progress};
 
 /// Between two looks at the rings, ns; a ring holds two seconds.
 const TICK_NS: i64 = 20_000_000;

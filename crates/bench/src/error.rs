@@ -1,6 +1,6 @@
 //! Why an experiment could not be run to its end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why an experiment could not be run to its end. Each prints as one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -49,4 +49,17 @@ pub enum BenchError {
     /// Anything else.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What it means that `doing` something to a file of a place failed.
+pub(crate) fn failed(
+    path: &Path,
+    doing: &'static str,
+) -> impl FnOnce(std::io::Error) -> BenchError {
+    let path = path.to_owned();
+    move |source| BenchError::Place {
+        path,
+        doing,
+        source,
+    }
 }

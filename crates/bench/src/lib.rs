@@ -5,13 +5,13 @@
 // Whatever root writes goes through `host::writer` or `record::output`; a test may write as it likes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod context;
 mod counted;
 mod crowd;
 mod drain;
-mod elsewhere;
 mod error;
 mod held;
-mod interrupt;
+mod here;
 mod isolation;
 mod launch;
 mod left;
@@ -23,16 +23,21 @@ mod periodic;
 mod pidfd;
 mod place;
 mod plan;
+mod planning;
 mod program;
 mod resume;
+mod rt_group;
 mod run;
 mod salvage;
 mod sampler;
 pub mod scenario;
 pub mod selfcheck;
 pub mod series;
+mod session;
 mod supply;
+mod sweep;
 mod tasks;
+mod todo;
 mod together;
 mod trial;
 mod trial_record;
@@ -43,16 +48,21 @@ mod watch;
 
 pub use crowd::ahead;
 pub use error::BenchError;
-pub use isolation::{ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation};
+pub use isolation::{IsolationOptions, IsolationPlan, Part, run_isolation};
 pub use left::left_isolated;
-pub use place::{Place, Swept, Unsaved, sweep_stale};
+pub use place::Place;
 pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, resolve_program, try_program};
 pub use resume::{check as check_resume, resume};
-pub use run::{Going, Progress, Settings, run};
-pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};
-pub use supply::{
-    Reservation, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan, SupplyStudy, run_supply,
-};
+pub use run::run;
+pub use series::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, run_series};
+pub use session::{Finished, Going, Progress, Settings};
+pub use supply::{Reservation, Subject, SupplyOptions, SupplyPlan, SupplyStudy, run_supply};
+pub use sweep::{Swept, Unsaved, sweep_stale};
 pub use tasks::PlannedTask;
 pub use turns::PlannedTurns;
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

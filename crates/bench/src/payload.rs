@@ -4,13 +4,14 @@ use std::path::Path;
 
 use engine::{CellSpec, Rights};
 use host::sched;
-use model::{Class, EngineKind, Keep, Workload};
+use model::{Class, Enforcer, EngineKind, Keep, Workload};
 use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs};
+use record::crowd::Reservation;
 use record::trial::{CellRecord, SetBy, TaskRecord, TrialRecord};
 
-use crate::crowd::deadline_class;
-use crate::place::failed;
-use crate::trial::Trial;
+use crate::context::Trial;
+use crate::error::failed;
+use crate::plan::reports;
 use crate::{BenchError, PlannedTask};
 
 /// The class of a cell with one task: its own, the experiment's, or that which holds it to its reservation.
@@ -20,6 +21,15 @@ pub(crate) fn class(trial: &Trial<'_>, index: usize) -> sched::Class {
         None => sched::Class::Other,
     };
     (trial.reserved.and_then(deadline_class)).unwrap_or_else(shared)
+}
+
+/// The class of a cell that holds `held` by SCHED_DEADLINE; `None` where something else holds it.
+pub(crate) fn deadline_class(held: Reservation) -> Option<sched::Class> {
+    (held.enforcer == Enforcer::Deadline).then_some(sched::Class::Deadline {
+        runtime_ns: held.runtime_us * 1_000,
+        deadline_ns: held.period_us * 1_000,
+        period_ns: held.period_us * 1_000,
+    })
 }
 
 fn deadline_args(class: &sched::Class, cpus: &[u32]) -> Option<DeadlineArgs> {
@@ -132,11 +142,6 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
     }
 }
 
-/// Whether a program tells its jobs.
-pub(crate) fn reports(workload: &Workload) -> bool {
-    (workload.program.as_ref()).is_some_and(model::ProgramLoad::reports)
-}
-
 /// The program of a cell and its arguments, if it runs one: a plain process runs the user's file, the others its copy.
 fn program_words(workload: &Workload, engine: EngineKind) -> Vec<String> {
     let Some(program) = &workload.program else {
@@ -200,7 +205,7 @@ pub(crate) fn spec(
         words,
         shared: shared.to_owned(),
         work_dir: work_dir.to_owned(),
-        user: (cell.engine == EngineKind::PodmanRootless)
+        user: (cell.engine.is_rootless())
             .then(|| trial.plan.rootless_user.clone())
             .flatten(),
         rights: Rights {

@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
-use crate::held;
-use crate::load::remove_network;
-use crate::salvage::{Gone, salvage};
+use crate::error::failed;
 use host::foreign_file;
 
 pub(crate) const PREFIX: &str = "timecell-";
@@ -24,30 +22,30 @@ pub(crate) const ISOLATION: &str = "isolation-";
 pub(crate) const LOAD_FILES: &str = "load-files";
 
 /// Who made a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Owner {
-    pid: i32,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    pub pid: i32,
     /// Start of that process in clock ticks since boot: a pid alone may have been given again.
-    start_ticks: u64,
+    pub start_ticks: u64,
     /// The rt cgroup that the run made, if any.
-    rt_group: Option<String>,
+    pub rt_group: Option<String>,
     /// What the names of the groups of cgroup v2 begin with that processes of their own hold for the run, if any.
     #[serde(default)]
-    held_groups: Option<String>,
+    pub held_groups: Option<String>,
     /// The root filesystem, if it had to be made elsewhere.
-    rootfs: Option<PathBuf>,
+    pub rootfs: Option<PathBuf>,
     /// The network namespace that the run made for its loads, if any.
     #[serde(default)]
-    network: Option<String>,
+    pub network: Option<String>,
     /// The directory on a disk that its loads work in, if any.
     #[serde(default)]
-    load_files: Option<PathBuf>,
+    pub load_files: Option<PathBuf>,
     /// The directory of the run that is measured, if any.
     #[serde(default)]
-    run: Option<PathBuf>,
+    pub run: Option<PathBuf>,
     /// Why the run's directory does not hold all that was measured, where the coordinator could still say so.
     #[serde(default)]
-    unwritten: Option<String>,
+    pub unwritten: Option<String>,
 }
 
 /// The directory of one coordinator, removed on drop.
@@ -58,17 +56,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes the directory, named after this process.
+    /// Where the place of this process is, unless there is one already.
+    pub(crate) fn usual() -> PathBuf {
+        base().join(format!("{PREFIX}{}-{}", uid(), std::process::id()))
+    }
+
+    /// Makes the directory, named after this process; others call [`new_place`](crate::sweep::new_place).
     ///
     /// # Errors
     /// When shared memory is full or not writable.
-    pub fn create() -> Result<Place, BenchError> {
+    pub(crate) fn create() -> Result<Place, BenchError> {
         let pid = std::process::id().cast_signed();
-        let mut dir = base().join(format!("{PREFIX}{}-{pid}", uid()));
-        if dir.exists() {
-            // Of an earlier process with our pid.
-            sweep(&dir, Unsaved::Keep);
-        }
+        let mut dir = Place::usual();
         for again in 2..1000 {
             if !dir.exists() {
                 break;
@@ -84,13 +83,7 @@ impl Place {
             owner: Owner {
                 pid,
                 start_ticks: start_ticks(pid).unwrap_or(0),
-                rt_group: None,
-                held_groups: None,
-                rootfs: None,
-                network: None,
-                load_files: None,
-                run: None,
-                unwritten: None,
+                ..Owner::default()
             },
         };
         place.write_owner()?;
@@ -208,40 +201,6 @@ impl Drop for Place {
     }
 }
 
-/// What becomes of samples that are on no record and cannot be written now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsaved {
-    /// They stay where they are.
-    Keep,
-    /// They are removed.
-    Discard,
-}
-
-/// What was found of one coordinator that is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
-    /// What was done, for the user.
-    pub sentences: Vec<String>,
-    /// Whether nothing is left of it.
-    pub whole: bool,
-    /// The run that it measured.
-    pub run: Option<PathBuf>,
-}
-
-/// Removes what coordinators of this user have left behind that are no longer alive: cells by their engines'
-/// means, rt cgroups, directories. What they had measured is written to their runs first.
-pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
-    let Ok(entries) = fs::read_dir(base()) else {
-        return Vec::new();
-    };
-    let mine = format!("{PREFIX}{}-", uid());
-    entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&mine))
-        .filter_map(|entry| sweep(&entry.path(), unsaved))
-        .collect()
-}
-
 /// The process of this user, other than this one and its parent, that has a place and is alive.
 pub(crate) fn another() -> Option<i32> {
     let mut others = others(living());
@@ -297,7 +256,7 @@ pub(crate) fn living_in(base: &Path) -> Vec<Living> {
     owned.collect()
 }
 
-fn read_owner(dir: &Path) -> Option<Owner> {
+pub(crate) fn read_owner(dir: &Path) -> Option<Owner> {
     let text = foreign_file::read(&dir.join(OWNER), MOST_OWNER_BYTES).ok()?;
     serde_json::from_slice(&text).ok()
 }
@@ -309,142 +268,11 @@ fn uid_of(pid: i32) -> Option<u32> {
     ids.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
-    // Anybody may make files in /dev/shm: only a real directory of our own is trusted.
-    let meta = fs::symlink_metadata(dir).ok()?;
-    if !meta.is_dir() || meta.uid() != uid() || meta.mode() & 0o022 != 0 {
-        return None;
-    }
-    let owner = read_owner(dir);
-    if let Some(owner) = &owner
-        && start_ticks(owner.pid) == Some(owner.start_ticks)
-    {
-        return None;
-    }
-    if owner.is_none() && is_being_made(dir) {
-        return None;
-    }
-    // Another process that removes the same would write the same trial.
-    let lock = fs::File::open(dir).ok()?;
-    lock.try_lock().ok()?;
-    let mut problems = Vec::new();
-    let trials = list(&dir.join("trials"));
-    let work_dirs: Vec<PathBuf> = (trials.iter())
-        .flat_map(|trial| list(&trial.join("cells")))
-        .collect();
-    let (_, left) = engine::sweep_many(&work_dirs);
-    // Of a crowd, the first say it.
-    problems.extend(left.iter().take(3).map(ToString::to_string));
-    let cells = work_dirs.len();
-    for file in list(dir) {
-        let name = file.file_name().map(|name| name.to_string_lossy());
-        if name.is_some_and(|name| name.starts_with(ISOLATION)) {
-            problems.extend(host::isolate::put_back(&file));
-        }
-    }
-    let group = owner.as_ref().and_then(|owner| owner.rt_group.as_deref());
-    if let Some(name) = group
-        && let Ok(root) = host::rtgroup::detect()
-        && let Err(error) = host::rtgroup::remove_group_with_inner(&root.join(name))
-    {
-        problems.push(error.to_string());
-    }
-    let held = owner
-        .as_ref()
-        .and_then(|owner| owner.held_groups.as_deref());
-    problems.extend(held.and_then(|name| remove_held_groups(name).err()));
-    if let Some(elsewhere) = owner.as_ref().and_then(|owner| owner.rootfs.as_deref())
-        && let Err(error) = remove_tree(elsewhere)
-    {
-        problems.push(error.to_string());
-    }
-    let network = owner.as_ref().and_then(|owner| owner.network.as_deref());
-    problems.extend(network.and_then(|name| remove_network(name).err()));
-    let load_files = owner.as_ref().and_then(|owner| owner.load_files.as_deref());
-    problems.extend(load_files.and_then(|dir| remove_load_files(dir).err()));
-    let who = owner.as_ref().map_or("an unknown process".to_owned(), |o| {
-        format!("process {}", o.pid)
-    });
-    let run = owner.as_ref().and_then(|owner| owner.run.clone());
-    let (mut sentences, mut saved) = (Vec::new(), true);
-    if let (Some(owner), Some(run)) = (&owner, &run) {
-        // Only now: no cell is left that still writes.
-        match salvage(&Gone {
-            place: dir,
-            pid: owner.pid,
-            run,
-            unwritten: owner.unwritten.as_deref(),
-        }) {
-            Ok(said) => sentences.extend(said),
-            Err(why) if unsaved == Unsaved::Keep => {
-                sentences.push(why);
-                saved = false;
-            }
-            Err(_) => sentences.push(format!(
-                "threw away what {who} had measured and not written"
-            )),
-        }
-    }
-    if problems.is_empty()
-        && saved
-        && let Err(error) = remove_tree(dir)
-    {
-        problems.push(error.to_string());
-    }
-    if !problems.is_empty() {
-        sentences.push(format!(
-            "could not remove all that {who} had left behind: {}",
-            problems.join("; ")
-        ));
-    } else if saved {
-        sentences.push(format!(
-            "removed what {who} had left behind: {}, {}",
-            cells_in_words(cells),
-            dir.display()
-        ));
-    }
-    Some(Swept {
-        sentences,
-        whole: saved && problems.is_empty(),
-        run,
-    })
-}
-
-fn cells_in_words(count: usize) -> String {
-    match count {
-        1 => "1 cell".to_owned(),
-        count => format!("{count} cells"),
-    }
-}
-
-/// Whether the process in the name of a place without an owner is alive: it is about to write who owns it.
-fn is_being_made(dir: &Path) -> bool {
-    let name = dir.file_name().map(|name| name.to_string_lossy());
-    let pid = name.and_then(|name| name.rsplit('-').next()?.parse::<i32>().ok());
-    pid.is_some_and(|pid| pid != std::process::id().cast_signed() && start_ticks(pid).is_some())
-}
-
 /// Whether cells of the trial with this directory could not be removed.
 pub(crate) fn holds_cells(trial: &Path) -> bool {
     list(&trial.join("cells"))
         .iter()
         .any(|dir| engine::is_left(dir))
-}
-
-/// Only groups of a coordinator: nothing else is ever noted.
-fn remove_held_groups(name: &str) -> Result<(), String> {
-    if !name.starts_with(PREFIX) || name.contains(['/', '\0']) {
-        return Err(format!("`{name}` begins no group of timecell bench"));
-    }
-    held::remove_left(name)
-}
-
-/// Only a directory of that name: nothing else is ever noted.
-fn remove_load_files(dir: &Path) -> Result<(), String> {
-    if !dir.is_absolute() || !dir.ends_with(LOAD_FILES) {
-        return Err(format!("{} is no directory of loads", dir.display()));
-    }
-    remove_tree(dir).map_err(|error| error.to_string())
 }
 
 pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
@@ -496,7 +324,7 @@ pub(crate) fn start_ticks(pid: i32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-fn remove_tree(dir: &Path) -> Result<(), BenchError> {
+pub(crate) fn remove_tree(dir: &Path) -> Result<(), BenchError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(failed(dir, "remove the directory")(error))
@@ -505,56 +333,9 @@ fn remove_tree(dir: &Path) -> Result<(), BenchError> {
     }
 }
 
-pub(crate) fn failed(
-    path: &Path,
-    doing: &'static str,
-) -> impl FnOnce(std::io::Error) -> BenchError {
-    let path = path.to_owned();
-    move |source| BenchError::Place {
-        path,
-        doing,
-        source,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_of_the_living_stays_and_one_of_the_dead_goes() {
-        let place = Place::create().unwrap();
-        let dead = base().join(format!("{PREFIX}{}-0", uid()));
-        fs::create_dir_all(&dead).unwrap();
-        let owner = Owner {
-            pid: 1,
-            start_ticks: u64::MAX,
-            rt_group: None,
-            held_groups: None,
-            rootfs: None,
-            network: None,
-            load_files: None,
-            run: None,
-            unwritten: None,
-        };
-        fs::write(dead.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
-        let said = sweep_stale(Unsaved::Keep);
-        assert!(
-            (said.iter().flat_map(|swept| &swept.sentences)).any(|line| line.contains("process 1")),
-            "{said:?}"
-        );
-        assert!(!dead.exists());
-        assert!(place.dir().exists());
-        let dir = place.dir().to_owned();
-        drop(place);
-        assert!(!dir.exists());
-    }
-
-    #[test]
-    fn one_cell_is_no_cells() {
-        let words = [0, 1, 2].map(cells_in_words);
-        assert_eq!(words, ["0 cells", "1 cell", "2 cells"]);
-    }
 
     #[test]
     fn a_note_that_names_anothers_process_is_not_believed() {
@@ -577,16 +358,5 @@ mod tests {
             .map(|found| found.uid)
             .collect();
         assert_eq!(found, [0]);
-    }
-
-    #[test]
-    fn a_place_that_others_may_write_is_not_trusted() {
-        use std::os::unix::fs::PermissionsExt;
-        let odd = base().join(format!("{PREFIX}{}-odd", uid()));
-        fs::create_dir_all(&odd).unwrap();
-        fs::set_permissions(&odd, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(sweep(&odd, Unsaved::Keep).is_none());
-        assert!(odd.exists());
-        fs::remove_dir_all(&odd).unwrap();
     }
 }

@@ -1,24 +1,15 @@
-//! An experiment held against the machine: what will be measured, what not, and why.
-
-mod cpus;
+//! What a run of an experiment will do: its trials as the machine allows them. `planning` holds an experiment against the
+//! machine.
 
 use std::collections::BTreeMap;
 
 use engine::Engine;
-use host::sched::{self, SchedError};
-use model::{
-    Class, Enforcer, EngineKind, Experiment, InputError, Keep, Requirement, TrialPlan, Work,
-    Workload,
-};
-use record::summary::NotMeasured;
+use model::{Enforcer, EngineKind, Experiment, Keep, Requirement, Work, Workload};
+use record::NotMeasured;
 
-use crate::crowd;
-use crate::load::{self, PlannedLoad};
-use crate::place;
-use crate::run::{self, Todo};
-use crate::tasks::{self, PlannedTask};
-use crate::turns::{self, PlannedTurns};
-use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
+use crate::load::PlannedLoad;
+use crate::tasks::PlannedTask;
+use crate::turns::PlannedTurns;
 
 /// One trial that will take place in every round.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,96 +64,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Holds `experiment` against this machine, on which it changes nothing. `place` is where the cpus were
-    /// written, for messages.
-    ///
-    /// # Errors
-    /// When the experiment names a cpu that is not there.
-    pub fn new(mut experiment: Experiment, place: &str) -> Result<Plan, InputError> {
-        one_cell_for_each_cpu(&mut experiment);
-        let cpus = resolve_cpus(&mut experiment, place)?;
-        let mut requirements = Vec::new();
-        let real_time = class_requirement(&mut experiment, &mut requirements);
-        let options = engine::Options {
-            rootless_user: experiment.rootless_user.clone(),
-        };
-        let engines: BTreeMap<EngineKind, Box<dyn Engine>> = experiment
-            .engines()
-            .into_iter()
-            .map(|kind| (kind, engine::by_kind(kind, &options)))
-            .collect();
-        let mut unmet: BTreeMap<EngineKind, Requirement> = BTreeMap::new();
-        for (kind, engine) in &engines {
-            for requirement in engine.requirements() {
-                if !requirement.met {
-                    unmet.entry(*kind).or_insert_with(|| requirement.clone());
-                }
-                if !requirements.contains(&requirement) {
-                    requirements.push(requirement);
-                }
-            }
-        }
-        if let Some(without) = crowd::requirement(&experiment, real_time) {
-            for kind in engines.keys() {
-                unmet.entry(*kind).or_insert_with(|| without.clone());
-            }
-            if !requirements.contains(&without) {
-                requirements.push(without);
-            }
-        }
-        let by_group = real_time && !by_deadline(&experiment);
-        if let Some(no_budget) = by_group.then(budget_requirement).flatten() {
-            for kind in engines.keys().filter(|kind| **kind != EngineKind::Bare) {
-                unmet.entry(*kind).or_insert_with(|| no_budget.clone());
-            }
-            requirements.push(no_budget);
-        }
-        let mut plan = Plan {
-            trials: Vec::new(),
-            not_measured: Vec::new(),
-            requirements,
-            real_time,
-            at_most_ns: None,
-            rootless_user: engine::users::choose(options.rootless_user.as_deref()).ok(),
-            engines,
-            experiment,
-        };
-        let allowed = allowed_cpus();
-        for trial in &plan.experiment.trials {
-            cell_cpus(trial, &allowed, place)?;
-            load_cpus(trial, &allowed, place)?;
-            let outside = trial.cells.iter().find(|kind| {
-                plan.experiment.tasks.is_some() && !plan.engines[kind].cell_sets_class()
-            });
-            let class = outside.map(|kind| {
-                Requirement::unmet(
-                    format!("classes inside {kind}"),
-                    format!("a cell of {kind} may not give its threads classes itself"),
-                    "use another engine",
-                )
-            });
-            let lacking = trial.cells.iter().find_map(|kind| unmet.get(kind));
-            let planned = match lacking.or(class.as_ref()) {
-                Some(requirement) => Err(requirement.clone()),
-                None => planned(&plan.experiment, trial, &cpus, &allowed),
-            };
-            match planned {
-                Ok(planned) => plan.trials.push(planned),
-                Err(requirement) => {
-                    plan.not_measured.push(NotMeasured {
-                        trial: trial.name.clone(),
-                        reason: requirement.reason.clone(),
-                        mend: requirement.mend.clone().unwrap_or_default(),
-                    });
-                    if !plan.requirements.contains(&requirement) {
-                        plan.requirements.push(requirement);
-                    }
-                }
-            }
-        }
-        Ok(plan)
-    }
-
     /// Requirements that the machine does not meet.
     pub fn unmet(&self) -> impl Iterator<Item = &Requirement> {
         self.requirements.iter().filter(|r| !r.met)
@@ -212,33 +113,16 @@ impl Plan {
         }
     }
 
-    /// How long the run should take, ns: the loops and some creation time.
-    pub fn expected_ns(&self) -> i64 {
-        let round = (self.round().iter()).fold(0i64, |sum, todo| {
-            sum.saturating_add(todo.planned.expected_ns())
-        });
-        round.saturating_mul(i64::from(self.experiment.rounds))
+    /// How its engines are looked for.
+    pub(crate) fn engine_options(&self) -> engine::Options {
+        engine::Options {
+            rootless_user: self.experiment.rootless_user.clone(),
+        }
     }
 
-    /// How many rounds should take so long, ns.
-    pub fn rounds_within(&self, ns: i64) -> u32 {
-        let round = self.expected_ns() / i64::from(self.experiment.rounds.max(1));
-        u32::try_from(ns.max(0) / round.max(1)).unwrap_or(u32::MAX)
-    }
-
-    /// Bytes of samples of one trial in shared memory, at most.
-    pub fn trial_bytes(&self) -> u64 {
-        let bytes =
-            |trial: &PlannedTrial| trial.cell_bytes(&self.experiment) * trial.cells.len() as u64;
-        (self.round().iter())
-            .map(|todo| bytes(&todo.planned))
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// What runs at a time, in one round.
-    fn round(&self) -> Vec<Todo<'_>> {
-        turns::joined(self, run::round(self, 1, 1))
+    /// Every load of every trial.
+    pub(crate) fn loads(&self) -> Vec<&PlannedLoad> {
+        self.trials.iter().flat_map(|trial| &trial.loads).collect()
     }
 
     /// Bytes of samples or histograms of the whole run on disk.
@@ -308,7 +192,7 @@ impl PlannedTrial {
         let creation: i64 = (self.cells.iter())
             .enumerate()
             .filter(|(index, _)| self.first_of_cell(*index) == *index)
-            .map(|(_, (kind, _))| creation_guess_ns(*kind))
+            .map(|(_, (kind, _))| kind.creation_ns())
             .sum();
         // Cells that share the cpus work one after the other.
         let work = Plan::work_ns(&self.workload).saturating_mul(i64::from(self.workload.jobs));
@@ -376,174 +260,15 @@ const INTERVAL_BYTES: u64 = 16 << 10;
 /// Bytes that the worst jobs of a cell take in its log.
 const WORST_BYTES: u64 = 512 << 10;
 
-/// A trial held against the machine, or what it lacks.
-fn planned(
-    experiment: &Experiment,
-    trial: &TrialPlan,
-    cpus: &[u32],
-    allowed: &[u32],
-) -> Result<PlannedTrial, Requirement> {
-    let cpus = if trial.cpus.is_empty() {
-        cpus
-    } else {
-        &trial.cpus
-    };
-    let tasks = match &experiment.tasks {
-        Some(load) => tasks::planned(experiment, load, trial, allowed)?,
-        None => Vec::new(),
-    };
-    let cells: Vec<(EngineKind, u32)> = if tasks.is_empty() {
-        (trial.cells.iter().copied())
-            .zip(cpus.iter().copied().cycle())
-            .collect()
-    } else {
-        (tasks.iter())
-            .map(|task| (trial.cells[0], task.cpu()))
-            .collect()
-    };
-    let rest = if trial.isolate {
-        rest_of(trial, &cells, allowed)?
-    } else {
-        allowed.to_vec()
-    };
-    let loads = (trial.loads.iter())
-        .map(|plan| load::resolve(plan, &rest))
-        .collect::<Result<_, _>>()?;
-    let own: Vec<PlannedOwn> = (trial.own.iter().enumerate())
-        .map(|(place, own)| PlannedOwn {
-            workload: experiment.task_of(trial, place),
-            priority: own.priority,
-            name: own.name.clone(),
-        })
-        .collect();
-    let longest = own.iter().map(|own| &own.workload);
-    let longest = longest.max_by_key(|task| Plan::loop_ns(task)).cloned();
-    Ok(PlannedTrial {
-        name: trial.name.clone(),
-        cells,
-        tasks,
-        workload: longest.unwrap_or_else(|| experiment.workload_of(trial)),
-        own,
-        loads,
-        isolate: trial.isolate,
-        parallel: experiment.scale.as_ref().map_or(1, |scale| scale.parallel),
-        turns: None,
-    })
-}
-
-/// The cpus that other work is left with where the cells' are kept free of it, or what is lacking.
-fn rest_of(
-    trial: &TrialPlan,
-    cells: &[(EngineKind, u32)],
-    allowed: &[u32],
-) -> Result<Vec<u32>, Requirement> {
-    let unmet = |reason: String, mend: &str| Requirement::unmet("isolated cpus", reason, mend);
-    if place::uid() != 0 {
-        return Err(unmet(
-            "keeping cpus free of other work needs root".to_owned(),
-            "run the same command with sudo, or leave `isolate` out",
-        ));
-    }
-    let kept = |cpu: &u32| cells.iter().any(|(_, own)| own == cpu);
-    let rest: Vec<u32> = allowed.iter().copied().filter(|cpu| !kept(cpu)).collect();
-    if rest.is_empty() {
-        return Err(unmet(
-            format!(
-                "the cells of this trial use every cpu ({}), so none is left for the work that isolate = true moves away",
-                host::cpus::format_list(allowed)
-            ),
-            "give the cells fewer cpus, or leave `isolate` out",
-        ));
-    }
-    if let Some(load) = trial.loads.iter().find(|load| load.cpus.iter().any(kept)) {
-        return Err(unmet(
-            format!(
-                "the load `{}` is asked onto cpus that isolate = true keeps free",
-                load.name
-            ),
-            "give the load other cpus, or leave its `cpus` out",
-        ));
-    }
-    Ok(rest)
-}
-
-/// Cpus that this process may use.
-pub(crate) fn allowed_cpus() -> Vec<u32> {
-    sched::get_affinity(0)
-        .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
-        .unwrap_or_default()
-}
-
 /// Typical time to start and to end a load; only for the estimate of how long a run takes.
 const LOAD_GUESS_NS: i64 = 500_000_000;
 
-/// Typical time from the request to the payload; only for the first estimate of how long a run takes.
-fn creation_guess_ns(kind: EngineKind) -> i64 {
-    match kind {
-        EngineKind::Bare => 5_000_000,
-        EngineKind::Embedded | EngineKind::Crun | EngineKind::Runc => 60_000_000,
-        EngineKind::Podman | EngineKind::PodmanRootless | EngineKind::Docker => 700_000_000,
-    }
-}
-
-/// On cgroup v1 with RT_GROUP_SCHED, containers need a budget of their own; the unmet requirement if too little of
-/// it is free for a measurement.
-fn budget_requirement() -> Option<Requirement> {
-    const LEAST_US: u64 = 100_000;
-    host::rtgroup::detect().ok()?;
-    let (reason, mend) = match host::rtgroup::largest_free_runtime() {
-        Ok(free_us) if free_us >= LEAST_US => return None,
-        Ok(free_us) => (
-            format!(
-                "only {free_us} us of real-time budget in every 1,000,000 us are free for containers"
-            ),
-            "lower cpu.rt_runtime_us of the cgroups that hold the rest (timecell doctor shows them)",
-        ),
-        Err(error) => (error.to_string(), "see timecell doctor"),
-    };
-    Some(Requirement::unmet("real-time budget", reason, mend))
-}
-
-fn by_deadline(experiment: &Experiment) -> bool {
+pub(crate) fn by_deadline(experiment: &Experiment) -> bool {
     let scale = experiment.scale.as_ref();
     scale.is_some_and(|scale| scale.reserve == Some(Enforcer::Deadline))
 }
 
-/// Whether the class asked for is to be had; if not, lowers it and says why.
-fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Requirement>) -> bool {
-    let Class::Fifo { priority } = experiment.scheduling.class else {
-        return false;
-    };
-    let own = experiment.trials.iter().flat_map(|trial| &trial.own);
-    let priority = own.filter_map(|own| own.priority).fold(priority, u8::max);
-    let requirement = if by_deadline(experiment) {
-        tasks::deadline_requirement(&experiment.scheduling.cpus)
-    } else {
-        fifo_requirement(priority)
-    };
-    let met = requirement.met;
-    if !met {
-        experiment.scheduling.class = Class::Other;
-    }
-    requirements.push(requirement);
-    met
-}
-
-/// Whether this process may have SCHED_FIFO with this priority.
-pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
-    let what = format!("SCHED_FIFO {priority}");
-    let wanted = sched::Class::Fifo { priority };
-    // Tried by a thread that ends with it.
-    let tried = std::thread::spawn(move || sched::set_class(0, &wanted)).join();
-    let mend = if place::uid() == 0 {
-        "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
-    } else {
-        "run the same command with sudo, or write `* - rtprio 99` to /etc/security/limits.d/timecell.conf and log in again"
-    };
-    match tried {
-        Ok(Ok(())) => Requirement::met(what, "granted to this process"),
-        Ok(Err(SchedError::NoPrivilege { why, .. })) => Requirement::unmet(what, why, mend),
-        Ok(Err(other)) => Requirement::unmet(what, other.to_string(), mend),
-        Err(_) => Requirement::unmet(what, "the thread that tried it ended", mend),
-    }
+/// Whether a program tells its jobs.
+pub(crate) fn reports(workload: &Workload) -> bool {
+    (workload.program.as_ref()).is_some_and(model::ProgramLoad::reports)
 }

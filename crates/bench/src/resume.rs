@@ -13,8 +13,10 @@ use record::run::{Manifest, Resumption, Run, Status};
 use record::trial::TrialRecord;
 
 use crate::place::free_bytes;
-use crate::run::{Progress, Settings, Todo, alone, go_on, provenance};
+use crate::run::go_on;
 use crate::salvage::close_begun;
+use crate::session::{Finished, Progress, Session, Settings, alone, provenance};
+use crate::todo::Todo;
 use crate::utc::utc_now;
 use crate::{BenchError, Plan};
 
@@ -58,12 +60,7 @@ pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
 ///
 /// # Errors
 /// As [`check`] and [`crate::run()`].
-pub fn resume(
-    run: Run,
-    plan: &Plan,
-    settings: &Settings,
-    progress: &mut dyn Progress,
-) -> Result<Run, (Option<Run>, BenchError)> {
+pub fn resume(run: Run, plan: &Plan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
     // Whoever measures it now is asked before anything of the run is touched.
     let interrupt = match check(&run, plan).and_then(|()| alone(progress)) {
         Ok(interrupt) => interrupt,
@@ -74,7 +71,12 @@ pub fn resume(
         Err(error) => return Err((None, error)),
     };
     progress.began(&run, manifest.trials_planned);
-    go_on(plan, todo, run, &interrupt, manifest, progress)
+    let session = Session {
+        run,
+        manifest,
+        interrupt,
+    };
+    go_on(plan, todo, session, progress)
 }
 
 fn prepare<'a>(
@@ -83,7 +85,7 @@ fn prepare<'a>(
     settings: &Settings,
     progress: &mut dyn Progress,
 ) -> Result<(Manifest, Vec<Todo<'a>>), BenchError> {
-    let differences = differences(run, &provenance(plan, settings))?;
+    let differences = differences(run, &provenance(Some(&plan.engine_options()), settings))?;
     for difference in &differences {
         progress.note(&format!("since the run began, {difference}"));
     }
@@ -112,7 +114,7 @@ fn prepare<'a>(
         cut_off_trial,
         differences,
     });
-    run.write_manifest(&manifest)?;
+    run.write(&manifest)?;
     Ok((manifest, todo))
 }
 

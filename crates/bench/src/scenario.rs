@@ -1,9 +1,66 @@
-//! The experiments shipped in the binary.
+//! What `bench` measures by a name: the one list of it.
 
 use model::{Experiment, InputError};
 
-/// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
-pub const SCENARIOS: [(&str, &str); 7] = [
+use crate::isolation::ISOLATION_QUESTION;
+use crate::selfcheck::SELF_QUESTION;
+use crate::series::SERIES_SCENARIOS;
+use crate::supply::SUPPLY_QUESTION;
+
+/// How a scenario is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As an experiment, of which this is the text: trials of cells that run jobs.
+    Experiment(&'static str),
+    /// As single measurements, repeated, which answer this question.
+    Series(&'static str),
+    /// As a study of what enforcers supply.
+    Supply,
+    /// As contests of two cells.
+    Isolation,
+    /// As timecell beside other tools and its parts beside each other; no run is made of it.
+    Itself,
+}
+
+impl Way {
+    /// The question it answers, one sentence.
+    pub fn question(self) -> String {
+        match self {
+            Way::Experiment(text) => {
+                // Every one that is shipped is parsed by a test.
+                let experiment = Experiment::parse("scenario", text);
+                experiment.map_or_else(|error| error.to_string(), |of| of.question)
+            }
+            Way::Series(question) => question.to_owned(),
+            Way::Supply => SUPPLY_QUESTION.to_owned(),
+            Way::Isolation => ISOLATION_QUESTION.to_owned(),
+            Way::Itself => SELF_QUESTION.to_owned(),
+        }
+    }
+}
+
+/// Every scenario: its name on the command line and how it is measured, in the order in which they are listed.
+///
+/// Adding one: an experiment in `scenarios/` and its line below; a file in `series/` and its line in [`SERIES_SCENARIOS`]; a study
+/// in a folder of its own and its line here.
+pub fn all() -> impl Iterator<Item = (&'static str, Way)> {
+    let experiments = EXPERIMENTS.map(|(name, text)| (name, Way::Experiment(text)));
+    let series = SERIES_SCENARIOS.map(|of| (of.name, Way::Series(of.question)));
+    let others = [
+        ("supply", Way::Supply),
+        ("isolation", Way::Isolation),
+        ("self", Way::Itself),
+    ];
+    experiments.into_iter().chain(series).chain(others)
+}
+
+/// How the scenario of this name is measured; `None`: there is none.
+pub fn way(name: &str) -> Option<Way> {
+    all().find(|(of, _)| *of == name).map(|(_, way)| way)
+}
+
+/// Name and text of every scenario that is an experiment.
+const EXPERIMENTS: [(&str, &str); 7] = [
     ("overhead", include_str!("../scenarios/overhead.toml")),
     ("concurrency", include_str!("../scenarios/concurrency.toml")),
     ("latency", include_str!("../scenarios/latency.toml")),
@@ -18,10 +75,7 @@ pub const SCENARIOS: [(&str, &str); 7] = [
 
 /// Every name that `bench` takes in place of a file.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
-    names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
-    names.extend(["supply", "isolation", "self"]);
-    names
+    all().map(|(name, _)| name).collect()
 }
 
 /// The experiment that `what` names: a scenario, or the path of an experiment file.
@@ -29,8 +83,8 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// When it is neither, cannot be read, or is faulty; the sentence names the place and the mend.
 pub fn find(what: &str) -> Result<Experiment, InputError> {
-    if let Some((name, text)) = SCENARIOS.iter().find(|(name, _)| *name == what) {
-        return Experiment::parse(name, text);
+    if let Some(Way::Experiment(text)) = way(what) {
+        return Experiment::parse(what, text);
     }
     let is_path =
         what.contains('/') || what.ends_with(".toml") || std::path::Path::new(what).exists();
@@ -96,9 +150,21 @@ mod tests {
 
     #[test]
     fn every_scenario_is_a_good_experiment_of_its_own_name() {
-        for (name, _) in SCENARIOS {
+        for (name, _) in EXPERIMENTS {
             assert_eq!(find(name).unwrap().name, name);
         }
+    }
+
+    #[test]
+    fn names_are_different_and_each_answers_a_question() {
+        let names = names();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name}");
+            let question = way(name).unwrap().question();
+            assert!(question.ends_with('?'), "{name}: {question}");
+        }
+        assert_eq!(way("supply"), Some(Way::Supply));
+        assert_eq!(way("nonsense"), None);
     }
 
     /// What the kernel leaves for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of

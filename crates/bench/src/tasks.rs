@@ -7,7 +7,7 @@ use host::sched::{self, SchedError};
 use model::task_load::{COMPETITOR, TaskLoad, TaskPolicy};
 use model::taskset::{CellTask, TaskCell};
 use model::{Class, Enforcer, Experiment, Requirement, TrialPlan};
-use record::supply::Budget;
+use record::Budget;
 use record::trial::HeldBy;
 
 /// A task that will run as a thread.

@@ -10,18 +10,59 @@ use host::sched::bandwidth::release;
 use model::EngineKind;
 use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
-use record::trial::LoadRecord;
+use record::LoadRecord;
 
-use crate::held::Held;
-use crate::interrupt::Interrupt;
+use crate::BenchError;
+use crate::held::{Held, group_name};
 use crate::launch::Stage;
 use crate::load::{self, Ground, PlannedLoad, Running, Start, with_words};
+use crate::session::{Interrupt, Progress, Quiet, Session};
 use crate::watch::Watch;
 
 /// Longest time for a process to come to be and to be armed, ns; waiting for bandwidth that is given back is part of it.
 const CREATION_NS: i64 = 60_000_000_000;
 
-/// What is around every trial.
+/// What is around all trials of a study. Dropping it leaves the machine as it was.
+pub(crate) struct Surroundings {
+    _quiet: Quiet,
+    ground: Ground,
+    pub stage: Stage,
+}
+
+impl Surroundings {
+    /// Around real-time cells on this cpu, beside these loads.
+    pub(crate) fn make(
+        session: &Session,
+        loads: &[&PlannedLoad],
+        cpu: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<Surroundings, BenchError> {
+        let mut stage = Stage::of_run(&session.run)?;
+        // Before any is made: whoever comes after a `kill -9` removes it.
+        stage.place.note_held_groups(&group_name())?;
+        let (ground, remarks) = Ground::make(loads, session.run.dir(), &mut stage.place)?;
+        for remark in remarks {
+            progress.note(&remark);
+        }
+        Ok(Surroundings {
+            _quiet: Quiet::around(&[cpu], true, progress),
+            ground,
+            stage,
+        })
+    }
+
+    /// What is around the trial of this number.
+    pub(crate) fn of<'a>(&'a self, session: &'a Session, number: u32) -> Around<'a> {
+        Around {
+            stage: &self.stage,
+            ground: &self.ground,
+            interrupt: &session.interrupt,
+            number,
+        }
+    }
+}
+
+/// What is around one trial.
 pub(crate) struct Around<'a> {
     pub stage: &'a Stage,
     pub ground: &'a Ground,

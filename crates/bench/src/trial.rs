@@ -1,114 +1,42 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
+mod ahead;
 mod apart;
 mod holds;
+mod members;
+mod placed;
 mod waiting;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use engine::Cell;
 use host::isolate::Isolation;
-use host::rtgroup::RtGroup;
 use host::sched;
-use host::sched::bandwidth::{GIVEN_BACK, release, set_class_when_free};
-use model::{EngineKind, Keep};
+use host::sched::bandwidth::release;
+use model::Keep;
 use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
-use record::crowd::Reservation;
-use record::run::Run;
-use record::summary::Metric;
-use record::trial::{CellRecord, Part, SetBy, TrialRecord};
+use record::Metric;
+use record::trial::TrialRecord;
 
+pub(crate) use placed::place_cell;
+
+use crate::context::{ARMING_NS, CREATION_NS, INTERRUPTED, Outcome, Trial};
 use crate::counted;
 use crate::drain::{Drain, Rings};
-use crate::held::Held;
-use crate::interrupt::Interrupt;
-use crate::load::{self, Ground, Running};
+use crate::error::failed;
+use crate::load;
 use crate::payload::{class, prepare_page, spec, words};
-use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::{Sampler, Subject};
+use crate::session::Progress;
 use crate::trial_record::{longest_loop_ns, new_record};
-use crate::verify::{allowed, verify, verify_thread};
+use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
-use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
-use apart::{Ahead, isolate};
+use crate::{BenchError, Plan, PlannedTask};
+use apart::isolate;
+use members::{Ended, Live, Members};
 use waiting::{load_failure, mind_failures, wait};
-
-/// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
-pub(crate) const CREATION_NS: i64 = 120_000_000_000;
-/// Longest time from the permit to being armed, ns.
-pub(crate) const ARMING_NS: i64 = 30_000_000_000;
-
-/// What a trial that the user ended is said to be.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-
-/// Everything one trial needs.
-pub(crate) struct Trial<'a> {
-    pub plan: &'a Plan,
-    pub planned: &'a PlannedTrial,
-    pub number: u32,
-    pub round: u32,
-    pub place: &'a Place,
-    pub rootfs: &'a Path,
-    pub ground: &'a Ground,
-    pub rt_group: Option<&'a RtGroup>,
-    /// What each cell holds for itself, if anything.
-    pub reserved: Option<Reservation>,
-    pub interrupt: &'a Interrupt,
-    pub run: &'a Run,
-    /// Activations of each cell.
-    pub jobs: Vec<u32>,
-    /// The trial whose remaining jobs these are.
-    pub continues: Option<u32>,
-    /// When the run should end, CLOCK_MONOTONIC ns.
-    pub expected_end_ns: i64,
-}
-
-/// What came of it. The samples files are still in shared memory.
-pub(crate) struct Outcome {
-    pub record: TrialRecord,
-    pub samples: Vec<(String, PathBuf)>,
-    /// Whether its record was begun on the disk, where its histograms are.
-    pub begun: bool,
-    pub dir: PathBuf,
-}
-
-impl Outcome {
-    /// The samples of a part, with the names that its cells have there.
-    pub(crate) fn samples_of(&self, part: &Part) -> Vec<(String, PathBuf)> {
-        let found = |joint: &String| self.samples.iter().find(|(id, _)| id == joint);
-        (part.record.cells.iter().zip(&part.joint_ids))
-            .filter_map(|(cell, joint)| Some((cell.id.clone(), found(joint)?.1.clone())))
-            .collect()
-    }
-
-    /// Gives the shared memory back, unless cells are left.
-    pub(crate) fn discard(&self) {
-        // The note of a cell that could not be removed is what it is found by later.
-        if !holds_cells(&self.dir) {
-            let _ = std::fs::remove_dir_all(&self.dir);
-        }
-    }
-}
-
-struct Live {
-    cell: Box<dyn Cell>,
-    pid: i32,
-}
-
-/// What runs in a trial.
-#[derive(Default)]
-struct Members {
-    /// `None`: a cell that could not be created.
-    cells: Vec<Option<Live>>,
-    loads: Vec<Running>,
-    isolation: Option<Isolation>,
-    ahead: Option<Ahead>,
-    /// What holds cells, each with the first entry of its cell.
-    holds: Vec<(usize, Box<dyn Held>)>,
-}
 
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
 pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outcome, BenchError> {
@@ -197,20 +125,6 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         begun,
         dir,
     })
-}
-
-/// Why the steps ended before their end.
-enum Ended {
-    /// The trial failed; the run goes on.
-    Failed(String),
-    /// The run cannot go on.
-    Error(BenchError),
-}
-
-impl From<BenchError> for Ended {
-    fn from(error: BenchError) -> Ended {
-        Ended::Error(error)
-    }
 }
 
 fn steps(
@@ -475,33 +389,5 @@ fn create(
         return mind_failures(trial, barrier, record, live).map(drop);
     }
     barrier.permit(index);
-    Ok(())
-}
-
-/// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
-#[expect(clippy::disallowed_methods, reason = "a control group")]
-pub(crate) fn place_cell(
-    trial: &Trial<'_>,
-    partition: Option<&Path>,
-    index: usize,
-    cell: &CellRecord,
-    pid: i32,
-) -> Result<(), String> {
-    if let Some(group) = partition {
-        let file = group.join("cgroup.procs");
-        std::fs::write(&file, pid.to_string())
-            .map_err(|error| format!("{}: {error}", file.display()))?;
-    }
-    // Of a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
-    if (cell.engine != EngineKind::Bare || trial.plan.experiment.scale.is_some())
-        && let Some(group) = trial.rt_group
-    {
-        group.add(pid).map_err(|error| error.to_string())?;
-    }
-    if cell.set_by == SetBy::Coordinator {
-        sched::set_affinity(pid, allowed(cell)).map_err(|error| error.to_string())?;
-        set_class_when_free(pid, &class(trial, index), GIVEN_BACK)
-            .map_err(|error| error.to_string())?;
-    }
     Ok(())
 }

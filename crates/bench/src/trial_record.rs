@@ -1,13 +1,13 @@
 //! The record of a trial before anything of it has happened, and how long it may take at most.
 
 use host::sched;
-use record::supply::Machine;
-use record::trial::{CellRecord, HeldCell, HoldsRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, HeldCell, HoldsRecord, SetBy, TrialRecord};
+use record::{Document, Machine};
 
+use crate::context::Trial;
 use crate::load;
 use crate::payload::{class, task_record};
 use crate::tasks::PlannedTask;
-use crate::trial::Trial;
 use crate::turns::PlannedTurns;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
@@ -45,7 +45,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         })
         .collect();
     TrialRecord {
-        schema: TRIAL_SCHEMA,
+        schema: TrialRecord::SCHEMA,
         number: trial.number,
         name: trial.planned.name.clone(),
         round: trial.round,

@@ -1,6 +1,6 @@
 //! What an application links to tell the supervisor of its cell how its jobs go: when each began and ended, and that it is
 //! well. It maps one page that the supervisor reads, and from then on reports by a few stores: no system call, no lock, no
-//! allocation, and never a wait for the reader. The same in C is `include/timecell.h`. Reading the page is the supervisor's
+//! allocation, and never a wait for the reader. The same in C is `include/timecell.h` ([`C_HEADER`]). Reading the page is the supervisor's
 //! business and not here.
 //!
 //! ```no_run
@@ -36,3 +36,11 @@ pub use clock::now_ns;
 pub use error::{OpenError, TaskError};
 pub use name::Name;
 pub use task::Task;
+
+/// The same in C: the whole text of `include/timecell.h`, for build scripts that write it where their C compiler looks.
+pub const C_HEADER: &str = include_str!("../include/timecell.h");
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

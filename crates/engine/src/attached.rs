@@ -3,29 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use model::EngineKind;
-
-use crate::identity::Identity;
+use crate::engines::info;
 use crate::made::{self, Payload};
-use crate::{
-    Cell, CellSpec, EngineError, cgroups, crun, embedded, oci, process, run_command, runc,
-};
+use crate::{Cell, CellSpec, EngineError, oci, process, run_command};
 
 /// How long a runtime may take to tell the payload's pid.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Creates such a cell with `embedded`, `crun` or `runc`; returns as soon as the payload's pid is known.
+/// Creates such a cell with an OCI runtime ([`model::EngineKind::runtimes`]); returns as soon as the payload's pid is known.
 ///
 /// # Errors
 /// With the engine's own words; whatever was made until then is removed.
 pub fn attach(spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
-    let wipe = match spec.engine {
-        EngineKind::Embedded => embedded::wipe,
-        EngineKind::Crun => crun::wipe,
-        EngineKind::Runc => runc::wipe,
-        _ => |cell: &dyn Identity| cgroups::remove(cell.id()),
-    };
-    made::create(spec, || make(spec), wipe)
+    made::create(spec, || make(spec), info(spec.engine).wipe)
 }
 
 fn make(spec: &CellSpec) -> Result<Payload, String> {

@@ -1,5 +1,7 @@
 //! Why a cell could not be made or removed.
 
+use std::fmt::Write;
+
 use model::EngineKind;
 
 /// Why an engine could not make, or not remove, a cell.
@@ -12,4 +14,18 @@ pub struct EngineError {
     pub doing: String,
     /// The cause, in the engine's own words where it gave some.
     pub cause: String,
+}
+
+/// An error with its causes, each once.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            let _ = write!(text, ": {words}");
+        }
+        next = cause.source();
+    }
+    text
 }

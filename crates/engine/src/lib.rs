@@ -1,4 +1,4 @@
-//! What makes cells: one file per engine behind one trait.
+//! What makes cells: a folder of engines behind one trait and one list.
 //!
 //! An engine creates a cell that runs words of our own static binary, or any application ([`app`]), tells its pid,
 //! kills and removes it.
@@ -6,32 +6,26 @@
 
 pub mod app;
 mod attached;
-mod bare;
 mod cell;
 mod cgroups;
-mod crun;
-mod docker;
-pub mod embedded;
+mod child;
+mod engines;
 mod error;
 mod footprint;
 mod identity;
 pub mod libraries;
 mod limits;
-mod list;
 mod made;
 mod manager;
 mod mounts;
 mod note;
 mod oci;
-mod podman;
-mod podman_cli;
-mod podman_rootless;
+mod own_groups;
 mod process;
 mod programs;
 mod reach;
 pub mod rootfs;
 mod run_command;
-mod runc;
 pub mod running;
 mod seccomp;
 mod sweep;
@@ -41,14 +35,20 @@ pub mod users;
 pub use attached::attach;
 pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
 pub use cgroups::{any_lives, memory_taken};
+pub use child::child;
+pub use engines::{Options, Steps, all, by_kind, found, programs as programs_of};
 pub use error::EngineError;
 pub use footprint::Footprint;
-pub use list::{Options, all, by_kind, found, programs as programs_of};
 pub use made::log_file;
-pub use manager::{Manager, Network, Source};
+pub use manager::{Form, Manager, Network, Source, forms, network_needs};
 pub use process::{cell_id_of, kill_marked, of_many as processes_of_many};
 pub use programs::{
     find as find_program, is_program, requirement as program_requirement, root as root_requirement,
 };
-pub use run_command::{STAMPS, Steps, payload_pid, run_command, stamps_file, step_commands};
+pub use run_command::{STAMPS, has_steps, payload_pid, run_command, stamps_file, step_commands};
 pub use sweep::{is_left, sweep, sweep_many};
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

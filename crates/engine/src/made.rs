@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 
 use crate::identity::Identity;
 use crate::process::{self, Process};
-use crate::{Cell, CellProcess, CellSpec, EngineError, note, podman_cli, programs};
+use crate::{Cell, CellProcess, CellSpec, EngineError, note, programs};
 
 /// What an engine's making yields.
 pub(crate) struct Payload {
@@ -34,6 +34,22 @@ pub(crate) fn log(cell: &dyn Identity) -> PathBuf {
 /// The directory with the bundle, the runtime's state and the like; removed as a whole.
 pub(crate) fn state(cell: &dyn Identity) -> PathBuf {
     cell.work_dir().join("state")
+}
+
+/// A private directory of the cell for managers that refuse those of more than some characters, as podman does from 50 on: not below the
+/// cell's own; the name follows from the cell, so that it is found again.
+pub(crate) fn home(cell: &dyn Identity) -> PathBuf {
+    let base = if programs::is_root() {
+        "/run"
+    } else {
+        "/dev/shm"
+    };
+    let name = format!("{}/{}", cell.work_dir().display(), cell.id());
+    // FNV-1a.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Path::new(base).join(format!("timecell-{hash:016x}"))
 }
 
 /// The root filesystem as an archive, for managers that want an image.
@@ -153,7 +169,7 @@ impl Cell for Made {
     }
 
     fn processes(&self) -> Vec<CellProcess> {
-        let home = podman_cli::home(&self.spec);
+        let home = home(&self.spec);
         process::belonging(&self.spec.id, &home)
             .into_iter()
             .filter(|pid| *pid != self.pid)

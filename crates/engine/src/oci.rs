@@ -1,18 +1,17 @@
-//! The OCI bundle of a cell, and driving an OCI runtime's program with it.
+//! The OCI bundle of a cell, where a runtime keeps its state, and what the machine must be like for one.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use model::EngineKind;
+use model::{EngineKind, Requirement};
 use serde_json::{Value, json};
 
 use crate::identity::Identity;
-use crate::made::{self, Payload};
+use crate::made;
 use crate::note::MARK;
-use crate::{CellSpec, cgroups, limits, process, programs, reach};
+use crate::{CellSpec, limits, programs};
 
 /// Whether the runtime has root's powers over the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,57 +191,6 @@ fn device(path: &Path) -> Result<Value, String> {
     )
 }
 
-/// Creates and starts a cell with the runtime `name`.
-pub(crate) fn make(name: &str, spec: &CellSpec) -> Result<Payload, String> {
-    write_bundle(spec, Power::Root)?;
-    let mut command = runtime(name, spec)?;
-    command
-        .args(["run", "--detach", "--bundle"])
-        .arg(bundle(spec))
-        .arg("--pid-file")
-        .arg(pid_file(spec))
-        .arg(&spec.id);
-    process::run(&mut command, &made::log(spec))?;
-    Ok(Payload {
-        pid: read_pid(&pid_file(spec))?,
-        child: None,
-        helper: None,
-    })
-}
-
-/// Removes what the runtime `name` keeps of a cell.
-pub(crate) fn wipe(name: &str, cell: &dyn Identity) -> Result<(), String> {
-    if runtime_state(cell).join(cell.id()).exists()
-        && let Ok(mut command) = runtime(name, cell)
-    {
-        // Its words are in the log; whether anything is left is seen below.
-        let _ = process::run(
-            command.args(["delete", "--force", cell.id()]),
-            &made::log(cell),
-        );
-    }
-    cgroups::remove(cell.id())
-}
-
-pub(crate) fn runtime(name: &str, cell: &dyn Identity) -> Result<Command, String> {
-    let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
-    let mut command = Command::new(program);
-    command
-        .env(MARK, cell.id())
-        .arg("--root")
-        .arg(runtime_state(cell));
-    if power(cell) == Power::User {
-        reach::become_user(&mut command, cell);
-        // No group may be made without root on version 1, nor without a delegated one on version 2.
-        match name {
-            "crun" => command.arg("--cgroup-manager=disabled"),
-            _ => command.args(["--rootless", "true"]),
-        };
-        command.env_remove("XDG_RUNTIME_DIR");
-    }
-    Ok(command)
-}
-
 /// A pid from a file that an engine wrote.
 pub(crate) fn read_pid(file: &Path) -> Result<i32, String> {
     fs::read_to_string(file)
@@ -252,4 +200,20 @@ pub(crate) fn read_pid(file: &Path) -> Result<i32, String> {
         .ok()
         .filter(|pid| *pid > 1)
         .ok_or_else(|| format!("{} holds no pid", file.display()))
+}
+
+/// That the layout of the cgroup mounts is one that this runtime accepts.
+pub(crate) fn layout(runtime: &str) -> Requirement {
+    const WHAT: &str = "cgroup layout";
+    match host::cgroup::detect() {
+        Err(error) => Requirement::unmet(WHAT, error.to_string(), "mount /proc"),
+        Ok(cgroups) => match cgroups
+            .refusals()
+            .into_iter()
+            .find(|no| no.runtime == runtime)
+        {
+            Some(no) => Requirement::unmet(WHAT, no.reason, no.mend),
+            None => Requirement::met(WHAT, cgroups.layout().to_string()),
+        },
+    }
 }

@@ -481,6 +481,20 @@ fn plain(line: &str) -> &str {
     }
 }
 
+/// Asks to be killed when the coordinator ends, so that none of this goes on after its cells were swept.
+pub(crate) fn die_with(parent: &str) -> Result<(), String> {
+    // SAFETY: neither call involves memory.
+    let own_parent = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid()
+    };
+    if own_parent.to_string() == parent {
+        Ok(())
+    } else {
+        Err("the coordinator has ended".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

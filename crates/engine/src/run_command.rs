@@ -5,8 +5,10 @@ use std::process::Command;
 
 use model::EngineKind;
 
+use crate::engines::info::Commands;
+use crate::engines::{Steps, embedded, info};
 use crate::made;
-use crate::{CellSpec, EngineError, embedded, oci, reach};
+use crate::{CellSpec, EngineError, oci, reach};
 
 /// Set on the command of an embedded cell, names a file for the instants of its steps: lines of a CLOCK_MONOTONIC
 /// instant in ns and the step that was done then.
@@ -19,57 +21,27 @@ pub fn stamps_file(spec: &CellSpec) -> PathBuf {
 
 /// The command that creates a cell, starts it, waits for its end and deletes it, from a bundle that is written now.
 ///
-/// For timing `embedded`, `crun` and `runc` on equal terms, by root or, with `spec.user`, by that user: the bundle
+/// For timing OCI runtimes ([`EngineKind::runtimes`]) on equal terms, by root or, with `spec.user`, by that user: the bundle
 /// is the same and not part of the time. The caller gives the command its standard streams and removes
 /// `spec.work_dir`; what a failed command leaves behind, [`crate::sweep`] removes.
 ///
 /// # Errors
 /// For other engines, and when the bundle cannot be written or the runtime is not installed.
 pub fn run_command(spec: &CellSpec) -> Result<Command, EngineError> {
-    prepare(spec)?;
-    if spec.engine == EngineKind::Embedded {
-        return Ok(embedded::again(spec, embedded::RUN));
-    }
-    let mut command = runtime(spec)?;
-    command
-        .args(["run", "--bundle"])
-        .arg(oci::bundle(spec))
-        .arg("--pid-file")
-        .arg(oci::pid_file(spec))
-        .arg(&spec.id);
-    Ok(command)
+    prepare(spec, info(spec.engine).run)
 }
 
-/// The same in the runtime's three steps.
-pub struct Steps {
-    /// Makes the container; its payload waits.
-    pub create: Command,
-    /// Lets the payload begin.
-    pub start: Command,
-    /// Removes the container once its payload has ended.
-    pub delete: Command,
+/// Whether [`step_commands`] has any for this engine.
+pub fn has_steps(engine: EngineKind) -> bool {
+    info(engine).steps.is_some()
 }
 
-/// As [`run_command`], one command for each step; for `crun` and `runc`.
+/// As [`run_command`], one command for each step, where [`has_steps`].
 ///
 /// # Errors
 /// As [`run_command`].
 pub fn step_commands(spec: &CellSpec) -> Result<Steps, EngineError> {
-    prepare(spec)?;
-    let (mut create, mut start, mut delete) = (runtime(spec)?, runtime(spec)?, runtime(spec)?);
-    create
-        .args(["create", "--bundle"])
-        .arg(oci::bundle(spec))
-        .arg("--pid-file")
-        .arg(oci::pid_file(spec))
-        .arg(&spec.id);
-    start.arg("start").arg(&spec.id);
-    delete.arg("delete").arg(&spec.id);
-    Ok(Steps {
-        create,
-        start,
-        delete,
-    })
+    prepare(spec, info(spec.engine).steps)
 }
 
 /// Pid of the payload of a cell that such a command makes, as the host sees it, once the runtime has told it.
@@ -77,22 +49,15 @@ pub fn payload_pid(spec: &CellSpec) -> Option<i32> {
     oci::read_pid(&oci::pid_file(spec)).ok()
 }
 
-fn prepare(spec: &CellSpec) -> Result<(), EngineError> {
+/// Writes the bundle, and makes the commands for it.
+fn prepare<T>(spec: &CellSpec, commands: Option<Commands<T>>) -> Result<T, EngineError> {
     let failed = |cause: String| made::error(spec, "prepare the cell", cause);
+    let commands = commands
+        .ok_or_else(|| failed(format!("{} has no such command for a cell", spec.engine)))?;
     crate::note::write(spec).map_err(failed)?;
     oci::write_bundle(spec, oci::power(spec)).map_err(failed)?;
-    match reach::other_user(spec) {
-        Some(user) => reach::give(spec, &[&made::state(spec)], user).map_err(failed),
-        None => Ok(()),
+    if let Some(user) = reach::other_user(spec) {
+        reach::give(spec, &[&made::state(spec)], user).map_err(failed)?;
     }
-}
-
-fn runtime(spec: &CellSpec) -> Result<Command, EngineError> {
-    let failed = |cause: String| made::error(spec, "prepare the cell", cause);
-    match spec.engine {
-        kind @ (EngineKind::Crun | EngineKind::Runc) => {
-            oci::runtime(kind.name(), spec).map_err(failed)
-        }
-        other => Err(failed(format!("{other} has no single command for this"))),
-    }
+    commands(spec).map_err(failed)
 }

@@ -8,11 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use model::EngineKind;
 
 use crate::app::freezer;
+use crate::engines::info;
 use crate::identity::Noted;
-use crate::made::{self, Wipe};
-use crate::{
-    EngineError, bare, crun, docker, embedded, note, podman, podman_rootless, process, runc,
-};
+use crate::{EngineError, made, note, process};
 
 /// Removes whatever the cell of this private directory left behind when its coordinator was killed.
 ///
@@ -33,7 +31,7 @@ pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
         }
     };
     thaw(&[&spec]);
-    made::clear(&spec, wipe(spec.engine))
+    made::clear(&spec, info(spec.engine).wipe)
         .map_err(|cause| made::error(&spec, "sweep the cell away", cause))
 }
 
@@ -50,18 +48,6 @@ fn thaw(cells: &[&Noted]) {
 /// Whether the cell of this private directory is there, whole or in part.
 pub fn is_left(work_dir: &Path) -> bool {
     note::path(work_dir).exists()
-}
-
-pub(crate) fn wipe(kind: EngineKind) -> Wipe {
-    match kind {
-        EngineKind::Bare => bare::wipe_all,
-        EngineKind::Embedded => embedded::wipe,
-        EngineKind::Crun => crun::wipe,
-        EngineKind::Runc => runc::wipe,
-        EngineKind::Podman => podman::wipe,
-        EngineKind::PodmanRootless => podman_rootless::wipe,
-        EngineKind::Docker => docker::wipe,
-    }
 }
 
 /// Cells that are removed at the same time.
@@ -97,7 +83,7 @@ pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(spec) = specs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(cause) = made::finish(spec, wipe(spec.engine)) {
+            if let Err(cause) = made::finish(spec, info(spec.engine).wipe) {
                 let failed = made::error(spec, "sweep the cell away", cause);
                 left.lock()
                     .unwrap_or_else(PoisonError::into_inner)

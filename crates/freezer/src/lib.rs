@@ -24,3 +24,8 @@ pub use counter::Senses;
 pub use hold::Hold;
 pub use keeper::{Handle, Id, Keeper, KeeperError};
 pub use rule::{Reservation, ReservationError};
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use freezer::counter::Senses;
-use freezer::group::Group;
-use freezer::{Handle, Keeper, KeeperError, Reservation, proof};
 use host::sched::{self, Class};
+use timecell_freezer::counter::Senses;
+use timecell_freezer::group::Group;
+use timecell_freezer::{Handle, Keeper, KeeperError, Reservation, proof};
 
 const PRIORITY: u8 = 98;
 const MS: i64 = 1_000_000;

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use freezer::page::{Page, Progress};
-use freezer::process::{self, Place, PlaceError};
-use freezer::{Hold, Reservation};
 use host::sched::{self, Class};
+use timecell_freezer::page::{Page, Progress};
+use timecell_freezer::process::{self, Place, PlaceError};
+use timecell_freezer::{Hold, Reservation};
 
 const MS: i64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -174,7 +174,7 @@ impl Held {
         let dir = tempfile::Builder::new();
         let dir = { dir }
             .prefix("timecell-kept-")
-            .tempdir_in(freezer::page::memory())
+            .tempdir_in(timecell_freezer::page::memory())
             .unwrap();
         let program = std::env::current_exe().unwrap();
         Held {

@@ -1,7 +1,7 @@
 //! Prints what the doctor finds on this machine.
 
 fn main() {
-    let provenance = host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION"));
+    let provenance = timecell_host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION"));
     println!("{}", provenance.one_line());
     for check in &provenance.checks {
         println!(

@@ -38,3 +38,8 @@ pub mod writer;
 
 #[cfg(test)]
 pub(crate) mod testing;
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,10 +3,10 @@
 
 mod needs;
 
-use host::root::Root;
-use host::rtgroup::{self, RtGroup, RtGroupError};
-use host::sched::{self, Class, SchedError};
 use std::process::{Child, Command};
+use timecell_host::root::Root;
+use timecell_host::rtgroup::{self, RtGroup, RtGroupError};
+use timecell_host::sched::{self, Class, SchedError};
 
 /// Tests whose need is unmet are counted as ignored, with the need in their names. They share one machine-wide
 /// budget, so they take turns.

@@ -2,10 +2,10 @@
 
 mod needs;
 
-use host::sched::{self, Class, SchedError, bandwidth};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use timecell_host::sched::{self, Class, SchedError, bandwidth};
 
 /// A child that sleeps; ended and reaped when dropped.
 struct Sleeper(Child);
@@ -37,8 +37,9 @@ const TESTS: [Test; 7] = [
             if std::env::var_os(CHILD).is_some() {
                 return None;
             }
-            let budget = host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
-            let allowed = host::caps::limits().is_ok_and(|limits| limits.rtprio.soft != Some(0));
+            let budget = timecell_host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
+            let allowed =
+                timecell_host::caps::limits().is_ok_and(|limits| limits.rtprio.soft != Some(0));
             root()
                 .or(budget.then_some("the own group has no real-time budget"))
                 .or(allowed.then_some("real-time priorities are allowed to everyone here"))
@@ -48,15 +49,17 @@ const TESTS: [Test; 7] = [
         "root_a_deadline_needs_the_whole_root_domain",
         root_a_deadline_needs_the_whole_root_domain,
         || {
-            root().or((host::cpus::online().map_or(1, |cpus| cpus.len()) < 2)
-                .then_some("there is only one cpu"))
+            root().or(
+                (timecell_host::cpus::online().map_or(1, |cpus| cpus.len()) < 2)
+                    .then_some("there is only one cpu"),
+            )
         },
     ),
     (
         "root_every_class_is_read_back_as_it_was_set",
         root_every_class_is_read_back_as_it_was_set,
         || {
-            let empty = host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
+            let empty = timecell_host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
             root().or(empty.then_some("the own group has no real-time budget"))
         },
     ),
@@ -111,9 +114,9 @@ fn deadline_here() -> Option<&'static str> {
 
 /// Why this process is not the machine's root, if it is not.
 fn root() -> Option<&'static str> {
-    let privileged = host::caps::effective()
+    let privileged = timecell_host::caps::effective()
         .is_ok_and(|caps| caps.has("CAP_SYS_NICE") && caps.has("CAP_SETUID"))
-        && !host::caps::in_user_namespace();
+        && !timecell_host::caps::in_user_namespace();
     (!privileged).then_some("needs root")
 }
 

@@ -1,9 +1,12 @@
-//! The kinds of engines.
+//! The engines, each described once: which cells it makes and of what, what it keeps beside them, and how long that takes. Files, options,
+//! lists and estimates follow from here; how each does it lives in the crate `engine`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::mission::ImageKind;
 
 /// What makes a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,6 +28,40 @@ pub enum EngineKind {
     Docker,
 }
 
+/// The process that an engine keeps beside each cell and that belongs to this cell alone, so that it can die without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    /// There is always one.
+    Always,
+    /// The runtime's own, where it is told to stay until the cell ends. Such an engine makes and removes a cell in one call.
+    Attached,
+    /// There is none, for this reason.
+    Never(&'static str),
+}
+
+/// What there is to say of one.
+struct Description {
+    name: &'static str,
+    summary: &'static str,
+    /// The images of which it makes cells that run applications.
+    images: &'static [ImageKind],
+    /// Why missions have no cells of it, behind its name.
+    no_missions: Option<&'static str>,
+    helper: Helper,
+    is_rootless: bool,
+    creation_ns: i64,
+}
+
+const OCI: Description = Description {
+    name: "",
+    summary: "",
+    images: &[ImageKind::Rootfs, ImageKind::Bundle, ImageKind::Binary],
+    no_missions: None,
+    helper: Helper::Attached,
+    is_rootless: false,
+    creation_ns: 60_000_000,
+};
+
 impl EngineKind {
     /// Every engine, in the order in which tables list them.
     pub const ALL: [EngineKind; 7] = [
@@ -37,17 +74,141 @@ impl EngineKind {
         EngineKind::Docker,
     ];
 
+    /// Those that make cells of missions, in the same order.
+    pub const OF_MISSIONS: &'static [EngineKind] = &{
+        let mut found = [EngineKind::Bare; EngineKind::of_missions()];
+        let (mut at, mut place) = (0, 0);
+        while at < EngineKind::ALL.len() {
+            if EngineKind::ALL[at].no_missions().is_none() {
+                found[place] = EngineKind::ALL[at];
+                place += 1;
+            }
+            at += 1;
+        }
+        found
+    };
+
+    const fn of_missions() -> usize {
+        let (mut at, mut count) = (0, 0);
+        while at < EngineKind::ALL.len() {
+            count += EngineKind::ALL[at].no_missions().is_none() as usize;
+            at += 1;
+        }
+        count
+    }
+
+    const fn description(self) -> Description {
+        match self {
+            EngineKind::Bare => Description {
+                name: "bare",
+                summary: "A plain process; the baseline",
+                images: &[ImageKind::Binary],
+                no_missions: Some(
+                    "makes plain processes, which nothing keeps from the rest of the machine",
+                ),
+                helper: Helper::Never("a plain process has no runtime"),
+                creation_ns: 5_000_000,
+                ..OCI
+            },
+            EngineKind::Embedded => Description {
+                name: "embedded",
+                summary: "The OCI runtime inside timecell (libcontainer)",
+                ..OCI
+            },
+            EngineKind::Crun => Description {
+                name: "crun",
+                summary: "The OCI runtime in C",
+                ..OCI
+            },
+            EngineKind::Runc => Description {
+                name: "runc",
+                summary: "The OCI runtime in Go",
+                ..OCI
+            },
+            EngineKind::Podman => Description {
+                name: "podman",
+                summary: "podman run by root",
+                images: &[ImageKind::Rootfs, ImageKind::Reference, ImageKind::Binary],
+                helper: Helper::Always,
+                creation_ns: 700_000_000,
+                ..OCI
+            },
+            EngineKind::PodmanRootless => Description {
+                name: "podman-rootless",
+                summary: "podman run by an ordinary user",
+                images: &[],
+                no_missions: Some(
+                    "makes no cells of missions: an ordinary user may neither give a cell its budget nor hold it to one",
+                ),
+                helper: Helper::Always,
+                is_rootless: true,
+                creation_ns: 700_000_000,
+            },
+            EngineKind::Docker => Description {
+                name: "docker",
+                summary: "docker, by its command line",
+                images: &[],
+                no_missions: Some(
+                    "makes no cells of missions: its daemon starts programs itself, before they have their budget",
+                ),
+                helper: Helper::Never(
+                    "docker's shim belongs to its daemon, which serves others too",
+                ),
+                creation_ns: 700_000_000,
+                ..OCI
+            },
+        }
+    }
+
     /// The name used in files, options and tables.
     pub const fn name(self) -> &'static str {
-        match self {
-            EngineKind::Bare => "bare",
-            EngineKind::Embedded => "embedded",
-            EngineKind::Crun => "crun",
-            EngineKind::Runc => "runc",
-            EngineKind::Podman => "podman",
-            EngineKind::PodmanRootless => "podman-rootless",
-            EngineKind::Docker => "docker",
-        }
+        self.description().name
+    }
+
+    /// What it is, in a few words for `--help`.
+    pub const fn summary(self) -> &'static str {
+        self.description().summary
+    }
+
+    /// Whether it makes cells that run applications of such an image.
+    pub fn makes(self, image: ImageKind) -> bool {
+        self.description().images.contains(&image)
+    }
+
+    /// Those of missions that make cells of such an image.
+    pub fn of_missions_from(image: ImageKind) -> Vec<EngineKind> {
+        let all = EngineKind::OF_MISSIONS.iter().copied();
+        all.filter(|engine| engine.makes(image)).collect()
+    }
+
+    /// Why missions have no cells of it, to be read behind its name; `None`: they have.
+    pub const fn no_missions(self) -> Option<&'static str> {
+        self.description().no_missions
+    }
+
+    /// The process that it keeps beside each cell.
+    pub const fn helper(self) -> Helper {
+        self.description().helper
+    }
+
+    /// Whether one call of it makes a cell, waits for its end and removes it, from a bundle that anybody may write: what OCI runtimes do.
+    pub const fn is_runtime(self) -> bool {
+        matches!(self.helper(), Helper::Attached)
+    }
+
+    /// The OCI runtimes, in the order of [`EngineKind::ALL`].
+    pub fn runtimes() -> impl Iterator<Item = EngineKind> {
+        (EngineKind::ALL.into_iter()).filter(|engine| engine.is_runtime())
+    }
+
+    /// Whether an unprivileged user runs its cells.
+    pub const fn is_rootless(self) -> bool {
+        self.description().is_rootless
+    }
+
+    /// The typical time from the request to the payload, ns; only for the first estimate of how long a run takes.
+    pub const fn creation_ns(self) -> i64 {
+        self.description().creation_ns
     }
 }
 

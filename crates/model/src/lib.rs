@@ -38,7 +38,7 @@ pub use bytes::{Bytes, BytesError};
 pub use counters::Counters;
 pub use duration::{Duration, DurationError};
 pub use enforcer::Enforcer;
-pub use engine::EngineKind;
+pub use engine::{EngineKind, Helper};
 pub use experiment::{
     Class, Experiment, Keep, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
 };
@@ -55,3 +55,8 @@ pub use task_held::reserves as task_reserves;
 pub use task_load::{TaskLoad, TaskPolicy};
 pub use timetable::{MOST_ARMS, Timetable, shuffle};
 pub use turns::Turns;
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

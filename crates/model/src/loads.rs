@@ -159,15 +159,10 @@ fn command(table: &Table<'_>, kind: LoadKind) -> Result<Vec<String>, InputError>
 
 fn place(table: &Table<'_>) -> Result<Option<EngineKind>, InputError> {
     let in_cell = choice(table, "in", &[("host", false), ("cell", true)])?.unwrap_or(false);
-    let engine = choice(
-        table,
-        "engine",
-        &[
-            ("embedded", EngineKind::Embedded),
-            ("crun", EngineKind::Crun),
-            ("runc", EngineKind::Runc),
-        ],
-    )?;
+    let runtimes: Vec<(&str, EngineKind)> = EngineKind::runtimes()
+        .map(|engine| (engine.name(), engine))
+        .collect();
+    let engine = choice(table, "engine", &runtimes)?;
     match (in_cell, engine) {
         (false, Some(_)) => Err(table.fault(
             "engine",

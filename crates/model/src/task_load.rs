@@ -1,7 +1,7 @@
 //! A periodic task set as the workload of cells: what `[workload] kind = "taskset"` of an experiment file says.
 //!
 //! Cells of the set become cells of every trial; tasks become threads in them. What the set's file says beyond that
-//! (release jitter, blocking) cannot be run as it stands and is told apart here. Reservations are in [`crate::task_held`].
+//! (release jitter, blocking) cannot be run as it stands and is told apart here. Reservations are in `task_held`.
 
 use crate::task_held;
 use crate::taskset::{CellTask, Order, Policy, TaskCell, TaskSet};

@@ -33,3 +33,8 @@ pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};
 pub use set::{SetArgs, TaskArgs, set};
 pub use supply::{SpinClass, SupplyArgs, prepare_gaps, supply};
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use host::sched::bandwidth::{GIVEN_BACK, set_class_when_free};
 use host::sched::{self, Class};
-use record::supply::gaps::{
+use record::gaps::{
     Gap, HEADER_BYTES, Header, MOST_STRETCHES, RECORD_BYTES, STRETCHES_AT, Stretch, file_bytes,
 };
 
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
     use crate::Barrier;
     use proptest::prelude::*;
-    use record::supply::gaps;
+    use record::gaps;
 
     fn args(dir: &Path) -> SupplyArgs {
         SupplyArgs {

@@ -1,6 +1,6 @@
 //! Makes up one large file of every kind that `timecell report` reads as a stream, or whole, to see what memory it takes:
 //!
-//! `cargo run -p record --example large_files -- DIR [MB]`, then for each file `/usr/bin/time -v timecell report FILE`.
+//! `cargo run -p timecell-record --example large_files -- DIR [MB]`, then for each file `/usr/bin/time -v timecell report FILE`.
 //!
 //! Each has 100 MB, or so many.
 

@@ -5,21 +5,35 @@
 // Whatever root writes goes through `host::writer` or `output`; a test may write as it likes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-pub mod crowd;
+mod document;
 mod error;
 pub mod export;
+pub mod gaps;
+mod ground;
 pub mod histogram;
 pub mod import;
 pub mod isolation;
+mod jobs;
+mod kind;
 pub mod output;
+mod raw;
 pub mod run;
 pub mod samples;
 pub mod scale;
 pub mod series;
-pub mod summary;
 pub mod supply;
 pub mod thresholds;
-pub mod trial;
-mod turns;
 
+pub use document::Document;
 pub use error::RecordError;
+pub use ground::{
+    Achieved, Budget, Condition, LoadRecord, Machine, Metric, Misses, NotMeasured, Reacted, Share,
+    Times, crowd,
+};
+pub use jobs::{summary, trial};
+pub use kind::Kind;
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,8 +1,5 @@
 //! The run directory: `runs/<time>-<name>/`.
 
-mod begun;
-mod files;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,24 +8,14 @@ use host::writer;
 use model::{Experiment, Requirement};
 use serde::{Deserialize, Serialize};
 
-pub use files::write_atomically;
-use files::{overwrite_json, sync_dir};
-pub(crate) use files::{read_json, write_json};
+use crate::document::Document;
+use crate::ground::NotMeasured;
+use crate::{Kind, RecordError};
 
-use crate::RecordError;
-use crate::histogram::{self, HistogramLog};
-use crate::isolation::ISOLATION;
-use crate::samples::{self, Samples, copy_samples};
-use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
-use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
-use crate::supply::SUPPLY;
-use crate::trial::{TRIAL_SCHEMA, TrialRecord};
+pub use crate::document::write_atomically;
 
 /// Schema of `run.json`.
 pub const RUN_SCHEMA: u64 = 1;
-
-/// The file that tells a run of single measurements from one with trials.
-const SERIES: &str = "series.json";
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +62,12 @@ pub struct Manifest {
     pub resumed: Vec<Resumption>,
 }
 
+impl Document for Manifest {
+    const FILE: &'static str = "run.json";
+    const SCHEMA: u64 = RUN_SCHEMA;
+    const OVERWRITES_ON_A_FULL_DISK: bool = true;
+}
+
 /// How a run went on after a power cut, an interrupt or a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumption {
@@ -97,7 +90,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes `base/<time>-<name>/` with the resolved experiment, the provenance and the manifest.
+    /// Makes `base/<time>-<name>/` for a run of this kind: with what `begin` writes, which must be the file that tells the kind, the
+    /// provenance, and at last the manifest.
     ///
     /// `time` is UTC as `2026-11-21T210500`; a suffix is added if the directory exists.
     ///
@@ -106,52 +100,25 @@ impl Run {
     pub fn create(
         base: &Path,
         time: &str,
-        experiment: &Experiment,
-        provenance: &Provenance,
-        manifest: &Manifest,
-    ) -> Result<Run, RecordError> {
-        let run = Run::make_with_trials(base, time, &experiment.name)?;
-        write_atomically(
-            &run.dir.join("experiment.toml"),
-            experiment.to_toml().as_bytes(),
-        )?;
-        write_json(&run.dir.join("provenance.json"), provenance)?;
-        run.write_manifest(manifest)?;
-        Ok(run)
-    }
-
-    /// Makes `base/<time>-<scenario>/` for single measurements, with the record as it is before the first one.
-    ///
-    /// # Errors
-    /// When the directory cannot be made or written.
-    pub fn create_series(
-        base: &Path,
-        time: &str,
-        record: &SeriesRecord,
-        provenance: &Provenance,
-        manifest: &Manifest,
-    ) -> Result<Run, RecordError> {
-        let run = Run::make(base, time, &record.scenario)?;
-        run.write_series(record)?;
-        write_json(&run.dir.join("provenance.json"), provenance)?;
-        run.write_manifest(manifest)?;
-        Ok(run)
-    }
-
-    /// As [`Run::make`], with the directory of the trials in it.
-    pub(crate) fn make_with_trials(
-        base: &Path,
-        time: &str,
+        kind: Kind,
         name: &str,
+        begin: impl FnOnce(&Run) -> Result<(), RecordError>,
+        provenance: &Provenance,
+        manifest: &Manifest,
     ) -> Result<Run, RecordError> {
         let run = Run::make(base, time, name)?;
-        let trials = run.dir.join("trials");
-        writer::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        if kind.keeps_trials() {
+            let trials = run.trials_dir();
+            writer::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        }
+        begin(&run)?;
+        run.write(provenance)?;
+        run.write(manifest)?;
         Ok(run)
     }
 
     /// Makes a new directory `base/<time>-<name>/`.
-    pub(crate) fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
+    fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
         writer::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
         let mut tries = 1;
         loop {
@@ -174,16 +141,11 @@ impl Run {
     /// Opens a run to study it.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of `experiment.toml`, `series.json`,
-    /// `supply.json` and `isolation.json`.
+    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of the files that tell a [`Kind`].
     pub fn open(dir: &Path) -> Result<Run, RecordError> {
-        let has = |name: &str| dir.join(name).is_file();
         for (missing, there) in [
-            ("run.json", has("run.json")),
-            (
-                "experiment.toml",
-                has("experiment.toml") || has(SERIES) || has(SUPPLY) || has(ISOLATION),
-            ),
+            (Manifest::FILE, dir.join(Manifest::FILE).is_file()),
+            (Kind::Jobs.file(), Kind::by_files(dir).is_some()),
         ] {
             if !there {
                 return Err(RecordError::NotARun {
@@ -210,268 +172,110 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// Replaces `run.json`; on a full disk, where there is no room for a second one, in its own blocks.
+    /// What the run is a run of.
+    ///
+    /// # Errors
+    /// When its experiment cannot be read, if it has one.
+    pub fn kind(&self) -> Result<Kind, RecordError> {
+        match Kind::by_files(&self.dir) {
+            Some(kind) if kind.instead_of_jobs().is_some() => Ok(kind),
+            _ if self.experiment()?.scale.is_some() => Ok(Kind::Scale),
+            _ => Ok(Kind::Jobs),
+        }
+    }
+
+    /// Whether the run is a study of its own kind, without an experiment and its trials.
+    pub fn has_no_experiment(&self) -> bool {
+        self.held_instead_of_jobs().is_some()
+    }
+
+    fn held_instead_of_jobs(&self) -> Option<&'static str> {
+        Kind::by_files(&self.dir)?.instead_of_jobs()
+    }
+
+    /// That the run holds trials with jobs; the error says who reads the others.
+    pub(crate) fn must_have_jobs(&self) -> Result<(), RecordError> {
+        let Some(held) = self.held_instead_of_jobs() else {
+            return Ok(());
+        };
+        Err(RecordError::malformed(
+            &self.dir,
+            format!(
+                "this run holds {held} `timecell report` and `timecell export --csv` read it, one run at a time"
+            ),
+        ))
+    }
+
+    /// Reads one of its documents.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed or cut short, or is of a newer schema.
+    pub fn read<D: Document>(&self) -> Result<D, RecordError> {
+        D::read(&self.dir.join(D::FILE))
+    }
+
+    /// Reads one of its documents; `None` where it has none of this kind.
+    ///
+    /// # Errors
+    /// As [`Run::read`].
+    pub fn read_if_there<D: Document>(&self) -> Result<Option<D>, RecordError> {
+        let path = self.dir.join(D::FILE);
+        path.exists().then(|| D::read(&path)).transpose()
+    }
+
+    /// Writes one of its documents, or replaces it.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), RecordError> {
-        let path = self.dir.join("run.json");
-        write_json(&path, manifest).or_else(|error| overwrite_json(&path, manifest).ok_or(error))
+    pub fn write<D: Document>(&self, document: &D) -> Result<(), RecordError> {
+        document.write(&self.dir.join(D::FILE))
     }
 
     /// Reads `run.json`.
     ///
     /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
+    /// As [`Run::read`].
     pub fn manifest(&self) -> Result<Manifest, RecordError> {
-        read_json(&self.dir.join("run.json"), RUN_SCHEMA)
-    }
-
-    /// That the run holds trials with jobs; the error says who reads the others.
-    fn must_have_jobs(&self) -> Result<(), RecordError> {
-        if self.is_series() {
-            return Err(RecordError::malformed(
-                &self.dir,
-                "this run holds single measurements (series.json) and no jobs; `timecell report` and `timecell \
-                 export --csv` read it, one run at a time",
-            ));
-        }
-        if self.is_supply() {
-            return Err(RecordError::malformed(
-                &self.dir,
-                "this run holds the gaps of spinning threads (supply.json) and no jobs; `timecell report` and `timecell \
-                 export --csv` read it, one run at a time",
-            ));
-        }
-        if self.is_isolation() {
-            return Err(RecordError::malformed(
-                &self.dir,
-                "this run holds contests of two cells (isolation.json), which are no trials of an experiment; `timecell \
-                 report` and `timecell export --csv` read it, one run at a time",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Whether the run is a study of its own kind, without an experiment and its trials.
-    pub fn has_no_experiment(&self) -> bool {
-        self.is_series() || self.is_supply() || self.is_isolation()
-    }
-
-    /// Whether the run holds single measurements (`series.json`) instead of trials with jobs.
-    pub fn is_series(&self) -> bool {
-        self.dir.join(SERIES).is_file()
-    }
-
-    /// Replaces `series.json`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_series(&self, record: &SeriesRecord) -> Result<(), RecordError> {
-        write_json(&self.dir.join(SERIES), record)
-    }
-
-    /// Reads `series.json`.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn series(&self) -> Result<SeriesRecord, RecordError> {
-        read_json(&self.dir.join(SERIES), SERIES_SCHEMA)
-    }
-
-    /// Writes `summary.json` of a run of single measurements.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_series_summary(&self, summary: &SeriesSummary) -> Result<(), RecordError> {
-        write_json(&self.dir.join("summary.json"), summary)
-    }
-
-    /// Reads `summary.json` of a run of single measurements.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn series_summary(&self) -> Result<SeriesSummary, RecordError> {
-        read_json(&self.dir.join("summary.json"), SERIES_SUMMARY_SCHEMA)
-    }
-
-    /// Reads `experiment.toml`.
-    ///
-    /// # Errors
-    /// When it cannot be read or parsed, or the run holds single measurements and no jobs.
-    pub fn experiment(&self) -> Result<Experiment, RecordError> {
-        self.must_have_jobs()?;
-        let path = self.dir.join("experiment.toml");
-        let text = fs::read_to_string(&path).map_err(RecordError::io(&path, "read"))?;
-        Experiment::parse("experiment.toml", &text)
-            .map_err(|error| RecordError::malformed(&path, error.to_string()))
+        self.read()
     }
 
     /// Reads `provenance.json`.
     ///
     /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
+    /// As [`Run::read`].
     pub fn provenance(&self) -> Result<Provenance, RecordError> {
-        read_json(
-            &self.dir.join("provenance.json"),
-            host::provenance::SCHEMA.into(),
-        )
+        self.read()
     }
 
-    /// Writes a trial: its record, and a samples file per cell, copied from `samples` (cell id, file).
+    /// Reads `experiment.toml`.
     ///
     /// # Errors
-    /// When the disk is full or a file cannot be written; the unfinished trial directory is removed.
-    pub fn write_trial(
-        &self,
-        trial: &TrialRecord,
-        samples: &[(String, PathBuf)],
-    ) -> Result<(), RecordError> {
-        // Under another name until it is whole: a power cut leaves no half trial that looks like one.
-        let part = self.part_dir(trial.number);
-        let dir = self.trial_dir(trial.number);
-        let written = self
-            .try_write_trial(&part, trial, samples)
-            .and_then(|()| writer::rename(&part, &dir).map_err(RecordError::io(&dir, "write")))
-            .and_then(|()| sync_dir(&self.dir.join("trials")));
-        if written.is_err() {
-            let _ = writer::remove_dir_all(&part);
-        }
-        written
-    }
-
-    fn try_write_trial(
-        &self,
-        dir: &Path,
-        trial: &TrialRecord,
-        samples: &[(String, PathBuf)],
-    ) -> Result<(), RecordError> {
-        writer::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
-        for (id, from) in samples {
-            copy_samples(from, &dir.join(format!("{id}.samples")))?;
-        }
-        write_json(&dir.join("trial.json"), trial)
-    }
-
-    /// Numbers of the trials on record, ascending.
-    ///
-    /// # Errors
-    /// When the directory cannot be listed, or the run holds single measurements and no jobs.
-    pub fn trial_numbers(&self) -> Result<Vec<u32>, RecordError> {
+    /// When it cannot be read or parsed, or the run has none since it is of another kind.
+    pub fn experiment(&self) -> Result<Experiment, RecordError> {
         self.must_have_jobs()?;
-        self.numbers(|name| name.parse().ok())
+        let path = self.dir.join(Kind::Jobs.file());
+        let text = fs::read_to_string(&path).map_err(RecordError::io(&path, "read"))?;
+        Experiment::parse("experiment.toml", &text)
+            .map_err(|error| RecordError::malformed(&path, error.to_string()))
     }
 
-    /// What was on record and is not there any more, one sentence each: trials that `run.json` counts and whose
-    /// directories are gone, and directories of trials without their `trial.json` in a run that ended by itself.
-    ///
-    /// # Errors
-    /// When `run.json` cannot be read or the directory not be listed, or the run holds single measurements.
-    pub fn damage(&self) -> Result<Vec<String>, RecordError> {
-        let manifest = self.manifest()?;
-        let there = self.trial_numbers()?;
-        let mut sentences = Vec::new();
-        let counted = manifest.trials_done as usize;
-        let missing = counted.saturating_sub(there.len());
-        if missing > 0 {
-            // Trials are numbered without gaps, so a gap is one of them.
-            let last = there.last().copied().unwrap_or(0);
-            let gone =
-                (1..=last.max(manifest.trials_done)).filter(|number| !there.contains(number));
-            let gone: Vec<String> = gone
-                .take(missing)
-                .map(|number| number.to_string())
-                .collect();
-            let (noun, verb) = if missing == 1 {
-                ("trial", "is")
-            } else {
-                ("trials", "are")
-            };
-            sentences.push(format!(
-                "{noun} {} {verb} gone: run.json counts {counted} on record, and {} are here; what is gone is not in the numbers",
-                gone.join(", "),
-                there.len(),
-            ));
-        }
-        if manifest.status == Status::Complete {
-            let bare = |number: &&u32| !self.trial_dir(**number).join("trial.json").exists();
-            sentences.extend(there.iter().filter(bare).map(|number| {
-                format!("trial {number} has lost its trial.json since the run was completed; it is not in the numbers")
-            }));
-        }
-        Ok(sentences)
-    }
-
-    fn numbers(&self, number: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, RecordError> {
-        let dir = self.dir.join("trials");
-        let entries = fs::read_dir(&dir).map_err(RecordError::io(&dir, "list"))?;
-        let mut numbers: Vec<u32> = entries
-            .filter_map(|entry| number(entry.ok()?.file_name().to_str()?))
-            .collect();
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
-
-    /// Reads one trial's record.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn trial(&self, number: u32) -> Result<TrialRecord, RecordError> {
-        read_json(&self.trial_dir(number).join("trial.json"), TRIAL_SCHEMA)
-    }
-
-    /// Reads the samples of one cell; `None` when the cell left none, as a failed one does.
-    ///
-    /// # Errors
-    /// As [`samples::read`].
-    pub fn samples(&self, number: u32, cell: &str) -> Result<Option<Samples>, RecordError> {
-        let path = self.trial_dir(number).join(format!("{cell}.samples"));
-        if !path.exists() {
-            return Ok(None);
-        }
-        samples::read(&path).map(Some)
-    }
-
-    /// Reads the histogram log of one cell; `None` when the cell left none.
-    ///
-    /// # Errors
-    /// As [`histogram::read`].
-    pub fn histograms(&self, number: u32, cell: &str) -> Result<Option<HistogramLog>, RecordError> {
-        match self.histogram_path(number, cell) {
-            Some(path) => histogram::read(&path),
-            None => Ok(None),
-        }
-    }
-
-    /// Where the histogram log of one cell is; `None` when the cell left none.
-    pub fn histogram_path(&self, number: u32, cell: &str) -> Option<PathBuf> {
-        let path = self.trial_dir(number).join(format!("{cell}.hlog"));
-        path.exists().then_some(path)
-    }
-
-    /// Writes `summary.json`, which belongs to the record's reading, not to the record.
+    /// Writes `experiment.toml`.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write_summary(&self, summary: &RunSummary) -> Result<(), RecordError> {
-        write_json(&self.dir.join("summary.json"), summary)
+    pub fn write_experiment(&self, experiment: &Experiment) -> Result<(), RecordError> {
+        let path = self.dir.join(Kind::Jobs.file());
+        write_atomically(&path, experiment.to_toml().as_bytes())
     }
 
-    /// Reads `summary.json`.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn summary(&self) -> Result<RunSummary, RecordError> {
-        read_json(&self.dir.join("summary.json"), SUMMARY_SCHEMA)
+    /// Where the raw files of trials are.
+    pub(crate) fn trials_dir(&self) -> PathBuf {
+        self.dir.join("trials")
     }
 
-    fn trial_dir(&self, number: u32) -> PathBuf {
-        self.dir.join("trials").join(number.to_string())
-    }
-
-    /// The trial's directory while it is not whole.
-    fn part_dir(&self, number: u32) -> PathBuf {
-        self.dir.join("trials").join(format!("{number}.part"))
+    /// Where those of one trial are, where it has several.
+    pub(crate) fn trial_dir(&self, number: u32) -> PathBuf {
+        self.trials_dir().join(number.to_string())
     }
 }
 

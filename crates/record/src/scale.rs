@@ -4,10 +4,9 @@ use model::{EngineKind, Requirement};
 use serde::{Deserialize, Serialize};
 use stats::{BoxPlot, Fairness, Growth, Spread};
 
-use crate::RecordError;
-use crate::crowd::CrowdRecord;
-use crate::run::{Run, read_json, write_json};
-use crate::summary::NotMeasured;
+use crate::document::Document;
+use crate::ground::NotMeasured;
+use crate::ground::crowd::CrowdRecord;
 
 /// Schema of `summary.json` of a scale study.
 pub const SCALE_SUMMARY_SCHEMA: u64 = 1;
@@ -33,6 +32,11 @@ pub struct ScaleSummary {
     pub unmet: Vec<Requirement>,
     /// What went wrong, as sentences.
     pub failures: Vec<String>,
+}
+
+impl Document for ScaleSummary {
+    const FILE: &'static str = "summary.json";
+    const SCHEMA: u64 = SCALE_SUMMARY_SCHEMA;
 }
 
 impl ScaleSummary {
@@ -205,31 +209,4 @@ pub struct Sharing {
     pub utilization: f64,
     /// The share predicted.
     pub predicted_utilization: f64,
-}
-
-impl Run {
-    /// Writes `summary.json` of a scale study.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_scale_summary(&self, summary: &ScaleSummary) -> Result<(), RecordError> {
-        write_json(&self.dir().join("summary.json"), summary)
-    }
-
-    /// Reads `summary.json` of a scale study.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn scale_summary(&self) -> Result<ScaleSummary, RecordError> {
-        read_json(&self.dir().join("summary.json"), SCALE_SUMMARY_SCHEMA)
-    }
-
-    /// Whether the run is a scale study.
-    ///
-    /// # Errors
-    /// When its experiment cannot be read.
-    pub fn is_scale(&self) -> Result<bool, RecordError> {
-        let jobs = !self.is_series() && !self.is_supply();
-        Ok(jobs && self.experiment()?.scale.is_some())
-    }
 }

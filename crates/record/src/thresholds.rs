@@ -1,14 +1,12 @@
 //! `thresholds.json`: what a run is judged by. It stands beside the record and is no part of it: what was measured
 //! stays as it is, and may be judged by other thresholds at any time.
 
-use crate::RecordError;
-use crate::run::{Run, read_json, write_json};
 use serde::{Deserialize, Serialize};
+
+use crate::document::Document;
 
 /// Schema of `thresholds.json`.
 pub const THRESHOLDS_SCHEMA: u64 = 1;
-
-const FILE: &str = "thresholds.json";
 
 /// What was asked when the run was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,24 +19,7 @@ pub struct Thresholds {
     pub baseline: Option<String>,
 }
 
-impl Run {
-    /// Keeps the thresholds beside the record, in place of earlier ones.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn write_thresholds(&self, thresholds: &Thresholds) -> Result<(), RecordError> {
-        write_json(&self.dir().join(FILE), thresholds)
-    }
-
-    /// The thresholds kept beside the record; `None` where none were given.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is malformed, or is of a newer schema.
-    pub fn thresholds(&self) -> Result<Option<Thresholds>, RecordError> {
-        let path = self.dir().join(FILE);
-        if !path.exists() {
-            return Ok(None);
-        }
-        read_json(&path, THRESHOLDS_SCHEMA).map(Some)
-    }
+impl Document for Thresholds {
+    const FILE: &'static str = "thresholds.json";
+    const SCHEMA: u64 = THRESHOLDS_SCHEMA;
 }

@@ -1,7 +1,7 @@
 //! How well single runs decide, from many runs of the same scenario: half widths of their ratios, how many intervals hold 1, and what the
 //! conclusions say, as tables in Markdown. `tests/decide/run` makes the runs.
 //!
-//! `cargo run -p report --example decide -- RUN...`
+//! `cargo run -p timecell-report --example decide -- RUN...`
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,7 +99,7 @@ impl Row {
 fn main() -> ExitCode {
     let mut experiments: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
     for argument in std::env::args().skip(1) {
-        match Run::open(Path::new(&argument)).and_then(|run| run.summary()) {
+        match Run::open(Path::new(&argument)).and_then(|run| run.read::<RunSummary>()) {
             Ok(summary) => {
                 let of = experiments.entry(summary.experiment.clone()).or_default();
                 of.push(summary);
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     for (experiment, runs) in &experiments {
         println!(
             "## {} of `{experiment}`\n",
-            report::plural(runs.len() as u64, "run")
+            timecell_report::plural(runs.len() as u64, "run")
         );
         for metric in Metric::ALL {
             table(runs, metric);
@@ -166,7 +166,11 @@ fn table(runs: &[RunSummary], metric: Metric) {
 /// Each run's conclusion.
 fn conclusions(runs: &[RunSummary]) {
     for run in runs {
-        println!("- {}: {}", run.run, report::conclusion(run).join(" "));
+        println!(
+            "- {}: {}",
+            run.run,
+            timecell_report::conclusion(run).join(" ")
+        );
     }
     println!();
 }

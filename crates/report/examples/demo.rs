@@ -1,15 +1,15 @@
 //! Makes up a realistic run and writes its report, figures and tables into a directory, to be looked at.
 //!
-//! `cargo run -p report --example demo -- DIR [plain|timer|rough|many]`
+//! `cargo run -p timecell-report --example demo -- DIR [plain|timer|rough|many]`
 
 #[path = "../tests/suite/synthetic/mod.rs"]
 mod synthetic;
 
 use model::EngineKind;
 use record::run::Status;
-use report::Style;
 use std::path::Path;
 use synthetic::{Cell, Chance, GO, Synthetic, cell, lacking, miss};
+use timecell_report::Style;
 
 /// How an engine's cells behave: median in ns, noise, share and weight of the tail.
 struct Temper(f64, f64, f64, f64);
@@ -60,9 +60,16 @@ fn main() {
     write(&base, &run);
     if kind == "plain" {
         let second = make(&base, kind, 1.04);
-        let both = report::compare(&run.run, &second.run).unwrap();
-        std::fs::write(base.join("compare.html"), report::compare_html(&both)).unwrap();
-        print!("\n{}", report::compare_table(&both, Style::default()));
+        let both = timecell_report::compare(&run.run, &second.run).unwrap();
+        std::fs::write(
+            base.join("compare.html"),
+            timecell_report::compare_html(&both),
+        )
+        .unwrap();
+        print!(
+            "\n{}",
+            timecell_report::compare_table(&both, Style::default())
+        );
     }
 }
 
@@ -135,14 +142,14 @@ fn make(base: &Path, kind: &str, faster: f64) -> Synthetic {
 }
 
 fn write(base: &Path, run: &Synthetic) {
-    let summary = report::study(&run.run).unwrap();
-    run.run.write_summary(&summary).unwrap();
-    let page = report::html(&run.run, &summary).unwrap();
+    let summary = timecell_report::study(&run.run).unwrap();
+    run.run.write(&summary).unwrap();
+    let page = timecell_report::html(&run.run, &summary).unwrap();
     println!("{} bytes of HTML", page.len());
     std::fs::write(base.join("report.html"), page).unwrap();
-    for (name, svg) in report::figures(&run.run, &summary).unwrap() {
+    for (name, svg) in timecell_report::figures(&run.run, &summary).unwrap() {
         println!("{} bytes of {name}", svg.len());
         std::fs::write(base.join(name), svg).unwrap();
     }
-    print!("\n{}", report::table(&summary, Style::default()));
+    print!("\n{}", timecell_report::table(&summary, Style::default()));
 }

@@ -1,14 +1,14 @@
 //! Makes up a scale study and writes its report, figures and table into a directory, to be looked at.
 //!
-//! `cargo run -p report --example scale -- DIR [SAMPLES-OF-A-CELL]`
+//! `cargo run -p timecell-report --example scale -- DIR [SAMPLES-OF-A-CELL]`
 
 #[path = "../tests/suite/synthetic/mod.rs"]
 mod synthetic;
 
 use model::EngineKind;
-use report::Style;
 use synthetic::crowd::{DEMAND, add, crowd, pids, simulate, toml};
 use synthetic::{Synthetic, lacking};
+use timecell_report::Style;
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -45,20 +45,32 @@ fn main() {
     lacking(&mut run.manifest);
     run.finish();
     let began = std::time::Instant::now();
-    let summary = report::scale_study(&run.run).unwrap();
+    let summary = timecell_report::scale_study(&run.run).unwrap();
     let studied = began.elapsed();
-    let beside = report::scale_beside(&run.run, &summary).unwrap();
-    let page = report::scale_html(&run.run, &summary, Some(&beside)).unwrap();
-    println!("{}", report::scale_table(&summary, Style::default()));
-    println!("{}", report::beside_table(&beside, Style::default()));
+    let beside = timecell_report::scale_beside(&run.run, &summary).unwrap();
+    let page = {
+        let extras = timecell_report::Extras {
+            beside: Some(&beside),
+            ..timecell_report::Extras::default()
+        };
+        timecell_report::scale_html(&run.run, &summary, extras).unwrap()
+    };
+    println!(
+        "{}",
+        timecell_report::scale_table(&summary, Style::default())
+    );
+    println!(
+        "{}",
+        timecell_report::beside_table(&beside, Style::default())
+    );
     println!(
         "studied in {studied:?}, page of {} bytes in {:?}",
         page.len(),
         began.elapsed() - studied
     );
     std::fs::write(dir.join("report.html"), page).unwrap();
-    run.run.write_scale_summary(&summary).unwrap();
-    for (name, svg) in report::scale_figures(&summary) {
+    run.run.write(&summary).unwrap();
+    for (name, svg) in timecell_report::scale_figures(&summary) {
         std::fs::write(dir.join(name), svg).unwrap();
     }
 }

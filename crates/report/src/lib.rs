@@ -22,6 +22,7 @@ mod html;
 mod in_turns;
 mod isolation;
 pub mod judge;
+mod kind;
 mod loads;
 mod measured;
 mod patience;
@@ -30,6 +31,7 @@ mod published;
 mod reserved;
 mod scale;
 mod series;
+mod studied;
 mod study;
 mod style;
 mod supply;
@@ -43,30 +45,36 @@ mod units;
 mod words;
 
 pub use compare::{
-    Difference, Pair, RunComparison, compare, compare_figures, compare_html, compare_table, unlike,
+    Change, Compared, Difference, Pair, ReadingPair, ReadingsComparison, RunComparison, compare,
+    compare_figures, compare_html, compare_readings, compare_table, unlike, unlike_runs,
 };
 pub use conclusion::{conclusion, would_have_seen};
 pub use figure::figures;
 pub use findings::findings;
-pub use html::{Extras, html, html_beside, html_with};
+pub use html::{Extras, html, html_with};
 pub use isolation::{isolation_figures, isolation_html, isolation_study, isolation_table};
+pub use kind::{Ask, Kind};
 pub use measured::{
     DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
-    measured_html, measured_summary, measured_table,
+    measured_html, measured_readings, measured_summary, measured_table,
 };
 pub use plan::task;
 pub use published::{
-    About, Beside, Block, Kind, Line, Ours, Without, beside, beside_table, series_beside,
-    sources_table,
+    About, Beside, Block, Kind as PublishedKind, Line, Ours, Without, beside, beside_table,
+    series_beside, sources_table,
 };
 pub use scale::{scale_beside, scale_figures, scale_html, scale_study, scale_table};
-pub use series::{
-    series_figures, series_html, series_html_beside, series_html_with, series_study, series_table,
-};
+pub use series::{series_figures, series_html, series_study, series_table};
 pub use stats::Foreseen;
+pub use studied::{Studied, studied};
 pub use study::{Known, Standing, foresee, jobs_until, study};
 pub use style::Style;
 pub use supply::{supply_figures, supply_html, supply_reaction, supply_study, supply_table};
 pub use table::table;
 pub use units::{percent, time};
 pub use words::{FEWEST_ROUNDS, grouped, plural};
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! Turns on simulated machines, as the tables of the methodology's chapter on turns: how often the interval encloses the truth, and
 //! how wide it is; also against whole rounds, and by the number of rounds. Takes some minutes; with the name of a table, less.
 //!
-//! `cargo run --release -p stats --example turns [machines|exceptions|rounds|pool|shown|plans|rare]`
+//! `cargo run --release -p timecell-stats --example turns [machines|exceptions|rounds|pool|shown|plans|rare]`
 
 #[path = "../tests/suite/simulated.rs"]
 mod simulated;
@@ -9,7 +9,7 @@ mod simulated;
 use simulated::{
     AGAIN, FACTOR, Layout, MACHINES, Machine, OTHER, Rare, Score, Scores, experiments, simulate,
 };
-use stats::{Turn, compare_turns, holm};
+use timecell_stats::{Turn, compare_turns, holm};
 
 const REPETITIONS: u64 = 400;
 /// Of all experiments: figures of a ratio move with it, so one stands for all.

@@ -68,8 +68,8 @@ impl Growth {
     ///
     /// One line and a pair of lines that meet (Hudson, "Fitting segmented curves whose join points have to be
     /// estimated", J. American Statistical Association 61, 1966) are fitted to relative distances, so that small
-    /// numbers count like large ones. There is a knee where the pair is better by more than [`EVIDENCE`] and the one
-    /// line misses a point by more than 5 %. At least two points lie on either side. The interval holds the places
+    /// numbers count like large ones. There is a knee where the pair is better by more than 10 in the Bayesian information
+    /// criterion and the one line misses a point by more than 5 %. At least two points lie on either side. The interval holds the places
     /// whose fit an F test at 95 % cannot tell from the best.
     pub fn of(points: &[(f64, f64)]) -> Growth {
         let mut points = points.to_vec();

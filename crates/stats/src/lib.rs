@@ -11,7 +11,7 @@
 //! - **No input panics**, whatever its size, order, sign or ties.
 //!
 //! ```
-//! use stats::{CompareOptions, Sorted, Summary, Verdict, compare};
+//! use timecell_stats::{CompareOptions, Sorted, Summary, Verdict, compare};
 //!
 //! let summary = Summary::of(&Sorted::new((1..=400).collect())).unwrap();
 //! assert_eq!(summary.median_ns, 200);
@@ -76,3 +76,8 @@ pub use tail::{
     Blocks, CurvePoint, KeptInterval, KeptRound, Pareto, Refusal, Regime, Regimes, Spikes,
     TAIL_JOBS, Tail, TailRound,
 };
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

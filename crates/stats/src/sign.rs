@@ -7,8 +7,8 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 /// pairs say it is and `fewer` that it is smaller; ties are left out. 1 without any pair.
 ///
 /// ```
-/// assert!((stats::sign_test(5, 0) - 0.03125).abs() < 1e-12);
-/// assert_eq!(stats::sign_test(0, 5), 1.0);
+/// assert!((timecell_stats::sign_test(5, 0) - 0.03125).abs() < 1e-12);
+/// assert_eq!(timecell_stats::sign_test(0, 5), 1.0);
 /// ```
 pub fn sign_test(more: u64, fewer: u64) -> f64 {
     let below = more.checked_sub(1);
@@ -20,7 +20,7 @@ pub fn sign_test(more: u64, fewer: u64) -> f64 {
 /// 1 - (1 - confidence)^(1 / trials) (Clopper and Pearson, Biometrika 26(4), 1934). 1 of no trials.
 ///
 /// ```
-/// assert!((stats::share_at_most(59, 0.95) - 0.0495).abs() < 1e-4);
+/// assert!((timecell_stats::share_at_most(59, 0.95) - 0.0495).abs() < 1e-4);
 /// ```
 pub fn share_at_most(trials: u64, confidence: f64) -> f64 {
     match trials {

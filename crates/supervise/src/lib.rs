@@ -30,3 +30,8 @@ pub use cause::{Cause, ForMemory, Reason, ended};
 pub use end::End;
 pub(crate) use host::lock;
 pub use stamp::Stamp;
+
+/// The example of the README, so that it is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,10 +86,8 @@ impl Machine for Here {
     }
 
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {
-        match engine {
-            EngineKind::Podman if self.asks_for_images => app::podman_knows(reference),
-            _ => None,
-        }
+        let knows = || app::knows_image(engine, reference);
+        self.asks_for_images.then(knows).flatten()
     }
 
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {

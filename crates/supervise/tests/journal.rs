@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use supervise::journal::{Journal, JournalError, Loaded};
-use supervise::state::{Entry, Record, Text, replay};
-use supervise::{End, Stamp};
+use timecell_supervise::journal::{Journal, JournalError, Loaded};
+use timecell_supervise::state::{Entry, Record, Text, replay};
+use timecell_supervise::{End, Stamp};
 
 /// Set in a child that appends to the journal in this directory until it is killed.
 const APPEND: &str = "TIMECELL_TEST_APPEND";

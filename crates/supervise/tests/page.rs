@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use supervise::page::{Declared, Nonsense, Page, PageError, Place};
 use tempfile::TempDir;
 use timecell_client::{Client, OpenError, TaskError, layout, now_ns};
+use timecell_supervise::page::{Declared, Nonsense, Page, PageError, Place};
 
 fn main() {
     // SAFETY: no memory is involved.

@@ -6,12 +6,13 @@ mod control;
 mod enforcer;
 mod held;
 mod judge;
+#[cfg(test)]
+mod listed;
 mod offered;
 mod run;
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::Duration;
 use record::import::measured::Format as MeasuredFormat;
@@ -269,10 +270,7 @@ pub struct Doctor {
 /// Options of `report`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Files of other tools are recognised by their content: cyclictest (--json, -h, -H, -v, the summary lines) and its \
-    relatives of rt-tests, oslat, rtla timerlat and osnoise (hist, top), jitterdebugger (results.json, samples.raw, its text), rteval's summary.xml, \
-    rt-app's logs, hackbench, interval logs of HdrHistogram, timecell's own CSV and Parquet, and logs of lines \
-    `Iteration N - Execution Time: X ms`.\n\n\
+    after_help = "Files of other tools are recognised by their content; --format lists which there are, and says outright which one it is.\n\n\
     Examples:\n  \
     timecell report runs/2026-11-21T210500-overhead\n  \
     timecell report before/ after/                     two runs, compared\n  \
@@ -301,7 +299,7 @@ pub struct Report {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub against: Option<Against>,
     /// Format of the files, where their content does not tell it.
-    #[arg(long, value_parser = measured_format(), value_name = "FORMAT")]
+    #[arg(long, value_parser = offered::format(MeasuredFormat::all()), value_name = "FORMAT")]
     pub format: Option<MeasuredFormat>,
     /// Unit of the values in files that do not say it, such as cyclictest's text (ns with its -N): ns, us, ms or s
     /// [default: us, of interval logs ns, with a note].
@@ -324,19 +322,13 @@ pub enum Against {
     List,
 }
 
-/// The formats by their names, for help, completion and the sentence on a wrong one.
-fn measured_format() -> impl TypedValueParser<Value = MeasuredFormat> {
-    let names: Vec<&str> = MeasuredFormat::all().map(MeasuredFormat::name).collect();
-    PossibleValuesParser::new(names)
-        .map(|name| MeasuredFormat::named(&name).expect("the parser lets only these pass"))
-}
-
 /// Options of `export`.
 #[derive(Debug, Args)]
 #[command(
     group = clap::ArgGroup::new("form").required(true),
     after_help = "Examples:\n  \
     timecell export runs/... --parquet                 every job, for pandas, polars, DuckDB\n  \
+    timecell export runs/... --statistics              every figure that --fail-if may be about, of any run\n  \
     timecell export runs/... --cyclictest-json         for readers of cyclictest --json\n  \
     timecell export runs/... --cyclictest-hist -o -    for readers of cyclictest -h, such as gnuplot\n  \
     timecell export tasks.toml --rt-app                a task set of `analyze`, for rt-app to run"
@@ -351,6 +343,10 @@ pub struct Export {
     /// Every job as Apache Parquet, for pandas, polars and DuckDB.
     #[arg(long, group = "form")]
     pub parquet: bool,
+    /// The figures that --fail-if may be about, of a run of any kind, as comma-separated values: each with its unit, its 95%
+    /// interval, and why it has no value where it has none.
+    #[arg(long, group = "form")]
+    pub statistics: bool,
     /// Interval logs of HdrHistogram, one file per trial, cell and metric, of a run that kept histograms.
     #[arg(long, group = "form")]
     pub hdr: bool,

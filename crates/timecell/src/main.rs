@@ -31,7 +31,7 @@ fn main() {
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
         Some("load") => exit(bench::load::inside(&words[1..])),
-        Some("oci-child") => exit(engine::embedded::child(&words[1..])),
+        Some("oci-child") => exit(engine::child(&words[1..])),
         // Whoever holds cells with the freezer, beside the supervisor.
         Some(freezer::process::WORD) => exit(freezer::process::inside(&words[1..])),
         _ => {}

@@ -9,7 +9,7 @@ use crate::{Ns, Part, Task};
 /// `dbf(t) = sum of max(0, floor((t + J - D) / T) + 1) C`. Tasks whose period is 0 count for nothing.
 ///
 /// ```
-/// use analysis::{Task, edf::demand};
+/// use timecell_analysis::{Task, edf::demand};
 ///
 /// let tasks = [Task::new(2, 5).due(4), Task::new(3, 9).due(7)];
 /// assert_eq!([3, 4, 7, 9].map(|t| demand(&tasks, t)), [0, 2, 5, 7]);

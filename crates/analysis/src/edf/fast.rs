@@ -36,7 +36,7 @@ const NONE: Term = Term {
 /// the longest jitter, times the longest period, below 2^64 ns^2.
 ///
 /// ```
-/// use analysis::{Task, edf::decide};
+/// use timecell_analysis::{Task, edf::decide};
 ///
 /// assert_eq!(decide(&[Task::new(2, 5).due(4), Task::new(3, 9).due(7)]), Some(true));
 /// assert_eq!(decide(&[Task::new(2, 5).due(4), Task::new(3, 9).due(4)]), Some(false));

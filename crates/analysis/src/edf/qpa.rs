@@ -31,7 +31,7 @@ const EARLIEST: u64 = 1 << 20;
 /// utilisation above 1 by so little that no instant before 2^62 ns shows it.
 ///
 /// ```
-/// use analysis::{Task, Verdict, edf};
+/// use timecell_analysis::{Task, Verdict, edf};
 ///
 /// let tasks = [Task::new(331, 15_000).due(2_688), Task::new(3_654, 77_000).due(3_849)];
 /// let Verdict::Unschedulable(witness) = edf::verdict(&tasks) else { panic!() };
@@ -44,7 +44,7 @@ pub fn verdict(tasks: &[Task]) -> Verdict {
 /// [`verdict`] with another limit on the steps.
 ///
 /// ```
-/// use analysis::{Task, Undecided, Verdict, edf};
+/// use timecell_analysis::{Task, Undecided, Verdict, edf};
 ///
 /// let tasks = [Task::new(999_999_999, 1_000_000_000), Task::new(1, 1_000_000_001).due(1_000_000_000)];
 /// let verdict = edf::verdict_within(&tasks, 3);

@@ -22,7 +22,7 @@ use crate::{Task, Undecided, utilization};
 /// blocking, jitter, or periods without a common multiple in range. At a utilisation above 1 every task misses.
 ///
 /// ```
-/// use analysis::{Task, edf::response_times, fp::Response};
+/// use timecell_analysis::{Task, edf::response_times, fp::Response};
 ///
 /// // The response of the first task is not longest when all tasks are released together.
 /// let tasks = [Task::new(2, 6), Task::new(2, 7), Task::new(3, 9).due(8)];
@@ -36,7 +36,7 @@ pub fn response_times(tasks: &[Task]) -> Vec<Response> {
 /// [`response_times`] with another limit on the steps.
 ///
 /// ```
-/// use analysis::{Task, Undecided, edf::response_times_within, fp::Response};
+/// use timecell_analysis::{Task, Undecided, edf::response_times_within, fp::Response};
 ///
 /// let tasks = [Task::new(999_999_999, 1_000_000_000), Task::new(1, 1 << 59)];
 /// let responses = response_times_within(&tasks, 10);

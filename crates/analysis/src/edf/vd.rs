@@ -26,7 +26,7 @@ pub enum EdfVd {
 /// Covered are D = T without jitter or blocking and C(HI) >= C(LO). Times in ns.
 ///
 /// ```
-/// use analysis::{MixedTask, Task, edf::{EdfVd, edf_vd}};
+/// use timecell_analysis::{MixedTask, Task, edf::{EdfVd, edf_vd}};
 ///
 /// let set = [MixedTask::low(Task::new(1, 2)), MixedTask::high(Task::new(1, 4), 3)];
 /// assert_eq!(edf_vd(&set), EdfVd::Scaled(1, 2)); // 1/2 * 1/2 + 3/4 = 1
@@ -76,7 +76,7 @@ pub struct EdfVdLoad {
 /// What [`edf_vd`] weighs; `None` where it does not cover the set, or a utilisation is far above 1.
 ///
 /// ```
-/// use analysis::{MixedTask, Task, edf::edf_vd_load};
+/// use timecell_analysis::{MixedTask, Task, edf::edf_vd_load};
 ///
 /// let set = [MixedTask::low(Task::new(1, 2)), MixedTask::high(Task::new(1, 4), 3)];
 /// let load = edf_vd_load(&set).unwrap();

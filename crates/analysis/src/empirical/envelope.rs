@@ -9,7 +9,7 @@ use crate::{Ns, Supply};
 /// that begin at 0 is convex, so that it splits no window in its favour.
 ///
 /// ```
-/// use analysis::{Supply, empirical::Envelope};
+/// use timecell_analysis::{Supply, empirical::Envelope};
 ///
 /// let measured = Envelope::of(&[(3, 10, 20), (1, 10, 10)]).unwrap();
 /// assert_eq!([20, 30, 120].map(|t| measured.sbf(t)), [1, 3, 30]);

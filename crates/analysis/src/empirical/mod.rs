@@ -3,7 +3,7 @@
 //! is not here.
 //!
 //! ```
-//! use analysis::{Supply, empirical::{Envelope, Gap, Span, least_delay}};
+//! use timecell_analysis::{Supply, empirical::{Envelope, Gap, Span, least_delay}};
 //!
 //! // 3 ns in every 10 ns, but the second budget is overdrawn by 2 ns, which the third pays back.
 //! let gaps = [(3, 10), (15, 20), (21, 30), (33, 40)].map(|(begin, end)| Gap { begin, end });
@@ -12,7 +12,7 @@
 //! let delay = least_delay(&[span], 3, 10).unwrap();
 //! assert_eq!(delay, 12); // the textbook's is 2 (P - Q) = 14, and P - Q = 7 where the budget comes first
 //! assert_eq!(Envelope::of(&[(3, 10, delay)]).unwrap().sbf(22), 3);
-//! # Ok::<(), analysis::empirical::SpanError>(())
+//! # Ok::<(), timecell_analysis::empirical::SpanError>(())
 //! ```
 
 mod envelope;

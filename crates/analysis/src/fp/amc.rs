@@ -22,7 +22,7 @@ impl AmcResponse {
     /// Whether the task is guaranteed in every mode that it has to run in.
     ///
     /// ```
-    /// use analysis::{MixedTask, Task, fp::amc_rtb};
+    /// use timecell_analysis::{MixedTask, Task, fp::amc_rtb};
     ///
     /// // Alone the high task needs 8 of 10; after a low job of 3 has run at the change of mode, 11.
     /// let set = [MixedTask::low(Task::new(3, 10)), MixedTask::high(Task::new(4, 10), 8)];
@@ -43,7 +43,7 @@ impl AmcResponse {
 /// Times in ns. Covered are D <= T without jitter and C(HI) >= C(LO); if any task is not, no task is decided.
 ///
 /// ```
-/// use analysis::{MixedTask, Task, fp::amc_rtb};
+/// use timecell_analysis::{MixedTask, Task, fp::amc_rtb};
 ///
 /// let set = [
 ///     MixedTask::high(Task::new(2, 10), 3),
@@ -98,7 +98,7 @@ pub struct AmcRefusal {
 /// no low task is left: both are exact tests of fixed priorities.
 ///
 /// ```
-/// use analysis::{MixedTask, Task, fp::amc_rtb_refusal};
+/// use timecell_analysis::{MixedTask, Task, fp::amc_rtb_refusal};
 ///
 /// let set = [MixedTask::low(Task::new(4, 10)), MixedTask::high(Task::new(3, 12), 9)];
 /// let refusal = amc_rtb_refusal(&set).unwrap();

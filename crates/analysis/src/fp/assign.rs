@@ -24,7 +24,7 @@ pub enum Assignment {
 /// Liu & Layland (1973): optimal if D = T for all, without jitter and blocking.
 ///
 /// ```
-/// use analysis::{Task, fp::rate_monotonic};
+/// use timecell_analysis::{Task, fp::rate_monotonic};
 ///
 /// assert_eq!(rate_monotonic(&[Task::new(1, 9), Task::new(1, 4)]), [1, 0]);
 /// ```
@@ -37,7 +37,7 @@ pub fn rate_monotonic(tasks: &[Task]) -> Vec<usize> {
 /// Leung & Whitehead (1982): optimal if D <= T for all, without jitter and blocking.
 ///
 /// ```
-/// use analysis::{Task, fp::deadline_monotonic};
+/// use timecell_analysis::{Task, fp::deadline_monotonic};
 ///
 /// assert_eq!(deadline_monotonic(&[Task::new(1, 4), Task::new(1, 9).due(3)]), [1, 0]);
 /// ```
@@ -50,7 +50,7 @@ pub fn deadline_monotonic(tasks: &[Task]) -> Vec<usize> {
 /// Zuhily & Burns (2007): optimal if D <= T for all, with jitter, without blocking that depends on the order.
 ///
 /// ```
-/// use analysis::{Task, fp::deadline_minus_jitter_monotonic};
+/// use timecell_analysis::{Task, fp::deadline_minus_jitter_monotonic};
 ///
 /// assert_eq!(deadline_minus_jitter_monotonic(&[Task::new(1, 4), Task::new(1, 9).jittered(6)]), [1, 0]);
 /// ```
@@ -75,7 +75,7 @@ fn by_key<K: Ord>(tasks: &[Task], key: impl Fn(&Task) -> K) -> Vec<usize> {
 /// n(n+1)/2 tests for n tasks; longer deadlines are tried first.
 ///
 /// ```
-/// use analysis::{Task, fp::{audsley, response_time}};
+/// use timecell_analysis::{Task, fp::{audsley, response_time}};
 ///
 /// // Deadlines beyond the periods: no monotonic order is optimal.
 /// let tasks = [Task::new(52, 100).due(110), Task::new(52, 140).due(154)];
@@ -98,7 +98,7 @@ pub fn audsley(
 /// the way was undecided.
 ///
 /// ```
-/// use analysis::{Task, fp::{Assignment, optimal_order}};
+/// use timecell_analysis::{Task, fp::{Assignment, optimal_order}};
 ///
 /// assert_eq!(optimal_order(&[Task::new(2, 9), Task::new(2, 4)]), Assignment::Order(vec![1, 0]));
 /// assert_eq!(optimal_order(&[Task::new(3, 5), Task::new(3, 5)]), Assignment::None);

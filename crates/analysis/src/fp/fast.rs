@@ -53,7 +53,7 @@ const NONE: Term = Term {
 /// period, stays below 2^64 ns^2 (4.29 s by 4.29 s) and the former below 2^44 ns; [`super::response_times`] covers all others.
 ///
 /// ```
-/// use analysis::{Task, fp::{Fast, response_times_into}};
+/// use timecell_analysis::{Task, fp::{Fast, response_times_into}};
 ///
 /// let tasks = [Task::new(1, 4), Task::new(1, 5), Task::new(3, 9), Task::new(3, 18)];
 /// let mut responses = [0; 4];

@@ -26,7 +26,7 @@ impl Response {
     /// The bound in ns, if one is known.
     ///
     /// ```
-    /// use analysis::fp::Response;
+    /// use timecell_analysis::fp::Response;
     ///
     /// assert_eq!((Response::Meets(7).bound(), Response::Misses(Some(12)).bound()), (Some(7), Some(12)));
     /// ```
@@ -41,7 +41,7 @@ impl Response {
     /// Whether the deadline is proved to hold.
     ///
     /// ```
-    /// use analysis::fp::Response;
+    /// use timecell_analysis::fp::Response;
     ///
     /// assert!(Response::Meets(7).meets() && !Response::Misses(Some(12)).meets());
     /// ```
@@ -61,7 +61,7 @@ impl Response {
 /// whose busy period takes more than [`STEPS`](crate::STEPS).
 ///
 /// ```
-/// use analysis::{Task, fp::{Response, response_times}};
+/// use timecell_analysis::{Task, fp::{Response, response_times}};
 ///
 /// // Lehoczky's second example: the second task's first job is not its slowest.
 /// let tasks = [Task::new(52, 100), Task::new(52, 140).due(160)];
@@ -74,7 +74,7 @@ pub fn response_times(tasks: &[Task]) -> Vec<Response> {
 /// [`response_times`] (Lehoczky, RTSS 1990; Tindell, Burns & Wellings 1994) with another limit on the steps.
 ///
 /// ```
-/// use analysis::{Task, Undecided, fp::{Response, response_times_within}};
+/// use timecell_analysis::{Task, Undecided, fp::{Response, response_times_within}};
 ///
 /// // A busy period of 10^8 jobs.
 /// let tasks = [Task::new(999_999_999, 1_000_000_000), Task::new(100_000_000, 1 << 59)];
@@ -100,7 +100,7 @@ pub fn response_times_within(tasks: &[Task], steps: u64) -> Vec<Response> {
 /// [`super::audsley`] (1991). In ns; sources and errors as of [`response_times`] (Lehoczky, RTSS 1990).
 ///
 /// ```
-/// use analysis::{Task, fp::{Response, response_time}};
+/// use timecell_analysis::{Task, fp::{Response, response_time}};
 ///
 /// assert_eq!(response_time(&Task::new(52, 100), &[Task::new(52, 140)]), Response::Misses(Some(108)));
 /// ```
@@ -136,7 +136,7 @@ pub(super) const fn preemptive<'a>(task: &'a Task, higher: &'a [Task]) -> Level<
 /// task that misses is refused even if another task is undecided.
 ///
 /// ```
-/// use analysis::{Task, Verdict, fp};
+/// use timecell_analysis::{Task, Verdict, fp};
 ///
 /// let tasks = [Task::new(2, 5), Task::new(4, 7)];
 /// let Verdict::Unschedulable(witness) = fp::verdict(&tasks) else { panic!() };
@@ -149,7 +149,7 @@ pub fn verdict(tasks: &[Task]) -> Verdict {
 /// [`verdict`] (Lehoczky, RTSS 1990) with another limit on the steps, beyond which it is undecided.
 ///
 /// ```
-/// use analysis::{Task, fp};
+/// use timecell_analysis::{Task, fp};
 ///
 /// assert!(fp::verdict_within(&[Task::new(2, 5), Task::new(3, 7)], 1_000).is_schedulable());
 /// ```

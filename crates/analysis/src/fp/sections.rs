@@ -29,7 +29,7 @@ impl Section {
     /// A task whose jobs run to completion once started.
     ///
     /// ```
-    /// use analysis::{Task, fp::Section};
+    /// use timecell_analysis::{Task, fp::Section};
     ///
     /// assert_eq!(Section::whole(&Task::new(20, 70)), Section { longest: 20, last: 20 });
     /// ```
@@ -43,7 +43,7 @@ impl Section {
     /// Sections of at most so many ns at unknown places ("floating").
     ///
     /// ```
-    /// use analysis::{Task, fp::{Section, response_times_with_sections}};
+    /// use timecell_analysis::{Task, fp::{Section, response_times_with_sections}};
     ///
     /// // The first task waits for a section of the second that began 1 ns before.
     /// let tasks = [Task::new(2, 10), Task::new(8, 20)];
@@ -68,7 +68,7 @@ impl Section {
 /// tasks concerned are [`Response::Undecided`].
 ///
 /// ```
-/// use analysis::{Task, fp::{Response, Section, response_times_with_sections}};
+/// use timecell_analysis::{Task, fp::{Response, Section, response_times_with_sections}};
 ///
 /// let tasks = [Task::new(20, 70), Task::new(20, 80), Task::new(35, 200)];
 /// let whole = tasks.map(|task| Section::whole(&task));

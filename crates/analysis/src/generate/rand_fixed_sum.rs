@@ -16,7 +16,7 @@ const WHOLE: f64 = 1e300;
 /// vector exists (`total` outside 0 to `tasks`, or no number) or there are more than [`MAX_TASKS`].
 ///
 /// ```
-/// use analysis::generate::{Random, rand_fixed_sum};
+/// use timecell_analysis::generate::{Random, rand_fixed_sum};
 ///
 /// let numbers = rand_fixed_sum(5, 4.5, &mut Random::new(1)).unwrap();
 /// assert!((numbers.iter().sum::<f64>() - 4.5).abs() < 1e-12);
@@ -38,7 +38,7 @@ pub fn rand_fixed_sum(tasks: usize, total: f64, random: &mut Random) -> Option<V
 /// `None` as there, or if the bounds are no interval.
 ///
 /// ```
-/// use analysis::generate::{Random, rand_fixed_sum_within};
+/// use timecell_analysis::generate::{Random, rand_fixed_sum_within};
 ///
 /// let numbers = rand_fixed_sum_within(4, 1.0, 0.1, 0.5, &mut Random::new(1)).unwrap();
 /// assert!(numbers.iter().all(|number| (0.1..=0.5).contains(number)));
@@ -76,7 +76,7 @@ pub fn rand_fixed_sum_within(
 /// & Davis, WATERS 2010).
 ///
 /// ```
-/// use analysis::generate::rand_fixed_sum_of;
+/// use timecell_analysis::generate::rand_fixed_sum_of;
 ///
 /// let numbers = rand_fixed_sum_of(3, 1.5, &[0.3, 0.7], &[0.25, 0.81]).unwrap();
 /// for (number, expected) in numbers.iter().zip([0.75, 0.27375, 0.47625]) {

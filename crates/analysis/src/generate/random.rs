@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// A stream of random numbers that a seed determines: xoshiro256++ (Blackman & Vigna, ACM TOMS 2021).
 ///
 /// ```
-/// use analysis::generate::Random;
+/// use timecell_analysis::generate::Random;
 ///
 /// assert_eq!(Random::new(7).unit(), Random::new(7).unit());
 /// assert_ne!(Random::new(7).unit(), Random::new(8).unit());
@@ -18,7 +18,7 @@ impl Random {
     /// The stream of a seed.
     ///
     /// ```
-    /// assert_eq!(analysis::generate::Random::new(0).unit(), analysis::generate::Random::new(0).unit());
+    /// assert_eq!(timecell_analysis::generate::Random::new(0).unit(), timecell_analysis::generate::Random::new(0).unit());
     /// ```
     pub fn new(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
@@ -27,7 +27,7 @@ impl Random {
     /// The stream of the set with this index under a seed: sets can be made in any order, on any number of threads.
     ///
     /// ```
-    /// use analysis::generate::Random;
+    /// use timecell_analysis::generate::Random;
     ///
     /// assert_ne!(Random::of_set(1, 0).unit(), Random::of_set(1, 1).unit());
     /// assert_ne!(Random::of_set(1, 1).unit(), Random::of_set(2, 0).unit());
@@ -40,7 +40,7 @@ impl Random {
     /// Uniform in [0, 1), a multiple of 2^-53.
     ///
     /// ```
-    /// let draw = analysis::generate::Random::new(1).unit();
+    /// let draw = timecell_analysis::generate::Random::new(1).unit();
     /// assert!((0.0..1.0).contains(&draw) && (draw * (1u64 << 53) as f64).fract() == 0.0);
     /// ```
     pub fn unit(&mut self) -> f64 {
@@ -50,7 +50,7 @@ impl Random {
     /// Uniform in [low, high).
     ///
     /// ```
-    /// assert!((2.0..3.0).contains(&analysis::generate::Random::new(1).between(2.0, 3.0)));
+    /// assert!((2.0..3.0).contains(&timecell_analysis::generate::Random::new(1).between(2.0, 3.0)));
     /// ```
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
@@ -60,7 +60,7 @@ impl Random {
     ///
     /// ```
     /// let mut items = [1, 2, 3, 4];
-    /// analysis::generate::Random::new(1).shuffle(&mut items);
+    /// timecell_analysis::generate::Random::new(1).shuffle(&mut items);
     /// items.sort();
     /// assert_eq!(items, [1, 2, 3, 4]);
     /// ```

@@ -51,7 +51,7 @@ pub enum Periods {
 /// What kind of task sets to make.
 ///
 /// ```
-/// use analysis::generate::{Periods, Recipe, Utilizations};
+/// use timecell_analysis::generate::{Periods, Recipe, Utilizations};
 ///
 /// let ms = 1_000_000;
 /// let recipe = Recipe {
@@ -134,7 +134,7 @@ impl Recipe {
     /// A recipe that no set can follow says why.
     ///
     /// ```
-    /// use analysis::generate::{Periods, Recipe, Utilizations};
+    /// use timecell_analysis::generate::{Periods, Recipe, Utilizations};
     ///
     /// let recipe = Recipe {
     ///     tasks: 4,

@@ -9,7 +9,7 @@ use super::Random;
 /// floating-point additions, n 2^-52 total at most. A total that is no positive number gives zeros.
 ///
 /// ```
-/// use analysis::generate::{Random, uunifast};
+/// use timecell_analysis::generate::{Random, uunifast};
 ///
 /// let utilizations = uunifast(5, 0.8, &mut Random::new(1));
 /// assert!((utilizations.iter().sum::<f64>() - 0.8).abs() < 1e-12);
@@ -22,7 +22,7 @@ pub fn uunifast(tasks: usize, total: f64, random: &mut Random) -> Vec<f64> {
 ///
 /// ```
 /// let mut draws = [0.25, 0.5].into_iter();
-/// let utilizations = analysis::generate::uunifast_of(3, 1.0, || draws.next().unwrap());
+/// let utilizations = timecell_analysis::generate::uunifast_of(3, 1.0, || draws.next().unwrap());
 /// assert_eq!(utilizations, [0.5, 0.25, 0.25]);
 /// ```
 pub fn uunifast_of(tasks: usize, total: f64, mut draw: impl FnMut() -> f64) -> Vec<f64> {
@@ -50,7 +50,7 @@ pub fn uunifast_of(tasks: usize, total: f64, mut draw: impl FnMut() -> f64) -> V
 /// `tasks * cap`): [`super::rand_fixed_sum`] needs no second try.
 ///
 /// ```
-/// use analysis::generate::{Random, uunifast_discard};
+/// use timecell_analysis::generate::{Random, uunifast_discard};
 ///
 /// let utilizations = uunifast_discard(8, 2.0, 1.0, 1_000, &mut Random::new(1)).unwrap();
 /// assert!(utilizations.iter().all(|&utilization| utilization <= 1.0));

@@ -42,7 +42,7 @@ pub struct NoOrder {
 /// Undecided if a test on the way was, and no other task fits; all tests together take [`STEPS`] steps at most.
 ///
 /// ```
-/// use analysis::{Task, inside::{OptimalOrder, optimal_order}, reservation::Dedicated};
+/// use timecell_analysis::{Task, inside::{OptimalOrder, optimal_order}, reservation::Dedicated};
 ///
 /// // Deadlines beyond the periods: no monotonic order is optimal.
 /// let tasks = [Task::new(52, 100).due(110), Task::new(52, 140).due(154)];

@@ -29,7 +29,7 @@ use crate::{Ns, Part, Supply, Task, Undecided, Verdict, Witness};
 /// Undecided after [`STEPS`] steps, or when a time is 0 or beyond [`MAX_NS`](crate::MAX_NS).
 ///
 /// ```
-/// use analysis::{Task, inside::fixed_priority, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::fixed_priority, reservation::Periodic};
 ///
 /// // Times in us; the first virtual cpu of Abeni (2024), section 4.3.
 /// let tasks = [
@@ -41,7 +41,7 @@ use crate::{Ns, Part, Supply, Task, Undecided, Verdict, Witness};
 /// let inside = fixed_priority(&tasks, &Periodic::new(7_500, 11_000)?);
 /// assert!(inside.verdict.is_schedulable());
 /// assert_eq!(inside.responses, [Some(20_821), Some(22_541), Some(58_074), Some(163_735)]);
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn fixed_priority(tasks: &[Task], supply: &impl Supply) -> Inside {
     within(tasks, supply, Budget::new(STEPS))

@@ -42,13 +42,13 @@ pub struct Inside {
 /// The test of a policy: [`fixed_priority`] or [`edf`].
 ///
 /// ```
-/// use analysis::{Task, inside::{Policy, test}, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::{Policy, test}, reservation::Periodic};
 ///
 /// let tasks = [Task::new(1, 10), Task::new(3, 20)];
 /// let reservation = Periodic::new(2, 5)?;
 /// assert!(test(&tasks, Policy::FixedPriority, &reservation).verdict.is_schedulable());
 /// assert!(test(&tasks, Policy::Edf, &reservation).verdict.is_schedulable());
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn test(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Inside {
     match policy {
@@ -60,11 +60,11 @@ pub fn test(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Inside {
 /// Only the verdict of [`test()`], without the response times that take longer under EDF, and with a limit on the steps.
 ///
 /// ```
-/// use analysis::{Task, inside::{Policy, verdict_within}, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::{Policy, verdict_within}, reservation::Periodic};
 ///
 /// let tasks = [Task::new(1, 10), Task::new(3, 20)];
 /// assert!(verdict_within(&tasks, Policy::Edf, &Periodic::new(2, 5)?, 1_000).is_schedulable());
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn verdict_within(tasks: &[Task], policy: Policy, supply: &impl Supply, steps: u64) -> Verdict {
     match policy {
@@ -83,11 +83,11 @@ pub fn verdict_within(tasks: &[Task], policy: Policy, supply: &impl Supply, step
 /// [`Undecided`] as the verdict would be.
 ///
 /// ```
-/// use analysis::{Task, inside::{Policy, holds}, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::{Policy, holds}, reservation::Periodic};
 ///
 /// let tasks = [Task::new(1, 10), Task::new(3, 20)];
 /// assert_eq!(holds(&tasks, Policy::Edf, &Periodic::new(1, 5)?), Ok(false));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn holds(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Result<bool, Undecided> {
     holds_within(tasks, policy, supply, STEPS)
@@ -99,12 +99,12 @@ pub fn holds(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Result<boo
 /// As [`holds`].
 ///
 /// ```
-/// use analysis::{Task, Undecided, inside::{Policy, holds_within}, reservation::Periodic};
+/// use timecell_analysis::{Task, Undecided, inside::{Policy, holds_within}, reservation::Periodic};
 ///
 /// let tasks = [Task::new(1, 10), Task::new(3, 20)];
 /// let answer = holds_within(&tasks, Policy::Edf, &Periodic::new(2, 5)?, 1);
 /// assert_eq!(answer, Err(Undecided::TooManySteps { steps: 1 }));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn holds_within(
     tasks: &[Task],

@@ -21,7 +21,7 @@ impl Periods {
     /// One period only.
     ///
     /// ```
-    /// use analysis::least_budget::Periods;
+    /// use timecell_analysis::least_budget::Periods;
     ///
     /// assert_eq!(Periods::only(5_000_000).to, 5_000_000);
     /// ```
@@ -37,7 +37,7 @@ impl Periods {
     /// than three quarters of the cpu.
     ///
     /// ```
-    /// use analysis::{Task, least_budget::Periods};
+    /// use timecell_analysis::{Task, least_budget::Periods};
     ///
     /// let periods = Periods::for_tasks(&[Task::new(1, 40), Task::new(1, 60)], 10, 5);
     /// assert_eq!((periods.from, periods.to, periods.step), (10, 120, 5));
@@ -67,7 +67,7 @@ impl Search {
     /// These periods, budgets on [`DEFAULT_GRID`], no overhead.
     ///
     /// ```
-    /// use analysis::least_budget::{Periods, Search};
+    /// use timecell_analysis::least_budget::{Periods, Search};
     ///
     /// assert_eq!(Search::over(Periods::only(5_000_000)).grid, 1_000);
     /// ```
@@ -97,7 +97,7 @@ const MOST_PERIODS: u64 = 1 << 20;
 /// a period out of range, is not covered.
 ///
 /// ```
-/// use analysis::{Task, inside::Policy, least_budget::{Periods, Search, least_bandwidth}};
+/// use timecell_analysis::{Task, inside::Policy, least_budget::{Periods, Search, least_bandwidth}};
 ///
 /// // Times in us. τ3 and τ7 of the paper's table 4 need 2 ms every 11 ms.
 /// let tasks = [Task::new(1_720, 90_000), Task::new(23_266, 164_000)];
@@ -107,7 +107,7 @@ const MOST_PERIODS: u64 = 1 << 20;
 /// };
 /// let least = least_bandwidth(&tasks, Policy::FixedPriority, &search)?.unwrap();
 /// assert_eq!((least.budget(), least.period()), (2_000, 11_000));
-/// # Ok::<(), analysis::Undecided>(())
+/// # Ok::<(), timecell_analysis::Undecided>(())
 /// ```
 pub fn least_bandwidth(
     tasks: &[Task],

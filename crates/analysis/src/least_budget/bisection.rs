@@ -17,11 +17,11 @@ use crate::{Ns, Task, Undecided};
 /// As [`least_budget`](super::least_budget).
 ///
 /// ```
-/// use analysis::{Task, inside::Policy, least_budget::least_budget_by_bisection};
+/// use timecell_analysis::{Task, inside::Policy, least_budget::least_budget_by_bisection};
 ///
 /// let tasks = [Task::new(1, 10), Task::new(3, 20)];
 /// assert_eq!(least_budget_by_bisection(&tasks, Policy::FixedPriority, 5, 1)?, Some(2));
-/// # Ok::<(), analysis::Undecided>(())
+/// # Ok::<(), timecell_analysis::Undecided>(())
 /// ```
 pub fn least_budget_by_bisection(
     tasks: &[Task],

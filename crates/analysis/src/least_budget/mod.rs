@@ -35,13 +35,13 @@ pub const DEFAULT_GRID: Ns = 1_000;
 /// covered.
 ///
 /// ```
-/// use analysis::{Task, inside::Policy, least_budget::least_budget};
+/// use timecell_analysis::{Task, inside::Policy, least_budget::least_budget};
 ///
 /// // The example of Shin and Lee, in ns: (50, 7) and (75, 9) ms every 10 ms.
 /// let tasks = [Task::new(7_000_000, 50_000_000), Task::new(9_000_000, 75_000_000)];
 /// assert_eq!(least_budget(&tasks, Policy::Edf, 10_000_000, 100_000)?, Some(2_800_000));
 /// assert_eq!(least_budget(&tasks, Policy::FixedPriority, 10_000_000, 1_000)?, Some(3_500_000));
-/// # Ok::<(), analysis::Undecided>(())
+/// # Ok::<(), timecell_analysis::Undecided>(())
 /// ```
 pub fn least_budget(
     tasks: &[Task],

@@ -11,12 +11,12 @@ use crate::Ns;
 /// before are all that need be tried. This is the supply of Shin and Lee (RTSS 2003, equation 3) solved for Q.
 ///
 /// ```
-/// use analysis::{Supply, least_budget::needed_budget, reservation::Periodic};
+/// use timecell_analysis::{Supply, least_budget::needed_budget, reservation::Periodic};
 ///
 /// assert_eq!(needed_budget(5, 10, 4), Some(3));
 /// assert!(Periodic::new(3, 5)?.sbf(10) >= 4);
 /// assert!(Periodic::new(2, 5)?.sbf(10) < 4);
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn needed_budget(period: Ns, t: Ns, work: Ns) -> Option<Ns> {
     if work > t || period == 0 {

@@ -67,7 +67,7 @@ impl Charged {
 /// of w it takes O_j + ceil((w + P_j) / P_j) Q_j at most.
 ///
 /// ```
-/// use analysis::{Task, linux::{Held, responses_below}};
+/// use timecell_analysis::{Task, linux::{Held, responses_below}};
 ///
 /// let ms = 1_000_000;
 /// let tasks = [Task::new(2 * ms, 20 * ms), Task::new(3 * ms, 50 * ms)];
@@ -106,7 +106,7 @@ pub fn responses_below(tasks: &[Task], above: &[Held]) -> Option<Vec<Ns>> {
 /// budget is changed or its keeper replaced.
 ///
 /// ```
-/// use analysis::{Task, linux::{Charged, Reaction, is_ample}};
+/// use timecell_analysis::{Task, linux::{Charged, Reaction, is_ample}};
 ///
 /// let ms = 1_000_000;
 /// let task = [Task::new(3 * ms / 2, 20 * ms)];
@@ -135,7 +135,7 @@ pub fn is_ample(
 /// By fixpoint from below: what is needed does not fall as the budget grows.
 ///
 /// ```
-/// use analysis::{Task, linux::{Charged, least_ample}};
+/// use timecell_analysis::{Task, linux::{Charged, least_ample}};
 ///
 /// let ms = 1_000_000;
 /// let task = [Task::new(3 * ms / 2, 20 * ms)];
@@ -172,7 +172,7 @@ pub fn least_ample(
 /// job where that is a little longer than a multiple, and an enforcer's reach makes it so.
 ///
 /// ```
-/// use analysis::{Task, linux::ample_periods};
+/// use timecell_analysis::{Task, linux::ample_periods};
 ///
 /// let ms = 1_000_000;
 /// let periods = ample_periods(&[Task::new(ms, 15 * ms)], 30 * ms);

@@ -48,7 +48,7 @@ pub struct Crowded {
 /// [`Crowded`] when w would exceed P.
 ///
 /// ```
-/// use analysis::linux::{Held, postponement};
+/// use timecell_analysis::linux::{Held, postponement};
 ///
 /// let ms = 1_000_000;
 /// let own = Held { budget: 10 * ms, period: 100 * ms, overdraw: 4 * ms };

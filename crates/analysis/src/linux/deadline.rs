@@ -29,7 +29,7 @@ impl DeadlineParams {
     /// A budget in every period, due at its end.
     ///
     /// ```
-    /// use analysis::linux::DeadlineParams;
+    /// use timecell_analysis::linux::DeadlineParams;
     ///
     /// let thread = DeadlineParams::new(10_000_000, 100_000_000);
     /// assert_eq!((thread.deadline, thread.ratio()), (100_000_000, 104_857));
@@ -45,7 +45,7 @@ impl DeadlineParams {
     /// The period that counts, ns: the deadline where `period` is 0.
     ///
     /// ```
-    /// use analysis::linux::DeadlineParams;
+    /// use timecell_analysis::linux::DeadlineParams;
     ///
     /// let thread = DeadlineParams { runtime: 1_000_000, deadline: 4_000_000, period: 0 };
     /// assert_eq!(thread.effective_period(), 4_000_000);
@@ -61,7 +61,7 @@ impl DeadlineParams {
     /// The ratio that the kernel charges: runtime by period, even where the deadline is shorter.
     ///
     /// ```
-    /// use analysis::linux::DeadlineParams;
+    /// use timecell_analysis::linux::DeadlineParams;
     ///
     /// let short = DeadlineParams { runtime: 1_000_000, deadline: 1_000_000, period: 10_000_000 };
     /// assert_eq!(short.ratio(), 104_857);
@@ -73,7 +73,7 @@ impl DeadlineParams {
     /// The demand of such a thread: C is the runtime.
     ///
     /// ```
-    /// use analysis::{Task, linux::DeadlineParams};
+    /// use timecell_analysis::{Task, linux::DeadlineParams};
     ///
     /// let thread = DeadlineParams { runtime: 1_000_000, deadline: 4_000_000, period: 10_000_000 };
     /// assert_eq!(thread.task(), Task::new(1_000_000, 10_000_000).due(4_000_000));
@@ -88,7 +88,7 @@ impl DeadlineParams {
     /// The first check that fails, all of them EINVAL.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineLimits, DeadlineParams};
+    /// use timecell_analysis::linux::{DeadlineLimits, DeadlineParams};
     ///
     /// let limits = DeadlineLimits::default();
     /// assert!(DeadlineParams::new(1_024, 1_000_000).check(0, &limits).is_ok());
@@ -172,7 +172,7 @@ impl RootDomain {
     /// An empty root domain of so many equal cpus, with the kernel's defaults and without a fair server.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, RootDomain};
+    /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
     ///
     /// let domain = RootDomain::of_cpus(2);
     /// let threads = [DeadlineParams::new(10_000_000, 100_000_000); 20];
@@ -193,7 +193,7 @@ impl RootDomain {
     /// The same with the fair server of Linux 6.12 on each cpu: 50 ms in every second.
     ///
     /// ```
-    /// use analysis::linux::RootDomain;
+    /// use timecell_analysis::linux::RootDomain;
     ///
     /// // floor(0.05 * 2^20) for each of two cpus.
     /// assert_eq!(RootDomain::of_cpus(2).with_fair_server().given(), 2 * 52_428);
@@ -211,7 +211,7 @@ impl RootDomain {
     /// `cap_scale(dl_b->bw, cap)` in `__dl_overflow`.
     ///
     /// ```
-    /// use analysis::linux::RootDomain;
+    /// use timecell_analysis::linux::RootDomain;
     ///
     /// assert_eq!(RootDomain::of_cpus(2).available(), Some(2 * 996_147)); // floor(0.95 * 2^20)
     /// ```
@@ -225,7 +225,7 @@ impl RootDomain {
     /// What is given already, in 2^-20: the threads admitted, and the fair servers.
     ///
     /// ```
-    /// use analysis::linux::RootDomain;
+    /// use timecell_analysis::linux::RootDomain;
     ///
     /// let domain = RootDomain { taken: 104_857, ..RootDomain::of_cpus(1) };
     /// assert_eq!(domain.given(), 104_857);
@@ -246,7 +246,7 @@ impl RootDomain {
     /// The first thread that is refused, and why.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, Errno, RootDomain};
+    /// use timecell_analysis::linux::{DeadlineParams, Errno, RootDomain};
     ///
     /// // 9 of 10 % each fit below 95 %; the tenth does not: EBUSY.
     /// let domain = RootDomain::of_cpus(1);
@@ -287,7 +287,7 @@ impl RootDomain {
     /// What neither the sufficient tests nor the necessary ones decide; unequal capacities.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, RootDomain};
+    /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
     ///
     /// let late = DeadlineParams { runtime: 600_000, deadline: 1_000_000, period: 2_000_000 };
     /// let domain = RootDomain::of_cpus(1);
@@ -356,7 +356,7 @@ impl RootDomain {
     /// Both at once: what the kernel says, and what is true.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, RootDomain, Standing};
+    /// use timecell_analysis::linux::{DeadlineParams, RootDomain, Standing};
     ///
     /// let whole = DeadlineParams::new(98_000_000, 100_000_000);
     /// let standing = RootDomain::of_cpus(1).standing(&[whole]);

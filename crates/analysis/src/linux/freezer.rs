@@ -74,7 +74,7 @@ impl FreezerSupply {
     /// Names the time that is out of range; the budget, if it is not more than the reaction takes of it, so that nothing is certain.
     ///
     /// ```
-    /// use analysis::linux::{FreezerSupply, Reaction};
+    /// use timecell_analysis::linux::{FreezerSupply, Reaction};
     ///
     /// let ms = 1_000_000;
     /// let exact = FreezerSupply::new(3 * ms, 10 * ms, Reaction { late: 0, overrun: 0, noticed: true })?;
@@ -82,9 +82,9 @@ impl FreezerSupply {
     /// let real = FreezerSupply::new(3 * ms, 10 * ms, Reaction { late: ms / 10, overrun: 3 * ms / 10, noticed: true })?;
     /// assert_eq!(real.longest_gap, 7_400_000);
     /// // A tenth of the budget's lateness, and an overrun that takes a ms of waiting to pay back.
-    /// assert_eq!(real.alone, analysis::reservation::BoundedDelay::new(3 * ms, 10 * ms, 8_100_000)?);
+    /// assert_eq!(real.alone, timecell_analysis::reservation::BoundedDelay::new(3 * ms, 10 * ms, 8_100_000)?);
     /// assert!(FreezerSupply::new(ms / 10, 10 * ms, Reaction { late: ms, overrun: ms, noticed: true }).is_err());
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub fn new(
         budget: Ns,

@@ -22,7 +22,7 @@ pub struct HcbsGroup {
 /// multiprocessor periodic resource in its equal-share form ([`crate::multi::EqualShare`]).
 ///
 /// ```
-/// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+/// use timecell_analysis::linux::{Bandwidth, HcbsTree, RootDomain};
 ///
 /// let root = Bandwidth::new(900_000_000, 1_000_000_000);
 /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(2)], root).unwrap();
@@ -43,7 +43,7 @@ impl HcbsTree {
     /// Some root domain has no room for the root: `bw cpus >= total_bw + ratio(root) cpus` does not hold.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    /// use timecell_analysis::linux::{Bandwidth, HcbsTree, RootDomain};
     ///
     /// let domains = vec![RootDomain::of_cpus(2)];
     /// assert!(HcbsTree::new(domains.clone(), Bandwidth::new(95, 100)).is_ok());
@@ -67,7 +67,7 @@ impl HcbsTree {
     /// There is no such parent, or the kernel would refuse; then nothing changes.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    /// use timecell_analysis::linux::{Bandwidth, HcbsTree, RootDomain};
     ///
     /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(1)], Bandwidth::new(1, 2)).unwrap();
     /// let group = tree.add(0, Bandwidth::new(3, 10)).unwrap();
@@ -97,7 +97,7 @@ impl HcbsTree {
     /// There is no such group, or the kernel would refuse.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    /// use timecell_analysis::linux::{Bandwidth, HcbsTree, RootDomain};
     ///
     /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(2)], Bandwidth::new(1, 2)).unwrap();
     /// assert!(tree.write(0, Bandwidth::new(96, 100)).is_err(), "more than 0.95 of each cpu");
@@ -118,7 +118,7 @@ impl HcbsTree {
     /// `cpu.rt.max.effective.local`).
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    /// use timecell_analysis::linux::{Bandwidth, HcbsTree, RootDomain};
     ///
     /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(1)], Bandwidth::new(1, 2)).unwrap();
     /// tree.add(0, Bandwidth::new(1, 4)).unwrap();

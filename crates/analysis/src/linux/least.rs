@@ -14,7 +14,7 @@ const PERIODS: Ns = 128;
 /// of their deadlines and periods, 128 at most. A longer one leaves a window of that deadline without any budget.
 ///
 /// ```
-/// use analysis::{Task, linux::reservation_periods};
+/// use timecell_analysis::{Task, linux::reservation_periods};
 ///
 /// let ms = 1_000_000;
 /// assert_eq!(reservation_periods(&[Task::new(ms, 2 * ms)]), [ms, 2 * ms, 3 * ms, 4 * ms]);
@@ -40,7 +40,7 @@ pub fn reservation_periods(tasks: &[Task]) -> Vec<Ns> {
 /// not even with the largest. By bisection, so that a larger budget must hold wherever a smaller one does.
 ///
 /// ```
-/// use analysis::linux::least_budget;
+/// use timecell_analysis::linux::least_budget;
 ///
 /// let ms = 1_000_000;
 /// assert_eq!(least_budget(10 * ms, 10 * ms, |budget| budget >= 2_340_000), Some(2_400_000));
@@ -70,7 +70,7 @@ pub fn least_budget(period: Ns, cap: Ns, holds: impl Fn(Ns) -> bool) -> Option<N
 /// whole) of a cpu; of equal ones that of the longest period, which is enforced most exactly.
 ///
 /// ```
-/// use analysis::{Task, inside::{Policy, holds}, linux::{TickSupply, least_reservation}};
+/// use timecell_analysis::{Task, inside::{Policy, holds}, linux::{TickSupply, least_reservation}};
 ///
 /// let ms = 1_000_000;
 /// let tasks = [Task::new(20 * ms, 200 * ms)];
@@ -103,7 +103,7 @@ pub fn least_reservation(
 /// Whether a (budget, period) takes less bandwidth than another, or the same with a longer period.
 ///
 /// ```
-/// use analysis::linux::less_bandwidth;
+/// use timecell_analysis::linux::less_bandwidth;
 ///
 /// assert!(less_bandwidth((1, 10), (2, 10)) && less_bandwidth((2, 20), (1, 10)));
 /// assert!(!less_bandwidth((1, 10), (1, 10)));

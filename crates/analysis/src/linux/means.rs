@@ -30,8 +30,8 @@ impl Means {
     /// Names the time that is out of range, or says that nothing is certain.
     ///
     /// ```
-    /// use analysis::linux::{Means, Reaction};
-    /// use analysis::Supply;
+    /// use timecell_analysis::linux::{Means, Reaction};
+    /// use timecell_analysis::Supply;
     ///
     /// let ms = 1_000_000;
     /// let exact = Means::Freezer(Reaction { late: 0, overrun: 0, noticed: true });
@@ -39,7 +39,7 @@ impl Means {
     /// let delay = exact.certain(3 * ms, 10 * ms)?.delay().unwrap() - 14 * ms;
     /// assert!((2 * Reaction::FIRST_USE..2 * Reaction::FIRST_USE + 10).contains(&delay));
     /// assert!(Means::RtCgroup(4 * ms).certain(3 * ms, 10 * ms)?.delay() > Some(14 * ms));
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub fn certain(&self, budget: Ns, period: Ns) -> Result<BoundedDelay, ReservationError> {
         match *self {
@@ -81,7 +81,7 @@ impl Means {
     /// above and below, and come by earliest deadline first ([`threads_hold`]).
     ///
     /// ```
-    /// use analysis::linux::{Means, Reaction};
+    /// use timecell_analysis::linux::{Means, Reaction};
     ///
     /// let ms = 1_000_000;
     /// let freezer = Means::Freezer(Reaction { late: 0, overrun: 0, noticed: true });
@@ -141,7 +141,7 @@ impl Means {
     /// and held by nobody (which is after it, where a server of SCHED_DEADLINE holds it), of no more than the `share` (part, whole) of the cpu, the cost of holding it included; `None`: none is.
     ///
     /// ```
-    /// use analysis::{Task, linux::{Means, Reaction}};
+    /// use timecell_analysis::{Task, linux::{Means, Reaction}};
     ///
     /// let ms = 1_000_000;
     /// let tasks = [Task::new(5 * ms, 50 * ms)];

@@ -16,7 +16,7 @@ pub const BW_UNIT: u64 = 1 << BW_SHIFT;
 /// in ns. The result of a runtime beyond the range reads as `u64::MAX`.
 ///
 /// ```
-/// use analysis::linux::to_ratio;
+/// use timecell_analysis::linux::to_ratio;
 ///
 /// assert_eq!(to_ratio(1_000_000_000, 950_000_000), 996_147);
 /// assert_eq!(to_ratio(100_000_000, 10_000_000), 104_857); // not 104_857.6: the kernel rounds down
@@ -41,7 +41,7 @@ impl Bandwidth {
     /// `runtime` in every `period`, ns.
     ///
     /// ```
-    /// use analysis::linux::Bandwidth;
+    /// use timecell_analysis::linux::Bandwidth;
     ///
     /// assert_eq!(Bandwidth::new(950_000_000, 1_000_000_000), Bandwidth::default());
     /// ```
@@ -55,7 +55,7 @@ impl Bandwidth {
     /// The kernel's ratio; a whole cpu where there is no limit.
     ///
     /// ```
-    /// use analysis::linux::Bandwidth;
+    /// use timecell_analysis::linux::Bandwidth;
     ///
     /// assert_eq!(Bandwidth::new(500_000, 1_000_000).ratio(), 1 << 19);
     /// ```

@@ -186,7 +186,7 @@ impl Refusal {
     /// The error number that the system call or the write returns.
     ///
     /// ```
-    /// use analysis::linux::{Errno, Refusal};
+    /// use timecell_analysis::linux::{Errno, Refusal};
     ///
     /// assert_eq!(Refusal::Affinity { index: 0 }.errno(), Errno::Eperm);
     /// ```

@@ -37,7 +37,7 @@ pub enum RtWrite {
 /// less.
 ///
 /// ```
-/// use analysis::linux::{RtTree, RtWrite};
+/// use timecell_analysis::linux::{RtTree, RtWrite};
 ///
 /// let mut tree = RtTree::default();
 /// let cell = tree.add(0).unwrap();
@@ -63,7 +63,7 @@ impl RtTree {
     /// A root alone, under `sched_rt_runtime_us` by `sched_rt_period_us`.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, RtTree, RtWrite};
+    /// use timecell_analysis::linux::{Bandwidth, RtTree, RtWrite};
     ///
     /// let mut tree = RtTree::new(Bandwidth::default(), Bandwidth::new(500_000_000, 1_000_000_000));
     /// let cell = tree.add(0).unwrap();
@@ -86,7 +86,7 @@ impl RtTree {
     /// There is no such parent.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, RtTree};
+    /// use timecell_analysis::linux::{Bandwidth, RtTree};
     ///
     /// let mut tree = RtTree::default();
     /// let cell = tree.add(0).unwrap();
@@ -109,7 +109,7 @@ impl RtTree {
     /// There is none with that index.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, RtTree};
+    /// use timecell_analysis::linux::{Bandwidth, RtTree};
     ///
     /// let tree = RtTree::default();
     /// assert_eq!(tree.group(0).unwrap().bandwidth, Bandwidth::default());
@@ -125,7 +125,7 @@ impl RtTree {
     /// The group has no runtime (`sched_rt_can_attach`).
     ///
     /// ```
-    /// let mut tree = analysis::linux::RtTree::default();
+    /// let mut tree = timecell_analysis::linux::RtTree::default();
     /// let cell = tree.add(0).unwrap();
     /// assert!(tree.enter(cell).is_err());
     /// ```
@@ -143,7 +143,7 @@ impl RtTree {
     /// The check that fails first, in the kernel's order: the group itself, then every group from the root down.
     ///
     /// ```
-    /// use analysis::linux::{Errno, RtTree, RtWrite};
+    /// use timecell_analysis::linux::{Errno, RtTree, RtWrite};
     ///
     /// let mut tree = RtTree::default();
     /// let cells = [tree.add(0).unwrap(), tree.add(0).unwrap()];
@@ -174,7 +174,7 @@ impl RtTree {
     /// Why the last way that was tried is refused; a parent must have its share first, so go from the root down.
     ///
     /// ```
-    /// use analysis::linux::{Bandwidth, RtTree, RtWrite};
+    /// use timecell_analysis::linux::{Bandwidth, RtTree, RtWrite};
     ///
     /// let mut tree = RtTree::default();
     /// let cell = tree.add(0).unwrap();

@@ -29,7 +29,7 @@ impl Standing {
     /// Joins the two answers.
     ///
     /// ```
-    /// use analysis::{Verdict, linux::Standing};
+    /// use timecell_analysis::{Verdict, linux::Standing};
     ///
     /// assert_eq!(Standing::of(Ok(()), Verdict::Schedulable), Standing::Guaranteed);
     /// ```
@@ -51,7 +51,7 @@ impl Standing {
     /// Whether the kernel admits it.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, RootDomain};
+    /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
     ///
     /// // 0.3 each of the cpu, but 1.2 ms are due within 1 ms.
     /// let late = DeadlineParams { runtime: 600_000, deadline: 1_000_000, period: 2_000_000 };
@@ -70,7 +70,7 @@ impl Standing {
     /// Whether every deadline holds; `None` where that is not shown either way.
     ///
     /// ```
-    /// use analysis::linux::{DeadlineParams, RootDomain};
+    /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
     ///
     /// let standing = RootDomain::of_cpus(1).standing(&[DeadlineParams::new(98_000_000, 100_000_000)]);
     /// assert_eq!((standing.is_admitted(), standing.is_feasible()), (false, Some(true)));

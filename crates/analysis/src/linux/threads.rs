@@ -13,7 +13,7 @@ const OWN_WORK: (Ns, Ns) = (9, 10);
 /// The thread of a task, whose runtime is more than its work by what the kernel bills besides, in whole us.
 ///
 /// ```
-/// use analysis::{Task, linux::thread_of};
+/// use timecell_analysis::{Task, linux::thread_of};
 ///
 /// let thread = thread_of(&Task::new(9_000_000, 100_000_000).due(50_000_000));
 /// assert_eq!((thread.runtime, thread.deadline, thread.period), (10_000_000, 50_000_000, 100_000_000));
@@ -32,7 +32,7 @@ pub fn thread_of(task: &Task) -> DeadlineParams {
 /// it for others. [`thread_of`] turned around, rounded down.
 ///
 /// ```
-/// assert_eq!(analysis::linux::own_work(10_000_000), 9_000_000);
+/// assert_eq!(timecell_analysis::linux::own_work(10_000_000), 9_000_000);
 /// ```
 pub fn own_work(runtime: Ns) -> Ns {
     let work = u128::from(runtime) * u128::from(OWN_WORK.0) / u128::from(OWN_WORK.1);
@@ -44,7 +44,7 @@ pub fn own_work(runtime: Ns) -> Ns {
 /// runtimes end by a timer (HRTICK_DL).
 ///
 /// ```
-/// use analysis::{Task, linux::{thread_of, threads_hold}};
+/// use timecell_analysis::{Task, linux::{thread_of, threads_hold}};
 ///
 /// let ms = 1_000_000;
 /// let threads = [1, 2].map(|_| thread_of(&Task::new(4 * ms, 10 * ms)));

@@ -21,7 +21,7 @@ const MAX_ROUNDS: usize = 100;
 /// Deadlines beyond the period, times out of range.
 ///
 /// ```
-/// use analysis::{Task, multi::bcl_fp};
+/// use timecell_analysis::{Task, multi::bcl_fp};
 ///
 /// let tasks = [Task::new(2, 10), Task::new(3, 10), Task::new(4, 12)];
 /// assert!(bcl_fp(&tasks, 2).is_schedulable());
@@ -38,7 +38,7 @@ pub fn bcl_fp(tasks: &[Task], cpus: u32) -> Verdict {
 /// One task of [`bcl_fp`], with the same limits. A `k` beyond the set is schedulable: there is no such deadline.
 ///
 /// ```
-/// use analysis::{Task, multi::bcl_fp_task};
+/// use timecell_analysis::{Task, multi::bcl_fp_task};
 ///
 /// let tasks = [Task::new(9, 10), Task::new(9, 10), Task::new(5, 10)];
 /// assert!(bcl_fp_task(&tasks, 1, 2).is_schedulable());
@@ -69,7 +69,7 @@ pub fn bcl_fp_task(tasks: &[Task], k: usize, cpus: u32) -> Verdict {
 /// Deadlines beyond the period, times out of range.
 ///
 /// ```
-/// use analysis::{Task, multi::{bcl_edf, gfb}};
+/// use timecell_analysis::{Task, multi::{bcl_edf, gfb}};
 ///
 /// // One heavy task among light ones.
 /// let tasks = [Task::new(9, 10), Task::new(1, 10), Task::new(1, 20)];
@@ -97,7 +97,7 @@ pub fn bcl_edf(tasks: &[Task], cpus: u32) -> Verdict {
 /// Deadlines beyond the period, times out of range.
 ///
 /// ```
-/// use analysis::{Task, multi::{bcl_edf, bcl_edf_with_slack}};
+/// use timecell_analysis::{Task, multi::{bcl_edf, bcl_edf_with_slack}};
 ///
 /// let tasks = [Task::new(2, 10), Task::new(20, 100), Task::new(20, 100)];
 /// assert!(!bcl_edf(&tasks, 2).is_schedulable());

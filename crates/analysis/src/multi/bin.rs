@@ -12,7 +12,7 @@ use crate::{Supply, Task, edf, fp};
 /// With [`Policy::FixedPriority`] the set that is divided must be in order of priority, highest first.
 ///
 /// ```
-/// use analysis::{Task, inside::Policy, multi::{DedicatedCpu, Fit, Order, partition}};
+/// use timecell_analysis::{Task, inside::Policy, multi::{DedicatedCpu, Fit, Order, partition}};
 ///
 /// // Both cpus are full under EDF; rate-monotonic priorities cannot fill them.
 /// let tasks = [Task::new(2, 5), Task::new(2, 5), Task::new(4, 7), Task::new(4, 7)];
@@ -39,7 +39,7 @@ impl BinTest for DedicatedCpu {
 /// Bins that are reservations, one for each vCPU, tested by [`inside::test`]. Times in ns.
 ///
 /// ```
-/// use analysis::{Task, inside::Policy, multi::{Fit, Order, Reservations, partition}, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::Policy, multi::{Fit, Order, Reservations, partition}, reservation::Periodic};
 ///
 /// let vcpus = Reservations {
 ///     policy: Policy::Edf,
@@ -48,7 +48,7 @@ impl BinTest for DedicatedCpu {
 /// let tasks = [Task::new(10, 20), Task::new(2, 40)];
 /// let found = partition(&tasks, 2, Fit::First, Order::AsGiven, &vcpus);
 /// assert_eq!(found.bins, [vec![1], vec![0]]);
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservations<S> {

@@ -14,7 +14,7 @@ use crate::{Ns, Part, Task, Verdict, Witness};
 /// in ns, deadlines constrained; of other sets it says nothing.
 ///
 /// ```
-/// use analysis::{Task, multi::overloaded};
+/// use timecell_analysis::{Task, multi::overloaded};
 ///
 /// let heavy = [Task::new(7, 10), Task::new(7, 10), Task::new(7, 10)];
 /// assert!(overloaded(&heavy, 2).is_some());
@@ -83,7 +83,7 @@ fn overloaded_by_deadlines(tasks: &[Task], cpus: u32) -> Option<Witness> {
 /// `None` proves nothing. Times in ns.
 ///
 /// ```
-/// use analysis::{Task, multi::{Mpr, overloaded_inside}};
+/// use timecell_analysis::{Task, multi::{Mpr, overloaded_inside}};
 ///
 /// let tasks = [Task::new(7, 10), Task::new(7, 10)];
 /// assert!(overloaded_inside(&tasks, &Mpr::new(5, 6, 2).unwrap()).is_some()); // 14/10 > 6/5

@@ -18,7 +18,7 @@ use crate::{Part, Task, Undecided, Verdict, Witness};
 /// Deadlines beyond the period, jitter or blocking; sums too close to the bound for 128-bit fractions.
 ///
 /// ```
-/// use analysis::{Task, multi::gfb};
+/// use timecell_analysis::{Task, multi::gfb};
 ///
 /// let tasks = [Task::new(5, 10), Task::new(5, 10), Task::new(5, 10)];
 /// assert!(gfb(&tasks, 2).is_schedulable()); // 3/2 <= 2 - 1/2

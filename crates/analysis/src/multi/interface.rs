@@ -35,7 +35,7 @@ impl Inside {
 /// Those of [`Mpr::new`], and a grid of 0.
 ///
 /// ```
-/// use analysis::{Task, multi::{Inside, least_theta, mpr_edf}};
+/// use timecell_analysis::{Task, multi::{Inside, least_theta, mpr_edf}};
 ///
 /// let tasks = [Task::new(2, 20), Task::new(3, 30), Task::new(10, 40)];
 /// let least = least_theta(&tasks, 5, 2, 1, Inside::GlobalEdf).unwrap().unwrap();
@@ -91,7 +91,7 @@ pub fn least_theta(
 /// As [`least_theta`].
 ///
 /// ```
-/// use analysis::{Task, multi::{Inside, least_interface}};
+/// use timecell_analysis::{Task, multi::{Inside, least_interface}};
 ///
 /// let tasks = [Task::new(8, 10), Task::new(8, 10)];
 /// let interface = least_interface(&tasks, 2, 1..=4, 1, Inside::GlobalFixedPriority).unwrap().unwrap();

@@ -8,7 +8,7 @@ use crate::{MAX_NS, Ns};
 /// Shin, Easwaran & Lee, "Hierarchical scheduling framework for virtual clustering of multiprocessors" (ECRTS 2008).
 ///
 /// ```
-/// use analysis::multi::Mpr;
+/// use timecell_analysis::multi::Mpr;
 ///
 /// let resource = Mpr::new(5, 8, 2).unwrap();
 /// assert_eq!(resource.sbf(3), 2);
@@ -60,7 +60,7 @@ impl Mpr {
     /// A period, a total or a number of cpus of 0, a period beyond [`MAX_NS`], and Θ > m Π.
     ///
     /// ```
-    /// use analysis::multi::{Mpr, MprError};
+    /// use timecell_analysis::multi::{Mpr, MprError};
     ///
     /// assert!(Mpr::new(10, 20, 2).is_ok());
     /// assert_eq!(Mpr::new(10, 21, 2), Err(MprError::TooMuch { total: 21, period: 10, cpus: 2 }));
@@ -98,7 +98,7 @@ impl Mpr {
     /// As [`Mpr::new`].
     ///
     /// ```
-    /// use analysis::multi::Mpr;
+    /// use timecell_analysis::multi::Mpr;
     ///
     /// let resource = Mpr::of_equal_shares(8_750_000, 10_000_000, 2).unwrap();
     /// assert_eq!(resource.total(), 17_500_000);
@@ -132,7 +132,7 @@ impl Mpr {
     /// The form in the kernel's HCBS document takes m off where Θ is a multiple of m, and so has 0 here instead of 2:
     ///
     /// ```
-    /// let resource = analysis::multi::Mpr::new(5, 8, 2).unwrap();
+    /// let resource = timecell_analysis::multi::Mpr::new(5, 8, 2).unwrap();
     /// assert_eq!(resource.sbf(3), 2);
     /// ```
     pub fn sbf(&self, t: Ns) -> Ns {
@@ -144,7 +144,7 @@ impl Mpr {
     /// Shin, Easwaran & Lee 2008.
     ///
     /// ```
-    /// let resource = analysis::multi::Mpr::new(5, 8, 2).unwrap();
+    /// let resource = timecell_analysis::multi::Mpr::new(5, 8, 2).unwrap();
     /// assert_eq!(resource.lsbf(3), (16, 10)); // 8/5
     /// ```
     pub fn lsbf(&self, t: Ns) -> (u128, u128) {
@@ -162,7 +162,7 @@ impl Mpr {
     /// Abeni, Balsini & Cucinotta, "Container-based real-time scheduling in the Linux kernel" (2019).
     ///
     /// ```
-    /// let resource = analysis::multi::Mpr::new(10_000, 17_457, 2).unwrap();
+    /// let resource = timecell_analysis::multi::Mpr::new(10_000, 17_457, 2).unwrap();
     /// assert_eq!(resource.equal_share().budget, 8_729); // 17,457 / 2, rounded up
     /// ```
     pub const fn equal_share(&self) -> EqualShare {

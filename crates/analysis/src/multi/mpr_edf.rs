@@ -32,7 +32,7 @@ const MAX_INSTANT: Ns = 1 << 61;
 /// would be more than two million, or two hundred million terms.
 ///
 /// ```
-/// use analysis::{Task, multi::{Mpr, mpr_edf}};
+/// use timecell_analysis::{Task, multi::{Mpr, mpr_edf}};
 ///
 /// let tasks = [Task::new(2, 20), Task::new(3, 30), Task::new(10, 40)];
 /// assert!(mpr_edf(&tasks, &Mpr::new(5, 8, 2).unwrap()).is_schedulable());

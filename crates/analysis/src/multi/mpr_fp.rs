@@ -16,7 +16,7 @@ use crate::{Part, Task, Verdict, Witness};
 /// Deadlines beyond the period, jitter or blocking.
 ///
 /// ```
-/// use analysis::{Task, multi::{Mpr, mpr_fp}};
+/// use timecell_analysis::{Task, multi::{Mpr, mpr_fp}};
 ///
 /// let tasks = [Task::new(1, 20), Task::new(2, 30)];
 /// assert!(mpr_fp(&tasks, &Mpr::new(5, 8, 2).unwrap()).is_schedulable());

@@ -39,7 +39,7 @@ impl Default for Ovh {
 /// is certain of the result is what the test says, as in [`super::partition`].
 ///
 /// ```
-/// use analysis::{Task, multi::{Ovh, partition_ovh}};
+/// use timecell_analysis::{Task, multi::{Ovh, partition_ovh}};
 ///
 /// let ms = 1_000_000;
 /// let tasks = [Task::new(2 * ms, 10 * ms), Task::new(3 * ms, 10 * ms), Task::new(30 * ms, 100 * ms)];

@@ -56,7 +56,7 @@ impl Partition {
     /// Whether every task has a bin.
     ///
     /// ```
-    /// use analysis::{Task, multi::{Fit, Order, partition}};
+    /// use timecell_analysis::{Task, multi::{Fit, Order, partition}};
     ///
     /// // 0.6 of each of two cpus holds two of three.
     /// let found = partition(&[Task::new(6, 10); 3], 2, Fit::First, Order::AsGiven, &|bin: &[Task]| bin.len() < 2);
@@ -78,7 +78,7 @@ impl Partition {
 /// A reservation of budget Q every P is a task with C = Q and T = P here, so that the same function puts cells on cpus.
 ///
 /// ```
-/// use analysis::{Task, multi::{Fit, Order, partition}};
+/// use timecell_analysis::{Task, multi::{Fit, Order, partition}};
 ///
 /// let sizes = [8, 5, 7, 6, 2, 4, 1].map(|size| Task::new(size, 10));
 /// let fits = |bin: &[Task]| bin.iter().map(|task| task.wcet).sum::<u64>() <= 10;

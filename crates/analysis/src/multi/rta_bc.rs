@@ -31,7 +31,7 @@ pub struct BcBounds {
 /// terms in all.
 ///
 /// ```
-/// use analysis::{Task, multi::rta_bc_fp};
+/// use timecell_analysis::{Task, multi::rta_bc_fp};
 ///
 /// let tasks = [Task::new(2, 10), Task::new(3, 10), Task::new(4, 12)];
 /// let bounds = rta_bc_fp(&tasks, 2);
@@ -85,7 +85,7 @@ pub fn rta_bc_fp(tasks: &[Task], cpus: u32) -> BcBounds {
 /// As [`rta_bc_fp`].
 ///
 /// ```
-/// use analysis::{Task, multi::rta_bc_edf};
+/// use timecell_analysis::{Task, multi::rta_bc_edf};
 ///
 /// let tasks = [Task::new(2, 10), Task::new(20, 100), Task::new(20, 100)];
 /// let bounds = rta_bc_edf(&tasks, 2);

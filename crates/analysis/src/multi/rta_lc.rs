@@ -29,7 +29,7 @@ pub struct LcBounds {
 /// million terms in all.
 ///
 /// ```
-/// use analysis::{Task, multi::rta_lc};
+/// use timecell_analysis::{Task, multi::rta_lc};
 ///
 /// let tasks = [Task::new(2, 10), Task::new(3, 10), Task::new(4, 12)];
 /// let bounds = rta_lc(&tasks, 2);

@@ -58,7 +58,7 @@ struct Active {
 /// repeats or `work` steps of a task are spent. Deadlines at most the periods and no blocking, else `None`; times in ns.
 ///
 /// ```
-/// use analysis::{Task, multi::{Inside, late_in_synchronous_run}};
+/// use timecell_analysis::{Task, multi::{Inside, late_in_synchronous_run}};
 ///
 /// // Two light tasks in front of a heavy one on two cpus: it starts too late, though 1.3 of 2 cpus are used.
 /// let tasks = [Task::new(2, 10), Task::new(2, 10), Task::new(10, 11)];

@@ -11,12 +11,12 @@ use crate::{MAX_NS, Ns, Supply};
 /// "Resource partition for real-time systems", RTAS 2001.)
 ///
 /// ```
-/// use analysis::{Supply, reservation::BoundedDelay};
+/// use timecell_analysis::{Supply, reservation::BoundedDelay};
 ///
 /// let reservation = BoundedDelay::new(1, 3, 10)?;
 /// assert_eq!((reservation.sbf(10), reservation.sbf(13)), (0, 1));
 /// assert_eq!(reservation.inverse(2), Some(16));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct BoundedDelay {
@@ -33,7 +33,7 @@ impl BoundedDelay {
     /// Names the time that is out of range.
     ///
     /// ```
-    /// use analysis::reservation::BoundedDelay;
+    /// use timecell_analysis::reservation::BoundedDelay;
     ///
     /// assert!(BoundedDelay::new(1, 2, 500_000).is_ok());
     /// assert!(BoundedDelay::new(2, 1, 500_000).is_err());
@@ -57,12 +57,12 @@ impl BoundedDelay {
     /// it equals the periodic supply only at the starts of its chunks. (Shin and Lee, RTSS 2003: the linear lower bound.)
     ///
     /// ```
-    /// use analysis::{Supply, reservation::{BoundedDelay, Periodic}};
+    /// use timecell_analysis::{Supply, reservation::{BoundedDelay, Periodic}};
     ///
     /// let periodic = Periodic::new(3, 5)?;
     /// let bounded = BoundedDelay::of(&periodic);
     /// assert_eq!((periodic.sbf(7), bounded.sbf(7)), (3, 1));
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub const fn of(periodic: &Periodic) -> BoundedDelay {
         BoundedDelay {

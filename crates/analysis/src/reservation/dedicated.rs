@@ -7,7 +7,7 @@ use crate::{Ns, Supply};
 /// A cpu of one's own: every ns is supplied.
 ///
 /// ```
-/// use analysis::{Supply, reservation::Dedicated};
+/// use timecell_analysis::{Supply, reservation::Dedicated};
 ///
 /// assert_eq!((Dedicated.sbf(7), Dedicated.inverse(7)), (7, Some(7)));
 /// ```

@@ -9,13 +9,13 @@ use crate::{Ns, Supply};
 /// a window of t - by ns holds alone.
 ///
 /// ```
-/// use analysis::{Supply, reservation::{Delayed, Periodic}};
+/// use timecell_analysis::{Supply, reservation::{Delayed, Periodic}};
 ///
 /// let alone = Periodic::new(3, 10)?;
 /// let behind = Delayed { supply: alone, by: 2 };
 /// assert_eq!((alone.sbf(17), behind.sbf(17), behind.sbf(19)), (3, 1, 3));
 /// assert_eq!(behind.inverse(3), Some(alone.inverse(3).unwrap() + 2));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delayed<S> {

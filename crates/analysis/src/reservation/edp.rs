@@ -13,12 +13,12 @@ use crate::{Ns, Supply};
 /// using EDP resource models", RTSS 2007). D = P is [`Periodic`](super::Periodic).
 ///
 /// ```
-/// use analysis::{Supply, reservation::ExplicitDeadline};
+/// use timecell_analysis::{Supply, reservation::ExplicitDeadline};
 ///
 /// let reservation = ExplicitDeadline::new(2, 11, 5)?;
 /// assert_eq!((reservation.sbf(12), reservation.sbf(13)), (0, 1));
 /// assert_eq!(reservation.inverse(3), Some(24));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct ExplicitDeadline {
@@ -35,7 +35,7 @@ impl ExplicitDeadline {
     /// Names the time that is out of range.
     ///
     /// ```
-    /// use analysis::reservation::ExplicitDeadline;
+    /// use timecell_analysis::reservation::ExplicitDeadline;
     ///
     /// assert!(ExplicitDeadline::new(3, 10, 5).is_ok());
     /// assert!(ExplicitDeadline::new(3, 10, 11).is_err());
@@ -64,9 +64,9 @@ impl ExplicitDeadline {
     /// Q, ns.
     ///
     /// ```
-    /// let reservation = analysis::reservation::ExplicitDeadline::new(2, 11, 5)?;
+    /// let reservation = timecell_analysis::reservation::ExplicitDeadline::new(2, 11, 5)?;
     /// assert_eq!((reservation.budget(), reservation.period(), reservation.deadline()), (2, 11, 5));
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub const fn budget(&self) -> Ns {
         self.budget

@@ -12,12 +12,12 @@ use crate::{Ns, Supply};
 /// compositional real-time guarantees", RTSS 2003, equation 3), and so is its inverse.
 ///
 /// ```
-/// use analysis::{Supply, reservation::Periodic};
+/// use timecell_analysis::{Supply, reservation::Periodic};
 ///
 /// let reservation = Periodic::new(3, 5)?;
 /// assert_eq!(reservation.sbf(7), 3);
 /// assert_eq!(reservation.inverse(4), Some(10));
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Periodic {
@@ -32,7 +32,7 @@ impl Periodic {
     /// Names the time that is out of range.
     ///
     /// ```
-    /// use analysis::reservation::Periodic;
+    /// use timecell_analysis::reservation::Periodic;
     ///
     /// assert!(Periodic::new(7_500_000, 11_000_000).is_ok());
     /// assert!(Periodic::new(12_000_000, 11_000_000).is_err());
@@ -47,9 +47,9 @@ impl Periodic {
     /// Q, ns.
     ///
     /// ```
-    /// let reservation = analysis::reservation::Periodic::new(3, 5)?;
+    /// let reservation = timecell_analysis::reservation::Periodic::new(3, 5)?;
     /// assert_eq!((reservation.budget(), reservation.period()), (3, 5));
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub const fn budget(&self) -> Ns {
         self.budget

@@ -21,7 +21,7 @@ impl LocalTask {
     /// A task whose jobs arrive at any time.
     ///
     /// ```
-    /// use analysis::{Task, server::LocalTask};
+    /// use timecell_analysis::{Task, server::LocalTask};
     ///
     /// assert!(!LocalTask::unbound(Task::new(2, 25)).bound);
     /// ```
@@ -32,7 +32,7 @@ impl LocalTask {
     /// A task whose jobs arrive with refills of the server.
     ///
     /// ```
-    /// use analysis::{Task, server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze}};
+    /// use timecell_analysis::{Task, server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze}};
     ///
     /// // Arriving with the refills, a job need not wait out the gap of 7 first.
     /// let server = Server::new(Kind::Deferrable, 3, 10);
@@ -71,7 +71,7 @@ impl Response {
     /// The bound, if there is one.
     ///
     /// ```
-    /// use analysis::{Undecided, server::Response};
+    /// use timecell_analysis::{Undecided, server::Response};
     ///
     /// assert_eq!(Response::Bounded(13).bound(), Some(13));
     /// assert_eq!(Response::Undecided(Undecided::Overflow).bound(), None);
@@ -132,7 +132,7 @@ impl Analysis {
     /// Every response and where it belongs: each cell's server, then its tasks.
     ///
     /// ```
-    /// use analysis::{Task, server::{Cell, Kind, LocalTask, Place, Refill, Response, Server, analyze}};
+    /// use timecell_analysis::{Task, server::{Cell, Kind, LocalTask, Place, Refill, Response, Server, analyze}};
     ///
     /// let cell = Cell {
     ///     server: Server::new(Kind::Periodic, 3, 10),
@@ -153,7 +153,7 @@ impl Analysis {
     /// The first server or task that is too late, else the first that is undecided, else none: all is schedulable.
     ///
     /// ```
-    /// use analysis::server::{Cell, Kind, Place, Refill, Server, analyze};
+    /// use timecell_analysis::server::{Cell, Kind, Place, Refill, Server, analyze};
     ///
     /// let cell = |budget, period| Cell { server: Server::new(Kind::Periodic, budget, period), tasks: vec![] };
     /// let analysis = analyze(&[cell(3, 5), cell(5, 10)], Refill::Apart);
@@ -172,7 +172,7 @@ impl Analysis {
     /// One verdict for all; where its witness belongs, [`Analysis::refusal`] says.
     ///
     /// ```
-    /// use analysis::{Verdict, server::{Cell, Kind, Refill, Server, analyze}};
+    /// use timecell_analysis::{Verdict, server::{Cell, Kind, Refill, Server, analyze}};
     ///
     /// let cell = |budget, period| Cell { server: Server::new(Kind::Periodic, budget, period), tasks: vec![] };
     /// assert_eq!(analyze(&[cell(3, 5), cell(4, 10)], Refill::Apart).verdict(), Verdict::Schedulable);
@@ -197,8 +197,8 @@ impl Analysis {
 /// budget nothing is counted on, so what lies there is undecided.
 ///
 /// ```
-/// use analysis::Task;
-/// use analysis::server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze};
+/// use timecell_analysis::Task;
+/// use timecell_analysis::server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze};
 /// let cell = |budget, period, tasks: &[(u64, u64)]| Cell {
 ///     server: Server::new(Kind::Deferrable, budget, period),
 ///     tasks: tasks.iter().map(|(c, t)| LocalTask::unbound(Task::new(*c, *t))).collect(),
@@ -209,7 +209,7 @@ impl Analysis {
 ///
 /// let analysis = analyze(&[cell(5, 7, &[]), cell(3, 10, &[(2, 25)])], Refill::Apart);
 /// let (_, Some(witness)) = (analysis.refusal(), match analysis.verdict() {
-///     analysis::Verdict::Unschedulable(witness) => Some(witness),
+///     timecell_analysis::Verdict::Unschedulable(witness) => Some(witness),
 ///     _ => None,
 /// }) else { panic!() };
 /// assert_eq!((witness.instant, witness.demand, witness.supply), (10, 13, 10));
@@ -221,7 +221,7 @@ pub fn analyze(cells: &[Cell], refill: Refill) -> Analysis {
 /// [`analyze`] (Davis and Burns, RTSS 2005) with another limit on the steps, all cells together; what does not fit is undecided.
 ///
 /// ```
-/// use analysis::server::{Cell, Kind, Refill, Server, analyze_within};
+/// use timecell_analysis::server::{Cell, Kind, Refill, Server, analyze_within};
 /// let cell = Cell { server: Server::new(Kind::Polling, 1, 2), tasks: Vec::new() };
 /// assert!(!analyze_within(&[cell], Refill::Apart, 0).verdict().is_schedulable());
 /// ```

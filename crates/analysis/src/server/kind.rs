@@ -85,7 +85,7 @@ impl Server {
     /// A server that nothing below delays.
     ///
     /// ```
-    /// use analysis::server::{Kind, Server};
+    /// use timecell_analysis::server::{Kind, Server};
     /// let server = Server::new(Kind::Deferrable, 3_000_000, 10_000_000);
     /// assert_eq!(server.jitter(), 7_000_000);
     /// assert_eq!(Server::new(Kind::Sporadic, 3_000_000, 10_000_000).jitter(), 0);
@@ -103,7 +103,7 @@ impl Server {
     /// The same server that must have had its budget so long after each refill.
     ///
     /// ```
-    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
     /// let high = Server::new(Kind::Sporadic, 4, 10);
     /// let low = Server::new(Kind::Sporadic, 3, 10);
     /// assert!(ServerSupply::new(&[high, low.due(7)], 1, Refill::Apart).is_ok());
@@ -117,7 +117,7 @@ impl Server {
     /// The same server with blocking.
     ///
     /// ```
-    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
     ///
     /// // 4 of blocking and 3 of budget: done in time every 10, not every 6.
     /// assert!(ServerSupply::new(&[Server::new(Kind::Periodic, 3, 10).blocked(4)], 0, Refill::Apart).is_ok());
@@ -134,7 +134,7 @@ impl Server {
     /// Names the time that is out of range.
     ///
     /// ```
-    /// use analysis::server::{Kind, Server, ServerError};
+    /// use timecell_analysis::server::{Kind, Server, ServerError};
     ///
     /// assert_eq!(Server::new(Kind::Polling, 10, 10).check(), Ok(()));
     /// let refused = Server::new(Kind::Polling, 11, 10).check();
@@ -179,7 +179,7 @@ impl Server {
     /// one at once, 0 for the others (Davis and Burns, RTSS 2005, section 3; Bernat and Burns, RTSS 1999).
     ///
     /// ```
-    /// use analysis::server::{Kind, Server};
+    /// use timecell_analysis::server::{Kind, Server};
     ///
     /// assert_eq!(Server::new(Kind::Deferrable, 2, 7).jitter(), 5);
     /// assert_eq!(Server::new(Kind::Periodic, 2, 7).jitter(), 0);
@@ -197,7 +197,7 @@ impl Server {
     /// (Davis and Burns, RTSS 2005, section 4.) In ns.
     ///
     /// ```
-    /// use analysis::server::{Kind, Server};
+    /// use timecell_analysis::server::{Kind, Server};
     ///
     /// assert_eq!(Server::new(Kind::Deferrable, 3, 10).gap(), 7);
     /// assert_eq!(Server::new(Kind::Polling, 3, 10).gap(), 10);

@@ -14,8 +14,8 @@ use crate::{MAX_NS, Ns, Part, Supply, Undecided, Verdict, Witness};
 /// is bounded from above, hence the supply from below: sufficient.
 ///
 /// ```
-/// use analysis::Supply;
-/// use analysis::server::{Kind, Refill, Server, ServerSupply};
+/// use timecell_analysis::Supply;
+/// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
 /// let servers = [Server::new(Kind::Deferrable, 2, 10), Server::new(Kind::Deferrable, 3, 10)];
 /// let supply = ServerSupply::new(&servers, 1, Refill::Together).unwrap();
 /// // 7 until the refill, 2 for the server above, then at last the work itself.
@@ -55,8 +55,8 @@ impl ServerSupply {
     /// together), or when bounds of the arithmetic are reached.
     ///
     /// ```
-    /// use analysis::Verdict;
-    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// use timecell_analysis::Verdict;
+    /// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
     ///
     /// // 3 + 2 + 2 of 10: after 7 the server above comes again, but the budget is then done.
     /// let above = Server::new(Kind::Periodic, 2, 7);
@@ -79,7 +79,7 @@ impl ServerSupply {
     /// As those of [`ServerSupply::new`] that concern the server itself.
     ///
     /// ```
-    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
     /// let servers = [Server::new(Kind::Deferrable, 2, 7), Server::new(Kind::Deferrable, 3, 10)];
     /// let supply = ServerSupply::below_proved(&servers, 1, Refill::Apart);
     /// assert_eq!(supply, ServerSupply::new(&servers, 1, Refill::Apart));
@@ -127,7 +127,7 @@ impl ServerSupply {
     /// The server this is the supply of.
     ///
     /// ```
-    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// use timecell_analysis::server::{Kind, Refill, Server, ServerSupply};
     ///
     /// let server = Server::new(Kind::Polling, 2, 7);
     /// assert_eq!(ServerSupply::new(&[server], 0, Refill::Apart).unwrap().server(), server);
@@ -263,8 +263,8 @@ impl Supply for ServerSupply {
 /// The paper shows the bound to be exact for D <= T under free phasing; here it is only claimed to be safe.
 ///
 /// ```
-/// use analysis::Task;
-/// use analysis::server::{Kind, LocalTask, Refill, Response, Server, ServerSupply, response_time};
+/// use timecell_analysis::Task;
+/// use timecell_analysis::server::{Kind, LocalTask, Refill, Response, Server, ServerSupply, response_time};
 /// let servers = [Server::new(Kind::Deferrable, 2, 10), Server::new(Kind::Deferrable, 3, 10)];
 /// let supply = ServerSupply::new(&servers, 1, Refill::Together).unwrap();
 /// let tasks = [LocalTask::unbound(Task::new(2, 25)), LocalTask::unbound(Task::new(4, 50))];

@@ -17,8 +17,8 @@ const ONE: u128 = 1 << 62;
 /// 17 every 23 can take 34 in a row, so that even 1 every 23 below it is late, at 1.04 <= 1.11.
 ///
 /// ```
-/// use analysis::Task;
-/// use analysis::server::{Kind, Server, deferrable_hyperbolic};
+/// use timecell_analysis::Task;
+/// use timecell_analysis::server::{Kind, Server, deferrable_hyperbolic};
 /// let server = Server::new(Kind::Deferrable, 1, 4);
 /// assert!(deferrable_hyperbolic(&server, &[Task::new(1, 5), Task::new(1, 5)])); // 1.44 <= 2.25 / 1.5
 /// assert!(!deferrable_hyperbolic(&server, &[Task::new(2, 5), Task::new(2, 5)])); // 1.96
@@ -42,8 +42,8 @@ pub fn deferrable_hyperbolic(server: &Server, tasks: &[Task]) -> bool {
 /// Sufficient only, and under the conditions of [`deferrable_hyperbolic`], but for any periods from T_S.
 ///
 /// ```
-/// use analysis::Task;
-/// use analysis::server::{Kind, Server, polling_hyperbolic};
+/// use timecell_analysis::Task;
+/// use timecell_analysis::server::{Kind, Server, polling_hyperbolic};
 /// let server = Server::new(Kind::Polling, 1, 4);
 /// assert!(polling_hyperbolic(&server, &[Task::new(1, 4), Task::new(1, 5)])); // 1.25 * 1.2 <= 2 / 1.25
 /// assert!(!polling_hyperbolic(&server, &[Task::new(1, 4), Task::new(2, 6)]));
@@ -88,7 +88,7 @@ fn hyperbolic(server: &Server, tasks: &[Task], numerator: u128, denominator: u12
 /// A figure for pictures: floating point, no verdict. Conditions as of [`deferrable_hyperbolic`].
 ///
 /// ```
-/// assert!((analysis::server::deferrable_least_upper_bound(0.186) - 0.6518).abs() < 1e-4);
+/// assert!((timecell_analysis::server::deferrable_least_upper_bound(0.186) - 0.6518).abs() < 1e-4);
 /// ```
 pub fn deferrable_least_upper_bound(server: f64) -> f64 {
     server + ((server + 2.0) / (2.0 * server + 1.0)).ln()
@@ -101,7 +101,7 @@ pub fn deferrable_least_upper_bound(server: f64) -> f64 {
 /// A figure for pictures: floating point, no verdict. Conditions as of [`polling_hyperbolic`].
 ///
 /// ```
-/// let bound = analysis::server::polling_least_upper_bound(0.0);
+/// let bound = timecell_analysis::server::polling_least_upper_bound(0.0);
 /// assert!((bound - std::f64::consts::LN_2).abs() < 1e-12); // Liu and Layland
 /// ```
 pub fn polling_least_upper_bound(server: f64) -> f64 {

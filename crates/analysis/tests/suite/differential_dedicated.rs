@@ -1,7 +1,5 @@
 //! Fixed priorities against the crate `response-time-analysis`, an implementation of analyses proved in Prosa.
 
-use analysis::fp::{self, Response, Section};
-use analysis::{Ns, Task};
 use proptest::prelude::*;
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
@@ -10,6 +8,8 @@ use response_time_analysis::fixed_priority::{
 };
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
+use timecell_analysis::fp::{self, Response, Section};
+use timecell_analysis::{Ns, Task};
 
 /// Its analyses give up beyond this.
 const LIMIT: Ns = 1_000_000;

@@ -1,6 +1,7 @@
 //! The analyses from outside: against each other, against simulation, and against reference vectors.
 
 mod differential_dedicated;
+mod examples;
 mod oracle_ample;
 mod oracle_dedicated;
 mod oracle_freezer;

@@ -1,11 +1,11 @@
 //! Budgets that are said to be ample, against the rule of the crate `freezer` itself: cells of several tasks whose jobs come whenever they may, behind
 //! one of higher priority that runs whenever it may, with looks that are late in any way within bounds.
 
-use analysis::linux::{Charged, Held, Reaction, is_ample, least_ample, responses_below};
-use analysis::{Ns, Task};
 use freezer::Reservation;
 use freezer::rule::{Notice, Server};
 use proptest::prelude::*;
+use timecell_analysis::linux::{Charged, Held, Reaction, is_ample, least_ample, responses_below};
+use timecell_analysis::{Ns, Task};
 
 const US: i64 = 1_000;
 const NEVER: i64 = i64::MAX / 4;

@@ -3,9 +3,9 @@
 
 use crate::simulator::horizon::{REPEATS, ticks_to_see};
 use crate::simulator::{Job, Policy, Random, Releases, SimServer, Source, set_count, simulate};
-use analysis::fp::{Response, response_times};
-use analysis::reservation::Dedicated;
-use analysis::{Task, Verdict, edf, inside};
+use timecell_analysis::fp::{Response, response_times};
+use timecell_analysis::reservation::Dedicated;
+use timecell_analysis::{Task, Verdict, edf, inside};
 
 const START: u64 = 100;
 /// Divisors of [`REPEATS`].

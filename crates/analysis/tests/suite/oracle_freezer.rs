@@ -1,12 +1,12 @@
 //! What the freezer is said to supply, against the rule of the crate `freezer` itself, enforced by a thread that is late in any way within
 //! bounds, of a group that others on its cpu keep waiting in any way within bounds.
 
-use analysis::Supply;
-use analysis::linux::{FreezerSupply, Reaction};
-use analysis::reservation::BoundedDelay;
 use freezer::Reservation;
 use freezer::rule::{Notice, Server};
 use proptest::prelude::*;
+use timecell_analysis::Supply;
+use timecell_analysis::linux::{FreezerSupply, Reaction};
+use timecell_analysis::reservation::BoundedDelay;
 
 const US: i64 = 1_000;
 

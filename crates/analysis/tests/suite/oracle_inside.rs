@@ -3,9 +3,9 @@
 
 use crate::simulator::horizon::{REPEATS, ticks_to_see};
 use crate::simulator::{Policy, Random, Releases, SimServer, Source, set_count, simulate};
-use analysis::inside::{edf, fixed_priority};
-use analysis::reservation::ExplicitDeadline;
-use analysis::{Task, Verdict};
+use timecell_analysis::inside::{edf, fixed_priority};
+use timecell_analysis::reservation::ExplicitDeadline;
+use timecell_analysis::{Task, Verdict};
 
 const START: u64 = 60;
 /// Divisors of [`REPEATS`].

@@ -2,9 +2,9 @@
 //! no deadline missed in a set that EDF-VD accepts.
 
 use crate::simulator::{Random, set_count};
-use analysis::edf::{EdfVd, edf_vd};
-use analysis::fp::{AmcResponse, amc_rtb};
-use analysis::{MixedTask, Task};
+use timecell_analysis::edf::{EdfVd, edf_vd};
+use timecell_analysis::fp::{AmcResponse, amc_rtb};
+use timecell_analysis::{MixedTask, Task};
 
 const PERIODS: [u64; 8] = [3, 4, 5, 6, 8, 10, 12, 15];
 const TICKS: u64 = 240;

@@ -1,8 +1,10 @@
 //! No bound of the server analysis is ever below what the simulator observes, and the bounds known to be attained are.
 
 use crate::simulator::{Job, Policy, Random, Releases, SimServer, Source, set_count, simulate};
-use analysis::Task;
-use analysis::server::{Analysis, Cell, Kind, LocalTask, Refill, Server, ServerSupply, analyze};
+use timecell_analysis::Task;
+use timecell_analysis::server::{
+    Analysis, Cell, Kind, LocalTask, Refill, Server, ServerSupply, analyze,
+};
 
 /// From here on every server has been refilled once, so that none starts with less than it could have kept.
 const SETTLED: u64 = 16;
@@ -323,7 +325,7 @@ fn edf_inside_a_server_among_servers() {
             .map(|(at, cell)| {
                 let supply = ServerSupply::new(&servers, at, system.refill).ok()?;
                 let tasks: Vec<Task> = cell.tasks.iter().map(|local| local.task).collect();
-                Some(analysis::inside::edf(&tasks, &supply))
+                Some(timecell_analysis::inside::edf(&tasks, &supply))
             })
             .collect();
         for target in 0..=system.cells.len() {

@@ -4,9 +4,9 @@
 //! The paper does not say how it searched. Its figures are the least bandwidths over periods from 10 ms in steps of
 //! 1 ms, with budgets in steps of 0.5 ms, rate-monotonic priorities, and ties given to the longer period.
 
-use analysis::Task;
-use analysis::design::{Cell, Options, Placement, design};
-use analysis::inside::Policy;
+use timecell_analysis::Task;
+use timecell_analysis::design::{Cell, Options, Placement, design};
+use timecell_analysis::inside::Policy;
 
 /// Table 4: C and T in us, by rising period.
 const TABLE_4: [(u64, u64); 10] = [

@@ -3,9 +3,9 @@
 //! The textbook ones are slow and obvious: windows grown one nanosecond at a time, every deadline of a hyperperiod
 //! looked at, every order of priorities tried.
 
-use analysis::fp::{self, Assignment, Fast, Response, Section};
-use analysis::{MAX_NS, MixedTask, Ns, Task, Undecided, Verdict, edf};
 use proptest::prelude::*;
+use timecell_analysis::fp::{self, Assignment, Fast, Response, Section};
+use timecell_analysis::{MAX_NS, MixedTask, Ns, Task, Undecided, Verdict, edf};
 
 fn task() -> impl Strategy<Value = Task> {
     (1u64..8, 2u64..24, 1u64..40, 0u64..6, 0u64..6).prop_map(
@@ -349,7 +349,7 @@ proptest! {
         let bad = tasks.iter().any(|task| task.wcet == 0 || task.period == 0 || task.deadline == 0);
         prop_assert!(!(bad && fixed.is_schedulable()), "{:?}", tasks);
         prop_assert!(!(bad && deadline.is_schedulable()), "{:?}", tasks);
-        let overload = !bad && analysis::utilization::compare_with_one(&tasks).is_gt();
+        let overload = !bad && timecell_analysis::utilization::compare_with_one(&tasks).is_gt();
         prop_assert!(!(overload && fixed.is_schedulable()), "{:?}", tasks);
         prop_assert!(!(overload && deadline.is_schedulable()), "{:?}", tasks);
         let sections: Vec<Section> = tasks.iter().map(|task| Section { longest: task.jitter, last: task.blocking }).collect();
@@ -466,18 +466,18 @@ fn full_load_is_no_overload() {
     // Blocking at full load: the busy period has no end.
     assert_eq!(
         edf::verdict(&[Task::new(1, 2).blocked(1), Task::new(1, 2)]),
-        Verdict::Unschedulable(analysis::Witness {
+        Verdict::Unschedulable(timecell_analysis::Witness {
             task: 0,
             instant: 2,
             demand: 3,
             supply: 2,
             parts: vec![
-                analysis::Part {
+                timecell_analysis::Part {
                     task: 0,
                     jobs: 1,
                     demand: 1
                 },
-                analysis::Part {
+                timecell_analysis::Part {
                     task: 1,
                     jobs: 1,
                     demand: 1
@@ -526,7 +526,7 @@ fn coprime_periods_end() {
     let verdict = edf::verdict_within(&slow, 1_000);
     assert!(
         !matches!(verdict, Verdict::Schedulable)
-            || analysis::utilization::compare_with_one(&slow).is_lt()
+            || timecell_analysis::utilization::compare_with_one(&slow).is_lt()
     );
 }
 

@@ -1,15 +1,15 @@
 //! What must hold between the tests for several cpus and the exact ones for one, and against a simulation of m cpus:
 //! no yes of a sufficient test is ever followed by a missed deadline.
 
-use analysis::inside::{self, Policy};
-use analysis::linux::{DeadlineParams, RootDomain, Standing};
-use analysis::multi::{
+use proptest::prelude::*;
+use timecell_analysis::inside::{self, Policy};
+use timecell_analysis::linux::{DeadlineParams, RootDomain, Standing};
+use timecell_analysis::multi::{
     DedicatedCpu, Fit, Mpr, Order, Ovh, bcl_edf, bcl_edf_with_slack, bcl_fp, gfb, mpr_edf, mpr_fp,
     overloaded, partition, partition_ovh, rta_bc_edf, rta_bc_fp, rta_lc,
 };
-use analysis::reservation::Periodic;
-use analysis::{Task, Verdict, edf, fp};
-use proptest::prelude::*;
+use timecell_analysis::reservation::Periodic;
+use timecell_analysis::{Task, Verdict, edf, fp};
 
 fn tasks(most: usize) -> impl Strategy<Value = Vec<Task>> {
     let task = (1u64..6, 0u64..10, 0u64..10)

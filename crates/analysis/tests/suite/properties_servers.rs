@@ -1,10 +1,12 @@
 //! What holds for every server: its supply is one, and refilled together it is an explicit-deadline resource.
 
-use analysis::inside::fixed_priority;
-use analysis::reservation::{ExplicitDeadline, Periodic};
-use analysis::server::{Cell, Kind, LocalTask, Refill, Response, Server, ServerSupply, analyze};
-use analysis::{Supply, Task};
 use proptest::prelude::*;
+use timecell_analysis::inside::fixed_priority;
+use timecell_analysis::reservation::{ExplicitDeadline, Periodic};
+use timecell_analysis::server::{
+    Cell, Kind, LocalTask, Refill, Response, Server, ServerSupply, analyze,
+};
+use timecell_analysis::{Supply, Task};
 
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![

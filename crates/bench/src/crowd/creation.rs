@@ -17,10 +17,11 @@ use record::trial::CellRecord;
 
 use super::guard::ran_short;
 use super::{diagnosis, headroom};
+use crate::context::{CREATION_NS, Trial};
+use crate::error::failed;
 use crate::parallel::in_parallel;
 use crate::payload::{prepare_page, probe_words, spec};
-use crate::place::failed;
-use crate::trial::{CREATION_NS, Trial, place_cell};
+use crate::trial::place_cell;
 use crate::watch::Watch;
 
 /// A cell of the crowd, or what kept it from coming.

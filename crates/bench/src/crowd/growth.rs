@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::EngineKind;
-use record::summary::NotMeasured;
+use record::NotMeasured;
 use record::trial::TrialRecord;
 
 use crate::PlannedTrial;

@@ -20,21 +20,22 @@ use probe::{Barrier, clock};
 use record::crowd::{CrowdMemory, CrowdRecord, Waiting};
 use record::trial::TrialRecord;
 
+use crate::BenchError;
+use crate::context::{ARMING_NS, INTERRUPTED, Outcome, Trial};
+use crate::error::failed;
 use crate::parallel::in_parallel;
 use crate::payload::{class, fifo};
-use crate::place::failed;
 use crate::salvage;
-use crate::trial::{ARMING_NS, INTERRUPTED, Outcome, Trial};
+use crate::session::Progress;
 use crate::trial_record::{longest_loop_ns, new_record};
 use crate::verify::verify;
 use crate::watch::Watch;
-use crate::{BenchError, Progress};
 use creation::{Crowd, lock};
 use guard::{GuardLimits, InFront, Watchdog};
 
 pub(crate) use growth::Growth;
 pub use headroom::ahead;
-pub(crate) use reserve::{Pot, deadline_class, requirement};
+pub(crate) use reserve::{Pot, requirement};
 
 /// Real-time budget that a crowd leaves in every second, us.
 pub(crate) const KEPT_US: u64 = 10_000;

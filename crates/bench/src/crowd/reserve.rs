@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use host::root::Root;
 use host::rtgroup::RtGroup;
+use host::sched::SchedError;
 use host::sched::bandwidth::{free_bandwidth_us, period_bounds_us};
-use host::sched::{Class, SchedError};
 use model::Enforcer;
 use model::{Experiment, Requirement};
 use record::crowd::Reservation;
 
-use crate::{BenchError, Plan, Progress, tasks};
+use crate::session::Progress;
+use crate::{BenchError, Plan, tasks};
 
 const SECOND_US: u64 = 1_000_000;
 /// A deadline runtime in whole us that is not below the kernel's least, 1024 ns.
@@ -119,15 +120,6 @@ fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
     Ok(free_us.max(free_bandwidth_us(cpus)?))
 }
 
-/// The class of a cell that holds `held` by SCHED_DEADLINE; `None` where something else holds it.
-pub(crate) fn deadline_class(held: Reservation) -> Option<Class> {
-    (held.enforcer == Enforcer::Deadline).then_some(Class::Deadline {
-        runtime_ns: held.runtime_us * 1_000,
-        deadline_ns: held.period_us * 1_000,
-        period_ns: held.period_us * 1_000,
-    })
-}
-
 /// One sentence on what each cell holds.
 pub(super) fn told(held: Reservation) -> String {
     let ms = held.runtime_us as f64 / 1e3;
@@ -182,6 +174,7 @@ pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::deadline_class;
 
     const BOUNDS: (u64, u64) = (100, 4_194_304);
 

@@ -8,11 +8,9 @@ use host::sched::bandwidth::{Asker, GIVEN_BACK, bandwidth_limit_us, set_class_wh
 use host::sched::{self, Class, SchedError};
 use model::{Enforcer, Requirement};
 use probe::SpinClass;
-use record::series::Condition;
-use record::supply::{Budget, Machine};
+use record::{Budget, Condition, Machine};
 
 use super::{Holder, Spot};
-use crate::series::condition;
 
 pub(super) struct Deadline;
 
@@ -26,7 +24,7 @@ impl Holder for Deadline {
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
-        condition(
+        Condition::new(
             "deadline",
             format!(
                 "SCHED_DEADLINE, deadline at the end of the period, on cpus {}: the kernel takes no such thread that \
@@ -167,7 +165,7 @@ mod tests {
 
     #[test]
     fn budgets_count_together_and_what_was_tried_is_free_again() {
-        let allowed = crate::plan::allowed_cpus();
+        let allowed = crate::here::allowed_cpus();
         let most = held(600_000_000);
         if !granted(&[most], &allowed).met {
             // Who may have no such thread is told so.

@@ -15,12 +15,10 @@ use host::kernel;
 use host::root::Root;
 use model::{Enforcer, Requirement};
 use probe::clock;
-use record::series::Condition;
-use record::supply::{Budget, Machine, Reacted, Share, Times};
+use record::{Budget, Condition, Machine, Reacted, Share, Times};
 
 use super::{Held, Holder, LEAVING, Names, Spot, cells_of, enter, group_name, writable};
-use crate::plan::fifo_requirement;
-use crate::series::condition;
+use crate::here::fifo_requirement;
 
 pub(super) struct Freezer;
 
@@ -38,7 +36,7 @@ impl Holder for Freezer {
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
-        condition(
+        Condition::new(
             "freezer",
             format!(
                 "SCHED_FIFO {} on cpu {} in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir \

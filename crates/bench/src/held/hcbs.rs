@@ -10,15 +10,13 @@ use host::root::Root;
 use host::rtgroup;
 use host::sched::bandwidth::period_bounds_us;
 use model::{Enforcer, Requirement};
-use record::series::Condition;
-use record::supply::{Budget, Machine};
+use record::{Budget, Condition, Machine};
 
 use super::{
     Held, Holder, LEAVING, Names, Spot, cells_of, enter, group_name, not_whole, on_every_cpu,
     tick_ns, writable,
 };
-use crate::plan::fifo_requirement;
-use crate::series::condition;
+use crate::here::fifo_requirement;
 
 const WHAT: &str = "hcbs (cgroup v2 with cpu.rt.max)";
 /// The least runtime that the kernel takes, in the whole us of the file.
@@ -40,7 +38,7 @@ impl Holder for Hcbs {
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
-        condition(
+        Condition::new(
             "hcbs",
             format!(
                 "SCHED_FIFO {} on cpu {} in a group of cgroup v2 of its own, directly below the top, with a budget in cpu.rt.max: the \

@@ -12,8 +12,7 @@ use std::time::Duration;
 use analysis::linux::Means;
 use model::{Enforcer, Requirement};
 use probe::SpinClass;
-use record::series::Condition;
-use record::supply::{Budget, Machine, Reacted};
+use record::{Budget, Condition, Machine, Reacted};
 
 pub(crate) use freezer::real_time_us;
 /// How long a group may take until its last process has left it.

@@ -3,12 +3,10 @@
 use analysis::linux::Means;
 use host::rtgroup::{self, RtGroup};
 use model::{Enforcer, Requirement};
-use record::series::Condition;
-use record::supply::{Budget, Machine};
+use record::{Budget, Condition, Machine};
 
 use super::{Held, Holder, Names, Spot, not_whole, on_every_cpu, tick_ns, writable};
-use crate::plan::fifo_requirement;
-use crate::series::condition;
+use crate::here::fifo_requirement;
 
 const WHAT: &str = "rt-cgroup (cgroup v1 with RT_GROUP_SCHED)";
 
@@ -28,7 +26,7 @@ impl Holder for RtCgroup {
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
-        condition(
+        Condition::new(
             "rt-cgroup",
             format!(
                 "SCHED_FIFO {} in a group of its own, directly below the root, pinned to cpu {}",

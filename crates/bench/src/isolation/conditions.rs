@@ -1,12 +1,12 @@
 //! Under which conditions an isolation study is run, for the record.
 
-use record::series::Condition;
+use record::Condition;
 
+use super::IsolationPlan;
 use super::contest::HONEST_PERMILLE;
 use super::draw::{PERIODS_MS, TASKS};
-use super::{IsolationPlan, Part, Setting};
+use super::setting::{Part, Setting};
 use crate::held::{self, Spot};
-use crate::series::condition;
 
 impl IsolationPlan {
     /// Under what conditions it is measured, for the report.
@@ -20,13 +20,13 @@ impl IsolationPlan {
         let overrun = f64::from(self.setting.overrun_permille) / 1_000.0;
         let seconds = |ns: i64| ns as f64 / 1e9;
         let mut all = vec![
-            condition(
+            Condition::new(
                 "cells",
                 format!(
                     "two plain processes on cpu {cpu}, {TASKS} periodic threads each, released together"
                 ),
             ),
-            condition(
+            Condition::new(
                 "tasks",
                 format!(
                     "half of the utilisation for each cell, shared out by RandFixedSum; periods of {} to {} ms, each order of \
@@ -37,7 +37,7 @@ impl IsolationPlan {
                     HONEST_PERMILLE as f64 / 1_000.0
                 ),
             ),
-            condition(
+            Condition::new(
                 "attacker",
                 format!(
                     "SCHED_FIFO {priority} downwards by period, the victim's threads below; its jobs compute {overrun} times what \
@@ -46,8 +46,8 @@ impl IsolationPlan {
             ),
         ];
         let holders = (self.enforcers.iter()).filter_map(|enforcer| held::by(*enforcer));
-        all.extend(holders.map(|by| condition(by.enforcer().name(), by.in_contest())));
-        all.push(condition(
+        all.extend(holders.map(|by| Condition::new(by.enforcer().name(), by.in_contest())));
+        all.push(Condition::new(
             "contests",
             format!(
                 "{} s each; a set that an enforcer cannot hold by analysis is drawn again",
@@ -58,7 +58,7 @@ impl IsolationPlan {
             let budgets: Vec<String> = (self.checked.reservations.iter())
                 .map(ToString::to_string)
                 .collect();
-            all.push(condition(
+            all.push(Condition::new(
                 "received",
                 format!(
                     "one spinning thread for each budget ({}), on the same cpu and together, {} s; periods counted from the \

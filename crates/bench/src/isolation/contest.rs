@@ -5,8 +5,8 @@ use model::Enforcer;
 use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
 use record::run::Run;
 
-use super::Setting;
 use super::root_domain::OwnDomain;
+use super::setting::Setting;
 use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
 use crate::launch::Stage;
 use crate::load::PlannedLoad;

@@ -11,8 +11,7 @@ use analysis::reservation::Dedicated;
 use analysis::{Ns, Task};
 use model::Enforcer;
 use record::isolation::{DrawnCell, DrawnSet, DrawnTask, Draws, Role};
-use record::summary::NotMeasured;
-use record::supply::Budget;
+use record::{Budget, NotMeasured};
 
 /// Tasks of each cell.
 pub(super) const TASKS: usize = 3;

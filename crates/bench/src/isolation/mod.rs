@@ -10,25 +10,27 @@ mod received;
 mod room;
 mod root_domain;
 mod run;
+mod setting;
 
 use host::root::Root;
 use host::rtgroup;
 use model::Enforcer;
 use model::{InputError, LoadPlan, Requirement};
 use record::isolation::{Arm, Attacker, DrawnSet, Draws};
-use record::summary::NotMeasured;
-use record::supply::{Budget, Machine};
+use record::{Budget, Machine, NotMeasured};
 
 pub use options::IsolationOptions;
 pub use run::run_isolation;
+pub use setting::Part;
 
 use crate::held::{self, Spot};
+use crate::here::{allowed_cpus, fifo_requirement};
 use crate::load::{self, PlannedLoad};
-use crate::plan::{allowed_cpus, fifo_requirement};
 use crate::supply::Reservation;
 use draw::Room;
 use options::Checked;
 use room::room;
+use setting::Setting;
 
 /// The question it answers.
 pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
@@ -38,40 +40,6 @@ pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a ce
 const CELLS_GUESS_NS: i64 = 400_000_000;
 /// Guess of the time that a load takes to start and to end, ns.
 const LOAD_GUESS_NS: i64 = 500_000_000;
-
-/// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Two cells, one of which overruns.
-    Contest,
-    /// Cells that spin beside each other, each in its budget.
-    Received,
-}
-
-impl Part {
-    /// Both.
-    pub const ALL: [Part; 2] = [Part::Contest, Part::Received];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Part::Contest => "contest",
-            Part::Received => "received",
-        }
-    }
-}
-
-impl std::str::FromStr for Part {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Part, String> {
-        (Part::ALL.into_iter())
-            .find(|part| part.name() == text)
-            .ok_or_else(|| {
-                format!("`isolation` has no part `{text}`; its parts are contest and received")
-            })
-    }
-}
 
 /// What a run will do.
 pub struct IsolationPlan {
@@ -87,19 +55,6 @@ pub struct IsolationPlan {
     not_measured: Vec<NotMeasured>,
     requirements: Vec<Requirement>,
     setting: Setting,
-}
-
-/// What all trials have in common.
-#[derive(Debug, Clone)]
-struct Setting {
-    /// Where both cells run.
-    spot: Spot,
-    tick_ns: u64,
-    overrun_permille: u32,
-    contest_ns: i64,
-    received_ns: i64,
-    /// Free for real-time groups, us in every second.
-    free_us: u64,
 }
 
 /// A trial that is to take place.

@@ -3,8 +3,8 @@
 use model::Enforcer;
 use model::{Duration, InputError, Limits, LoadKind};
 
-use super::Part;
 use super::draw::TASKS;
+use super::setting::Part;
 use crate::supply::{Reservation, once, within};
 
 /// Rounds unless asked otherwise, and with `--quick`.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use host::sched::Class;
 use model::Enforcer;
 use probe::{SpinClass, SupplyArgs, prepare_gaps};
+use record::Budget;
 use record::isolation::{ReceivedCell, ReceivedTrial};
 use record::run::Run;
-use record::supply::Budget;
 
-use super::Setting;
 use super::root_domain::OwnDomain;
+use super::setting::Setting;
 use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
 use crate::launch::Stage;
 use crate::supply::{Reservation, stolen};

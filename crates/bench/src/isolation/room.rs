@@ -6,10 +6,10 @@ use host::root::Root;
 use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};
 
 use model::Enforcer;
-use record::supply::Machine;
+use record::Machine;
 
-use super::Setting;
 use super::draw::{ByCell, Room};
+use super::setting::Setting;
 use crate::held;
 
 /// What this machine has room for.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use host::isolate::Isolation;
 
-use super::Setting;
+use super::setting::Setting;
 use crate::place::Place;
 
 /// The cpu of the trial as a root domain of its own, so that SCHED_DEADLINE threads can be bound to it; put back on drop.

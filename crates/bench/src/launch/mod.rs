@@ -19,9 +19,12 @@ use engine::{CellSpec, Rights, User};
 use host::foreign_file;
 use model::EngineKind;
 use probe::{Life, clock};
+use record::run::Run;
 
 use crate::BenchError;
-use crate::place::{Place, failed};
+use crate::error::failed;
+use crate::place::Place;
+use crate::sweep::new_place;
 
 /// Instants of one launch, CLOCK_MONOTONIC ns, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +60,7 @@ const PAGE: &str = "life";
 impl Stage {
     /// Makes the place, the root filesystem and the page.
     pub(crate) fn set() -> Result<Stage, BenchError> {
-        let mut place = Place::create()?;
+        let mut place = new_place()?;
         let rootfs = place.rootfs()?;
         let shared = place.sub("trials/0/shared")?;
         let page = shared.join(PAGE);
@@ -68,6 +71,13 @@ impl Stage {
             shared,
             life,
         })
+    }
+
+    /// The same for a run: whoever removes the place of one that was killed notes there that it was.
+    pub(crate) fn of_run(run: &Run) -> Result<Stage, BenchError> {
+        let mut stage = Stage::set()?;
+        stage.place.note_run(run.dir())?;
+        Ok(stage)
     }
 
     /// The page as a process of the host sees it.

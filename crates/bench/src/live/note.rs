@@ -8,7 +8,7 @@ use record::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
-use crate::trial::Trial;
+use crate::context::Trial;
 use crate::verify::allowed;
 
 /// Schema of `live.json`.

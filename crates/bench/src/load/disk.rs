@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Gauge, Load, Program, Setting, Tally, Window, stress_ng};
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use super::{PlannedLoad, Setting, by_kind, guard, planned::find};
 use crate::place::LOAD_FILES;
-use crate::{BenchError, Place, Plan};
+use crate::{BenchError, Place};
 
 /// Addresses of the pair, from the range that RFC 2544 keeps for benchmarks.
 const OWN: &str = "198.18.77.1";
@@ -27,25 +27,13 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Makes what the loads of this plan need; `beside` is a directory on the disk that the run is written to.
-    /// Returns it with remarks for the user.
-    pub(crate) fn make(
-        plan: &Plan,
-        beside: &Path,
-        place: &mut Place,
-    ) -> Result<(Ground, Vec<String>), BenchError> {
-        let loads: Vec<&PlannedLoad> = (plan.trials.iter())
-            .flat_map(|trial| &trial.loads)
-            .collect();
-        Ground::for_loads(&loads, beside, place)
-    }
-
-    /// The same for loads without a plan around them.
+    /// Makes what these loads need; `beside` is a directory on the disk that the run is written to. Returns it with remarks for
+    /// the user.
     #[expect(
         clippy::disallowed_methods,
         reason = "the directory must be root's own"
     )]
-    pub(crate) fn for_loads(
+    pub(crate) fn make(
         planned: &[&PlannedLoad],
         beside: &Path,
         place: &mut Place,
@@ -58,10 +46,10 @@ impl Ground {
                 .unwrap_or_else(|_| beside.to_owned())
                 .join(LOAD_FILES);
             place.note_load_files(&dir)?;
-            std::fs::create_dir(&dir).map_err(crate::place::failed(&dir, "make the directory"))?;
+            std::fs::create_dir(&dir).map_err(crate::error::failed(&dir, "make the directory"))?;
             if host::writer::of(&dir).is_some() {
                 ground.held =
-                    Some(held(&dir).map_err(crate::place::failed(&dir, "open the directory"))?);
+                    Some(held(&dir).map_err(crate::error::failed(&dir, "open the directory"))?);
             }
             ground.dir = Some(dir);
         }

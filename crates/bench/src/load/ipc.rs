@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Gauge, Load, Program, Setting, Tally, Window};
 

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Gauge, Load, Program, Setting, Tally, Window, stress_ng};
 

@@ -25,7 +25,7 @@ mod video;
 use std::path::Path;
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use account::Usage;
 pub(crate) use ground::{Ground, remove_network};

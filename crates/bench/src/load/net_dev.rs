@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Gauge, Load, Program, Setting, Tally, Window, stress_ng};
 

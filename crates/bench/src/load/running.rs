@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use engine::{Cell, CellSpec, Rights};
 use model::EngineKind;
 use probe::clock;
-use record::trial::{Achieved, LoadRecord};
+use record::{Achieved, LoadRecord};
 
 use super::guard::Guarded;
 use super::tally::{COUNTERS, WORKED};
 use super::{Gauge, Load, PlannedLoad, Setting, Tally, Usage, Window, account, by_kind, inside};
-use crate::place::failed;
+use crate::error::failed;
 use crate::{BenchError, Place};
 
 /// Longest time from the start until a load is at work, ns.

@@ -1,6 +1,6 @@
 //! What loads that are stress-ng share: its command line and the metrics it prints at its end.
 
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Program, Window};
 

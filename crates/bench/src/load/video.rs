@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use model::{LoadKind, LoadPlan};
-use record::trial::Achieved;
+use record::Achieved;
 
 use super::{Gauge, Load, Program, Setting, Tally, Window};
 

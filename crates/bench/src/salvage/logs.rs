@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use host::{foreign_file, writer};
 use model::Keep;
 use probe::{RingReader, clock};
+use record::Metric;
 use record::run::Run;
 use record::samples::Sample;
-use record::summary::Metric;
 use record::trial::TrialRecord;
 use record::{RecordError, histogram};
 

@@ -4,6 +4,7 @@
 //! more as it was in the end. Whoever removes the place of a coordinator that is gone writes to the run first what the
 //! run does not hold. Samples need no closing for that: a record counts from the moment in which it is whole.
 
+mod found;
 mod logs;
 mod samples;
 
@@ -12,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use model::Keep;
 use probe::clock;
-use record::RecordError;
 use record::run::{Manifest, Run, Status};
 use record::trial::TrialRecord;
+use record::{Document, RecordError};
 
 use crate::utc::utc_before;
 use crate::{BenchError, Place};
 
+use found::Found;
 pub(crate) use logs::{append_whole, close_begun, rest_of_log};
 pub(crate) use samples::was_released;
 
@@ -89,13 +91,19 @@ fn without_run(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, String
 fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordError> {
     let run = Run::open(gone.run)?;
     let mut manifest = run.manifest()?;
-    if manifest.status == Status::Complete || run.is_series() {
+    if manifest.status == Status::Complete {
         return Ok(Vec::new());
     }
     let why = match gone.unwritten {
         Some(why) => why.to_owned(),
         None => format!("the coordinator (process {}) was killed", gone.pid),
     };
+    if run.has_no_experiment() {
+        // What a study measured is on record trial by trial: nothing of it is left to be written.
+        let on_record = manifest.trials_done;
+        close(&run, &mut manifest, &why, on_record, None)?;
+        return Ok(Vec::new());
+    }
     let mut found = Found::default();
     let known = run.trial_numbers()?;
     let histograms = matches!(run.experiment()?.keep, Keep::Histograms { .. });
@@ -133,22 +141,21 @@ fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordE
     if histograms {
         close_begun(&run, &why)?;
     }
-    close(&run, &mut manifest, &why, &found)?;
+    let on_record = u32::try_from(run.trial_numbers()?.len()).unwrap_or(u32::MAX);
+    close(&run, &mut manifest, &why, on_record, found.last_ns)?;
     Ok(found.sentences)
 }
 
-/// What was found, over all trials of a place.
-#[derive(Default)]
-struct Found {
-    sentences: Vec<String>,
-    /// End of the last job of all, CLOCK_MONOTONIC ns.
+/// Says in the manifest how the run ended, unless it knows, and how much is on record. `last_ns` is the end of the last job that
+/// was salvaged, CLOCK_MONOTONIC.
+fn close(
+    run: &Run,
+    manifest: &mut Manifest,
+    why: &str,
+    on_record: u32,
     last_ns: Option<i64>,
-}
-
-/// Says in the manifest how the run ended, unless it knows, and how much is on record.
-fn close(run: &Run, manifest: &mut Manifest, why: &str, found: &Found) -> Result<(), RecordError> {
+) -> Result<(), RecordError> {
     let before = manifest.clone();
-    let on_record = u32::try_from(run.trial_numbers()?.len()).unwrap_or(u32::MAX);
     manifest.trials_done = on_record;
     if manifest.status == Status::Running {
         let killed = why.starts_with("the coordinator");
@@ -157,7 +164,7 @@ fn close(run: &Run, manifest: &mut Manifest, why: &str, found: &Found) -> Result
         } else {
             Status::Failed
         };
-        manifest.finished = found.last_ns.and_then(|ns| utc_before(clock::now() - ns));
+        manifest.finished = last_ns.and_then(|ns| utc_before(clock::now() - ns));
         manifest.failure = Some(format!(
             "{why} when {on_record} of {} trials were on record or had begun",
             manifest.trials_planned
@@ -166,7 +173,7 @@ fn close(run: &Run, manifest: &mut Manifest, why: &str, found: &Found) -> Result
     if *manifest == before {
         return Ok(());
     }
-    run.write_manifest(manifest)
+    run.write(manifest)
 }
 
 /// The directories of trials in a place that hold a note, in the order of their numbers.

@@ -9,7 +9,7 @@ use record::run::Run;
 use record::samples::{self, Header, Samples};
 use record::trial::Part;
 
-use super::Found;
+use super::found::Found;
 
 /// Whether the cell of this samples file was released: before that, the file holds at most a rehearsal.
 pub(crate) fn was_released(path: &Path) -> bool {

@@ -72,7 +72,7 @@ fn engines() -> Result<(Engines, Vec<String>), BenchError> {
     let options = engine::Options::default();
     let mut found = Vec::new();
     let mut unmet = Vec::new();
-    for kind in [EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc] {
+    for kind in EngineKind::runtimes() {
         let engine = engine::by_kind(kind, &options);
         match engine.requirements().into_iter().find(|r| !r.met) {
             None => found.push(engine),

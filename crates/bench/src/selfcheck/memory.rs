@@ -8,14 +8,15 @@ use serde_json::json;
 use super::probe_process::reap;
 use super::{Finding, Section, Setup};
 use crate::BenchError;
-use crate::place::{Place, failed};
+use crate::error::failed;
+use crate::sweep::new_place;
 
 const CELLS: usize = 32;
 
 pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
     let jobs = if setup.quick { 500 } else { 5_000 };
     say(&format!("memory, {CELLS} cells of {jobs} jobs"));
-    let place = Place::create()?;
+    let place = new_place()?;
     let file = place.dir().join("memory.toml");
     // 100 steps: what is measured is the coordinator, and 32 cells of the thesis's job would need 9 cpus.
     let text = format!(

@@ -23,6 +23,10 @@ use serde::Serialize;
 
 use crate::BenchError;
 
+/// The question that it answers.
+pub(crate) const SELF_QUESTION: &str =
+    "How does timecell compare with cyclictest, polling barriers and other launchers?";
+
 /// What a part needs to know.
 #[derive(Debug, Clone)]
 pub struct Setup {

@@ -11,7 +11,7 @@ use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
 use record::samples::{self, Samples};
 
 use crate::BenchError;
-use crate::place::failed;
+use crate::error::failed;
 use crate::sampler::{Sampler, Subject};
 
 /// What a child used, and how it ended.

@@ -143,8 +143,6 @@ impl Steps {
     }
 }
 
-const OCI: [EngineKind; 3] = [EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc];
-
 type Named = (&'static str, Box<dyn Launcher>);
 
 fn launchers(stage: &Stage) -> Result<Vec<Named>, BenchError> {
@@ -152,7 +150,7 @@ fn launchers(stage: &Stage) -> Result<Vec<Named>, BenchError> {
         ("fork+exec", Box::new(ForkExec)),
         ("clone3", Box::new(Clone3::new(stage)?)),
     ];
-    for kind in OCI {
+    for kind in EngineKind::runtimes() {
         let engine = engine::by_kind(kind, &engine::Options::default());
         if engine.requirements().iter().all(|r| r.met) {
             let oci = Oci {
@@ -167,7 +165,7 @@ fn launchers(stage: &Stage) -> Result<Vec<Named>, BenchError> {
 }
 
 fn unmet() -> Vec<String> {
-    OCI.into_iter()
+    EngineKind::runtimes()
         .flat_map(|kind| {
             let engine = engine::by_kind(kind, &engine::Options::default());
             engine

@@ -10,7 +10,8 @@ use stats::{CompareOptions, Sorted, compare};
 use super::probe_process::{self, Probe, reap};
 use super::{Finding, Section, Setup, us};
 use crate::BenchError;
-use crate::place::{Place, failed};
+use crate::error::failed;
+use crate::sweep::new_place;
 
 /// Largest latency that cyclictest's histogram tells apart, ns; later ones it counts as overflows.
 const HISTOGRAM_NS: usize = 1_000_000;
@@ -42,7 +43,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
             .push("cyclictest is not installed (apt install rt-tests)".to_owned());
         return Ok(section);
     }
-    let place = Place::create()?;
+    let place = new_place()?;
     let mut data = Vec::new();
     // Idle states shallow for both alike: cyclictest asks for that itself.
     let _awake = host::latency::DmaLatency::hold().ok();

@@ -1,8 +1,8 @@
 //! The cells that scenarios create, watch and remove: every engine, and the OCI runtimes also attached.
 
 use engine::{Cell, CellSpec, User};
-use model::{EngineKind, Requirement};
-use record::summary::NotMeasured;
+use model::{EngineKind, Helper, Requirement};
+use record::NotMeasured;
 
 use super::SeriesOptions;
 
@@ -43,17 +43,7 @@ impl Subject {
 
     /// Whether a process is kept beside each cell that belongs to the cell alone.
     pub(super) fn has_helper(&self) -> bool {
-        let conmon = matches!(self.kind, EngineKind::Podman | EngineKind::PodmanRootless);
-        conmon || self.form == Form::Attached
-    }
-
-    /// A guess, for the estimate of how long a run takes.
-    pub(super) fn creation_ns(&self) -> i64 {
-        match self.kind {
-            EngineKind::Bare => 5_000_000,
-            EngineKind::Embedded | EngineKind::Crun | EngineKind::Runc => 60_000_000,
-            EngineKind::Podman | EngineKind::PodmanRootless | EngineKind::Docker => 900_000_000,
-        }
+        self.kind.helper() == Helper::Always || self.form == Form::Attached
     }
 }
 
@@ -93,9 +83,7 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
             });
             continue;
         }
-        let user = (kind == EngineKind::PodmanRootless)
-            .then(|| wanted.user().ok())
-            .flatten();
+        let user = kind.is_rootless().then(|| wanted.user().ok()).flatten();
         let subject = |form, name: String| Subject {
             name,
             kind,
@@ -106,10 +94,7 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
         found
             .subjects
             .push(subject(Form::Detached, kind.name().to_owned()));
-        if matches!(
-            kind,
-            EngineKind::Embedded | EngineKind::Crun | EngineKind::Runc
-        ) {
+        if kind.is_runtime() {
             found
                 .subjects
                 .push(subject(Form::Attached, format!("{kind} attached")));

@@ -13,13 +13,14 @@ use host::sched;
 use model::{EngineKind, Pacing, Requirement, Work};
 use probe::control::State;
 use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
+use record::Condition;
 use record::series::Quantity;
 
 use super::cells::{self, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
+use crate::here::fifo_requirement;
 use crate::launch::Stage;
-use crate::plan::fifo_requirement;
-use crate::run::shared_rt_group;
+use crate::rt_group::shared_rt_group;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "footprint",
@@ -56,7 +57,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         .map(|subject| Task {
             subject: subject.name.clone(),
             part: PSS.to_owned(),
-            guess_ns: subject.creation_ns() + SETTLING_NS,
+            guess_ns: subject.kind.creation_ns() + SETTLING_NS,
         })
         .collect();
     Prepared {
@@ -65,11 +66,11 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         requirements: found.requirements,
         conditions: conditions(&class),
         baseline: Some("bare".to_owned()),
-        open: Box::new(move || {
-            let mut stage = Stage::set()?;
+        open: Box::new(move |run| {
+            let mut stage = Stage::of_run(run)?;
             let contained = subjects.iter().any(|s| s.kind != EngineKind::Bare);
             let rt_group = if fifo.is_some() && contained {
-                shared_rt_group(&mut stage.place)?
+                shared_rt_group(&mut stage.place, 0)?
             } else {
                 None
             };
@@ -84,25 +85,25 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
 }
 
-fn conditions(class: &Requirement) -> Vec<record::series::Condition> {
+fn conditions(class: &Requirement) -> Vec<Condition> {
     let class = if class.met {
         format!("SCHED_FIFO {PRIORITY}")
     } else {
         format!("no real-time class: {}", class.reason)
     };
     vec![
-        condition(
+        Condition::new(
             "payload",
             "our own static binary, armed at the release barrier, without samples: all its memory is locked and so resident, \
              but where a user may lock little (rootless podman) only what it has touched",
         ),
-        condition("scheduling", class),
-        condition(
+        Condition::new("scheduling", class),
+        Condition::new(
             "helpers",
             "every process that lives beside the payload because of the cell; a daemon that serves all cells is none, \
              and neither is the coordinator. \"attached\": the OCI runtime waits for the payload instead of detaching",
         ),
-        condition(
+        Condition::new(
             "figures",
             "PSS and RSS from /proc/PID/smaps_rollup; mapped memory is VmSize of /proc/PID/status, the total that pmap \
              prints; kernel memory is what the cell's cgroup is charged for inside the kernel, where it has one",

@@ -12,14 +12,17 @@ mod startup;
 
 use engine::User;
 use model::{EngineKind, InputError, Limits, Requirement};
-use record::series::{Condition, Quantity};
-use record::summary::NotMeasured;
+use record::Condition;
+use record::NotMeasured;
+use record::run::Run;
+use record::series::Quantity;
 
 pub use recovery::BEAT_NS as HEARTBEAT_NS;
 pub use run::run_series;
 
-use crate::interrupt::Interrupt;
-use crate::{BenchError, plan};
+use crate::BenchError;
+use crate::here::allowed_cpus;
+use crate::session::Interrupt;
 
 /// One scenario of this kind.
 pub struct SeriesScenario {
@@ -85,8 +88,8 @@ pub(crate) struct Prepared {
     pub open: Opening,
 }
 
-/// Makes of a plan a scenario that is set up.
-pub(crate) type Opening = Box<dyn FnOnce() -> Result<Box<dyn Bench>, BenchError>>;
+/// Makes of a plan a scenario that is set up, for this run.
+pub(crate) type Opening = Box<dyn FnOnce(&Run) -> Result<Box<dyn Bench>, BenchError>>;
 
 /// One thing that is measured once in every round.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +188,7 @@ impl SeriesPlan {
                 ),
             ));
         }
-        let allowed = plan::allowed_cpus();
+        let allowed = allowed_cpus();
         if let Some(absent) = options.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             return Err(InputError::new(
                 "--cpus",
@@ -232,13 +235,5 @@ impl SeriesPlan {
     pub fn expected_ns(&self) -> i64 {
         let round: i64 = self.prepared.tasks.iter().map(|task| task.guess_ns).sum();
         round.saturating_mul(self.rounds.into())
-    }
-}
-
-/// A condition of the record.
-pub(crate) fn condition(name: &str, text: impl Into<String>) -> Condition {
-    Condition {
-        name: name.to_owned(),
-        text: text.into(),
     }
 }

@@ -13,15 +13,18 @@ use host::thermal::{self, Sensor};
 use model::{EngineKind, LoadKind, LoadPlan};
 use probe::control::State;
 use probe::{Barrier, BarrierError, ClassBy, Queens, QueensArgs, Solved, clock};
+use record::run::Run;
 use record::series::Quantity;
-use record::summary::NotMeasured;
-use record::trial::LoadRecord;
+use record::{Condition, LoadRecord, NotMeasured};
 
 use super::cells::{self, Form, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
+use crate::BenchError;
+use crate::here::{allowed_cpus, fifo_requirement};
 use crate::launch::Stage;
 use crate::load::{self, PlannedLoad, Setting};
-use crate::{BenchError, plan, run, watch::Watch};
+use crate::rt_group::shared_rt_group;
+use crate::watch::Watch;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "nqueens",
@@ -76,9 +79,9 @@ struct NQueens {
 
 fn prepare(options: &SeriesOptions) -> Prepared {
     let mut found = cells::find(options);
-    let mut allowed = plan::allowed_cpus();
+    let mut allowed = allowed_cpus();
     allowed.sort_unstable();
-    let class = plan::fifo_requirement(PRIORITY);
+    let class = fifo_requirement(PRIORITY);
     let fifo = class.met.then_some(PRIORITY);
     let sensor = thermal::cpu_sensor();
     let mut points = Vec::new();
@@ -116,7 +119,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         requirements: found.requirements,
         conditions,
         baseline: Some("bare".to_owned()),
-        open: Box::new(move || Ok(Box::new(NQueens::open(points, fifo, sensor)?))),
+        open: Box::new(move |run| Ok(Box::new(NQueens::open(run, points, fifo, sensor)?))),
     }
 }
 
@@ -138,7 +141,7 @@ fn task(point: &Point) -> Task {
     Task {
         subject: point.subject.name.clone(),
         part: point.part(),
-        guess_ns: SOLVE_GUESS_NS / parallel + point.subject.creation_ns() + load,
+        guess_ns: SOLVE_GUESS_NS / parallel + point.subject.kind.creation_ns() + load,
     }
 }
 
@@ -157,7 +160,7 @@ fn conditions(
     sensor: Option<&Sensor>,
     points: &[Point],
     chosen: &[u32],
-) -> Vec<record::series::Condition> {
+) -> Vec<record::Condition> {
     let class = match fifo {
         Some(priority) => format!("FIFO {priority}, set before the threads are started"),
         None => "OTHER, not real-time".to_owned(),
@@ -181,34 +184,35 @@ fn conditions(
         None => "none: no cpu is left for it".to_owned(),
     };
     vec![
-        condition(
+        Condition::new(
             "computation",
             format!(
                 "all {SOLUTIONS} ways to place {QUEENS} queens, by backtracking, dealt out to the threads by the places \
                  of the first two queens; another number of ways fails the measurement"
             ),
         ),
-        condition(
+        Condition::new(
             "time",
             "from the release until the last thread has ended; creation of the cell is no part of it",
         ),
-        condition("class", class),
-        condition("cpus", cpus),
-        condition("load elsewhere", load),
-        condition("temperature", temperature),
+        Condition::new("class", class),
+        Condition::new("cpus", cpus),
+        Condition::new("load elsewhere", load),
+        Condition::new("temperature", temperature),
     ]
 }
 
 impl NQueens {
     fn open(
+        run: &Run,
         points: Vec<Point>,
         fifo: Option<u8>,
         sensor: Option<Sensor>,
     ) -> Result<NQueens, BenchError> {
-        let mut stage = Stage::set()?;
+        let mut stage = Stage::of_run(run)?;
         let contained = points.iter().any(|p| p.subject.kind != EngineKind::Bare);
         let group = if fifo.is_some() && contained {
-            run::shared_rt_group(&mut stage.place)?
+            shared_rt_group(&mut stage.place, 0)?
         } else {
             None
         };

@@ -4,13 +4,13 @@
 //! away), removes what is left of the cell, and creates it anew. The new payload's first clock reading ends the time.
 
 use engine::{Cell, CellSpec};
-use model::EngineKind;
+use model::{EngineKind, Helper};
 use probe::{Life, clock};
 use record::series::Quantity;
-use record::summary::NotMeasured;
+use record::{Condition, NotMeasured};
 
 use super::cells::{self, Form, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
 use crate::launch::{Stage, page_in_cell};
 use crate::pidfd;
 
@@ -81,7 +81,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         .map(|(subject, fault)| Task {
             subject: subject.name.clone(),
             part: fault.part().to_owned(),
-            guess_ns: 2 * subject.creation_ns(),
+            guess_ns: 2 * subject.kind.creation_ns(),
         })
         .collect();
     Prepared {
@@ -90,11 +90,11 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         requirements: found.requirements,
         conditions: conditions(timeout_ns),
         baseline: Some("bare".to_owned()),
-        open: Box::new(move || {
+        open: Box::new(move |run| {
             Ok(Box::new(Recovery {
                 tasks,
                 timeout_ns,
-                stage: Stage::set()?,
+                stage: Stage::of_run(run)?,
             }))
         }),
     }
@@ -102,10 +102,9 @@ fn prepare(options: &SeriesOptions) -> Prepared {
 
 /// Cells that keep no process which could be killed without the payload, and that nothing stands in for.
 fn without_helper(subjects: &[Subject]) -> Vec<NotMeasured> {
-    let reason = |kind: EngineKind| match kind {
-        EngineKind::Bare => Some("a plain process has no runtime"),
-        EngineKind::Docker => Some("docker's shim belongs to its daemon, which serves others too"),
-        _ => None,
+    let reason = |kind: EngineKind| match kind.helper() {
+        Helper::Never(reason) => Some(reason),
+        Helper::Always | Helper::Attached => None,
     };
     subjects
         .iter()
@@ -119,17 +118,17 @@ fn without_helper(subjects: &[Subject]) -> Vec<NotMeasured> {
         .collect()
 }
 
-fn conditions(timeout_ns: i64) -> Vec<record::series::Condition> {
+fn conditions(timeout_ns: i64) -> Vec<Condition> {
     let ms = |ns: i64| ns as f64 / 1e6;
     vec![
-        condition(
+        Condition::new(
             "payload",
             format!(
                 "our own static binary; it beats every {} ms on a shared page",
                 ms(BEAT_NS)
             ),
         ),
-        condition(
+        Condition::new(
             "detection",
             format!(
                 "of a death by pidfd; of a wedged payload by a heartbeat older than {} ms (--heartbeat-timeout), \
@@ -137,20 +136,20 @@ fn conditions(timeout_ns: i64) -> Vec<record::series::Condition> {
                 ms(timeout_ns)
             ),
         ),
-        condition(
+        Condition::new(
             "removal",
             "processes killed and waited for, container, cgroups and state removed",
         ),
-        condition(
+        Condition::new(
             "restart",
             "from the request for a new cell to its payload's first clock reading",
         ),
-        condition(
+        Condition::new(
             "runtime killed",
             "conmon for podman; for the OCI runtimes the process that waits for the payload when they are not \
              detached, with the cell named \"attached\"; \"payload lived on\" is 1 where the payload survived it",
         ),
-        condition(
+        Condition::new(
             "scheduling",
             "no real-time class, any cpu; the coordinator too",
         ),

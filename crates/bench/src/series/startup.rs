@@ -11,9 +11,9 @@ use engine::{Manager, Network, Source, User};
 use model::{EngineKind, Requirement};
 use probe::Life;
 use record::series::Quantity;
-use record::summary::NotMeasured;
+use record::{Condition, NotMeasured};
 
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
 use crate::BenchError;
 use crate::launch::{Clone3, Commands, ForkExec, Launched, Launcher, Oci, Stage, page_in_cell};
 
@@ -200,8 +200,8 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         requirements,
         conditions: conditions(),
         baseline: Some("fork+exec".to_owned()),
-        open: Box::new(move || {
-            let stage = Stage::set()?;
+        open: Box::new(move |run| {
+            let stage = Stage::of_run(run)?;
             let mut managers = Managers::default();
             let launchers = ways
                 .iter()
@@ -213,7 +213,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
 }
 
 fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
-    for kind in [EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc] {
+    for kind in EngineKind::runtimes() {
         if !options.wants(kind) {
             continue;
         }
@@ -224,7 +224,7 @@ fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
             in_steps,
         };
         ways.add(kind.name(), needs.clone(), 30_000_000, way(None, false));
-        if kind != EngineKind::Embedded {
+        if engine::has_steps(kind) {
             let name = format!("{kind} in steps");
             ways.add(&name, needs.clone(), 60_000_000, way(None, true));
         }
@@ -239,57 +239,21 @@ fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
 }
 
 fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
-    use Network::{Connected, Host, None as Nothing};
-    use Source::{Image, Rootfs};
-    let forms: [(EngineKind, &str, Source, Network); 9] = [
-        (EngineKind::Podman, "podman", Image, Connected),
-        (EngineKind::Podman, "podman, rootfs", Rootfs, Connected),
-        (EngineKind::Podman, "podman, no net", Image, Nothing),
-        (EngineKind::Podman, "podman, host net", Image, Host),
-        (
-            EngineKind::PodmanRootless,
-            "podman rootless",
-            Rootfs,
-            Connected,
-        ),
-        (
-            EngineKind::PodmanRootless,
-            "podman rootless, no net",
-            Rootfs,
-            Nothing,
-        ),
-        (
-            EngineKind::PodmanRootless,
-            "podman rootless, host net",
-            Rootfs,
-            Host,
-        ),
-        (EngineKind::Docker, "docker", Image, Connected),
-        (EngineKind::Docker, "docker, host net", Image, Host),
-    ];
     let engine_options = engine::Options {
         rootless_user: options.rootless_user.clone(),
     };
-    for (kind, name, source, network) in forms {
-        if !options.wants(kind) {
-            continue;
+    for kind in (EngineKind::ALL.into_iter()).filter(|kind| options.wants(*kind)) {
+        for form in engine::forms(kind) {
+            let mut needs = engine::by_kind(kind, &engine_options).requirements();
+            needs.extend(engine::network_needs(kind, form.network));
+            let way = Way::Manager {
+                kind,
+                user: kind.is_rootless().then(|| options.user().ok()).flatten(),
+                source: form.source,
+                network: form.network,
+            };
+            ways.add(form.name, needs, 500_000_000, way);
         }
-        let mut needs = engine::by_kind(kind, &engine_options).requirements();
-        let mut user = None;
-        if kind == EngineKind::PodmanRootless {
-            user = options.user().ok();
-            if network == Connected {
-                needs.push(engine::program_requirement("slirp4netns", "slirp4netns"));
-                needs.push(engine::users::tap_device());
-            }
-        }
-        let way = Way::Manager {
-            kind,
-            user,
-            source,
-            network,
-        };
-        ways.add(name, needs, 500_000_000, way);
     }
 }
 
@@ -312,31 +276,31 @@ fn without_root(
     }
 }
 
-fn conditions() -> Vec<record::series::Condition> {
+fn conditions() -> Vec<Condition> {
     vec![
-        condition(
+        Condition::new(
             "payload",
             "our own static binary; it writes its first and its last clock reading to a shared page and ends",
         ),
-        condition(
+        Condition::new(
             "cells",
             "the root filesystem is prepared and bundles are written before the time begins; caches are warm",
         ),
-        condition(
+        Condition::new(
             "container managers",
             "in one call (podman run --rm, docker run --rm) with a storage of their own on tmpfs; \"podman\" and \
              \"docker\" start an image in a connected network namespace, the others say what they have instead; \
              rootless podman starts from a root directory, connected by slirp4netns",
         ),
-        condition(
+        Condition::new(
             "in steps",
             "create, start and delete as a command each; the time between them is in the whole",
         ),
-        condition(
+        Condition::new(
             "order",
             "every launcher once per round, each round begins with the next one",
         ),
-        condition(
+        Condition::new(
             "scheduling",
             "no real-time class, any cpu: this is how cells are usually started",
         ),

@@ -5,26 +5,26 @@
 
 mod options;
 mod run;
+mod setting;
 mod stretches;
+mod subject;
 mod trial;
 mod tried;
 
 use model::{Enforcer, InputError, LoadKind, LoadPlan, Requirement};
-use record::series::Condition;
-use record::summary::NotMeasured;
-use record::supply::{Budget, Machine};
+use record::{Budget, Condition, Machine, NotMeasured};
 
 pub use options::{Reservation, SupplyOptions};
 pub(crate) use options::{once, within};
-pub(crate) use run::left_ns;
 pub use run::run_supply;
+pub use subject::Subject;
 pub(crate) use trial::stolen;
 pub use tried::SupplyStudy;
 
 use crate::held::{self, Spot};
+use crate::here::{allowed_cpus, fifo_requirement};
 use crate::load::{self, PlannedLoad};
-use crate::plan::{self, fifo_requirement};
-use crate::series::condition;
+use setting::Setting;
 use stretches::Stretches;
 use tried::Trying;
 
@@ -32,14 +32,6 @@ use tried::Trying;
 pub const SUPPLY_QUESTION: &str = "How much cpu time does each enforcer of this kernel give to a cell, at the least, in \
                                    a window of any length, and does the textbook's bound on it hold?";
 
-/// Priority of spinning threads unless asked otherwise.
-const PRIORITY: u8 = 80;
-/// Rounds unless asked otherwise, and with `--quick`.
-const ROUNDS: (u32, u32) = (3, 1);
-/// Length of the long stretch unless asked otherwise, and with `--quick`, ns.
-const LONG_NS: (i64, i64) = (5_000_000_000, 1_000_000_000);
-/// Short stretches of each trial, and with `--quick`.
-const STARTS: (u32, u32) = (8, 2);
 /// Guess of the time that making and removing a cell takes, ns.
 const CELL_GUESS_NS: i64 = 60_000_000;
 
@@ -60,38 +52,6 @@ pub struct SupplyPlan {
     load: Option<PlannedLoad>,
 }
 
-/// One thing that is measured once in every round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject {
-    /// What holds the thread; `None`: nothing.
-    pub held: Option<Budget>,
-}
-
-impl Subject {
-    /// What it is called: `rt-cgroup 30ms/100ms`, `no budget`.
-    pub fn name(&self) -> String {
-        (self.held.as_ref()).map_or("no budget".to_owned(), name_of)
-    }
-}
-
-/// What a budget is called: `rt-cgroup 30ms/100ms`.
-fn name_of(held: &Budget) -> String {
-    let reservation = Reservation {
-        budget_ns: held.budget_ns,
-        period_ns: held.period_ns,
-    };
-    format!("{} {reservation}", held.enforcer.name())
-}
-
-/// What all trials have in common.
-#[derive(Debug, Clone)]
-struct Setting {
-    spot: Spot,
-    /// That share a budget, the measured one among them.
-    threads: u32,
-    stretches: Stretches,
-}
-
 impl SupplyPlan {
     /// The plan for these options. Changes nothing on the machine.
     ///
@@ -99,7 +59,7 @@ impl SupplyPlan {
     /// Names the option that is out of range.
     pub fn new(options: &SupplyOptions) -> Result<SupplyPlan, InputError> {
         let checked = options.check()?;
-        let mut allowed = plan::allowed_cpus();
+        let mut allowed = allowed_cpus();
         allowed.sort_unstable();
         let cpu = checked.cpu.or(allowed.last().copied()).unwrap_or(0);
         if !allowed.contains(&cpu) {
@@ -252,12 +212,12 @@ impl SupplyPlan {
         } = &self.setting;
         let ms = |ns: i64| ns as f64 / 1e6;
         let mut all = vec![
-            condition(
+            Condition::new(
                 "payload",
                 "one thread in a plain process that reads the clock without a pause; two readings more than 1 us apart (or \
                  16 readings, where those take longer) have a gap between them, and what is shorter counts as received",
             ),
-            condition(
+            Condition::new(
                 "stretches",
                 format!(
                     "one of {} ms, then {} short ones of some periods, each after a rest in which the kernel forgets the one \
@@ -269,7 +229,7 @@ impl SupplyPlan {
             ),
         ];
         if self.setting.threads > 1 {
-            all.push(condition(
+            all.push(Condition::new(
                 "threads",
                 format!(
                     "{} more in the process, one step less urgent, want the cpu whenever the measured one does, but not under an \
@@ -286,13 +246,13 @@ impl SupplyPlan {
         }
         all.extend(held::conditions(&enforcers, &self.setting.spot));
         all.extend([
-            condition(
+            Condition::new(
                 "no budget",
                 format!(
                     "SCHED_FIFO {priority} on cpu {cpu}, in stretches short enough for real-time throttling, which stays on"
                 ),
             ),
-            condition(
+            Condition::new(
                 "competition",
                 "none: no other real-time thread of ours runs; whoever shares the cpu with a cell takes from it what these \
                  figures do not hold",
@@ -305,7 +265,7 @@ impl SupplyPlan {
                 load.form,
                 host::cpus::format_list(&load.cpus)
             );
-            condition("load", text)
+            Condition::new("load", text)
         }));
         all.extend(self.trying.as_ref().map(Trying::condition));
         all

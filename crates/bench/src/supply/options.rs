@@ -7,9 +7,16 @@ use std::str::FromStr;
 use model::Enforcer;
 use model::{Duration, InputError, Limits, LoadKind};
 
-use super::tried::TRIED_NS;
-use super::{LONG_NS, PRIORITY, ROUNDS, STARTS};
-
+/// Priority of spinning threads unless asked otherwise.
+const PRIORITY: u8 = 80;
+/// Rounds unless asked otherwise, and with `--quick`.
+const ROUNDS: (u32, u32) = (3, 1);
+/// Length of the long stretch unless asked otherwise, and with `--quick`, ns.
+const LONG_NS: (i64, i64) = (5_000_000_000, 1_000_000_000);
+/// Short stretches of each trial, and with `--quick`.
+const STARTS: (u32, u32) = (8, 2);
+/// Length of each run of a set, and with `--quick`, ns: some jobs of the background task.
+const TRIED_NS: (i64, i64) = (4_000_000_000, 1_200_000_000);
 /// The budgets that are measured unless asked otherwise: (budget, period) in ms.
 const USUAL: [(u64, u64); 4] = [(30, 100), (10, 50), (3, 10), (1, 10)];
 /// Range of the long stretch, ns: ends as those of a gaps file do that has room for every gap of a restless machine.

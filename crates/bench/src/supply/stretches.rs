@@ -3,7 +3,7 @@
 use host::cpu_use::{RtLimit, rt_limit};
 use host::root::Root;
 
-use super::Subject;
+use super::subject::Subject;
 
 /// The golden ratio's fraction in 2^-32: multiples of it fall into a unit as evenly as any, however many there are.
 const GOLDEN: u64 = 2_654_435_769;
@@ -14,7 +14,7 @@ const UNTHROTTLED: i64 = 8;
 /// Longest stretch of a thread without a budget where nothing is throttled, and its rest, ns.
 const UNLIMITED_NS: (i64, i64) = (800_000_000, 250_000_000);
 /// Most stretches of one trial, as a gaps file holds.
-const MOST: usize = record::supply::gaps::MOST_STRETCHES;
+const MOST: usize = record::gaps::MOST_STRETCHES;
 
 /// How long threads spin, and how often they begin.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ fn unthrottled(limit: Option<RtLimit>) -> (i64, i64) {
 mod tests {
     use super::*;
     use model::Enforcer;
-    use record::supply::Budget;
+    use record::Budget;
 
     const MS: i64 = 1_000_000;
 

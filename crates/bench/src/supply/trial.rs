@@ -8,9 +8,11 @@ use model::EngineKind;
 use probe::control::State;
 use probe::{Barrier, BarrierError, SpinClass, SupplyArgs, clock, prepare_gaps};
 use record::run::Run;
-use record::supply::{Budget, Reacted, SupplyTrial};
+use record::supply::SupplyTrial;
+use record::{Budget, Reacted};
 
-use super::{Setting, Subject};
+use super::setting::Setting;
+use super::subject::Subject;
 use crate::held::{self, Held, Holder, Names, group_name};
 use crate::launch::Stage;
 use crate::load::{PlannedLoad, with_words};

@@ -5,8 +5,8 @@ use analysis::linux::{DeadlineParams, Held, thread_of};
 use host::root::Root;
 use model::taskset::{CellTask, TaskCell};
 use model::{Enforcer, Requirement};
-use record::supply::{Budget, Machine};
 use record::trial::HeldBy;
+use record::{Budget, Machine};
 
 use crate::held::{self, Holder, Spot, per_second_us, together_us};
 

@@ -2,7 +2,8 @@
 
 use record::trial::TrialRecord;
 
-use super::{Ended, Members, Trial};
+use super::members::{Ended, Members};
+use crate::context::Trial;
 use crate::held::{self, Names, group_name};
 
 /// Makes what holds the cell of entry `index`, which will be called `id`; where its class does, or nothing, there is nothing to make.

@@ -6,7 +6,8 @@ use probe::control::State;
 use probe::{Barrier, BarrierError};
 use record::trial::TrialRecord;
 
-use super::{Ended, INTERRUPTED, Members, Trial};
+use super::members::{Ended, Members};
+use crate::context::{INTERRUPTED, Trial};
 use crate::load::{self, Running};
 use crate::turns::PlannedTurns;
 use crate::watch::Watch;

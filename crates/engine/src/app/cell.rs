@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use model::EngineKind;
-
 use super::asking::{self, Asking, Looks};
 use super::ended::{self, Ended, Told};
+use super::engine::Apps;
 use super::log::{self, Log};
 use super::record::Record;
 use super::spec::AppSpec;
-use super::start::{self, Report};
-use super::{Freezing, freezer, podman, runtime};
+use super::start::Report;
+use super::{Freezing, freezer};
+use crate::made::Wipe;
 use crate::process::{self, Process};
-use crate::{Cell, CellProcess, EngineError, made, podman_cli, sweep};
+use crate::{Cell, CellProcess, EngineError, made};
 
 /// How long a program may take from being told to begin to being executed. Nothing lies between, so only want of cpu
 /// time makes it long.
@@ -31,6 +31,8 @@ const TELLING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct AppCell {
     pub(super) spec: AppSpec,
+    pub(super) apps: &'static dyn Apps,
+    pub(super) wipe: Wipe,
     pub(super) process: Process,
     pub(super) pidfd: OwnedFd,
     pub(super) record: Record,
@@ -53,6 +55,16 @@ impl AppCell {
         &self.spec
     }
 
+    /// Whether its engine may be the only one to know how its program ended, and tells it when the cell is removed.
+    pub fn is_told_of_by_engine(&self) -> bool {
+        self.apps.knows_ends()
+    }
+
+    /// Whether its program sleeps until it is let begin, and so stays on the cpu where it ran last, whatever group it is moved to.
+    pub fn sleeps_before_start(&self) -> bool {
+        self.apps.sleeps()
+    }
+
     /// Whether it was told to begin.
     pub fn is_started(&self) -> bool {
         self.record.started
@@ -73,18 +85,10 @@ impl AppCell {
         if self.record.started {
             return Err(TWICE.to_owned());
         }
-        match self.spec.engine {
-            EngineKind::Embedded | EngineKind::Bare => match start::give(&self.spec) {
-                // Whoever had it before was killed between the word and its note.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    self.note_start()?;
-                    return Err(TWICE.to_owned());
-                }
-                Err(error) => return Err(error.to_string()),
-                Ok(()) => {}
-            },
-            EngineKind::Crun | EngineKind::Runc => runtime::start(&self.spec)?,
-            _ => podman::start(&self.spec)?,
+        if !self.apps.start(&self.spec)? {
+            // Whoever had it before was killed between the word and its note.
+            self.note_start()?;
+            return Err(TWICE.to_owned());
         }
         self.note_start()?;
         match self.report.take() {
@@ -107,8 +111,8 @@ impl AppCell {
     /// In the kernel's words.
     pub fn try_wait(&mut self) -> io::Result<Option<Ended>> {
         let ended = self.try_wait_kernel()?;
-        if ended == Some(Ended::Unknown) && self.spec.engine == EngineKind::Podman {
-            self.ended = podman::status(&self.spec).or(ended);
+        if ended == Some(Ended::Unknown) {
+            self.ended = self.apps.end(&self.spec).or(ended);
         }
         Ok(self.ended)
     }
@@ -284,7 +288,7 @@ impl AppCell {
         let waited = self.wait(TELLING).map_err(|error| error.to_string());
         self.log = log;
         waited?;
-        made::finish(&self.spec, sweep::wipe(self.spec.engine))
+        made::finish(&self.spec, self.wipe)
     }
 }
 
@@ -294,7 +298,7 @@ impl Cell for AppCell {
     }
 
     fn processes(&self) -> Vec<CellProcess> {
-        let home = podman_cli::home(&self.spec);
+        let home = made::home(&self.spec);
         process::belonging(&self.spec.id, &home)
             .into_iter()
             .filter(|pid| *pid != self.process.pid)

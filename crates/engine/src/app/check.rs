@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use host::root::Root;
 use model::EngineKind;
-use model::mission::ImageKind;
 
 use super::bundle::Bundle;
 use super::program::{Program, binary_target};
@@ -109,11 +108,11 @@ fn named(spec: &AppSpec, program: &Program) -> Result<(), String> {
 
 fn engine(spec: &AppSpec) -> Result<(), String> {
     let kind = spec.image.kind();
-    // Of a static program, a plain process can be made beside.
-    let bare = (kind == ImageKind::Binary).then_some(EngineKind::Bare);
-    if !kind.engines().contains(&spec.engine) && bare != Some(spec.engine) {
-        let names = kind.engines().iter().chain(&bare);
-        let names: Vec<&str> = names.map(|engine| engine.name()).collect();
+    if !spec.engine.makes(kind) {
+        let those = EngineKind::ALL
+            .into_iter()
+            .filter(|engine| engine.makes(kind));
+        let names: Vec<&str> = those.map(EngineKind::name).collect();
         return Err(format!(
             "{} makes no cells of such an image; these do: {}",
             spec.engine,

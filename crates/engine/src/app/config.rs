@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use model::EngineKind;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image, Network};
-use super::{groups, root};
+use super::{devices, groups, root};
 use crate::{limits, oci, seccomp};
 
 /// Parts of `/proc` and `/sys` that reach beyond the cell.
@@ -41,7 +40,7 @@ const READ_ONLY: [&str; 6] = [
 const SHARED_MEMORY: u64 = 64 << 20;
 
 /// Writes the bundle of a cell whose root is made at [`root::place`].
-pub(super) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
+pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
     let config = config(spec, program)?;
     let bundle = oci::bundle(spec);
     let write = || -> io::Result<()> {
@@ -164,29 +163,17 @@ fn bound(source: &Path, target: &Path, writable: &str) -> Value {
 
 /// One device of the host as a node in the cell.
 fn node(device: &Device) -> Result<Value, String> {
-    let (kind, major, minor) = number(device)?;
+    let (kind, major, minor) = devices::number(device)?;
     Ok(
         json!({ "path": device.path, "type": kind, "major": major, "minor": minor,
         "fileMode": device.access.mode(), "uid": 0, "gid": 0 }),
     )
 }
 
-/// Kind and number of a device, as OCI and the devices controller write them.
-pub(super) fn number(device: &Device) -> Result<(&'static str, u32, u32), String> {
-    let found = (device.path.metadata())
-        .map_err(|error| format!("device {}: {error}", device.path.display()))?;
-    let kind = match found.file_type() {
-        kind if kind.is_char_device() => "c",
-        kind if kind.is_block_device() => "b",
-        _ => return Err(format!("{} is not a device", device.path.display())),
-    };
-    Ok((kind, libc::major(found.rdev()), libc::minor(found.rdev())))
-}
-
 fn resources(spec: &AppSpec) -> Result<Value, String> {
     let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
     for device in &spec.devices {
-        let (kind, major, minor) = number(device)?;
+        let (kind, major, minor) = devices::number(device)?;
         rules.push(
             json!({ "allow": true, "type": kind, "major": major, "minor": minor,
             "access": device.access.rule() }),

@@ -11,18 +11,18 @@ use model::{EngineKind, Requirement};
 
 use super::cell::AppCell;
 use super::check::check;
+use super::engine::{Apps, Images, Made, Making};
 use super::log::{self, Log};
 use super::making::{Ends, Launcher, Streams};
 use super::program::Program;
 use super::record::Record;
-use super::spec::{AppSpec, Image, Network};
-use super::{Seccomp, config, podman, start};
+use super::spec::{AppSpec, Ids, Image};
+use super::{Seccomp, start};
+use crate::engines::{self, info};
 use crate::process::Process;
-use crate::{EngineError, cgroups, limits, made, note, oci, process, seccomp, sweep};
+use crate::{EngineError, cgroups, limits, made, note, process, seccomp, sweep};
 
 const DOING: &str = "create the cell";
-/// How long a bare cell may take to be ready.
-const READINESS: Duration = Duration::from_secs(60);
 
 /// Creates a cell whose program waits for [`AppCell::start`]: its pid is known, so that it can be given its class, its
 /// cpus and its groups before its first instruction.
@@ -47,12 +47,17 @@ pub fn create(
     free(&spec).map_err(failed)?;
     note::keep(&spec, &spec.work_dir).map_err(failed)?;
     make(&spec, program.as_ref(), streams, launcher).map_err(|cause| {
-        let cleared = made::clear(&spec, sweep::wipe(spec.engine));
+        let cleared = made::clear(&spec, info(spec.engine).wipe);
         failed(match cleared {
             Ok(()) => cause,
             Err(left) => format!("{cause}; and afterwards {left}"),
         })
     })
+}
+
+/// What an engine does for such cells.
+fn apps(engine: EngineKind) -> Result<&'static dyn Apps, String> {
+    (info(engine).apps).ok_or_else(|| format!("{engine} makes no cells of applications"))
 }
 
 /// That nothing on the machine has the cell's id.
@@ -73,6 +78,7 @@ fn make(
     streams: Streams,
     launcher: &Launcher,
 ) -> Result<AppCell, String> {
+    let apps = apps(spec.engine)?;
     let state = made::state(spec);
     (DirBuilder::new().mode(0o700).recursive(true).create(&state))
         .map_err(|error| format!("{}: {error}", state.display()))?;
@@ -85,51 +91,28 @@ fn make(
     } = streams
         .open(spec, program)
         .map_err(|error| error.to_string())?;
-    let (mut report, end) = start::report().map_err(|error| error.to_string())?;
-    let call = || launcher.command(spec, [&stdout, &stderr, &end]);
-    let engine_log = made::log(spec);
-    let (pid, report) = match (spec.engine, program) {
-        (EngineKind::Bare, _) => {
-            let child = process::spawn_on(&mut call(), &engine_log, stdin)?;
-            drop(end);
-            match report.ready(READINESS)? {
-                Some(()) => (child.id().cast_signed(), Some(report)),
-                None => return Err(ended_early(child, &engine_log)),
-            }
-        }
-        (EngineKind::Podman, _) => {
-            let log = log.as_mut().ok_or(
-                "podman writes into the streams of its cells itself; let it have a log, or choose another engine",
-            )?;
-            podman::create(spec, program)?;
-            let made = process::run(&mut call(), &engine_log);
-            // podman has written into the cell's streams: the container's name, or what went wrong.
-            let said = log.take().map_err(|error| error.to_string())?;
-            made.map_err(|why| if said.is_empty() { why } else { said })?;
-            (oci::read_pid(&oci::pid_file(spec))?, None)
-        }
-        (engine, Some(program)) => {
-            config::write(spec, program)?;
-            process::run_on(&mut call(), &engine_log, stdin)?;
-            drop(end);
-            let reports = (engine == EngineKind::Embedded).then_some(report);
-            (oci::read_pid(&oci::pid_file(spec))?, reports)
-        }
-        (_, None) => return Err("nothing is known of the image".to_owned()),
-    };
+    let (report, end) = start::report().map_err(|error| error.to_string())?;
+    let call = launcher.command(spec, [&stdout, &stderr, &end]);
+    let Made { pid, report } = apps.make(Making {
+        spec,
+        program,
+        call,
+        stdin,
+        log: log.as_mut(),
+        report,
+        end,
+    })?;
     drop((stdout, stderr));
     let gone = || "its process has ended before it was started".to_owned();
     let process = Process::of(pid).ok_or_else(gone)?;
     let pidfd = process.open().ok_or_else(gone)?;
-    if spec.engine == EngineKind::Embedded && spec.network == Network::None {
-        // The other engines bring it up themselves.
-        host::loopback::up(pidfd.as_fd())
-            .map_err(|error| format!("its loopback device stays down: {error}"))?;
-    }
+    apps.complete(spec, pidfd.as_fd())?;
     let record = Record::of(process, log.is_some()).map_err(|error| error.to_string())?;
     record.write(&state).map_err(|error| error.to_string())?;
     Ok(AppCell {
         spec: spec.clone(),
+        apps,
+        wipe: info(spec.engine).wipe,
         process,
         pidfd,
         record,
@@ -141,17 +124,6 @@ fn make(
         removed: false,
         said_before,
     })
-}
-
-/// Why a bare cell was never ready.
-fn ended_early(mut child: std::process::Child, log: &Path) -> String {
-    let status = process::wait(&mut child, READINESS);
-    let said = process::tail(log);
-    match status {
-        _ if !said.is_empty() => said,
-        Ok(status) => format!("its process ended with {status}"),
-        Err(error) => error,
-    }
 }
 
 /// What a killed supervisor has left in a cell's private directory.
@@ -183,6 +155,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     let text = text.map_err(|error| failed(error.to_string()))?;
     let spec: AppSpec = serde_json::from_slice(&text)
         .map_err(|error| failed(format!("it runs no application: {error}")))?;
+    let apps = apps(spec.engine).map_err(failed)?;
     let state = made::state(&spec);
     let Some(record) = Record::read(&state).map_err(failed)? else {
         return Ok(Adoption::Ended);
@@ -204,7 +177,9 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         .transpose()
         .map_err(|error: io::Error| failed(error.to_string()))?;
     Ok(Adoption::Taken(Box::new(AppCell {
+        wipe: info(spec.engine).wipe,
         spec,
+        apps,
         process,
         pidfd,
         record,
@@ -221,7 +196,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
 /// The first thing that an engine needs for cells with a filter of system calls, and does not have here. No program is run to find
 /// it out, so that a thread that must not wait can ask.
 pub fn unmet(engine: EngineKind) -> Option<Requirement> {
-    let needs = crate::by_kind(engine, &crate::Options::default()).requirements();
+    let needs = engines::by_kind(engine, &engines::Options::default()).requirements();
     needs.into_iter().chain([filters()]).find(|need| !need.met)
 }
 
@@ -236,15 +211,38 @@ fn filters() -> Requirement {
     }
 }
 
+fn images(engine: EngineKind) -> Option<&'static dyn Images> {
+    info(engine).apps?.images()
+}
+
+/// Whether the engine's storage has an image of this name; `None` where it has none, or does not tell within 10 s.
+pub fn knows_image(engine: EngineKind, name: &str) -> Option<bool> {
+    images(engine)?.knows(name)
+}
+
+/// User and group of the program of an image in the engine's storage.
+///
+/// # Errors
+/// Why they are not known, a clause: the engine does not tell, or the image has a name, whose number stands in its files.
+pub fn image_user(engine: EngineKind, name: &str) -> Result<Ids, String> {
+    let images = images(engine).ok_or_else(|| format!("{engine} has no images"))?;
+    images.user(name)
+}
+
+/// Whether the engine writes into the streams of its cells itself, so that they have to be a log.
+pub fn writes_output(engine: EngineKind) -> bool {
+    info(engine).apps.is_some_and(Apps::writes_output)
+}
+
 /// What this cell needs of the machine beyond its engine, met and unmet. Without the met ones it cannot be created; a
 /// limit that is not met is lower than what was granted.
 pub fn requirements(spec: &AppSpec) -> Vec<Requirement> {
-    let mut needs = crate::by_kind(spec.engine, &crate::Options::default()).requirements();
+    let mut needs = engines::by_kind(spec.engine, &engines::Options::default()).requirements();
     if spec.grants.seccomp != Seccomp::Off {
         needs.push(filters());
     }
     if let Image::Reference(name) = &spec.image {
-        needs.push(podman::image_requirement(name));
+        needs.extend(images(spec.engine).map(|images| images.requirement(name)));
     }
     for (limit, wanted) in limits::short_of(&spec.grants) {
         needs.push(Requirement::unmet(

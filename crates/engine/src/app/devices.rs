@@ -4,9 +4,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::config;
 use super::spec::{Access, AppSpec, Device};
 
 /// Devices that may be used.
@@ -62,7 +62,7 @@ pub(super) fn rules(spec: &AppSpec) -> Result<Vec<Rule>, String> {
 }
 
 fn granted(device: &Device) -> Result<Rule, String> {
-    let (kind, major, minor) = config::number(device)?;
+    let (kind, major, minor) = number(device)?;
     Ok(Rule {
         kind: if kind == "b" { Kind::Block } else { Kind::Char },
         major,
@@ -259,6 +259,18 @@ unsafe fn bpf(command: i32, attributes: *const u8, size: usize) -> io::Result<i3
         answer if answer >= 0 => Ok(answer as i32),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Kind and number of a device, as OCI and the devices controller write them.
+pub(crate) fn number(device: &Device) -> Result<(&'static str, u32, u32), String> {
+    let found = (device.path.metadata())
+        .map_err(|error| format!("device {}: {error}", device.path.display()))?;
+    let kind = match found.file_type() {
+        kind if kind.is_char_device() => "c",
+        kind if kind.is_block_device() => "b",
+        _ => return Err(format!("{} is not a device", device.path.display())),
+    };
+    Ok((kind, libc::major(found.rdev()), libc::minor(found.rdev())))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub fn become_subreaper() -> io::Result<()> {
 ///
 /// # Errors
 /// With ECHILD for a process that is no child of this one.
-pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
+pub(crate) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
     // SAFETY: zeroes are a valid siginfo_t, and it is valid for the write.
     let (answer, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -72,7 +72,7 @@ pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
 }
 
 /// Whether the process has ended, whoever's child it is.
-pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
+pub(crate) fn has_ended(pidfd: &OwnedFd) -> bool {
     let mut wait = libc::pollfd {
         fd: pidfd.as_raw_fd(),
         events: libc::POLLIN,
@@ -84,7 +84,7 @@ pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
 
 /// What a kernel tells of the end of a stranger.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     /// How it ended.
     Status(Ended),
     /// Not yet: its parent has not heard of it.
@@ -94,7 +94,7 @@ pub(super) enum Told {
 }
 
 /// Asks the kernel how a process that has ended did (PIDFD_GET_INFO, Linux 6.13; the status, 6.15).
-pub(super) fn ask(pidfd: &OwnedFd) -> Told {
+pub(crate) fn ask(pidfd: &OwnedFd) -> Told {
     /// `struct pidfd_info` in its first version.
     #[repr(C)]
     #[derive(Default)]

@@ -15,10 +15,10 @@ use crate::seccomp::Filter;
 
 /// Executes a container's program under a filter.
 #[derive(Clone)]
-pub(super) struct Guard {
-    pub(super) filter: Filter,
+pub(crate) struct Guard {
+    pub(crate) filter: Filter,
     /// The pipe through which a failure is told.
-    pub(super) report: RawFd,
+    pub(crate) report: RawFd,
 }
 
 impl Executor for Guard {
@@ -48,14 +48,14 @@ fn words(spec: &Spec) -> (Vec<String>, Vec<String>) {
 }
 
 /// Says through the pipe why the program could not be executed; if nobody listens any more, nobody can be told.
-pub(super) fn tell(pipe: RawFd, why: &str) {
+pub(crate) fn tell(pipe: RawFd, why: &str) {
     // SAFETY: the descriptor is open, and stays so when this handle goes.
     let mut pipe = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(pipe) });
     let _ = pipe.write_all(why.as_bytes());
 }
 
 /// Becomes the program; returns why that was not possible.
-pub(super) fn execute(args: &[String], env: &[String], filter: &Filter) -> String {
+pub(crate) fn execute(args: &[String], env: &[String], filter: &Filter) -> String {
     let prepared = || -> Result<_, String> {
         let program = find(args, env)?;
         magic_links::check_here(&program)?;
@@ -100,7 +100,7 @@ pub(super) fn execute(args: &[String], env: &[String], filter: &Filter) -> Strin
 
 /// Every signal as if nobody had ever asked for anything else: what this program, its libraries and those before it do
 /// with signals is not for the program that follows.
-pub(super) fn forget_signals() -> Result<(), String> {
+pub(crate) fn forget_signals() -> Result<(), String> {
     const LAST: i32 = 64;
     // The kernel's own structure, longer than on any architecture: all zeroes is SIG_DFL. The C library would keep two
     // signals for itself.

@@ -9,13 +9,13 @@ use model::EngineKind;
 
 use super::devices;
 use super::spec::{Access, AppSpec, INNER, Limits};
-use crate::embedded::groups::Groups;
+use crate::own_groups::Groups;
 
 /// The groups of a cell, made where there is none.
 ///
 /// # Errors
 /// Names the group that could not be made.
-pub(super) fn make(spec: &AppSpec) -> Result<Groups, String> {
+pub(crate) fn make(spec: &AppSpec) -> Result<Groups, String> {
     let inner = spec.is_enclosed.then_some(INNER);
     Groups::make_inside(&spec.id, spec.within.as_deref(), inner)
 }
@@ -24,7 +24,7 @@ pub(super) fn make(spec: &AppSpec) -> Result<Groups, String> {
 ///
 /// # Errors
 /// Names the file that could not be written, or the controller that is not there.
-pub(super) fn limit(spec: &AppSpec) -> Result<(), String> {
+pub(crate) fn limit(spec: &AppSpec) -> Result<(), String> {
     let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
     let Limits { memory_bytes, pids } = spec.limits;
     if let Some(bytes) = memory_bytes {
@@ -40,7 +40,7 @@ pub(super) fn limit(spec: &AppSpec) -> Result<(), String> {
 }
 
 /// Whether the swap that a group uses is counted, so that a limit of memory can include it.
-pub(super) fn counts_swap() -> bool {
+pub(crate) fn counts_swap() -> bool {
     let Ok(cgroups) = host::cgroup::detect() else {
         return false;
     };

@@ -15,7 +15,7 @@ use super::Ids;
 /// The output of a cell, kept in files of bounded size.
 ///
 /// The cell writes into a named pipe that it holds open at both ends itself, so that neither the end nor the killing of
-/// the supervisor breaks it: until somebody takes the cell over, up to [`PIPE_BYTES`] wait in the pipe, and a cell that
+/// the supervisor breaks it: until somebody takes the cell over, up to 256 KiB wait in the pipe, and a cell that
 /// writes more waits too. Whoever has the log calls [`Log::drain`] when it is readable. The newer half is in the file
 /// `output`, the older in `output.old`; what was older still is counted. A later cell in the same directory goes on where
 /// the last one ended.
@@ -58,7 +58,7 @@ fn dropped_path(dir: &Path) -> PathBuf {
 
 impl Log {
     /// Makes files in a cell's private directory and the pipe in its state; returns the cell's end beside it.
-    pub(super) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
+    pub(crate) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
         let path = pipe_path(dir);
         let text = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
         // SAFETY: a path that ends in NUL.
@@ -74,7 +74,7 @@ impl Log {
     }
 
     /// Opens the log of a cell that somebody else has made.
-    pub(super) fn open(dir: &Path, most_bytes: u64) -> io::Result<Log> {
+    pub(crate) fn open(dir: &Path, most_bytes: u64) -> io::Result<Log> {
         let pipe = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK)
@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// What is in the pipe, which is forgotten with it.
-    pub(super) fn take(&mut self) -> io::Result<String> {
+    pub(crate) fn take(&mut self) -> io::Result<String> {
         let mut bytes = Vec::new();
         match self.pipe.read_to_end(&mut bytes) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -132,7 +132,7 @@ impl Log {
     }
 
     /// The count behind [`Log::dropped_bytes`], for a thread that does not have the log.
-    pub(super) fn dropped_counter(&self) -> Arc<AtomicU64> {
+    pub(crate) fn dropped_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.dropped_bytes)
     }
 
@@ -185,7 +185,7 @@ impl AsFd for Log {
 }
 
 /// What is kept of the output of the cell with this private directory; see [`Log::tail`].
-pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for path in [old_path(dir), new_path(dir)] {
         match foreign_file::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
@@ -198,7 +198,7 @@ pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Bytes of output that the cells with this private directory have written, kept or dropped.
-pub(super) fn position(dir: &Path) -> u64 {
+pub(crate) fn position(dir: &Path) -> u64 {
     let dropped = fs::read_to_string(dropped_path(dir)).unwrap_or_default();
     let kept =
         [old_path(dir), new_path(dir)].map(|path| fs::metadata(path).map_or(0, |file| file.len()));

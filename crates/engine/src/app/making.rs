@@ -8,12 +8,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
-use super::child::APP;
 use super::log::Log;
 use super::own_image::OwnImage;
 use super::program::Program;
 use super::spec::{AppSpec, Ids};
 use crate::note::MARK;
+
+/// The hidden word for this kind of cell.
+pub(crate) const APP: &str = "app";
+
+/// The ends of a cell's streams and of its report, by their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handed {
+    pub(crate) stdout: RawFd,
+    pub(crate) stderr: RawFd,
+    pub(crate) report: RawFd,
+}
 
 /// The program that makes cells: timecell itself, executed once more from a copy that leads to no file.
 #[derive(Debug, Clone)]
@@ -45,7 +55,7 @@ impl Launcher {
     }
 
     /// The call that makes this cell; `ends` are standard output, standard error and report.
-    pub(super) fn command(&self, spec: &AppSpec, ends: [&OwnedFd; 3]) -> Command {
+    pub(crate) fn command(&self, spec: &AppSpec, ends: [&OwnedFd; 3]) -> Command {
         let ends = ends.map(AsRawFd::as_raw_fd);
         let mut command = Command::new(self.image.path());
         command
@@ -95,15 +105,15 @@ pub enum Streams {
 }
 
 /// A cell's ends of its streams, and the log where there is one.
-pub(super) struct Ends {
-    pub(super) stdin: Stdio,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
-    pub(super) log: Option<Log>,
+pub(crate) struct Ends {
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    pub(crate) log: Option<Log>,
 }
 
 impl Streams {
-    pub(super) fn open(self, spec: &AppSpec, program: Option<&Program>) -> io::Result<Ends> {
+    pub(crate) fn open(self, spec: &AppSpec, program: Option<&Program>) -> io::Result<Ends> {
         match self {
             Streams::Log => {
                 let ids = program.map_or(Ids { uid: 0, gid: 0 }, |program| program.ids);

@@ -22,13 +22,13 @@ use crate::mounts::{bind_source, mount, mount_with};
 const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
 
 /// Where the root of a cell is, for its runtime.
-pub(super) fn place(spec: &AppSpec) -> PathBuf {
+pub(crate) fn place(spec: &AppSpec) -> PathBuf {
     private(spec).join("root")
 }
 
 /// Where a mount's source is, for the cell's runtime: not where it is on the host, whose directories others may change while
 /// the runtime looks.
-pub(super) fn source(spec: &AppSpec, index: usize) -> PathBuf {
+pub(crate) fn source(spec: &AppSpec, index: usize) -> PathBuf {
     private(spec).join("sources").join(index.to_string())
 }
 
@@ -40,7 +40,7 @@ fn private(spec: &AppSpec) -> PathBuf {
 ///
 /// # Errors
 /// In the kernel's words.
-pub(super) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
+pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
     let private = private(spec);
     make_dir(&private)?;
     mount_with(
@@ -115,7 +115,7 @@ fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
 ///
 /// # Errors
 /// One sentence, which names the link.
-pub(super) fn check(root: &Path, spec: &AppSpec) -> Result<(), String> {
+pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<(), String> {
     for path in MOUNT_POINTS.iter().chain([&"/cell"]).map(Path::new) {
         if let Some(link) = link_on(root, path) {
             return Err(format!(
@@ -190,7 +190,7 @@ fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
 }
 
 /// Where a path of a directory is, without opening the file; `resolve` as in openat2(2).
-pub(super) fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
+pub(crate) fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: zeroes are a valid open_how.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };

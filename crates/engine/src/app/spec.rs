@@ -65,7 +65,7 @@ pub struct AppSpec {
 }
 
 /// The group of an enclosed cell in the one around it.
-pub(super) const INNER: &str = "cell";
+pub(crate) const INNER: &str = "cell";
 
 impl AppSpec {
     /// A cell with nothing but its image: no network, no writable file, no right.
@@ -96,7 +96,7 @@ impl AppSpec {
     }
 
     /// The group around all that is made of it, from the root of the hierarchy of version 2.
-    pub(super) fn outer_group(&self) -> String {
+    pub(crate) fn outer_group(&self) -> String {
         match &self.within {
             Some(within) => format!("/{within}/{}", self.id),
             None => format!("/{}", self.id),
@@ -104,7 +104,7 @@ impl AppSpec {
     }
 
     /// The group that its engine makes; podman makes one below the outer one by itself.
-    pub(super) fn own_group(&self) -> String {
+    pub(crate) fn own_group(&self) -> String {
         match self.is_enclosed {
             true => format!("{}/{INNER}", self.outer_group()),
             false => self.outer_group(),
@@ -112,7 +112,7 @@ impl AppSpec {
     }
 
     /// The same at this mount point.
-    pub(super) fn outer_group_at(&self, point: &Path) -> PathBuf {
+    pub(crate) fn outer_group_at(&self, point: &Path) -> PathBuf {
         point.join(self.outer_group().trim_start_matches('/'))
     }
 }

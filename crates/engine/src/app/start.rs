@@ -24,7 +24,7 @@ fn socket_dir(spec: &AppSpec) -> PathBuf {
 }
 
 /// Listens for the word to begin.
-pub(super) fn listen(spec: &AppSpec) -> Result<UnixListener, String> {
+pub(crate) fn listen(spec: &AppSpec) -> Result<UnixListener, String> {
     let dir = socket_dir(spec);
     let failed = |error: io::Error| format!("{}: {error}", dir.display());
     fs::create_dir_all(&dir).map_err(failed)?;
@@ -33,16 +33,22 @@ pub(super) fn listen(spec: &AppSpec) -> Result<UnixListener, String> {
 }
 
 /// Waits for the word.
-pub(super) fn wait(listener: &UnixListener) -> io::Result<()> {
+pub(crate) fn wait(listener: &UnixListener) -> io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     stream.read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
-/// Gives the word; an error of kind ConnectionRefused says that it was given before.
-pub(super) fn give(spec: &AppSpec) -> io::Result<()> {
-    let opened = File::open(socket_dir(spec))?;
-    UnixStream::connect(short(&opened))?.write_all(b"start container")
+/// Gives the word; `false`: it was given before.
+pub(crate) fn give(spec: &AppSpec) -> Result<bool, String> {
+    let give = || {
+        let opened = File::open(socket_dir(spec))?;
+        UnixStream::connect(short(&opened))?.write_all(b"start container")
+    };
+    match give() {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
+        given => given.map(|()| true).map_err(|error| error.to_string()),
+    }
 }
 
 /// The socket by a path that is short enough for a socket's address, however deep the directory is.
@@ -53,21 +59,21 @@ fn short(dir: &File) -> PathBuf {
 }
 
 /// Both ends of a pipe; the second is for the cell.
-pub(super) fn report() -> io::Result<(Report, OwnedFd)> {
+pub(crate) fn report() -> io::Result<(Report, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     Ok((Report(OwnedFd::from(reader).into()), writer.into()))
 }
 
 /// The near end of a cell's report.
 #[derive(Debug)]
-pub(super) struct Report(File);
+pub(crate) struct Report(File);
 
 impl Report {
     /// Waits until the program is executed, which is at once unless the cell gets no cpu time.
     ///
     /// # Errors
     /// With why it could not be, or that it took longer than `within`.
-    pub(super) fn executed(mut self, within: Duration) -> Result<(), String> {
+    pub(crate) fn executed(mut self, within: Duration) -> Result<(), String> {
         let said = self.read_until(within, |_| false)?;
         if said.is_empty() {
             Ok(())
@@ -77,7 +83,7 @@ impl Report {
     }
 
     /// Waits until a bare cell is ready; `None` if it has ended before.
-    pub(super) fn ready(&mut self, within: Duration) -> Result<Option<()>, String> {
+    pub(crate) fn ready(&mut self, within: Duration) -> Result<Option<()>, String> {
         let said = self.read_until(within, |said| said == READY)?;
         Ok((said == READY).then_some(()))
     }
@@ -120,6 +126,6 @@ impl Report {
 }
 
 /// Says through the pipe `fd` that a bare cell is ready.
-pub(super) fn say_ready(pipe: &mut File) -> io::Result<()> {
+pub(crate) fn say_ready(pipe: &mut File) -> io::Result<()> {
     pipe.write_all(READY)
 }

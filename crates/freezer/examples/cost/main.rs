@@ -25,10 +25,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use freezer::keeper::PRIORITY;
-use freezer::{Keeper, Reservation};
 use host::rtgroup::RtGroup;
 use host::sched::{self, Class};
+use timecell_freezer::keeper::PRIORITY;
+use timecell_freezer::{Keeper, Reservation};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

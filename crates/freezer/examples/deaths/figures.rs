@@ -1,6 +1,6 @@
 //! What the cells' stretches say about a case.
 
-use freezer::Reservation;
+use timecell_freezer::Reservation;
 
 use crate::cell::Stretch;
 

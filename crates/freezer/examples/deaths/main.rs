@@ -1,7 +1,7 @@
 //! Kills and stops the processes that hold spinning cells, at random moments, and says for how long a cell ran without a
 //! budget, and for how long it had no cpu. The cells say when they ran, not those who hold them.
 //!
-//! As root, for a machine on which nobody else needs that cpu: `cargo run --release -p freezer --example deaths -- 1 40`. The
+//! As root, for a machine on which nobody else needs that cpu: `cargo run --release -p timecell-freezer --example deaths -- 1 40`. The
 //! keeper is this program, or the one that DEATHS_PROGRAM names, such as `timecell`.
 
 mod cell;
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use cell::Cell;
 use figures::Figures;
-use freezer::page::{self, Page};
-use freezer::process::{self, Place};
-use freezer::{Hold, Reservation};
+use timecell_freezer::page::{self, Page};
+use timecell_freezer::process::{self, Place};
+use timecell_freezer::{Hold, Reservation};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -163,7 +163,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let hold = Hold::make(&cgroups, &format!("timecell-deaths-{own}-{at}"))?;
         campaign.holds.push(hold.clone());
         let reservation = Reservation::new(budget * 1000, period * 1000)?;
-        let inner = hold.path().join(freezer::hold::INNER);
+        let inner = hold.path().join(timecell_freezer::hold::INNER);
         fs::create_dir(&inner)?;
         let cell = Cell::start(&inner, options.cpu, 80 - at as u8)?;
         let id = campaign.place.hold(hold.path(), options.cpu, reservation)?;

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cell::{Behaviour, Cell};
-use freezer::keeper::PRIORITY;
-use freezer::{Id, Keeper, Reservation, Senses};
+use timecell_freezer::keeper::PRIORITY;
+use timecell_freezer::{Id, Keeper, Reservation, Senses};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

@@ -271,7 +271,7 @@ fn beside(held: &Held, name: &str) -> PathBuf {
     held.place.dir().with_file_name(name)
 }
 
-fn not_held(groups: &[freezer::page::Entry], id: u64) -> Option<i32> {
+fn not_held(groups: &[timecell_freezer::page::Entry], id: u64) -> Option<i32> {
     let group = groups.iter().find(|group| group.which.id == id);
     group.unwrap().not_held
 }

@@ -24,7 +24,7 @@ impl MissionFile {
     /// Reads a mission file; `name` is what messages call it, usually its path.
     ///
     /// ```
-    /// use model::mission::MissionFile;
+    /// use timecell_model::mission::MissionFile;
     ///
     /// let text = r#"
     ///     schema = 1

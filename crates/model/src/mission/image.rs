@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::EngineKind;
-
 /// What a cell is made from. Relative paths count from the directory of the mission file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Image {
@@ -45,15 +43,9 @@ impl Image {
             Image::Binary(_) => ImageKind::Binary,
         }
     }
-
-    /// The engines that make cells of such an image.
-    pub const fn engines(&self) -> &'static [EngineKind] {
-        self.kind().engines()
-    }
 }
 
-/// The kinds of images. Which engines make cells of which stands here and nowhere else: admission and the making of
-/// cells go by it.
+/// The kinds of images. Which engines make cells of which is said where the engines are described ([`crate::EngineKind::makes`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageKind {
     /// See [`Image::Rootfs`].
@@ -67,36 +59,11 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
-    /// Every engine that makes cells of applications.
-    pub const ENGINES: [EngineKind; 4] = [
-        EngineKind::Embedded,
-        EngineKind::Crun,
-        EngineKind::Runc,
-        EngineKind::Podman,
+    /// Every kind.
+    pub const ALL: [ImageKind; 4] = [
+        ImageKind::Rootfs,
+        ImageKind::Bundle,
+        ImageKind::Reference,
+        ImageKind::Binary,
     ];
-
-    /// The engines that make cells of such an image.
-    pub const fn engines(self) -> &'static [EngineKind] {
-        match self {
-            ImageKind::Rootfs | ImageKind::Binary => &ImageKind::ENGINES,
-            ImageKind::Bundle => &[EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc],
-            ImageKind::Reference => &[EngineKind::Podman],
-        }
-    }
-}
-
-/// Why missions have no cells of an engine that there is.
-pub(crate) const fn no_missions(engine: EngineKind) -> Option<&'static str> {
-    match engine {
-        EngineKind::Bare => {
-            Some("makes plain processes, which nothing keeps from the rest of the machine")
-        }
-        EngineKind::PodmanRootless => Some(
-            "makes no cells of missions: an ordinary user may neither give a cell its budget nor hold it to one",
-        ),
-        EngineKind::Docker => Some(
-            "makes no cells of missions: its daemon starts programs itself, before they have their budget",
-        ),
-        EngineKind::Embedded | EngineKind::Crun | EngineKind::Runc | EngineKind::Podman => None,
-    }
 }

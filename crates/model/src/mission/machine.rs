@@ -203,7 +203,7 @@ impl Check<'_, '_> {
             }
             Image::Reference(name) => {
                 let engine = cell.engine;
-                let asked = cell.image.engines().contains(&engine)
+                let asked = engine.makes(cell.image.kind())
                     && self.faults.is_clear(&at)
                     && !name.is_empty();
                 if asked && self.machine.knows_image(engine, name) == Some(false) {

@@ -36,7 +36,6 @@ pub use bounds::KernelBounds;
 pub use cell::{Cell, CellClass, Criticality, Ready, WhenShed};
 pub use file::MissionFile;
 pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
-pub(crate) use image::no_missions;
 pub use image::{Image, ImageKind};
 pub use machine::{Machine, PathKind};
 pub use modes::{ModePolicy, Modes};

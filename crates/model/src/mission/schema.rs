@@ -11,7 +11,7 @@ use super::keys::{Key, Kind, Need, Shape, TOP};
 /// cannot say (whether names exist, numbers go together, a machine has what is named) only the parser checks.
 ///
 /// ```
-/// let schema = model::mission::schema();
+/// let schema = timecell_model::mission::schema();
 /// assert_eq!(schema["properties"]["cell"]["items"]["$ref"], "#/$defs/cell");
 /// ```
 pub fn schema() -> Value {

@@ -1,7 +1,7 @@
 //! The values of a histogram log as far as the log knows them: most by the bin they fell into, some exactly.
 
+use crate::Metric;
 use crate::histogram::{HistogramLog, RELATIVE_ERROR};
-use crate::summary::Metric;
 
 /// Values of a metric in ns, each with how often it occurred, in no order; and how many of them are below 0 but stand
 /// as 0, since the log does not know how far below.

@@ -1,6 +1,8 @@
 //! What every row of a table says of the run, trial and cell that it is from, so that tables of several runs can be put
 //! together.
 
+use std::path::Path;
+
 use model::Experiment;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -42,6 +44,15 @@ pub(super) const WHERE: [&str; 2] = ["run", "host"];
 /// The values of [`WHERE`].
 pub(super) fn place_of(run: &Run) -> Result<[String; 2], RecordError> {
     Ok([run.name(), run.provenance()?.hostname.unwrap_or_default()])
+}
+
+/// What a failure to write a row means.
+pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
+    let path = path.to_owned();
+    move |error| match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => RecordError::io(&path, "write")(error),
+        other => RecordError::malformed(&path, format!("{other:?}")),
+    }
 }
 
 /// What is known of a run as a whole.

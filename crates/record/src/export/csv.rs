@@ -3,18 +3,21 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::context::{COLUMNS, Context};
+use super::context::{COLUMNS, Context, failed};
 use super::{NUMBERS, each_cell, numbers};
-use crate::RecordError;
 use crate::run::Run;
+use crate::{Kind, RecordError};
 
-/// What a failure to write a row means.
-pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
-    let path = path.to_owned();
-    move |error| match error.into_kind() {
-        ::csv::ErrorKind::Io(error) => RecordError::io(&path, "write")(error),
-        other => RecordError::malformed(&path, format!("{other:?}")),
-    }
+/// What a table of ours is of, by its head line, where that is one that is not read back.
+pub(crate) fn not_read_back(head: &str) -> Option<&'static str> {
+    [
+        ("single measurements", super::series::HEAD.join(",")),
+        ("a study of isolation", super::isolation::HEAD.join(",")),
+        ("a study of supply", super::supply::HEAD.join(",")),
+        ("figures", super::FIGURES.join(",")),
+    ]
+    .into_iter()
+    .find_map(|(what, columns)| head.trim_end().ends_with(&columns).then_some(what))
 }
 
 /// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, per
@@ -26,14 +29,11 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
 /// # Errors
 /// When the run cannot be read or `out` not written.
 pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
-    if run.is_series() {
-        return super::series::write(run, path, out);
-    }
-    if run.is_supply() {
-        return super::supply::write(run, path, out);
-    }
-    if run.is_isolation() {
-        return super::isolation::write(run, path, out);
+    match run.kind()? {
+        Kind::Series => return super::series::write(run, path, out),
+        Kind::Supply => return super::supply::write(run, path, out),
+        Kind::Isolation => return super::isolation::write(run, path, out),
+        Kind::Jobs | Kind::Scale => {}
     }
     if super::keeps_histograms(run)? {
         return super::intervals::write(run, path, out);

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
+use crate::Metric;
 use crate::RecordError;
 use crate::export::measured;
 use crate::import::measured::{Distribution, Measured};
 use crate::run::Run;
-use crate::summary::Metric;
 
 /// A text for another tool, and what it could not hold, a sentence each without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
+use crate::Metric;
 use crate::RecordError;
 use crate::histogram::{Interval, visit};
 use crate::output::Output;
 use crate::run::Run;
-use crate::summary::Metric;
 
 /// What begins the comment that names the metric by its tag; the values are nanoseconds then.
 pub(crate) const METRIC: &str = "timecell-metric ";

@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::context::{COLUMNS, Context};
-use super::csv::failed;
+use super::context::{COLUMNS, Context, failed};
 use crate::RecordError;
 use crate::run::Run;
 

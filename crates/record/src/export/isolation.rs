@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::context::{WHERE, place_of};
-use super::csv::failed;
+use super::context::{WHERE, failed, place_of};
 use crate::RecordError;
-use crate::isolation::{Attacker, Role};
+use crate::isolation::{Attacker, IsolationRecord, Role};
 use crate::run::Run;
 
 /// The columns after [`WHERE`].
@@ -46,7 +45,7 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         .write_record(WHERE.iter().chain(&HEAD))
         .map_err(&failed)?;
     let [name, host] = place_of(run)?;
-    let record = run.isolation()?;
+    let record: IsolationRecord = run.read()?;
     let mut rows = 0;
     for trial in record
         .contests

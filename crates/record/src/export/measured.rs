@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{binned, keeps_histograms};
+use crate::Metric;
 use crate::RecordError;
 use crate::import::measured::{Distribution, Measured};
 use crate::run::Run;
-use crate::summary::Metric;
 
 /// The distributions of a run, in whole nanoseconds; trials that failed are left out, with a note.
 ///

@@ -18,16 +18,19 @@ mod intervals;
 mod isolation;
 mod measured;
 mod parquet;
+mod rows;
 mod rt_app;
 mod series;
 mod supply;
 
+pub(crate) use self::csv::not_read_back;
 pub use self::csv::write_csv;
 pub use self::cyclictest::{Exported, Form, write_cyclictest};
 pub(crate) use self::hdr::METRIC;
 pub use self::hdr::write_hdr;
 pub use self::measured::measured;
 pub use self::parquet::write_parquet;
+pub use self::rows::{FIGURES, write_rows};
 pub(crate) use self::rt_app::EMBEDDED;
 pub use self::rt_app::write_rt_app;
 
@@ -37,17 +40,6 @@ use crate::run::Run;
 use crate::samples::Samples;
 use crate::trial::{CellRecord, TrialRecord};
 use crate::{RecordError, samples};
-
-/// What a table of ours is of, by its head line, where that is one that is not read back.
-pub(crate) fn not_read_back(head: &str) -> Option<&'static str> {
-    [
-        ("single measurements", series::HEAD.join(",")),
-        ("a study of isolation", isolation::HEAD.join(",")),
-        ("a study of supply", supply::HEAD.join(",")),
-    ]
-    .into_iter()
-    .find_map(|(what, columns)| head.trim_end().ends_with(&columns).then_some(what))
-}
 
 /// Whether the run keeps histograms, so that there is no job to give a row to.
 ///

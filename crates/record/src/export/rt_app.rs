@@ -343,11 +343,11 @@ mod tests {
             let Ok(exported) = write_rt_app(&whole, "s", 1) else {
                 return Ok(());
             };
-            let back = import(Some(Format::RtApp), "s", exported.text.as_bytes(), Options::default()).expect("its own output");
+            let back = import(Format::named("rt-app"), "s", exported.text.as_bytes(), Options::default()).expect("its own output");
             prop_assert_eq!(&back.set, &whole);
             // Whoever changes a thread is asked about the threads.
             let changed = exported.text.replacen("\"run\" : ", "\"run\" : 1", 1).replacen("\"dl-runtime\" : ", "\"dl-runtime\" : 1", 1);
-            if let Ok(back) = import(Some(Format::RtApp), "s", changed.as_bytes(), Options { cpus: Some(2), ..Options::default() }) {
+            if let Ok(back) = import(Format::named("rt-app"), "s", changed.as_bytes(), Options { cpus: Some(2), ..Options::default() }) {
                 prop_assert!(back.notes.iter().any(|note| note.contains("have been changed since")), "{:?}", back.notes);
                 prop_assert_ne!(&back.set, &whole);
             }

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::context::{WHERE, place_of};
+use super::rows::write_rows;
 use crate::RecordError;
 use crate::run::Run;
+use crate::series::SeriesRecord;
 
 /// The columns after [`WHERE`].
 pub(super) const HEAD: [&str; 8] = [
@@ -20,21 +21,10 @@ pub(super) const HEAD: [&str; 8] = [
 /// # Errors
 /// When the run cannot be read or `out` not written.
 pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
-    let record = run.series()?;
-    let mut writer = ::csv::Writer::from_writer(out);
-    let failed = |error: ::csv::Error| match error.into_kind() {
-        ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),
-        other => RecordError::malformed(path, format!("{other:?}")),
-    };
-    writer
-        .write_record(WHERE.iter().chain(&HEAD))
-        .map_err(failed)?;
-    let place = place_of(run)?;
-    let mut rows = 0;
-    for series in &record.series {
-        for value in &series.values {
-            rows += 1;
-            let row = [
+    let record = run.read::<SeriesRecord>()?;
+    let rows = record.series.iter().flat_map(|series| {
+        series.values.iter().map(|value| {
+            [
                 record.scenario.clone(),
                 series.subject.clone(),
                 series.part.clone(),
@@ -43,12 +33,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 value.round.to_string(),
                 value.order.to_string(),
                 value.value.to_string(),
-            ];
-            writer
-                .write_record(place.iter().chain(&row))
-                .map_err(failed)?;
-        }
-    }
-    writer.flush().map_err(RecordError::io(path, "write"))?;
-    Ok(rows)
+            ]
+        })
+    });
+    write_rows(run, path, out, &HEAD, rows)
 }

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::context::{WHERE, place_of};
-use super::csv::failed;
+use super::context::{WHERE, failed, place_of};
 use crate::RecordError;
 use crate::run::Run;
+use crate::supply::{SupplyRecord, SupplyTrial};
 
 /// The columns after [`WHERE`].
 pub(super) const HEAD: [&str; 10] = [
@@ -38,8 +38,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         .map_err(&failed)?;
     let [name, host] = place_of(run)?;
     let mut rows = 0;
-    let good = |trial: &&super::super::supply::SupplyTrial| trial.failure.is_none();
-    for trial in run.supply()?.trials.iter().filter(good) {
+    let good = |trial: &&SupplyTrial| trial.failure.is_none();
+    for trial in run.read::<SupplyRecord>()?.trials.iter().filter(good) {
         let held = trial.held.map_or_else(Default::default, |held| {
             [
                 held.enforcer.name().to_owned(),

@@ -9,31 +9,11 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::moments::Moments;
 use super::{
-    BEGIN, END, HistogramLog, INTERVAL, Interval, Job, MetricInterval, WORST, WORST_OF_INTERVAL,
-    Worst, empty,
+    BEGIN, Counts, END, HistogramLog, INTERVAL, Interval, Job, MetricInterval, WORST,
+    WORST_OF_INTERVAL, Worst, empty,
 };
+use crate::Metric;
 use crate::samples::{Header, Sample};
-use crate::summary::Metric;
-
-/// Activations accounted for so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Jobs recorded.
-    pub executed: u64,
-    /// Activations missed and counted.
-    pub missed: u64,
-    /// Jobs that ran but were not recorded.
-    pub lost: u64,
-}
-
-impl Counts {
-    /// All of them.
-    pub fn accounted(self) -> u64 {
-        self.executed
-            .saturating_add(self.missed)
-            .saturating_add(self.lost)
-    }
-}
 
 /// One metric of the open interval.
 struct Tally {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::{BEGIN, Collector, END, INTERVAL, read};
+use crate::Metric;
 use crate::RecordError;
 use crate::samples::{Header, Sample};
-use crate::summary::Metric;
 
 /// What a log lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]

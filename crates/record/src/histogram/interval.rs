@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Metric;
 use crate::samples::Sample;
-use crate::summary::Metric;
 
 /// One interval of one cell; instants in ns since the trial's release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,5 +79,25 @@ impl TryFrom<[i64; 5]> for Job {
             start_ns,
             end_ns,
         }))
+    }
+}
+
+/// Activations accounted for so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Jobs recorded.
+    pub executed: u64,
+    /// Activations missed and counted.
+    pub missed: u64,
+    /// Jobs that ran but were not recorded.
+    pub lost: u64,
+}
+
+impl Counts {
+    /// All of them.
+    pub fn accounted(self) -> u64 {
+        self.executed
+            .saturating_add(self.missed)
+            .saturating_add(self.lost)
     }
 }

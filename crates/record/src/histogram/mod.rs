@@ -16,14 +16,14 @@ mod moments;
 mod read;
 mod worst;
 
-pub use collect::{Collector, Counts};
+pub use collect::Collector;
 pub use continued::{Continued, continued};
-pub use interval::{Interval, Job, MetricInterval};
+pub use interval::{Counts, Interval, Job, MetricInterval};
 pub(crate) use read::unpacked;
 pub use read::{HistogramLog, IntervalSummary, Total, accounted, parse, read, visit};
 pub use worst::Worst;
 
-use crate::summary::Metric;
+use crate::Metric;
 use hdrhistogram::Histogram;
 
 /// Significant decimal digits of a histogram's values.

@@ -10,9 +10,9 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
 use super::{BEGIN, Counts, DIGITS, END, INTERVAL, Interval, WORST, Worst, empty, metric_of};
+use crate::Metric;
 use crate::RecordError;
 use crate::samples::{Header, Sample};
-use crate::summary::Metric;
 
 /// Longest line that is read: an interval with all of the worst jobs takes some 100 kB.
 const LONGEST_LINE: u64 = 4 << 20;

@@ -1,7 +1,9 @@
-//! Files of other tools, read into ours. [`taskset`]: what shall run (SchedCAT, CARTS, rt-app, CSV). [`measured`]: what
-//! was measured (cyclictest, oslat, rtla, jitterdebugger, rteval, rt-app's logs, hackbench, iteration logs).
+//! Files of other tools, read into ours. [`taskset`]: what shall run. [`measured`]: what was measured. Each has one list of its formats.
 
+mod format;
 pub mod measured;
 mod source;
 pub mod taskset;
 mod words;
+
+pub use format::{Described, Format};

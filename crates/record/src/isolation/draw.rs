@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use model::Enforcer;
 
-use crate::summary::NotMeasured;
-use crate::supply::Budget;
+use crate::ground::{Budget, NotMeasured};
 
 /// How the sets of one utilisation came about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,36 +10,25 @@ mod draw;
 mod summary;
 mod trial;
 
-use std::path::{Path, PathBuf};
-
-use host::provenance::Provenance;
 use serde::{Deserialize, Serialize};
 
+pub use crate::ground::Misses;
 pub use arm::{Arm, Attacker};
 pub use draw::{DrawnCell, DrawnSet, DrawnTask, Draws};
 pub use summary::{
-    Against, ArmSummary, IsolationSummary, Misses, PeriodShares, ReceivedSummary, ReceivedVerdict,
-    Standing,
+    Against, ArmSummary, IsolationSummary, PeriodShares, ReceivedSummary, ReceivedVerdict, Standing,
 };
 pub use trial::{ContestTrial, ReceivedCell, ReceivedTrial, Role};
 
-use crate::RecordError;
-use crate::run::{Manifest, Run, read_json, write_json};
-use crate::samples::copy_samples;
-use crate::samples::{self, Samples};
-use crate::series::Condition;
-use crate::summary::NotMeasured;
-use crate::supply::Machine;
-use crate::supply::gaps::{self, Gaps};
+use crate::Kind;
+use crate::document::Document;
+use crate::ground::{Condition, Machine, NotMeasured};
 
 /// Schema of `isolation.json`. Those of 1 may have fields `budget_ns` and `freezer_ns` of each cell in the place of `budgets`, and are read
 /// as those of now.
 pub const ISOLATION_SCHEMA: u64 = 2;
 /// Schema of the `summary.json` of a study of isolation.
 pub const ISOLATION_SUMMARY_SCHEMA: u64 = 1;
-
-/// The file that tells a study of isolation from other runs.
-pub(crate) const ISOLATION: &str = "isolation.json";
 
 /// `isolation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,103 +59,9 @@ pub struct IsolationRecord {
     pub not_measured: Vec<NotMeasured>,
 }
 
-impl Run {
-    /// Makes `base/<time>-isolation/` with the record as it is before the first trial.
-    ///
-    /// # Errors
-    /// When the directory cannot be made or written.
-    pub fn create_isolation(
-        base: &Path,
-        time: &str,
-        record: &IsolationRecord,
-        provenance: &Provenance,
-        manifest: &Manifest,
-    ) -> Result<Run, RecordError> {
-        let run = Run::make_with_trials(base, time, "isolation")?;
-        run.write_isolation(record)?;
-        write_json(&run.dir().join("provenance.json"), provenance)?;
-        run.write_manifest(manifest)?;
-        Ok(run)
-    }
-
-    /// Whether the run is a study of isolation.
-    pub fn is_isolation(&self) -> bool {
-        self.dir().join(ISOLATION).is_file()
-    }
-
-    /// Replaces `isolation.json`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_isolation(&self, record: &IsolationRecord) -> Result<(), RecordError> {
-        write_json(&self.dir().join(ISOLATION), record)
-    }
-
-    /// Reads `isolation.json`.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn isolation(&self) -> Result<IsolationRecord, RecordError> {
-        read_json(&self.dir().join(ISOLATION), ISOLATION_SCHEMA)
-    }
-
-    /// Keeps what a task of a trial measured, copied from `from`: the records written, not the room for more.
-    ///
-    /// # Errors
-    /// When the disk is full or a file cannot be read or written.
-    pub fn keep_task(&self, trial: u32, task: &str, from: &Path) -> Result<(), RecordError> {
-        copy_samples(from, &self.made(trial)?.join(format!("{task}.samples")))
-    }
-
-    /// Reads what a task of a trial measured.
-    ///
-    /// # Errors
-    /// As [`samples::read`].
-    pub fn task_samples(&self, trial: u32, task: &str) -> Result<Samples, RecordError> {
-        samples::read(&self.of_isolation(trial).join(format!("{task}.samples")))
-    }
-
-    /// Keeps the gaps of a spinning cell of a trial, copied from `from`.
-    ///
-    /// # Errors
-    /// When the disk is full or a file cannot be read or written.
-    pub fn keep_cell_gaps(&self, trial: u32, cell: u32, from: &Path) -> Result<(), RecordError> {
-        gaps::copy(from, &self.made(trial)?.join(format!("{cell}.gaps")))
-    }
-
-    /// Reads the gaps of a spinning cell of a trial.
-    ///
-    /// # Errors
-    /// As [`gaps::read`].
-    pub fn cell_gaps(&self, trial: u32, cell: u32) -> Result<Gaps, RecordError> {
-        gaps::read(&self.of_isolation(trial).join(format!("{cell}.gaps")))
-    }
-
-    fn of_isolation(&self, trial: u32) -> PathBuf {
-        self.dir().join("trials").join(trial.to_string())
-    }
-
-    fn made(&self, trial: u32) -> Result<PathBuf, RecordError> {
-        let dir = self.of_isolation(trial);
-        host::writer::create_dir_all(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
-        Ok(dir)
-    }
-
-    /// Writes `summary.json` of a study of isolation.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_isolation_summary(&self, summary: &IsolationSummary) -> Result<(), RecordError> {
-        write_json(&self.dir().join("summary.json"), summary)
-    }
-
-    /// Reads `summary.json` of a study of isolation.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn isolation_summary(&self) -> Result<IsolationSummary, RecordError> {
-        read_json(&self.dir().join("summary.json"), ISOLATION_SUMMARY_SCHEMA)
-    }
+impl Document for IsolationRecord {
+    const FILE: &'static str = Kind::Isolation.file();
+    const SCHEMA: u64 = ISOLATION_SCHEMA;
 }
 
 #[cfg(test)]
@@ -174,6 +69,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::RecordError;
+    use crate::document::read_json;
 
     #[test]
     fn a_record_of_the_first_schema_is_read_as_one_of_now() {
@@ -201,8 +98,8 @@ mod tests {
             "not_measured": [],
         });
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(ISOLATION);
-        let read = || read_json::<IsolationRecord>(&path, ISOLATION_SCHEMA);
+        let path = dir.path().join(IsolationRecord::FILE);
+        let read = || IsolationRecord::read(&path);
         std::fs::write(&path, former.to_string()).unwrap();
         let mut record = read().unwrap();
         let set = &record.sets[0];

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Arm;
-use crate::supply::Budget;
-use crate::trial::LoadRecord;
+use crate::ground::{Budget, LoadRecord};
 
 /// Which of the two cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,12 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::ground::Condition;
 pub use summary::{SERIES_SUMMARY_SCHEMA, SeriesFigure, SeriesSummary};
 
-use crate::summary::NotMeasured;
+use crate::Kind;
+use crate::document::Document;
+use crate::ground::NotMeasured;
 
 /// Schema of `series.json`.
 pub const SERIES_SCHEMA: u64 = 1;
@@ -35,13 +38,9 @@ pub struct SeriesRecord {
     pub not_measured: Vec<NotMeasured>,
 }
 
-/// One condition of the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Condition {
-    /// Such as `payload`.
-    pub name: String,
-    /// One sentence without a full stop.
-    pub text: String,
+impl Document for SeriesRecord {
+    const FILE: &'static str = Kind::Series.file();
+    const SCHEMA: u64 = SERIES_SCHEMA;
 }
 
 /// What a value counts.

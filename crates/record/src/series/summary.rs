@@ -4,7 +4,8 @@ use model::Requirement;
 use serde::{Deserialize, Serialize};
 
 use super::Quantity;
-use crate::summary::NotMeasured;
+use crate::document::Document;
+use crate::ground::NotMeasured;
 
 /// Schema of the `summary.json` of a run of single measurements.
 pub const SERIES_SUMMARY_SCHEMA: u64 = 1;
@@ -31,6 +32,11 @@ pub struct SeriesSummary {
     /// What to know of the values, one clause each without a full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Document for SeriesSummary {
+    const FILE: &'static str = "summary.json";
+    const SCHEMA: u64 = SERIES_SUMMARY_SCHEMA;
 }
 
 /// One series in numbers; values are in the unit of the series.

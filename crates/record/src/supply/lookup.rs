@@ -4,9 +4,10 @@ use std::path::Path;
 
 use model::Enforcer;
 
-use super::{Budget, Machine, MeasuredSupply};
-use crate::RecordError;
+use super::{MeasuredSupply, SupplySummary, WorstReaction};
+use crate::ground::{Budget, Machine};
 use crate::run::Run;
+use crate::{Kind, RecordError};
 
 /// Why no measurement can stand for a budget here; a clause that fits behind "not measured:".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,13 +45,13 @@ fn made(held: &Budget) -> String {
 /// When `run` is no supply study, or its `summary.json` cannot be read; `timecell report RUN` makes that again.
 pub fn load(run: &Path) -> Result<Vec<MeasuredSupply>, RecordError> {
     let run = Run::open(run)?;
-    if !run.is_supply() {
+    if run.kind()? != Kind::Supply {
         return Err(RecordError::malformed(
             run.dir(),
             "this run is no supply study; name one that `timecell bench supply` made",
         ));
     }
-    Ok(run.supply_summary()?.supplies)
+    Ok(run.read::<SupplySummary>()?.supplies)
 }
 
 /// The measurement that stands for a budget on the machine `here`: of the same enforcer, budget and period, on a machine
@@ -78,11 +79,27 @@ pub fn find<'a>(
     Err(unfit)
 }
 
+impl WorstReaction {
+    /// Of all budgets that were measured on machines like this one; `None`: none was.
+    pub fn on<'a>(
+        here: &Machine,
+        measured: impl Iterator<Item = &'a MeasuredSupply>,
+    ) -> Option<WorstReaction> {
+        let ours = measured.filter(|supply| {
+            let enforcer = supply.held.enforcer;
+            supply.machine.difference(here, enforcer).is_none()
+        });
+        WorstReaction::of(ours.filter_map(|supply| supply.reaction.as_ref()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::machine::tests::machine;
-    use super::super::{Between, Kept, Promise, Share, SupplyPoint};
+    use super::super::{Between, Kept, Promise, SupplyPoint};
     use super::*;
+    use crate::ground::Share;
+    use crate::ground::machine::tests::machine;
+
     fn held(budget_ns: u64) -> Budget {
         Budget {
             enforcer: Enforcer::Deadline,

@@ -1,47 +1,38 @@
 //! A supply study: what the kernel's enforcers really give to a cell that always wants the cpu.
 //!
 //! `supply.json` says what was asked and how each trial went ([`SupplyRecord`]); `trials/<n>.gaps` holds the raw gaps of
-//! one trial ([`gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json`
+//! one trial ([`crate::gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json`
 //! what they amount to ([`SupplySummary`]), which is computed from the others.
 
-pub mod gaps;
 mod lookup;
-mod machine;
 mod reaction;
 mod summary;
 mod trial;
 mod tried;
 
-use std::path::{Path, PathBuf};
-
-use host::provenance::Provenance;
 use serde::{Deserialize, Serialize};
 
+pub use crate::gaps;
+pub use crate::ground::{Budget, Machine, Reacted, Share, Times};
 pub use lookup::{Unfit, find, load};
-pub use machine::Machine;
-pub use reaction::{MeasuredReaction, Reacted, Spread, Times, WorstReaction};
+pub use reaction::{MeasuredReaction, Spread, WorstReaction};
 pub use summary::{
-    Between, Kept, MeasuredSupply, Periods, Promise, Share, SupplyHost, SupplyPoint, SupplySummary,
+    Between, Kept, MeasuredSupply, Periods, Promise, SupplyHost, SupplyPoint, SupplySummary,
 };
-pub use trial::{Budget, SupplyTrial};
+pub use trial::SupplyTrial;
 pub use tried::{
     ChosenBy, Foretold, Tried, TriedOutcome, TriedSet, TriedSummary, TriedTask, TriedTrial,
     TriedWitness,
 };
 
-use crate::RecordError;
-use crate::run::{Manifest, Run, read_json, write_json};
-use crate::series::Condition;
-use crate::summary::NotMeasured;
-use gaps::Gaps;
+use crate::Kind;
+use crate::document::Document;
+use crate::ground::{Condition, NotMeasured};
 
 /// Schema of `supply.json`.
 pub const SUPPLY_SCHEMA: u64 = 1;
 /// Schema of the `summary.json` of a supply study.
 pub const SUPPLY_SUMMARY_SCHEMA: u64 = 1;
-
-/// The file that tells a supply study from other runs.
-pub(crate) const SUPPLY: &str = "supply.json";
 
 /// `supply.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,80 +56,7 @@ pub struct SupplyRecord {
     pub tried: Tried,
 }
 
-impl Run {
-    /// Makes `base/<time>-supply/` with the record as it is before the first trial.
-    ///
-    /// # Errors
-    /// When the directory cannot be made or written.
-    pub fn create_supply(
-        base: &Path,
-        time: &str,
-        record: &SupplyRecord,
-        provenance: &Provenance,
-        manifest: &Manifest,
-    ) -> Result<Run, RecordError> {
-        let run = Run::make_with_trials(base, time, "supply")?;
-        run.write_supply(record)?;
-        write_json(&run.dir().join("provenance.json"), provenance)?;
-        run.write_manifest(manifest)?;
-        Ok(run)
-    }
-
-    /// Whether the run is a supply study.
-    pub fn is_supply(&self) -> bool {
-        self.dir().join(SUPPLY).is_file()
-    }
-
-    /// Replaces `supply.json`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_supply(&self, record: &SupplyRecord) -> Result<(), RecordError> {
-        write_json(&self.dir().join(SUPPLY), record)
-    }
-
-    /// Reads `supply.json`.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn supply(&self) -> Result<SupplyRecord, RecordError> {
-        read_json(&self.dir().join(SUPPLY), SUPPLY_SCHEMA)
-    }
-
-    /// Keeps the gaps of a trial, copied from `from`: the header and the records written, not the room for more.
-    ///
-    /// # Errors
-    /// When the disk is full or a file cannot be read or written; nothing of it stays.
-    pub fn keep_gaps(&self, trial: u32, from: &Path) -> Result<(), RecordError> {
-        gaps::copy(from, &self.gaps_path(trial))
-    }
-
-    /// Reads the gaps of a trial.
-    ///
-    /// # Errors
-    /// As [`gaps::read`].
-    pub fn gaps(&self, trial: u32) -> Result<Gaps, RecordError> {
-        gaps::read(&self.gaps_path(trial))
-    }
-
-    /// Where the gaps of a trial are.
-    fn gaps_path(&self, trial: u32) -> PathBuf {
-        self.dir().join("trials").join(format!("{trial}.gaps"))
-    }
-
-    /// Writes `summary.json` of a supply study.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_supply_summary(&self, summary: &SupplySummary) -> Result<(), RecordError> {
-        write_json(&self.dir().join("summary.json"), summary)
-    }
-
-    /// Reads `summary.json` of a supply study.
-    ///
-    /// # Errors
-    /// When it cannot be read, is malformed, or is of a newer schema.
-    pub fn supply_summary(&self) -> Result<SupplySummary, RecordError> {
-        read_json(&self.dir().join("summary.json"), SUPPLY_SUMMARY_SCHEMA)
-    }
+impl Document for SupplyRecord {
+    const FILE: &'static str = Kind::Supply.file();
+    const SCHEMA: u64 = SUPPLY_SCHEMA;
 }

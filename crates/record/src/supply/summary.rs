@@ -3,8 +3,9 @@
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Machine, MeasuredReaction, TriedSummary};
-use crate::summary::NotMeasured;
+use super::{MeasuredReaction, TriedSummary};
+use crate::document::Document;
+use crate::ground::{Budget, Machine, NotMeasured, Share};
 
 /// `summary.json` of a supply study: what its gaps amount to. Computed from the record, and computable again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,11 @@ pub struct SupplySummary {
     pub unmet: Vec<Requirement>,
     /// What failed, as sentences.
     pub failures: Vec<String>,
+}
+
+impl Document for SupplySummary {
+    const FILE: &'static str = "summary.json";
+    const SCHEMA: u64 = super::SUPPLY_SUMMARY_SCHEMA;
 }
 
 /// The supply of one budget as it was measured: of a cell that always wanted the cpu, had its cpu to itself, and was
@@ -129,26 +135,6 @@ impl MeasuredSupply {
         points
             .map(|point| (point.supplied, point.per, point.delay_ns))
             .collect()
-    }
-}
-
-/// Cpu time of a longer time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// Cpu time, ns.
-    pub cpu_ns: u64,
-    /// The time in which, ns.
-    pub of_ns: u64,
-}
-
-impl Share {
-    /// As a number; 0 of no time at all.
-    pub fn ratio(self) -> f64 {
-        if self.of_ns == 0 {
-            0.0
-        } else {
-            self.cpu_ns as f64 / self.of_ns as f64
-        }
     }
 }
 
@@ -305,7 +291,7 @@ mod tests {
                 budget_ns: 3,
                 period_ns: 10,
             },
-            machine: super::super::machine::tests::machine(),
+            machine: crate::ground::machine::tests::machine(),
             rounds: 1,
             starts: 1,
             points: vec![SupplyPoint {

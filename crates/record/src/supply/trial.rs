@@ -1,21 +1,8 @@
 //! The trials of a supply study.
 
-use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
-use super::Reacted;
-use crate::trial::LoadRecord;
-
-/// A budget under one enforcer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Budget {
-    /// The kernel's mechanism, by its name.
-    pub enforcer: Enforcer,
-    /// Cpu time granted in every period, ns.
-    pub budget_ns: u64,
-    /// Period, ns.
-    pub period_ns: u64,
-}
+use crate::ground::{Budget, LoadRecord, Reacted};
 
 /// One trial: one spinning thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +32,8 @@ pub struct SupplyTrial {
 
 #[cfg(test)]
 mod tests {
+    use model::Enforcer;
+
     use super::*;
 
     #[test]

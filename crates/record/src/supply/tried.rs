@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Budget;
-use crate::isolation::Misses;
-use crate::summary::NotMeasured;
-use crate::trial::LoadRecord;
+use crate::ground::{Budget, LoadRecord, Misses, NotMeasured};
 
 /// Task sets that were run inside budgets, to see whether what was found of the budgets tells anything of deadlines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

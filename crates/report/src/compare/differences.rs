@@ -17,7 +17,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn between(what: &str, first: String, second: String) -> Option<Difference> {
+    pub(super) fn between(what: &str, first: String, second: String) -> Option<Difference> {
         (first != second).then(|| Difference {
             what: what.to_owned(),
             first,

@@ -5,12 +5,17 @@
 
 mod differences;
 mod page;
+mod readings;
 mod text;
 
 pub use differences::{Difference, unlike};
-pub(crate) use page::section;
 pub use page::{compare_figures, compare_html};
+pub use readings::{Change, ReadingPair, ReadingsComparison, compare_readings, unlike_runs};
 pub use text::compare_table;
+
+use crate::html::Section;
+use crate::kind::Kind;
+use crate::style::Style;
 
 use crate::study::{Source, metrics, round_quantiles, study};
 use model::Keep;
@@ -23,6 +28,64 @@ use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
 /// What a ratio of two runs is, without a full stop.
 pub(crate) const RATIO_OF_ROUNDS: &str = "Each ratio is the geometric mean over rounds of the second run's median (or \
     p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio";
+
+/// What every comparison of two runs says first.
+const NOT_INTERLEAVED: &str = "The runs were made at different times and are not interleaved: a difference may be the \
+    machine's, not the cell's.";
+
+/// Two runs of one kind side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Compared {
+    /// Runs of periodic jobs: ratios over rounds.
+    Jobs(Box<RunComparison>),
+    /// Of every other kind: figures beside each other.
+    Readings(ReadingsComparison),
+}
+
+impl Compared {
+    /// Compares two runs of one kind.
+    ///
+    /// # Errors
+    /// When a file of either record cannot be read.
+    pub fn of(first: &Run, second: &Run) -> Result<Compared, RecordError> {
+        Ok(match Kind::of(second)? {
+            Kind::Jobs => Compared::Jobs(Box::new(compare(first, second)?)),
+            _ => Compared::Readings(compare_readings(first, second)?),
+        })
+    }
+
+    /// For a terminal.
+    pub fn table(&self, style: Style) -> String {
+        match self {
+            Compared::Jobs(jobs) => compare_table(jobs, style),
+            Compared::Readings(figures) => readings::table(figures, style),
+        }
+    }
+
+    /// As one HTML file.
+    pub fn html(&self) -> String {
+        match self {
+            Compared::Jobs(jobs) => compare_html(jobs),
+            Compared::Readings(figures) => readings::html(figures),
+        }
+    }
+
+    /// Its pictures as SVG files: name and content.
+    pub fn pictures(&self) -> Vec<(String, String)> {
+        match self {
+            Compared::Jobs(jobs) => compare_figures(jobs),
+            Compared::Readings(_) => Vec::new(),
+        }
+    }
+}
+
+/// A comparison as a section of the second run's page.
+pub(crate) fn section(compared: &Compared) -> Section {
+    match compared {
+        Compared::Jobs(jobs) => page::section(jobs),
+        Compared::Readings(figures) => readings::section(figures),
+    }
+}
 
 /// Two runs, studied and set side by side. Ratios are of the second to the first.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,11 +133,7 @@ pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> 
     let sources = [Source::open(first)?, Source::open(second)?];
     let summaries = [study(first)?, study(second)?];
     let metric = metrics(sources[0].plan.workload.work)[0];
-    let mut cautions = vec![
-        "The runs were made at different times and are not interleaved: a difference may be the machine's, not the \
-         cell's."
-            .to_owned(),
-    ];
+    let mut cautions = vec![NOT_INTERLEAVED.to_owned()];
     let (pairs, uneven) = pairs(&sources, [&summaries[0], &summaries[1]], metric)?;
     if uneven {
         cautions.push(

@@ -10,61 +10,103 @@ use stats::Verdict;
 
 /// The comparison as one HTML file, under the same promises as [`crate::html()`].
 pub fn compare_html(comparison: &RunComparison) -> String {
-    let head = html! {
-        p.kicker { "timecell report, two runs" }
-        h1 { (clean(&comparison.first.run)) " and " (clean(&comparison.second.run)) }
-        @for caution in &comparison.cautions { p.banner role="note" { strong { "Caution:" } " " (clean(caution)) } }
-    };
-    let mut sections = vec![Section {
+    let cells = Section {
         id: "cells",
         heading: format!("Cells that both have: {}", comparison.metric.title()),
         body: html! { (cells(comparison)) (picture(comparison)) },
-    }];
-    for (id, heading, none, list) in [
-        (
-            "machine",
-            "What differs in the machine",
-            "Nothing that was recorded.",
-            &comparison.machine,
-        ),
-        (
-            "experiment",
-            "What differs in the experiment",
-            "Nothing.",
-            &comparison.experiment,
-        ),
-    ] {
-        let body = if list.is_empty() {
-            html! { p { (none) } }
-        } else {
-            differences(list)
-        };
-        sections.push(Section {
-            id,
-            heading: heading.to_owned(),
-            body,
-        });
-    }
+    };
+    let runs = [&comparison.first.run, &comparison.second.run];
+    let differ = [
+        ("machine", comparison.machine.as_slice()),
+        ("experiment", &comparison.experiment),
+    ];
+    whole(runs, &comparison.cautions, cells, differ)
+}
+
+/// A page on two runs: what is compared, and in what they differ, by the name of each list.
+pub(super) fn whole(
+    runs: [&String; 2],
+    cautions: &[String],
+    compared: Section,
+    differ: [(&'static str, &[Difference]); 2],
+) -> String {
+    let [first, second] = runs.map(|run| clean(run));
+    let head = html! {
+        p.kicker { "timecell report, two runs" }
+        h1 { (first) " and " (second) }
+        (warnings(cautions))
+    };
+    let of = |(id, list): (&'static str, &[Difference])| Section {
+        id,
+        heading: format!("What differs in the {id}"),
+        body: match list {
+            [] if id == "machine" => html! { p { "Nothing that was recorded." } },
+            [] => html! { p { "Nothing." } },
+            list => differences(list),
+        },
+    };
+    let sections: Vec<Section> = std::iter::once(compared).chain(differ.map(of)).collect();
     document("Two runs - timecell", &head, &sections)
 }
 
 /// The comparison as a section of the second run's page.
-pub(crate) fn section(comparison: &RunComparison) -> Section {
-    Section {
-        id: "baseline",
-        heading: format!("Against run {}", clean(&comparison.first.run)),
-        body: html! {
-            @for caution in &comparison.cautions { p.banner role="note" { strong { "Caution:" } " " (clean(caution)) } }
-            p.quiet {
-                "First is run " (clean(&comparison.first.run)) ", second is this one; compared is the "
-                (comparison.metric.title()) "."
-            }
+pub(super) fn section(comparison: &RunComparison) -> Section {
+    let body = html! {
+        (comparison_of(&comparison.first.run)) "; compared is the " (comparison.metric.title()) "."
+    };
+    let differ = [
+        ("machine", comparison.machine.as_slice()),
+        ("experiment", &comparison.experiment),
+    ];
+    within(
+        &comparison.first.run,
+        &comparison.cautions,
+        &html! {
+            p.quiet { (body) }
             (cells(comparison))
             (picture(comparison))
-            @for (what, list) in [("machine", &comparison.machine), ("experiment", &comparison.experiment)] {
+        },
+        differ,
+    )
+}
+
+/// Which of the two is which.
+pub(super) fn comparison_of(first: &str) -> String {
+    format!("First is run {}, second is this one", clean(first))
+}
+
+/// What is compared with run `first` as a section of a page.
+pub(super) fn within(
+    first: &str,
+    cautions: &[String],
+    compared: &Markup,
+    differ: [(&'static str, &[Difference]); 2],
+) -> Section {
+    Section {
+        id: "baseline",
+        heading: format!("Against run {}", clean(first)),
+        body: html! {
+            (warnings(cautions))
+            (compared)
+            @for (what, list) in differ {
                 @if !list.is_empty() { p { "What differs in the " (what) ":" } (differences(list)) }
             }
         },
+    }
+}
+
+fn warnings(cautions: &[String]) -> Markup {
+    html! {
+        @for caution in cautions { p.banner role="note" { strong { "Caution:" } " " (clean(caution)) } }
+    }
+}
+
+/// What only one of both has.
+pub(super) fn only(only: [&[String]; 2]) -> Markup {
+    html! {
+        @for (place, only) in ["first", "second"].into_iter().zip(only) {
+            @if !only.is_empty() { p { "Only in the " (place) " run: " (clean(&only.join(", "))) "." } }
+        }
     }
 }
 
@@ -126,9 +168,7 @@ fn cells(comparison: &RunComparison) -> Markup {
                 }
             }
         }
-        @for (place, only) in [("first", &comparison.only_first), ("second", &comparison.only_second)] {
-            @if !only.is_empty() { p { "Only in the " (place) " run: " (clean(&only.join(", "))) "." } }
-        }
+        (only([&comparison.only_first, &comparison.only_second]))
     }
 }
 

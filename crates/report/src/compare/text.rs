@@ -1,6 +1,6 @@
 //! Two runs side by side, for a terminal.
 
-use super::{Pair, RunComparison};
+use super::{Difference, Pair, RunComparison};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::Scale;
@@ -9,34 +9,71 @@ use stats::Verdict;
 
 /// What to keep in mind, the table over cells that both runs have, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
-    let mut out = format!(
-        "first    {}\nsecond   {}\n",
-        clean(&comparison.first.run),
-        clean(&comparison.second.run)
-    );
-    for caution in &comparison.cautions {
-        out += &style.wrap(&clean(&format!("caution: {caution}")), 4);
-        out.push('\n');
-    }
-    out.push('\n');
+    let runs = [&comparison.first.run, &comparison.second.run];
+    let mut out = opening(runs, &comparison.cautions, style);
     let pairs = &comparison.pairs;
     if pairs.is_empty() {
         out += "no cell is in both runs\n";
     } else {
         out += &render(&columns(pairs), style);
         if pairs.iter().any(|pair| pair.comparison.is_some()) {
-            out.push('\n');
-            out += &style.wrap(
-                &format!("note: {}", crate::words::uncapital(super::RATIO_OF_ROUNDS)),
-                4,
-            );
-            out.push('\n');
+            let note = format!("note: {}", crate::words::uncapital(super::RATIO_OF_ROUNDS));
+            out += &format!("\n{}\n", style.wrap(&note, 4));
         }
     }
     out.push('\n');
-    for sentence in sentences(comparison) {
-        out += &style.wrap(&clean(&sentence), 4);
+    let problems = comparison.pairs.iter().filter_map(|pair| {
+        let problem = pair.problem.as_ref()?;
+        Some(format!("{}: not comparable: {problem}", pair.label))
+    });
+    for sentence in problems {
+        out += &format!("{}\n", style.wrap(&clean(&sentence), 4));
+    }
+    let differ = [
+        ("experiment", comparison.experiment.as_slice()),
+        ("machine", &comparison.machine),
+    ];
+    out + &closing(
+        [&comparison.only_first, &comparison.only_second],
+        differ,
+        style,
+    )
+}
+
+/// The names of both runs, and what to keep in mind of any comparison of them.
+pub(super) fn opening(runs: [&String; 2], cautions: &[String], style: Style) -> String {
+    let [first, second] = runs.map(|run| clean(run));
+    let mut out = format!("first    {first}\nsecond   {second}\n");
+    for caution in cautions {
+        out += &style.wrap(&clean(&format!("caution: {caution}")), 4);
         out.push('\n');
+    }
+    out.push('\n');
+    out
+}
+
+/// What only one of both has, and in what they differ, by the name of each list.
+pub(super) fn closing(
+    only: [&[String]; 2],
+    differ: [(&str, &[Difference]); 2],
+    style: Style,
+) -> String {
+    let mut out = String::new();
+    let mut say = |sentence: &str| out += &format!("{}\n", style.wrap(&clean(sentence), 4));
+    for (place, only) in ["first", "second"].into_iter().zip(only) {
+        if !only.is_empty() {
+            say(&format!("only in the {place}: {}", only.join(", ")));
+        }
+    }
+    for (kind, list) in differ {
+        for Difference {
+            what,
+            first,
+            second,
+        } in list
+        {
+            say(&format!("{kind} differs: {what}: {first} | {second}"));
+        }
     }
     out
 }
@@ -85,33 +122,4 @@ fn p99(pair: &Pair) -> String {
         .filter(|c| c.rounds >= crate::words::FEWEST_ROUNDS)
         .and_then(|c| c.ratio_of_p99.as_ref());
     ratio.map_or("-".to_owned(), interval)
-}
-
-fn sentences(comparison: &RunComparison) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for pair in &comparison.pairs {
-        if let Some(problem) = &pair.problem {
-            sentences.push(format!("{}: not comparable: {problem}", pair.label));
-        }
-    }
-    for (place, only) in [
-        ("first", &comparison.only_first),
-        ("second", &comparison.only_second),
-    ] {
-        if !only.is_empty() {
-            sentences.push(format!("only in the {place}: {}", only.join(", ")));
-        }
-    }
-    for (kind, list) in [
-        ("experiment", &comparison.experiment),
-        ("machine", &comparison.machine),
-    ] {
-        for difference in list {
-            sentences.push(format!(
-                "{kind} differs: {}: {} | {}",
-                difference.what, difference.first, difference.second
-            ));
-        }
-    }
-    sentences
 }

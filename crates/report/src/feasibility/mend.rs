@@ -86,19 +86,19 @@ impl Mend {
 /// Whether every deadline of a cell holds; `None` if that is undecided.
 pub(super) type Test<'a> = dyn Fn(&TaskCell) -> Option<bool> + 'a;
 
-/// [`mends_where`] for a cell whose supply does not depend on other cells.
+/// Every kind of change that alone would mend the cell, the relatively smallest first; empty when none does. For a cell whose supply
+/// does not depend on other cells.
+///
+/// Each is the least on a grid of 1 us, found with the exact tests; a value for which the test gives no answer counts as
+/// one that does not do. `task` is the one whose deadline is missed, `parts` are the tasks that make up the
+/// demand. Empty also for cells of more than 256 tasks, which are not searched.
 pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
     let reservation = cell.reservation;
     let raise = reservation.map_or(0, |r| r.deadline.ns() - r.budget.ns());
     mends_where(cell, task, parts, raise, &|cell| holds(cell, STEPS))
 }
 
-/// Every kind of change that alone would mend the cell, the relatively smallest first; empty when none does.
-///
-/// Each is the least on a grid of 1 us, found with the exact tests; a value for which the test gives no answer counts as
-/// one that does not do. `task` is the one whose deadline is missed, `parts` are the tasks that make up the
-/// demand. The budget is raised by `raise` at most, in ns; `holds` is the test of a changed cell. Empty also for cells of
-/// more than 256 tasks, which are not searched.
+/// The same as [`mends`] with the budget raised by `raise` at most, in ns, and `holds` as the test of a changed cell.
 pub(super) fn mends_where(
     cell: &TaskCell,
     task: usize,

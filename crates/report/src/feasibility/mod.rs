@@ -32,6 +32,8 @@ pub use generated::generated;
 pub use global::{GlobalStudy, GlobalTest};
 pub use mend::{Change, Mend, mends};
 pub use mixed::{MixedStudy, ModeBounds, Refusal, VirtualDeadlines};
+// What is studied, so that whoever calls this needs no further crate.
+pub use model::taskset::TaskSet;
 pub use ordered::{NoLevel, OrderStudy};
 pub use picture::picture;
 pub use servers::{ServerMend, ServerShortage, ServerStudy, ShortagePart};

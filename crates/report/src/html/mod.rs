@@ -8,6 +8,7 @@ mod conditions;
 mod doctor;
 mod figures;
 mod found;
+mod frame;
 mod histograms;
 mod in_turns;
 mod lacking;
@@ -26,12 +27,13 @@ mod tasks;
 pub(crate) use banner::{ended, failures};
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::pictures;
+pub(crate) use frame::{Own, finished, framed};
 pub(crate) use lacking::{failure_list, not_measured_table, table as absent_table, unmet_table};
 pub(crate) use machine::{facts, provenance_section};
 pub(crate) use page::{document, run_head, time_cell};
 pub(crate) use tables::{detail, region};
 
-use crate::compare::RunComparison;
+use crate::compare::Compared;
 use crate::data::Data;
 use crate::figure::{self, Figure};
 use crate::judge::Judged;
@@ -84,7 +86,7 @@ pub struct Extras<'a> {
     /// Verdicts on thresholds.
     pub judged: Option<&'a Judged>,
     /// The run as the second one, compared with a baseline run.
-    pub compared: Option<&'a RunComparison>,
+    pub compared: Option<&'a Compared>,
 }
 
 /// The report of a run as one HTML file, a few hundred kilobytes at most.
@@ -92,27 +94,7 @@ pub struct Extras<'a> {
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn html(run: &Run, summary: &RunSummary) -> Result<String, RecordError> {
-    page(run, summary, Extras::default())
-}
-
-/// The same page with a section on published figures.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn html_beside(
-    run: &Run,
-    summary: &RunSummary,
-    beside: &Beside,
-) -> Result<String, RecordError> {
-    let beside = Some(beside);
-    page(
-        run,
-        summary,
-        Extras {
-            beside,
-            ..Extras::default()
-        },
-    )
+    html_with(run, summary, Extras::default())
 }
 
 /// The same page with whatever sections there are of `extras`.
@@ -120,29 +102,10 @@ pub fn html_beside(
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn html_with(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, RecordError> {
-    page(run, summary, extras)
-}
-
-fn page(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, RecordError> {
     let data = Data::gather(run, summary)?;
     let figures = figure::draw(&data);
     let page = Page { data, figures };
-    let mut sections: Vec<Section> = SECTIONS.iter().filter_map(|make| make(&page)).collect();
-    // Right behind what was found.
-    let judged = extras.judged.and_then(crate::judge::section);
-    let compared = extras.compared.map(crate::compare::section);
-    let found = sections.iter().position(|section| section.id == "found");
-    let at = found.map_or(0, |found| found + 1);
-    sections.splice(at..at, judged.into_iter().chain(compared));
-    if let Some(beside) = extras.beside {
-        // After what was measured here, before how.
-        let after = sections
-            .iter()
-            .position(|section| section.id == "lacking" || section.id == "doctor");
-        let at = after.unwrap_or(sections.len());
-        sections.insert(at, crate::published::section(beside));
-    }
-    let title = format!("{} - timecell", summary.experiment);
+    let sections = SECTIONS.iter().filter_map(|make| make(&page)).collect();
     let head = run_head(
         &summary.experiment,
         &summary.run,
@@ -150,5 +113,5 @@ fn page(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, Recor
         &page.data.provenance,
         &banner::banners(&page),
     );
-    Ok(document(&title, &head, &sections))
+    Ok(finished(&summary.experiment, &head, sections, extras))
 }

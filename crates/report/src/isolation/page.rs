@@ -4,74 +4,43 @@ use maud::{Markup, html};
 use model::Enforcer;
 use record::RecordError;
 use record::isolation::{DrawnCell, DrawnSet, IsolationRecord, IsolationSummary};
-use record::run::{Manifest, Run, Status};
+use record::run::Run;
 
 use super::findings::findings;
 use super::picture::draw;
 use super::rows::{ARM, RECEIVED, STANDING, arm, received, standing, utilisation};
-use crate::figure::{Figure, inline};
-use crate::html::{Section, absent_table, checks_section, document, facts, region};
+use crate::figure::Figure;
+use crate::html::{
+    Extras, Own, Section, failure_list, framed, not_measured_table, region, unmet_table,
+};
 use crate::supply::toned;
 use crate::table::Text;
 use crate::units::time;
 use crate::words::{clean, plural, sentence};
 
-/// The report as one HTML file.
+/// The report as one HTML file, with whatever sections there are of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
-pub fn isolation_html(run: &Run, summary: &IsolationSummary) -> Result<String, RecordError> {
-    let record = run.isolation()?;
-    let manifest = run.manifest()?;
-    let provenance = run.provenance()?;
+pub fn isolation_html(
+    run: &Run,
+    summary: &IsolationSummary,
+    extras: Extras,
+) -> Result<String, RecordError> {
+    let record: IsolationRecord = run.read()?;
     let mut sections = vec![asked(&record), found(summary)];
     sections.extend(pictures(&draw(summary)));
     sections.extend(sets(&record));
-    sections.push(lacking(summary));
-    sections.extend(checks_section(&provenance));
-    sections.push(Section {
-        id: "machine",
-        heading: "Provenance".to_owned(),
-        body: html! {
-            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
-        },
-    });
-    sections.push(again(&record, summary));
-    let head = html! {
-        p.kicker { "timecell report" }
-        h1 { "isolation" }
-        p.meta {
-            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
-            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
-            ", " (provenance.one_line())
-        }
-        (banners(&manifest, summary))
+    sections.extend([lacking(summary), again(&record, summary)]);
+    let own = Own {
+        name: "isolation",
+        run: &summary.run,
+        of: "trial",
+        failures: &summary.failures,
+        banners: html! {},
+        sections,
     };
-    Ok(document("isolation - timecell", &head, &sections))
-}
-
-fn banners(manifest: &Manifest, summary: &IsolationSummary) -> Markup {
-    let ended = match manifest.status {
-        Status::Complete => None,
-        Status::Interrupted => Some("Interrupted"),
-        Status::Failed => Some("Failed"),
-        Status::Killed => Some("Killed"),
-        Status::Running => Some("Not finished"),
-    };
-    html! {
-        @if let Some(word) = ended {
-            p.banner.bad role="note" {
-                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
-                " planned trials are on record; the numbers rest on these alone."
-            }
-        }
-        @if !summary.failures.is_empty() {
-            p.banner.bad role="note" {
-                strong { "Failures:" } " " (summary.failures.len()) ", told under "
-                a href="#lacking" { "what is lacking" } "."
-            }
-        }
-    }
+    framed(run, own, extras)
 }
 
 fn asked(record: &IsolationRecord) -> Section {
@@ -146,17 +115,7 @@ fn pictures(figures: &[Figure]) -> Option<Section> {
     (!figures.is_empty()).then(|| Section {
         id: "figures",
         heading: "Pictures".to_owned(),
-        body: html! {
-            div.figures {
-                @for figure in figures {
-                    figure {
-                        h3 { (figure.title) }
-                        div.scroll { (inline(figure)) }
-                        figcaption { (figure.caption) }
-                    }
-                }
-            }
-        },
+        body: crate::html::pictures(figures),
     })
 }
 
@@ -238,19 +197,14 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
 fn lacking(summary: &IsolationSummary) -> Section {
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    let absent: Vec<[&str; 3]> = (summary.not_measured.iter())
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
-        .collect();
     Section {
         id: "lacking",
         heading: "What is lacking".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every trial took place and every requirement was met." } }
-            @if !summary.failures.is_empty() {
-                h3 { "Failures" }
-                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
-            }
-            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "fix"], &absent)) }
+            (failure_list(&summary.failures))
+            (not_measured_table("trial", &summary.not_measured))
+            (unmet_table(&summary.unmet))
         },
     }
 }

@@ -23,7 +23,7 @@ const CONFIDENCE: f64 = 0.95;
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn isolation_study(run: &Run) -> Result<IsolationSummary, RecordError> {
-    let record = run.isolation()?;
+    let record: IsolationRecord = run.read()?;
     let manifest = run.manifest()?;
     let mut failures = Vec::new();
     let outcomes = outcomes(run, &record, &mut failures)?;

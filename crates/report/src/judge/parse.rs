@@ -24,8 +24,13 @@ impl std::fmt::Display for ThresholdError {
 
 impl std::error::Error for ThresholdError {}
 
-const METRICS: &str = "latency, execution, response, skew, creation and memory";
-const COUNTS: &str = "late, missed, lost and faults";
+const METRICS: &str = "latency, execution, response, skew, creation, memory, time and gap";
+const COUNTS: &str = "late, missed, lost, faults and failed";
+/// Metrics of which one figure is summed up alone.
+const ALONE: [(&str, &str); 2] = [
+    ("creation", "of the creation the median alone is summed up"),
+    ("gap", "of the gaps the longest alone is summed up"),
+];
 const STATISTICS: &str = "min, median, mean, p90, p95, p99, p99.9, p99.99, max and sd";
 
 /// A text and where its parts stand in it.
@@ -136,6 +141,7 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
         "exit",
         "skew",
         "memory",
+        "time",
     ];
     // The last metric that is a whole word: what follows is its statistic.
     let mut at = 0;
@@ -149,13 +155,16 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
         .collect();
     let metric = words
         .iter()
-        .rfind(|(_, word)| known.contains(word) || *word == "creation");
+        .rfind(|(_, word)| known.contains(word) || ALONE.iter().any(|(alone, _)| alone == word));
     if let Some(&(place, metric)) = metric {
         let statistic = text[place + metric.len()..].trim_start_matches('.');
         let at = start + text.len() - statistic.len();
-        if metric == "creation" {
-            let what = "of the creation the median alone is summed up".to_owned();
-            return all.fault(at, what, "write `creation.median`");
+        if let Some((_, what)) = ALONE.iter().find(|(alone, _)| *alone == metric) {
+            let figures = Figure::all().into_iter();
+            let whole = figures.map(|figure| figure.to_string());
+            let whole = whole.filter(|name| name.split('.').next() == Some(metric));
+            let mend = format!("write `{}`", whole.collect::<String>());
+            return all.fault(at, (*what).to_owned(), mend);
         }
         let what = if statistic.is_empty() {
             format!("`{metric}` has no statistic")
@@ -336,6 +345,9 @@ mod tests {
             ("latency.p99 > 1.10x", "latency.p99 > 1.1x"),
             ("memory.max > 18 MB", "memory.max > 18MB"),
             ("creation.median > 1s", "creation.median > 1s"),
+            ("*kill*.time.p99 > 1.5ms", "*kill*.time.p99 > 1500us"),
+            ("rt-cgroup.gap.max > 7ms", "rt-cgroup.gap.max > 7ms"),
+            ("podman-*.failed>0", "podman-*.failed > 0"),
             ("skew.p99.99 <= 1ns", "skew.p99.99 <= 1ns"),
             ("latency.latency.max > 1us", "latency.latency.max > 1us"),
         ] {
@@ -386,6 +398,7 @@ mod tests {
                 "the median alone",
                 "creation.median",
             ),
+            ("gap.p99 > 1ms", 5, "the longest alone", "write `gap.max`"),
             ("latency.p99 > 100", 15, "no unit", "`100us`"),
             ("latency.p99 > 100", 15, "no unit", "`100x` is a ratio"),
             ("latency.p99 > 1 parsec", 15, "unknown unit", "ns, us"),

@@ -1,6 +1,6 @@
 //! What cells are compared with: a trial of their own run, or the same cells of another run.
 
-use super::cell::Absent;
+use super::readings::Absent;
 use super::threshold::{Figure, Limit, Statistic, Threshold};
 use super::verdict::Why;
 use crate::compare::{RunComparison, pairs_of};

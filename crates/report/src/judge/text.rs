@@ -51,12 +51,16 @@ pub fn judged_table(judged: &Judged, style: Style) -> String {
 
 /// `98.1 us (97.0..99.2)`.
 pub(super) fn measured(cell: &CellVerdict) -> String {
-    let Some(value) = cell.value else {
-        return "-".to_owned();
-    };
-    let interval = cell.low.zip(cell.high);
+    match cell.value {
+        Some(value) => shown(value, cell.low.zip(cell.high), cell.unit),
+        None => "-".to_owned(),
+    }
+}
+
+/// A value with its unit, and its interval where it has one.
+pub(crate) fn shown(value: f64, interval: Option<(f64, f64)>, unit: Unit) -> String {
     let ends = interval.map(|(low, high)| [low, high]);
-    match cell.unit {
+    match unit {
         Unit::Ns => {
             let scale = Scale::of(ends.into_iter().flatten().chain([value]));
             match ends.map(|ends| scale.with_ends(value, ends)) {

@@ -1,5 +1,6 @@
 //! What a threshold is made of, and how it is written.
 
+use super::verdict::Unit;
 use record::summary::Metric;
 use std::fmt;
 
@@ -76,6 +77,10 @@ pub enum Figure {
     CreationMedian,
     /// Of its memory, in a run of single measurements.
     Memory(Statistic),
+    /// Of a time that was measured by itself, in a run of single measurements.
+    Time(Statistic),
+    /// The longest time in which a budget supplied nothing.
+    LongestGap,
     /// How many of something.
     Count(Count),
 }
@@ -88,8 +93,9 @@ impl Figure {
             all.extend(Metric::ALL.map(|metric| Figure::Job(metric, statistic)));
             all.push(Figure::Skew(statistic));
             all.push(Figure::Memory(statistic));
+            all.push(Figure::Time(statistic));
         }
-        all.push(Figure::CreationMedian);
+        all.extend([Figure::CreationMedian, Figure::LongestGap]);
         all.extend(Count::ALL.map(Figure::Count));
         all
     }
@@ -106,6 +112,14 @@ pub(super) const fn metric_name(metric: Metric) -> &'static str {
     }
 }
 
+impl Figure {
+    /// The first part of its name: the metric, or the whole name of a count.
+    pub fn metric(self) -> String {
+        let name = self.to_string();
+        name.split('.').next().unwrap_or_default().to_owned()
+    }
+}
+
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,6 +129,8 @@ impl fmt::Display for Figure {
             Figure::Skew(statistic) => write!(f, "skew.{}", statistic.name()),
             Figure::CreationMedian => f.write_str("creation.median"),
             Figure::Memory(statistic) => write!(f, "memory.{}", statistic.name()),
+            Figure::Time(statistic) => write!(f, "time.{}", statistic.name()),
+            Figure::LongestGap => f.write_str("gap.max"),
             Figure::Count(count) => f.write_str(count.name()),
         }
     }
@@ -201,11 +217,19 @@ pub enum Count {
     Lost,
     /// Page faults in the measuring loop.
     Faults,
+    /// Cells that did not come to their end, of many that ran together.
+    Failed,
 }
 
 impl Count {
     /// All of them.
-    pub const ALL: [Count; 4] = [Count::Late, Count::Missed, Count::Lost, Count::Faults];
+    pub const ALL: [Count; 5] = [
+        Count::Late,
+        Count::Missed,
+        Count::Lost,
+        Count::Faults,
+        Count::Failed,
+    ];
 
     /// How it is written.
     pub const fn name(self) -> &'static str {
@@ -214,6 +238,7 @@ impl Count {
             Count::Missed => "missed",
             Count::Lost => "lost",
             Count::Faults => "faults",
+            Count::Failed => "failed",
         }
     }
 
@@ -316,6 +341,19 @@ impl fmt::Display for Limit {
                 write!(f, "{}{unit}", bytes / size)
             }
             Limit::Ratio(ratio) => write!(f, "{ratio}x"),
+        }
+    }
+}
+
+impl Limit {
+    /// The unit of the figures that it is a limit of, and its number in that unit.
+    pub fn of(self) -> (Unit, f64) {
+        match self {
+            Limit::Time(time) => (Unit::Ns, time.ns() as f64),
+            Limit::Number(number) => (Unit::Count, number as f64),
+            Limit::Percent(percent) => (Unit::Share, percent / 100.0),
+            Limit::Bytes(bytes) => (Unit::Bytes, bytes as f64),
+            Limit::Ratio(ratio) => (Unit::Ratio, ratio),
         }
     }
 }

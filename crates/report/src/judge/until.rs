@@ -7,10 +7,10 @@ use record::summary::RunSummary;
 
 use super::threshold::Threshold;
 use super::verdict::{Judged, Outcome, Why};
-use super::{Ratios, judge};
+use super::{Ratios, jobs_readings, judge};
 use crate::study::{confidence_of_looks, with_looks};
 
-/// Judges a run as [`judge`] does, but what it went on to find out with the confidence of each of its looks: with that of a
+/// Judges a run of periodic jobs as [`judge`] does its readings, but what it went on to find out with the confidence of each of its looks: with that of a
 /// single one the end would err more often than all looks together may.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn judge_run(
     thresholds: &[Threshold],
     ratios: &Ratios,
 ) -> Result<Judged, RecordError> {
-    let mut judged = judge(summary, thresholds, ratios);
+    let mut judged = judge(&jobs_readings(summary, ratios), thresholds);
     let plan = run.experiment()?;
     let asked = asked(&plan, thresholds);
     if asked.is_empty() {
@@ -32,7 +32,7 @@ pub fn judge_run(
     let confidence = crate::percent(confidence_of_looks(&plan));
     for (at, mut threshold) in asked
         .into_iter()
-        .zip(judge(&looked, &conditions, ratios).thresholds)
+        .zip(judge(&jobs_readings(&looked, ratios), &conditions).thresholds)
     {
         for cell in &mut threshold.cells {
             if cell.why == Some(Why::TooFew) {

@@ -85,6 +85,19 @@ pub enum Unit {
     Ratio,
 }
 
+impl Unit {
+    /// The name used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+            Unit::Share => "share",
+            Unit::Ratio => "ratio",
+        }
+    }
+}
+
 /// Why a threshold is not applicable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,11 +120,28 @@ pub enum Why {
     NothingSelected,
 }
 
-/// A figure and its interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Measured {
+/// A value, and between what it lies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The value, in the unit of its figure.
     pub value: f64,
-    pub interval: Option<(f64, f64)>,
+    /// How well it is known.
+    pub ends: Ends,
+}
+
+/// How well a value is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ends {
+    /// It was seen, not estimated.
+    Exact,
+    /// The ends of its 95 % interval.
+    Between(f64, f64),
+    /// It is estimated and has no interval, for this reason.
+    Unknown(String),
+    /// It is at least so much: the rest lies beyond what was kept.
+    AtLeast(f64),
+    /// The value is all that is known of it: it is at most so much.
+    AtMost,
 }
 
 impl Measured {
@@ -119,13 +149,51 @@ impl Measured {
     pub fn fact(value: f64) -> Measured {
         Measured {
             value,
-            interval: None,
+            ends: Ends::Exact,
         }
     }
 
-    /// Facts are compared as they are; of an interval, all must agree.
-    pub fn outcome(self, operator: Operator, limit: f64) -> Outcome {
-        let (low, high) = self.interval.unwrap_or((self.value, self.value));
+    /// Something estimated, with its interval or why there is none.
+    pub fn estimate(value: f64, interval: Option<(f64, f64)>, why_none: &str) -> Measured {
+        let ends = match interval {
+            Some((low, high)) => Ends::Between(low, high),
+            None => Ends::Unknown(why_none.to_owned()),
+        };
+        Measured { value, ends }
+    }
+
+    /// Its 95 % interval, where it has one.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        match self.ends {
+            Ends::Between(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// Value, lower and upper end as a table holds them, and what to know where one of them is absent.
+    pub(super) fn columns(&self) -> ([Option<f64>; 3], &str) {
+        let value = Some(self.value);
+        match &self.ends {
+            Ends::Exact => ([value, None, None], ""),
+            Ends::Between(low, high) => ([value, Some(*low), Some(*high)], ""),
+            Ends::Unknown(why) => ([value, None, None], why),
+            Ends::AtLeast(low) => (
+                [None, Some(*low), None],
+                "the rest lies beyond what was kept",
+            ),
+            Ends::AtMost => ([None, None, value], "nothing was seen above this"),
+        }
+    }
+
+    /// Facts are compared as they are; of an interval, all must agree; what has none decides nothing.
+    pub fn outcome(&self, operator: Operator, limit: f64) -> Outcome {
+        let (low, high) = match self.ends {
+            Ends::Exact => (self.value, self.value),
+            Ends::Between(low, high) => (low, high),
+            Ends::AtLeast(low) => (low, f64::INFINITY),
+            Ends::AtMost => (0.0, self.value),
+            Ends::Unknown(_) => return Outcome::Undecided,
+        };
         match (operator.holds(low, limit), operator.holds(high, limit)) {
             (true, true) => Outcome::Missed,
             (false, false) => Outcome::Met,
@@ -148,17 +216,23 @@ impl CellVerdict {
         }
     }
 
-    pub(super) fn of(cell: &str, measured: Measured, unit: Unit, outcome: Outcome) -> CellVerdict {
-        let reason = match outcome {
-            Outcome::Undecided => "the limit lies within the 95% interval".to_owned(),
+    pub(super) fn of(cell: &str, measured: &Measured, unit: Unit, outcome: Outcome) -> CellVerdict {
+        let reason = match (outcome, &measured.ends) {
+            (_, Ends::Unknown(why)) => why.clone(),
+            (Outcome::Undecided, Ends::AtLeast(_)) => {
+                "the values lie beyond the tool's histogram".to_owned()
+            }
+            (Outcome::Undecided, Ends::AtMost) => String::new(),
+            (Outcome::Undecided, _) => "the limit lies within the 95% interval".to_owned(),
             _ => String::new(),
         };
+        let interval = measured.interval();
         CellVerdict {
             cell: cell.to_owned(),
             verdict: outcome,
-            value: Some(measured.value),
-            low: measured.interval.map(|interval| interval.0),
-            high: measured.interval.map(|interval| interval.1),
+            value: (measured.ends != Ends::AtMost).then_some(measured.value),
+            low: interval.map(|interval| interval.0),
+            high: interval.map(|interval| interval.1),
             unit,
             why: None,
             reason,
@@ -206,8 +280,9 @@ mod tests {
     fn the_whole_interval_decides() {
         let at = |low, high| Measured {
             value: f64::midpoint(low, high),
-            interval: Some((low, high)),
+            ends: Ends::Between(low, high),
         };
+        let of = |value, ends| Measured { value, ends };
         for (measured, operator, outcome) in [
             (at(101.0, 110.0), Operator::Above, Outcome::Missed),
             (at(90.0, 110.0), Operator::Above, Outcome::Undecided),
@@ -220,6 +295,23 @@ mod tests {
             (at(90.0, 100.0), Operator::AtMost, Outcome::Missed),
             (Measured::fact(100.0), Operator::Above, Outcome::Met),
             (Measured::fact(100.0), Operator::AtLeast, Outcome::Missed),
+            (
+                of(99.0, Ends::AtLeast(99.0)),
+                Operator::Above,
+                Outcome::Undecided,
+            ),
+            (
+                of(101.0, Ends::AtLeast(101.0)),
+                Operator::Above,
+                Outcome::Missed,
+            ),
+            (of(101.0, Ends::AtMost), Operator::Above, Outcome::Undecided),
+            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Met),
+            (
+                of(1.0, Ends::Unknown(String::new())),
+                Operator::Above,
+                Outcome::Undecided,
+            ),
         ] {
             assert_eq!(
                 measured.outcome(operator, 100.0),

@@ -4,10 +4,12 @@
 
 mod figure;
 mod page;
+mod readings;
 mod summary;
 mod text;
 
 pub use page::measured_html;
+pub use readings::measured_readings;
 pub use summary::{
     DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
     measured_summary,

@@ -6,13 +6,12 @@ use record::import::measured::{Distribution, Measured};
 use super::{
     QUANTILES, figure, heading, label, of_quantity, overflow, quantities, shown, tool, total, words,
 };
-use crate::figure::inline;
-use crate::html::{Section, document, time_cell};
+use crate::html::{Extras, Section, finished, pictures, time_cell};
 use crate::units::Scale;
 use crate::words::{capital, clean, sentence};
 
-/// The files as one HTML page, without network or script.
-pub fn measured_html(files: &[Measured]) -> String {
+/// The files as one HTML page, without network or script, with whatever sections there are of `extras`.
+pub fn measured_html(files: &[Measured], extras: Extras) -> String {
     let title = match files {
         [one] => clean(one.file.rsplit('/').next().unwrap_or(&one.file)),
         _ => heading(files),
@@ -52,7 +51,7 @@ pub fn measured_html(files: &[Measured]) -> String {
         heading: "What the files leave open".to_owned(),
         body: notes(files),
     });
-    document("Measured by other tools - timecell", &head, &sections)
+    finished("Measured by other tools", &head, sections, extras)
 }
 
 fn about(files: &[Measured]) -> Markup {
@@ -128,15 +127,7 @@ fn quantity_body(files: &[Measured], quantity: &str, number: usize) -> Markup {
             }
         }
         @if figures.is_empty() { p.quiet { "No file has a histogram of it, so there is nothing to draw." } }
-        @else {
-            div.figures { @for figure in &figures {
-                figure {
-                    h3 { (figure.title) }
-                    div.scroll { (inline(figure)) }
-                    figcaption { (figure.caption) }
-                }
-            } }
-        }
+        @else { (pictures(&figures)) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Style;
+use crate::html::Extras;
 use record::import::measured::{Options, import};
 
 fn file(name: &str, text: &str) -> Measured {
@@ -26,7 +27,7 @@ fn a_quantile_beyond_the_histogram_is_above_it_in_every_output() {
         table.contains("needs 2,995") || table.contains("needs 29,956"),
         "{table}"
     );
-    let page = measured_html(&files);
+    let page = measured_html(&files, Extras::default());
     assert!(page.contains("of 10.0 us or more") && page.contains("Not measured by timecell."));
     assert!(page.contains("400.0 us"), "the maximum that the tool kept");
     let summary = &measured_summary(&files).files[0].distributions[0];
@@ -62,10 +63,11 @@ fn many_threads_and_negative_values_are_drawn() {
         d.fill((0..3_000).map(|i| (i * 1_000 - 5_000, 1)));
         many.distributions.push(d);
     }
-    let page = measured_html(&[
+    let files = [
         many,
         file("h.txt", "Running in process mode with 1\nTime: 0.5\n"),
-    ]);
+    ];
+    let page = measured_html(&files, Extras::default());
     assert!(page.contains("Of 20 distributions, the 8 with the largest maximum are drawn."));
     assert!(page.contains("Side by side, not compared."));
     assert!(page.len() < 400_000, "{}", page.len());

@@ -6,58 +6,52 @@ use super::picture::{About, draw};
 use super::tables;
 use crate::figure::Figure;
 use crate::html::{
-    Section, absent_table, checks_section, document, ended, failure_list, failures,
-    not_measured_table, pictures, provenance_section, run_head, unmet_table,
+    Extras, Own, Section, absent_table, failure_list, framed, not_measured_table, pictures,
+    unmet_table,
 };
-use crate::published::Beside;
 use crate::words::{clean, count, sentence};
 use maud::{Markup, html};
 use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
 use record::RecordError;
-use record::run::{Manifest, Run};
+use record::run::Run;
 use record::scale::{ScalePoint, ScaleSummary};
 
-/// The report as one HTML file, with a section on published figures where they are given.
+/// The report as one HTML file, with whatever sections there are of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn scale_html(
     run: &Run,
     summary: &ScaleSummary,
-    beside: Option<&Beside>,
+    extras: Extras,
 ) -> Result<String, RecordError> {
     let plan = run.experiment()?;
-    let manifest = run.manifest()?;
-    let provenance = run.provenance()?;
     let drawn = draw(summary);
     let mut sections = vec![asked(&plan), found(summary)];
     sections.extend(growth(summary, &drawn.growth));
     sections.extend(about(summary, About::Response, &drawn.response));
     sections.extend(about(summary, About::Execution, &drawn.execution));
     sections.extend(cells(&drawn.cells));
-    sections.push(cost(summary));
-    sections.extend(beside.map(crate::published::section));
-    sections.push(lacking(summary));
-    sections.extend(checks_section(&provenance));
-    sections.push(provenance_section(&provenance));
-    sections.push(again(summary, &plan));
-    let banners = banners(&manifest, summary);
-    let (name, run) = (&summary.experiment, &summary.run);
-    let head = run_head(name, run, &manifest, &provenance, &banners);
-    let title = format!("{} - timecell", summary.experiment);
-    Ok(document(&title, &head, &sections))
+    sections.extend([cost(summary), lacking(summary), again(summary, &plan)]);
+    let own = Own {
+        name: &summary.experiment,
+        run: &summary.run,
+        of: "trial",
+        failures: &summary.failures,
+        banners: not_real_time(summary),
+        sections,
+    };
+    framed(run, own, extras)
 }
 
-fn banners(manifest: &Manifest, summary: &ScaleSummary) -> Markup {
+fn not_real_time(summary: &ScaleSummary) -> Markup {
     html! {
-        (ended(manifest, "trial", true))
         @if !summary.real_time && summary.points.iter().any(|point| point.rounds > 0) {
             p.banner role="note" {
                 strong { "Not real-time:" } " the cells, or some of them, ran in no real-time class. Their numbers say \
                 nothing about real-time work."
             }
         }
-        (failures(&summary.failures))
     }
 }
 

@@ -3,11 +3,13 @@
 mod amount;
 mod dots;
 mod page;
+mod readings;
 mod stacks;
 mod study;
 mod table;
 
-pub use page::{series_html, series_html_beside, series_html_with};
+pub use page::series_html;
+pub(crate) use readings::series_readings;
 pub use study::series_study;
 pub use table::series_table;
 
@@ -72,7 +74,7 @@ pub fn series_figures(
     run: &Run,
     summary: &SeriesSummary,
 ) -> Result<Vec<(String, String)>, RecordError> {
-    let record = run.series()?;
+    let record: SeriesRecord = run.read()?;
     let note = format!("timecell run {}", summary.run);
     Ok(draw(&record, summary)
         .iter()

@@ -4,11 +4,9 @@ use super::amount::Amount;
 use super::table::{median, said, scale, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
 use crate::html::{
-    Section, checks_section, document, ended, failure_list, failures, not_measured_table, pictures,
-    provenance_section, region, run_head, time_cell, unmet_table,
+    Extras, Own, Section, failure_list, framed, not_measured_table, pictures, region, time_cell,
+    unmet_table,
 };
-use crate::judge::Judged;
-use crate::published::Beside;
 use crate::words::{capital, clean, judged, sentence};
 use maud::{Markup, html};
 use model::Requirement;
@@ -17,71 +15,35 @@ use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Verdict;
 
-/// The report as one HTML file.
+/// The report as one HTML file, with whatever sections there are of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
-pub fn series_html(run: &Run, summary: &SeriesSummary) -> Result<String, RecordError> {
-    page(run, summary, None, None)
-}
-
-/// The same page with a section on published figures.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn series_html_beside(
+pub fn series_html(
     run: &Run,
     summary: &SeriesSummary,
-    beside: &Beside,
+    extras: Extras,
 ) -> Result<String, RecordError> {
-    page(run, summary, Some(beside), None)
-}
-
-/// The same page with sections on published figures and on thresholds, as far as they are given.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn series_html_with(
-    run: &Run,
-    summary: &SeriesSummary,
-    beside: Option<&Beside>,
-    judged: Option<&Judged>,
-) -> Result<String, RecordError> {
-    page(run, summary, beside, judged)
-}
-
-fn page(
-    run: &Run,
-    summary: &SeriesSummary,
-    beside: Option<&Beside>,
-    judged: Option<&Judged>,
-) -> Result<String, RecordError> {
-    let record = run.series()?;
-    let manifest = run.manifest()?;
-    let provenance = run.provenance()?;
+    let record: SeriesRecord = run.read()?;
     let figures = draw(&record, summary);
     let mut sections = vec![asked(&record, summary)];
-    sections.extend(judged.and_then(crate::judge::section));
     sections.extend(tables(summary));
     sections.extend((!figures.is_empty()).then(|| Section {
         id: "figures",
         heading: "Figures".to_owned(),
         body: pictures(&figures),
     }));
-    sections.extend(beside.map(crate::published::section));
     sections.extend(made_of(summary));
-    sections.push(lacking(summary));
-    sections.extend(checks_section(&provenance));
-    sections.push(provenance_section(&provenance));
-    sections.push(again(summary));
-    let banners = html! {
-        (ended(&manifest, "measurement", true))
-        (failures(&summary.failures))
+    sections.extend([lacking(summary), again(summary)]);
+    let own = Own {
+        name: &summary.scenario,
+        run: &summary.run,
+        of: "measurement",
+        failures: &summary.failures,
+        banners: html! {},
+        sections,
     };
-    let (name, run) = (&summary.scenario, &summary.run);
-    let head = run_head(name, run, &manifest, &provenance, &banners);
-    let title = format!("{} - timecell", summary.scenario);
-    Ok(document(&title, &head, &sections))
+    framed(run, own, extras)
 }
 
 fn asked(record: &SeriesRecord, summary: &SeriesSummary) -> Section {

@@ -14,7 +14,7 @@ use stats::{CompareOptions, Quantile, Sorted, Summary, compare};
 /// # Errors
 /// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
 pub fn series_study(run: &Run) -> Result<SeriesSummary, RecordError> {
-    let record = run.series()?;
+    let record: SeriesRecord = run.read()?;
     let manifest = run.manifest()?;
     let figures = figures(&record);
     Ok(SeriesSummary {

@@ -3,80 +3,52 @@
 use maud::{Markup, html};
 use model::Enforcer;
 use record::RecordError;
-use record::run::{Manifest, Run, Status};
+use record::run::Run;
 use record::supply::{MeasuredSupply, Promise, Spread, SupplyRecord, SupplySummary};
 
 use super::findings::findings;
 use super::picture::draw;
 use super::rows::{HEADINGS, host_row, kept, row};
 use super::{heading, line, percent, reaction, reservation, tried};
-use crate::figure::{Figure, inline};
-use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::figure::Figure;
+use crate::html::{
+    Extras, Own, Section, absent_table, failure_list, framed, not_measured_table, region,
+    time_cell, unmet_table,
+};
 use crate::style::Tone;
 use crate::table::Text;
 use crate::units::time;
 use crate::words::{capital, clean, count, plural, sentence};
 
-/// The report as one HTML file.
+/// The report as one HTML file, with whatever sections there are of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
-pub fn supply_html(run: &Run, summary: &SupplySummary) -> Result<String, RecordError> {
-    let record = run.supply()?;
-    let manifest = run.manifest()?;
-    let provenance = run.provenance()?;
+pub fn supply_html(
+    run: &Run,
+    summary: &SupplySummary,
+    extras: Extras,
+) -> Result<String, RecordError> {
     let figures: Vec<Figure> = summary.supplies.iter().filter_map(draw).collect();
-    let mut sections = vec![asked(&record), found(summary)];
+    let mut sections = vec![
+        asked(&run.read::<record::supply::SupplyRecord>()?),
+        found(summary),
+    ];
     sections.extend(reactions(summary));
     sections.extend(deadlines(summary));
     sections.extend(pictures(&figures));
     sections.extend(lines(summary));
     sections.extend(periods(summary));
-    sections.push(lacking(summary));
-    sections.extend(checks_section(&provenance));
-    sections.push(Section {
-        id: "machine",
-        heading: "Provenance".to_owned(),
-        body: html! {
-            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
-        },
-    });
-    sections.push(again(summary));
-    let head = html! {
-        p.kicker { "timecell report" }
-        h1 { "supply" }
-        p.meta {
-            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
-            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
-            ", " (provenance.one_line())
-        }
-        (banners(&manifest, summary))
+    sections.extend([lacking(summary), again(summary)]);
+    let own = Own {
+        name: "supply",
+        run: &summary.run,
+        of: "trial",
+        failures: &summary.failures,
+        banners: html! {},
+        sections,
     };
-    Ok(document("supply - timecell", &head, &sections))
-}
-
-fn banners(manifest: &Manifest, summary: &SupplySummary) -> Markup {
-    let ended = match manifest.status {
-        Status::Complete => None,
-        Status::Interrupted => Some("Interrupted"),
-        Status::Failed => Some("Failed"),
-        Status::Killed => Some("Killed"),
-        Status::Running => Some("Not finished"),
-    };
-    html! {
-        @if let Some(word) = ended {
-            p.banner.bad role="note" {
-                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
-                " planned trials are on record; the numbers rest on these alone."
-            }
-        }
-        @if !summary.failures.is_empty() {
-            p.banner.bad role="note" {
-                strong { "Failures:" } " " (summary.failures.len()) ", told under "
-                a href="#lacking" { "what is lacking" } "."
-            }
-        }
-    }
+    framed(run, own, extras)
 }
 
 fn asked(record: &SupplyRecord) -> Section {
@@ -211,17 +183,7 @@ fn pictures(figures: &[Figure]) -> Option<Section> {
     (!figures.is_empty()).then(|| Section {
         id: "figures",
         heading: "Supply against its bounds".to_owned(),
-        body: html! {
-            div.figures {
-                @for figure in figures {
-                    figure {
-                        h3 { (figure.title) }
-                        div.scroll { (inline(figure)) }
-                        figcaption { (figure.caption) }
-                    }
-                }
-            }
-        },
+        body: crate::html::pictures(figures),
     })
 }
 
@@ -326,22 +288,18 @@ fn periods(summary: &SupplySummary) -> Option<Section> {
 fn lacking(summary: &SupplySummary) -> Section {
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    let [absent, untried] = [&summary.not_measured, &summary.not_tried].map(|all| {
-        (all.iter())
-            .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
-            .collect::<Vec<[&str; 3]>>()
-    });
+    let untried: Vec<[&str; 3]> = (summary.not_tried.iter())
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .collect();
     Section {
         id: "lacking",
         heading: "What is lacking".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every budget was measured and every requirement was met." } }
-            @if !summary.failures.is_empty() {
-                h3 { "Failures" }
-                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
-            }
-            @if !absent.is_empty() { (absent_table("Not measured", ["budget", "reason", "fix"], &absent)) }
+            (failure_list(&summary.failures))
+            (not_measured_table("budget", &summary.not_measured))
             @if !untried.is_empty() { (absent_table("No set tried", ["budget", "reason", "fix"], &untried)) }
+            (unmet_table(&summary.unmet))
         },
     }
 }

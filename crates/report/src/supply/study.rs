@@ -28,7 +28,7 @@ const MICROSECOND: Ns = 1_000;
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn supply_study(run: &Run) -> Result<SupplySummary, RecordError> {
-    let record = run.supply()?;
+    let record: SupplyRecord = run.read()?;
     let manifest = run.manifest()?;
     let mut failures = Vec::new();
     let host = host(&rounds(run, &record, None, &mut failures)?);

@@ -3,7 +3,7 @@
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Crun, Podman, Runc};
 use record::summary::NotMeasured;
-use report::{Style, study, table};
+use timecell_report::{Style, study, table};
 
 const HEAD: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n\
                     [workload]\nkind = \"timer\"\njobs = 400\nperiod = \"1ms\"\n[matrix]\n\

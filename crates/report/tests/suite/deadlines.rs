@@ -3,8 +3,8 @@
 use crate::synthetic::{Synthetic, cell, miss, taking};
 use model::EngineKind::{Bare, Podman};
 use record::summary::RunSummary;
-use report::judge::{self, CellVerdict, Outcome, Threshold, Unit};
-use report::{Style, findings, html, study, table};
+use timecell_report::judge::{self, CellVerdict, Outcome, Threshold, Unit};
+use timecell_report::{Style, findings, html, study, table};
 
 const ROUNDS: u32 = 4;
 const JOBS: usize = 200;
@@ -75,7 +75,7 @@ fn jobs_are_late_by_their_deadline_and_missed_ones_are_apart() {
 fn judged(summary: &RunSummary, text: &str, run: &Synthetic) -> CellVerdict {
     let thresholds: Vec<Threshold> = vec![text.parse().unwrap()];
     let ratios = judge::within(&run.run, summary, &thresholds).unwrap();
-    let judged = judge::judge(summary, &thresholds, &ratios);
+    let judged = judge::judge(&judge::jobs_readings(summary, &ratios), &thresholds);
     judged.thresholds[0].cells[0].clone()
 }
 

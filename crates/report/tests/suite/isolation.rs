@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::synthetic::provenance;
 use model::Enforcer;
+use record::Kind;
 use record::isolation::{
     Against, Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Draws, ISOLATION_SCHEMA,
     IsolationRecord,
@@ -12,7 +13,9 @@ use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{Header, Sample};
 use record::series::Condition;
 use record::supply::{Budget, Machine};
-use report::{Style, isolation_figures, isolation_html, isolation_study, isolation_table};
+use timecell_report::{
+    Extras, Style, isolation_figures, isolation_html, isolation_study, isolation_table,
+};
 
 const MS: i64 = 1_000_000;
 const JOBS: u32 = 10;
@@ -65,7 +68,7 @@ fn samples(path: &Path, late: u32) {
 }
 
 /// Six sets alone, overrun with nothing enforced (every deadline missed), and under rt-cgroup (none).
-fn run(base: &Path) -> Run {
+pub(crate) fn run(base: &Path) -> Run {
     let arms = [
         (Arm::NOISE, 0),
         (
@@ -129,7 +132,16 @@ fn run(base: &Path) -> Run {
         failure: None,
         resumed: Vec::new(),
     };
-    let run = Run::create_isolation(base, "2026", &record, &provenance, &manifest).unwrap();
+    let run = Run::create(
+        base,
+        "2026",
+        Kind::Isolation,
+        "isolation",
+        |run| run.write(&record),
+        &provenance,
+        &manifest,
+    )
+    .unwrap();
     let file = base.join("made");
     for set in 1..=6 {
         for (arm, late) in arms {
@@ -152,7 +164,7 @@ fn run(base: &Path) -> Run {
             });
         }
     }
-    run.write_isolation(&record).unwrap();
+    run.write(&record).unwrap();
     run
 }
 
@@ -181,7 +193,7 @@ fn table_page_and_figures_say_what_the_samples_hold() {
     ] {
         assert!(text.contains(wanted), "{wanted} in\n{text}");
     }
-    let page = isolation_html(&run, &summary).unwrap();
+    let page = isolation_html(&run, &summary, Extras::default()).unwrap();
     assert!(page.contains("Does &lt;it&gt; hold?") && page.contains("two &amp; made up"));
     assert!(
         page.contains("2 of 6") && page.contains("bench isolation --seed 9"),

@@ -2,14 +2,16 @@
 
 use crate::synthetic::{Synthetic, cell, lacking, miss, taking};
 use model::EngineKind::{Bare, Podman};
-use report::judge::{self, Judged, Outcome, Ratios, Threshold, Why};
-use report::{Extras, Style, compare, compare_html, compare_table, html_with, study, unlike};
+use timecell_report::judge::{self, Judged, Outcome, Ratios, Threshold, Why};
+use timecell_report::{
+    Compared, Extras, Style, compare, compare_html, compare_table, html_with, study, unlike,
+};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 300\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n[[trial]]\ncells = [\"docker\"]\n";
 
 /// bare takes 1,000 to 1,299 ns in every round, podman `factor` times that; docker is not there.
-fn run(base: &std::path::Path, factor: i64) -> Synthetic {
+pub(crate) fn run(base: &std::path::Path, factor: i64) -> Synthetic {
     let mut run = Synthetic::new(base, TOML);
     let ramp: Vec<i64> = (1_000..1_300).collect();
     for round in 1..=3 {
@@ -32,7 +34,7 @@ fn judged(run: &Synthetic, texts: &[&str]) -> Judged {
     let summary = study(&run.run).unwrap();
     let thresholds = parse(texts);
     let ratios = judge::within(&run.run, &summary, &thresholds).unwrap();
-    judge::judge(&summary, &thresholds, &ratios)
+    judge::judge(&judge::jobs_readings(&summary, &ratios), &thresholds)
 }
 
 fn cells(judged: &Judged, place: usize) -> Vec<(&str, Outcome)> {
@@ -154,7 +156,7 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     let compared = compare(&before.run, &now.run).unwrap();
     let ratios = judge::between([&before.run, &now.run], &compared, &thresholds).unwrap();
     let summary = study(&now.run).unwrap();
-    let judged = judge::judge(&summary, &thresholds, &ratios);
+    let judged = judge::judge(&judge::jobs_readings(&summary, &ratios), &thresholds);
     assert_eq!(
         cells(&judged, 0)[..2],
         [("bare", Outcome::Met), ("podman", Outcome::Missed)]
@@ -166,9 +168,10 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     assert!(table.contains("execution.median > 1.2x"), "{table}");
     assert!(table.contains("1.500x (1."), "{table}");
     assert!(table.contains("not interleaved"), "{table}");
+    let side_by_side = Compared::Jobs(Box::new(compared.clone()));
     let extras = Extras {
         judged: Some(&judged),
-        compared: Some(&compared),
+        compared: Some(&side_by_side),
         beside: None,
     };
     let page = html_with(&now.run, &summary, extras).unwrap();
@@ -220,7 +223,7 @@ fn judging_is_the_same_every_time_and_nothing_asked_is_nothing_said() {
     let texts = ["execution.p99 > 1.1x", "skew.max > 1us"];
     assert_eq!(judged(&run, &texts), judged(&run, &texts));
     let summary = study(&run.run).unwrap();
-    let none = judge::judge(&summary, &[], &Ratios::default());
+    let none = judge::judge(&judge::jobs_readings(&summary, &Ratios::default()), &[]);
     assert_eq!(none.outcome(), Outcome::Met);
     assert_eq!(judge::judged_table(&none, Style::default()), "");
 }

@@ -3,8 +3,8 @@
 use crate::synthetic::{Cell, Chance, Synthetic, cell, taking};
 use model::EngineKind::Bare;
 use record::summary::Metric;
-use report::{Style, figures, findings, html, study, table};
 use stats::Refusal;
+use timecell_report::{Style, figures, findings, html, study, table};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 2\nrecord = \"histogram\"\ninterval = \"1s\"\n\
                     [workload]\nkind = \"mac\"\njobs = 60000\nperiod = \"1ms\"\n[[trial]]\ncells = [\"bare\"]\n";

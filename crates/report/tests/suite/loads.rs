@@ -4,7 +4,7 @@ use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::Bare;
 use model::LoadKind;
 use record::trial::{Achieved, LoadRecord};
-use report::{Style, html, study, table};
+use timecell_report::{Style, html, study, table};
 
 const PLAN: &str = "schema = 1\nname = \"loaded\"\nrounds = 2\n[workload]\nkind = \"mac\"\njobs = 400\n\
                     [[trial]]\ncells = [\"bare\"]\n\

@@ -3,7 +3,7 @@
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Podman};
 use record::run::Status;
-use report::study;
+use timecell_report::study;
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 10\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n";

@@ -2,6 +2,7 @@
 
 mod crowded;
 mod deadlines;
+mod golden;
 mod isolation;
 mod judge;
 mod kept_tails;

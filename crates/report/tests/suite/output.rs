@@ -3,7 +3,9 @@
 use crate::synthetic::{Synthetic, cell, lacking, miss, provenance, taking};
 use model::EngineKind::{Bare, Podman, PodmanRootless};
 use record::run::Status;
-use report::{Style, compare, compare_html, compare_table, figures, findings, html, study, table};
+use timecell_report::{
+    Style, compare, compare_html, compare_table, figures, findings, html, study, table,
+};
 
 const PLAN: &str = "schema = 1\nname = \"overhead\"\nquestion = \"What <script>alert(1)</script> does it cost?\"\nrounds = 3\n\
                     [workload]\nkind = \"mac\"\njobs = 400\n[[trial]]\ncells = [\"bare\"]\n\

@@ -6,7 +6,7 @@ use model::EngineKind::Bare;
 use record::summary::RunSummary;
 use record::supply::{Budget, Machine};
 use record::trial::{HeldBy, HeldCell, HoldsRecord, TaskRecord};
-use report::{Style, findings, html, study, table};
+use timecell_report::{Style, findings, html, study, table};
 
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 20\n\
                    period = \"1ms\"\n[[trial]]\ncells = [\"bare\"]\n";

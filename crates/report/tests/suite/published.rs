@@ -2,7 +2,7 @@
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind;
-use report::{Style, beside, beside_table, html_beside, sources_table, study};
+use timecell_report::{Extras, Style, beside, beside_table, html_with, sources_table, study};
 
 fn run(base: &std::path::Path, work: &str) -> Synthetic {
     let toml = format!(
@@ -44,7 +44,7 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
     let max = real
         .lines
         .iter()
-        .find(|line| line.kind == report::Kind::Max)
+        .find(|line| line.kind == timecell_report::PublishedKind::Max)
         .expect("the maximum");
     assert_eq!(
         (max.published.as_str(), max.published_base),
@@ -97,7 +97,11 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
         "{table}"
     );
     assert!(table.contains("not by us") && table.contains("not compared"));
-    let page = html_beside(&made.run, &summary, &found).unwrap();
+    let extras = Extras {
+        beside: Some(&found),
+        ..Extras::default()
+    };
+    let page = html_with(&made.run, &summary, extras).unwrap();
     assert!(page.contains("Other hardware, other kernels, other programs."));
     // Nothing is judged: no ratio and no word of better or worse in the section.
     let section = page

@@ -3,9 +3,13 @@
 use crate::synthetic::crowd::{DEMAND, REST, add, crowd, pids, simulate, toml};
 use crate::synthetic::{Synthetic, lacking};
 use model::EngineKind;
+use record::Document;
 use record::crowd::Priorities;
-use report::{Style, scale_beside, scale_figures, scale_html, scale_study, scale_table};
+use record::scale::ScaleSummary;
 use stats::{Even, Growth};
+use timecell_report::{
+    Extras, Style, scale_beside, scale_figures, scale_html, scale_study, scale_table,
+};
 
 const COUNTS: [u32; 8] = [1, 2, 10, 16, 20, 32, 50, 64];
 
@@ -131,7 +135,7 @@ fn cells_of_sched_deadline_hold_what_is_told_and_are_compared_all_together() {
             "{part}: {text}"
         );
     }
-    let page = scale_html(&run.run, &summary, None).unwrap();
+    let page = scale_html(&run.run, &summary, Extras::default()).unwrap();
     for part in ["any cpu", "of cells that share all cpus"] {
         assert!(page.contains(part), "{part}");
     }
@@ -181,7 +185,7 @@ fn cells_that_fail_are_told_and_the_others_are_measured() {
             "{words}\n{text}"
         );
     }
-    let html = scale_html(&run.run, &summary, None).unwrap();
+    let html = scale_html(&run.run, &summary, Extras::default()).unwrap();
     assert!(html.contains("What gave out") && html.contains("write a larger number"));
 }
 
@@ -212,7 +216,7 @@ fn guard_rails_that_did_not_stand_above_the_cells_are_told() {
     let text = scale_table(&summary, Style::default()).replace("\n    ", " ");
     assert_eq!(text.matches("did not both stand").count(), 1, "{text}");
     assert!(text.contains(words), "{text}");
-    let html = scale_html(&run.run, &summary, None).unwrap();
+    let html = scale_html(&run.run, &summary, Extras::default()).unwrap();
     assert!(html.contains("did not both stand above"));
 }
 
@@ -276,7 +280,7 @@ fn two_thousand_cells_are_a_small_page() {
         add(&mut run, EngineKind::Embedded, count, 64, DEMAND);
     }
     let summary = scale_study(&run.run).unwrap();
-    let html = scale_html(&run.run, &summary, None).unwrap();
+    let html = scale_html(&run.run, &summary, Extras::default()).unwrap();
     assert!(html.len() < 1 << 20, "{} bytes", html.len());
     assert!(
         !html.contains("NaN") && !html.contains(">inf<"),
@@ -284,9 +288,9 @@ fn two_thousand_cells_are_a_small_page() {
     );
     let json = serde_json::to_string(&summary).unwrap();
     assert!(json.len() < 1 << 20, "{} bytes", json.len());
-    run.run.write_scale_summary(&summary).unwrap();
+    run.run.write(&summary).unwrap();
     // The last digit of a fraction may differ when it is read back; whole numbers do not.
-    let read = run.run.scale_summary().unwrap();
+    let read = run.run.read::<ScaleSummary>().unwrap();
     let cells = |s: &record::scale::ScaleSummary| {
         let of_points = s.points.iter().map(|point| point.cells.clone());
         of_points.collect::<Vec<_>>()
@@ -307,7 +311,7 @@ fn the_thesis_stands_beside_the_same_numbers_of_cells() {
     let run = study(dir.path());
     let summary = scale_study(&run.run).unwrap();
     let beside = scale_beside(&run.run, &summary).unwrap();
-    let text = report::beside_table(&beside, Style::default());
+    let text = timecell_report::beside_table(&beside, Style::default());
     assert!(text.contains("0.0282240115"), "{text}");
     let table = beside
         .blocks
@@ -317,7 +321,11 @@ fn the_thesis_stands_beside_the_same_numbers_of_cells() {
     assert_eq!(table.lines.len(), 6);
     assert!(table.lines.iter().all(|line| line.ours.len() == 2));
     assert_eq!(table.lines[5].ours[0].label, "embedded-64");
-    let html = scale_html(&run.run, &summary, Some(&beside)).unwrap();
+    let extras = Extras {
+        beside: Some(&beside),
+        ..Extras::default()
+    };
+    let html = scale_html(&run.run, &summary, extras).unwrap();
     assert!(html.contains("Table 4.4"));
 }
 

@@ -3,8 +3,8 @@
 use crate::synthetic::{Chance, Synthetic, cell, taking};
 use model::EngineKind::{Bare, Crun, Podman};
 use record::summary::{Metric, RunSummary};
-use report::{Style, figures, findings, html, study, table};
 use stats::Refusal;
+use timecell_report::{Style, figures, findings, html, study, table};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 2000\nperiod = \"1ms\"\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n[[trial]]\ncells = [\"crun\"]\n";
@@ -132,7 +132,7 @@ fn what_hardly_matters_is_left_to_the_page() {
 
 /// What the run keeps of its summary.
 fn serde_json_of(run: &Synthetic, summary: &RunSummary) -> String {
-    run.run.write_summary(summary).unwrap();
+    run.run.write(summary).unwrap();
     std::fs::read_to_string(run.dir.join("summary.json")).unwrap()
 }
 

@@ -5,8 +5,8 @@ use model::EngineKind;
 use record::summary::Metric;
 use record::summary::{CellSummary, InTurns, RunSummary};
 use record::trial::TurnsRecord;
-use report::{Style, findings, html, study, table};
 use stats::Verdict;
+use timecell_report::{Style, findings, html, study, table};
 
 const TURN: u32 = 12;
 const LAPS: u32 = 40;
@@ -250,7 +250,7 @@ fn stays_of_cells_in_turns_are_told_by_the_clock() {
         "{said}"
     );
     assert!(
-        said.contains(&format!("({})", report::time(stay_ms * 1e6))),
+        said.contains(&format!("({})", timecell_report::time(stay_ms * 1e6))),
         "{said}"
     );
 }
@@ -286,7 +286,7 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     let told = format!(
         "One state of the machine was seen; another in which jobs take 1.5 times as long, for 10 to 160 jobs at a time, would have been \
          found from {} of jobs on.",
-        report::percent(least)
+        timecell_report::percent(least)
     );
     assert!(found.contains(&told), "{told}: {found:#?}");
 }

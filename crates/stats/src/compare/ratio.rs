@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub enum Verdict {
     /// The interval encloses 1: no difference was shown, which does not show that there is none.
     WithinNoise,
-    /// The interval encloses 1 and its ends are further apart than a factor of [`TOO_WIDE`]: one may as well be twice the
+    /// The interval encloses 1 and its ends are further apart than a factor of 2: one may as well be twice the
     /// other, so that more rounds are needed to say anything.
     TooWide,
     /// The whole interval lies above 1.

@@ -5,7 +5,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stats::{CompareOptions, Ratio, Verdict, compare};
+use timecell_stats::{CompareOptions, Ratio, Verdict, compare};
 
 /// Noise in a simulated experiment, as standard deviations of the logarithm.
 #[derive(Clone, Copy)]

@@ -15,28 +15,39 @@ fn holds(score: &Score) -> bool {
 /// tables, of which some are a rare draw: with them wake-ups hold the truth in 92.5 % of 1,000.
 #[test]
 fn turns_cover_on_every_machine() {
-    for machine in MACHINES {
-        let layout = Layout {
-            states: false,
-            first_seed: 50_000_000,
-            ..Layout::default()
-        };
-        let mut scores = simulate(machine, 1.02, 1_000, &layout);
-        for (what, score) in [("medians", &mut scores.turns), ("p99", &mut scores.p99)] {
-            assert!(holds(score), "{machine:?} {what}: {}", score.coverage());
+    std::thread::scope(|scope| {
+        for machine in MACHINES {
+            scope.spawn(move || turns_cover(machine));
         }
-        assert!(scores.turns.median_half() < 0.03, "{machine:?}");
-        // Half widths: an unbiased mean of 1,000 has a standard deviation of some 0.015.
-        let bias = scores.turns.bias();
-        assert!(bias.abs() < 0.06, "{machine:?}: {bias}");
-        let needed = scores.turns.needed();
-        assert!((0.85..1.15).contains(&needed), "{machine:?}: {needed}");
+    });
+}
+
+fn turns_cover(machine: Machine) {
+    let layout = Layout {
+        states: false,
+        pooled: false,
+        first_seed: 50_000_000,
+        ..Layout::default()
+    };
+    let mut scores = simulate(machine, 1.02, 1_000, &layout);
+    for (what, score) in [("medians", &mut scores.turns), ("p99", &mut scores.p99)] {
+        assert!(holds(score), "{machine:?} {what}: {}", score.coverage());
     }
+    assert!(scores.turns.median_half() < 0.03, "{machine:?}");
+    // Half widths: an unbiased mean of 1,000 has a standard deviation of some 0.015.
+    let bias = scores.turns.bias();
+    assert!(bias.abs() < 0.06, "{machine:?}: {bias}");
+    let needed = scores.turns.needed();
+    assert!((0.85..1.15).contains(&needed), "{machine:?}: {needed}");
 }
 
 #[test]
 fn within_a_state_the_ratio_is_known_far_better_than_over_all_jobs() {
-    let mut scores = simulate(Machine::States(FACTOR), 1.02, 150, &Layout::default());
+    let layout = Layout {
+        pooled: false,
+        ..Layout::default()
+    };
+    let mut scores = simulate(Machine::States(FACTOR), 1.02, 150, &layout);
     assert_eq!(scores.found, 150);
     for score in [&mut scores.fast, &mut scores.slow] {
         assert!(holds(score), "{}", score.coverage());

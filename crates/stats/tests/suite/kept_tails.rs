@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stats::{KeptInterval, KeptRound, Refusal, Tail, TailRound, median_of};
+use timecell_stats::{KeptInterval, KeptRound, Refusal, Tail, TailRound, median_of};
 
 const KEPT: usize = 1_000;
 

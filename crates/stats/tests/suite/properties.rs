@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stats::*;
+use timecell_stats::*;
 
 /// Any samples: small ones with many ties, any at all, and the ends of the range.
 fn samples(length: std::ops::Range<usize>) -> impl Strategy<Value = Vec<i64>> {

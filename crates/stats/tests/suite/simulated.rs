@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stats::{CompareOptions, Ratio, Share, States, Turn, compare, compare_turns};
+use timecell_stats::{CompareOptions, Ratio, Share, States, Turn, compare, compare_turns};
 
 /// What the machine does to every job, whoever runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,6 +204,8 @@ pub(crate) struct Layout {
     pub(crate) whole_rounds: bool,
     /// Whether states are looked for, which takes most of the time.
     pub(crate) states: bool,
+    /// Whether the baseline's repetition is taken to it as well.
+    pub(crate) pooled: bool,
     /// A slow state beside what the machine does.
     pub(crate) rare: Option<Rare>,
     /// Of the first experiment; each has the next one.
@@ -221,6 +223,7 @@ impl Default for Layout {
             creation: 0.001,
             whole_rounds: false,
             states: true,
+            pooled: true,
             rare: None,
             first_seed: 1_000,
         }
@@ -404,9 +407,11 @@ pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &
         scores.turns.add(Some(&comparison.ratio_of_medians), truth);
         scores.p99.add(comparison.ratio_of_p99.as_ref(), truth);
         let pooled = &mut scores.pooled;
-        let comparison = compare_turns(&rounds, &[0, AGAIN], OTHER, 0.95).unwrap();
-        pooled.turns.add(Some(&comparison.ratio_of_medians), truth);
-        pooled.p99.add(comparison.ratio_of_p99.as_ref(), truth);
+        if layout.pooled {
+            let comparison = compare_turns(&rounds, &[0, AGAIN], OTHER, 0.95).unwrap();
+            pooled.turns.add(Some(&comparison.ratio_of_medians), truth);
+            pooled.p99.add(comparison.ratio_of_p99.as_ref(), truth);
+        }
         if !layout.states {
             continue;
         }
@@ -420,6 +425,9 @@ pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &
             let share = layout.rare.map_or(SLOW_SHARE, |rare| rare.share);
             (scores.share).add_share(&within.slow_share_of_baseline, share);
             (scores.difference).add_share(&within.slow_share_difference, 0.0);
+            if !layout.pooled {
+                continue;
+            }
             let within = states.compare(&rounds, &[0, AGAIN], OTHER, 0.95);
             pooled.fast.add(within.fast.as_ref(), truth);
             pooled.slow.add(within.slow.as_ref(), truth);

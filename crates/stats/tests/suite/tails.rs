@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stats::{Refusal, TAIL_JOBS, Tail, TailRound};
+use timecell_stats::{Refusal, TAIL_JOBS, Tail, TailRound};
 
 /// Studies rounds whose activations are numbered without gaps.
 fn study(rounds: &[Vec<i64>]) -> Tail {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Asking, Ended, Launcher, Looks};
 
-use model::{EngineKind, mission};
+use model::mission;
 
 use super::ample::AmpleUse;
 use super::best_effort::{Retaken, Under, WithoutClass};
@@ -144,7 +144,7 @@ impl Live {
         };
         // The embedded engine moves its process into the groups while that waits. Who sleeps stays on the cpu where it ran last until it wakes
         // up, and the kernel takes a thread into SCHED_DEADLINE by the root domain of that cpu: a stop wakes it up.
-        let sleeps = spec.engine == EngineKind::Embedded;
+        let sleeps = app.sleeps_before_start();
         let there = match given.partition().filter(|_| sleeps) {
             Some(_) => (app.freeze().and_then(|()| app.thaw())).map_err(|error| error.to_string()),
             None => Ok(()),
@@ -363,7 +363,7 @@ impl Live {
         {
             left.push(error.to_string());
         }
-        let told = self.app.spec().engine == EngineKind::Podman;
+        let told = self.app.is_told_of_by_engine();
         (self.app.end().filter(|_| told).map(end_of), left)
     }
 }

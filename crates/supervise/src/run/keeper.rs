@@ -200,7 +200,7 @@ impl<'a> Keeper<'a> {
             keeper.fetch_work()?;
             keeper.fetch_written();
         }
-        keeper.take_over_mode();
+        keeper.take_over_mode()?;
         keeper.take_back_unfinished()?;
         keeper.fit_kept_now()?;
         let sources = sources::of([file], &keeper.state.sources);

@@ -37,6 +37,8 @@ impl Keeper<'_> {
         };
         self.mode = Mode::High;
         let began_ns = timecell_client::now_ns();
+        // Before what is shed for it: a supervisor that takes over in between would have cells that no mode brings back.
+        self.note(Entry::ModeSwitched { to: Mode::High })?;
         self.shed_all()?;
         self.shed_leaving();
         self.back = Some(Return {
@@ -44,7 +46,6 @@ impl Keeper<'_> {
             every_ns: (modes.return_after.ns() / 8).clamp(SHORTEST_NS, 100 * SHORTEST_NS),
             idle: None,
         });
-        self.note(Entry::ModeSwitched { to: Mode::High })?;
         let cell = &self.mission().cells[by].name;
         (self.tell)(&Event::Mode {
             to: Mode::High,
@@ -367,10 +368,11 @@ impl Keeper<'_> {
         }
     }
 
-    /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back.
-    pub(super) fn take_over_mode(&mut self) {
+    /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back, and so does what it was to shed
+    /// when it was killed.
+    pub(super) fn take_over_mode(&mut self) -> Result<(), RunError> {
         if self.state.mode == Mode::Low || self.mission().modes.is_none() {
-            return;
+            return Ok(());
         }
         self.mode = Mode::High;
         self.shed_by_mode = (0..self.mission().cells.len())
@@ -381,6 +383,7 @@ impl Keeper<'_> {
             every_ns: SHORTEST_NS,
             idle: None,
         });
+        self.shed_all()
     }
 }
 

@@ -163,7 +163,7 @@ pub(super) fn user(spec: &AppSpec) -> Result<Ids, String> {
             let bundle = app::Bundle::read(dir).map_err(|error| error.to_string())?;
             Ok(bundle.ids)
         }
-        (Image::Reference(name), None) => app::image_user(name),
+        (Image::Reference(name), None) => app::image_user(spec.engine, name),
     }
 }
 
@@ -172,14 +172,13 @@ pub(super) fn user(spec: &AppSpec) -> Result<Ids, String> {
 /// # Errors
 /// When the supervisor's own streams are closed, or it has no descriptor left.
 pub(super) fn streams(to: OutputTo, engine: EngineKind) -> io::Result<app::Streams> {
-    match (to, engine) {
-        // Which writes into them itself.
-        (_, EngineKind::Podman) | (OutputTo::Log, _) => Ok(app::Streams::Log),
-        (OutputTo::Own, _) => Ok(app::Streams::Given {
+    match to {
+        OutputTo::Own if !app::writes_output(engine) => Ok(app::Streams::Given {
             stdin: input()?,
             stdout: io::stdout().as_fd().try_clone_to_owned()?,
             stderr: io::stderr().as_fd().try_clone_to_owned()?,
         }),
+        OutputTo::Own | OutputTo::Log => Ok(app::Streams::Log),
     }
 }
 

@@ -135,6 +135,35 @@ fn what_an_update_brings_back_in_high_mode_is_shed_until_the_low_one() {
     assert_eq!(keeper.pending, [1, 2].into());
 }
 
+/// Killed anywhere in its journal, a supervisor leaves nothing shed that the one after it does not bring back.
+#[test]
+fn what_a_supervisor_killed_on_its_way_to_high_mode_has_shed_comes_back() {
+    let (file, admission) = (file(MODES), admission());
+    let (dir, mut tell) = (tempfile::tempdir().unwrap(), |_: &Event| ());
+    let mut killed = keeper(dir.path(), &file, &admission, &mut tell);
+    killed.switch_to_high(0).unwrap();
+    assert_eq!(shed(&killed), [1, 2]);
+    drop(killed);
+    let (_, loaded) = Journal::<Record>::open(dir.path()).unwrap();
+    let entries = loaded.entries;
+    assert_eq!(entries.len(), 3, "the mode and two cells: {entries:?}");
+    for written in 0..=entries.len() {
+        let (dir, mut tell) = (tempfile::tempdir().unwrap(), |_: &Event| ());
+        let mut next = keeper(dir.path(), &file, &admission, &mut tell);
+        for (_, record) in &entries[..written] {
+            next.state.apply(record);
+        }
+        next.take_over_mode().unwrap();
+        let is_high = next.mode == Mode::High;
+        let expected: &[usize] = if is_high { &[1, 2] } else { &[] };
+        assert_eq!(shed(&next), expected, "{written} entries");
+        assert_eq!(is_high, written > 0, "{written} entries");
+        next.mode = Mode::Low;
+        next.fit_to_mode().unwrap();
+        assert!(shed(&next).is_empty(), "{written} entries");
+    }
+}
+
 #[test]
 fn cells_of_one_mode_and_those_of_high_criticality_are_not_shed() {
     let (two, one) = (file(MODES), file(""));

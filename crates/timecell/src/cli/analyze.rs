@@ -8,7 +8,7 @@ use model::Enforcer;
 use record::import::taskset::{Format, Unit};
 use report::feasibility::{Fit, ReactionText, RtLimit};
 
-use super::enforcer;
+use super::{enforcer, offered};
 
 /// Options of `analyze`.
 #[derive(Debug, Args)]
@@ -47,14 +47,13 @@ pub enum AnalyzeCommand {
 /// Where a task set comes from.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// Task set: TOML of timecell, XML of SchedCAT or CARTS, JSON of rt-app, CSV with units in the header, packed by gzip
-    /// or not; - is standard input, with --format.
+    /// Task set, in any format that --format lists, packed by gzip or not; - is standard input, with --format.
     #[arg(value_hint = ValueHint::FilePath, required = true)]
     pub file: Option<PathBuf>,
     /// Format of the file [default: by its extension].
-    #[arg(long, value_enum)]
-    pub format: Option<FormatName>,
-    /// Unit of the numbers in SchedCAT and CARTS files, which have none [default: us].
+    #[arg(long, value_parser = offered::format(Format::all()))]
+    pub format: Option<Format>,
+    /// Unit of the numbers in files that have none, such as SchedCAT's and those of CARTS [default: us].
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
     /// Policy of imported tasks whose file names none [default: edf].
@@ -132,33 +131,6 @@ impl From<FitName> for Fit {
             FitName::Worst => Fit::Worst,
             FitName::Next => Fit::Next,
             FitName::Ovh => Fit::Ovh,
-        }
-    }
-}
-
-/// The formats that `--format` may ask for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum FormatName {
-    /// timecell's own.
-    Toml,
-    /// SchedCAT's XML.
-    Schedcat,
-    /// The XML that CARTS reads.
-    Carts,
-    /// rt-app's JSON.
-    RtApp,
-    /// Comma-separated values, units in the header.
-    Csv,
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Format {
-        match name {
-            FormatName::Toml => Format::Timecell,
-            FormatName::Schedcat => Format::SchedCat,
-            FormatName::Carts => Format::Carts,
-            FormatName::RtApp => Format::RtApp,
-            FormatName::Csv => Format::Csv,
         }
     }
 }

@@ -118,7 +118,7 @@ pub struct Bench {
     #[arg(long, value_name = "TIME")]
     pub at_most: Option<Duration>,
     /// Only trials of these engines, comma-separated.
-    #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
+    #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines))]
     pub engine: Vec<EngineKind>,
     /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
     /// other, with `idle` for none; in `supply` one.

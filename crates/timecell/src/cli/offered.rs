@@ -1,23 +1,26 @@
-//! Values that a shell may complete, where others are taken too: scenarios beside files, engines with their own error text.
+//! Values that help lists and a shell completes: those of lists in crates below, and names where others are taken too, such as scenarios beside
+//! files and engines with their own error text.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
+use model::EngineKind;
+use record::import::{Described, Format};
 
-/// Parses as `T` does, and offers names.
+/// Parses as `T` does, and offers values.
 #[derive(Debug, Clone)]
 pub struct Offered<T> {
-    names: fn() -> Vec<&'static str>,
+    values: fn() -> Vec<PossibleValue>,
     of: std::marker::PhantomData<fn() -> T>,
 }
 
 impl<T> Offered<T> {
-    /// Offers these names.
-    pub const fn of(names: fn() -> Vec<&'static str>) -> Offered<T> {
+    /// Offers these.
+    pub const fn of(values: fn() -> Vec<PossibleValue>) -> Offered<T> {
         Offered {
-            names,
+            values,
             of: std::marker::PhantomData,
         }
     }
@@ -41,16 +44,30 @@ where
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.values)().into_iter()))
     }
 }
 
 /// The scenarios of `bench`.
-pub fn scenarios() -> Vec<&'static str> {
-    bench::scenario::names()
+pub fn scenarios() -> Vec<PossibleValue> {
+    let names = bench::scenario::names().into_iter();
+    names.map(PossibleValue::new).collect()
 }
 
 /// The engines.
-pub fn engines() -> Vec<&'static str> {
-    model::EngineKind::ALL.map(model::EngineKind::name).to_vec()
+pub fn engines() -> Vec<PossibleValue> {
+    let all = EngineKind::ALL.into_iter();
+    all.map(|engine| PossibleValue::new(engine.name()).help(engine.summary()))
+        .collect()
+}
+
+/// Formats by their names, and none but these.
+pub fn format<E: Described + Sync>(
+    all: impl Iterator<Item = Format<E>>,
+) -> impl TypedValueParser<Value = Format<E>> {
+    let values: Vec<PossibleValue> = all
+        .map(|format| PossibleValue::new(format.name()).help(format.files()))
+        .collect();
+    PossibleValuesParser::new(values)
+        .map(|name| Format::named(&name).expect("the parser lets only these pass"))
 }

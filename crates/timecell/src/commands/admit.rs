@@ -5,6 +5,7 @@ use std::path::Path;
 
 use model::InputError;
 use model::mission::{Latency, MissionFile};
+use record::summary::RunSummary;
 use record::supply::MeasuredSupply;
 use supervise::admit::{
     Admission, Basis, Choice, Exactness, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant,
@@ -100,7 +101,7 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
         Some(Latency::Allowance(allowance)) => Ok(allowance.ns().unsigned_abs()),
         Some(Latency::Run(run)) => {
             let path = file.resolve(run);
-            let summary = record::run::Run::open(&path)?.summary()?;
+            let summary: RunSummary = record::run::Run::open(&path)?.read()?;
             let worst = (summary.cells.iter())
                 .flat_map(|cell| &cell.metrics)
                 .filter(|metric| metric.metric == record::summary::Metric::WakeupLatency)

@@ -1,15 +1,17 @@
 //! `timecell bench`.
 
-use bench::{BenchError, Plan, Settings, scenario};
+use bench::scenario::{self, Way};
+use bench::{BenchError, Plan, Settings};
 use host::handover::{self, Owner};
 use host::provenance::Provenance;
 use model::{InputError, Overrides, TaskPolicy};
 use record::run::Run;
+use report::{Ask, Kind};
 
 use crate::cli::{Bench, ClassName, SetPolicy};
 use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
-use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until};
+use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until, studied};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
@@ -19,10 +21,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// An experiment file with every key explained.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
+/// Measures what is no experiment and no series, from its options on.
+type Study = fn(&Bench) -> Result<Ended, CommandError>;
+
 /// Runs an experiment, writes its record, prints its table.
 pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if options.list {
-        return list();
+        return Ok(list());
     }
     if options.template {
         out::print(TEMPLATE);
@@ -35,21 +40,18 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         return resume(dir, options);
     }
     let what = options.experiment.as_deref().unwrap_or_default();
-    let held = |name: &str| match options.dry_run {
-        true => Ok(None),
-        false => bench_hold::of_options(name, options).map(Some),
+    let study = match scenario::way(what) {
+        Some(Way::Itself) => Some(commands::bench_self::run as Study),
+        Some(Way::Supply) => Some(commands::supply::bench as Study),
+        Some(Way::Isolation) => Some(commands::isolation::bench as Study),
+        Some(Way::Experiment(_) | Way::Series(_)) | None => None,
     };
-    if what == "self" {
-        let _held = held(what)?;
-        return commands::bench_self::run(options);
-    }
-    if what == commands::supply::NAME {
-        let _held = held(what)?;
-        return commands::supply::bench(options);
-    }
-    if what == commands::isolation::NAME {
-        let _held = held(what)?;
-        return commands::isolation::bench(options);
+    if let Some(run) = study {
+        let _held = match options.dry_run {
+            true => None,
+            false => Some(bench_hold::of_options(what, options)?),
+        };
+        return run(options);
     }
     commands::supply::refuse_elsewhere(what, options)?;
     if let Some(ended) = commands::bench_series::run(what, options) {
@@ -102,7 +104,12 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         bench_until::at_most(time, &mut plan)?;
     }
     let asked = Asked::of(&options.judge)?.and_until(&conditions);
-    asked.fits(&plan.experiment, options.judge.allow_unlike)?;
+    let kind = match plan.experiment.scale {
+        Some(_) => Kind::Scale,
+        None => Kind::Jobs,
+    };
+    asked.before(kind)?;
+    asked.fits(kind, &plan.experiment, options.judge.allow_unlike)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&header);
@@ -132,20 +139,14 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     let finished = bench::run(&plan, &settings, &mut teller);
     teller.done();
     let made = made_out.then_some(options.out.as_path());
-    after(finished, &asked, options, made)
+    studied::after(finished, &asked, options, made)
 }
 
 /// Goes on with a run that ended before its time.
 fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError> {
     let run = Run::open(dir)?;
-    if run.has_no_experiment() {
-        return Err(InputError::new(
-            dir.display().to_string(),
-            "a run of single measurements cannot be resumed",
-            "run its scenario again",
-        )
-        .into());
-    }
+    let kind = Kind::of(&run)?;
+    studied::must(kind, Ask::Resume, dir.display().to_string())?;
     // What the run left behind when it was killed may hold the very budget that the plan asks for.
     let swept = bench::sweep_stale(bench::Unsaved::Keep);
     for line in swept.iter().flat_map(|swept| &swept.sentences) {
@@ -157,7 +158,11 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     let plan = Plan::new(experiment, &place)?;
     bench::check_resume(&run, &plan)?;
     let asked = Asked::of_or_kept(&options.judge, &run)?.and_until(&conditions);
-    asked.fits(&plan.experiment, options.judge.allow_unlike)?;
+    // What was kept with the run keeps nobody from going on with it.
+    if !options.judge.fail_if.is_empty() {
+        asked.before(kind)?;
+    }
+    asked.fits(kind, &plan.experiment, options.judge.allow_unlike)?;
     if options.dry_run {
         out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
         return Ok(Ended::Fine);
@@ -178,7 +183,7 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     let mut teller = Teller::new(plan.experiment.rounds).until(conditions);
     let finished = bench::resume(run, &plan, &settings(options), &mut teller);
     teller.done();
-    after(finished, &asked, options, None)
+    studied::after(finished, &asked, options, None)
 }
 
 fn settings(options: &Bench) -> Settings {
@@ -205,34 +210,6 @@ fn before(plan: &Plan, options: &Bench) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The table and the page of what was measured; `made` is the directory around the run if that is new.
-fn after(
-    finished: Result<Run, (Option<Run>, BenchError)>,
-    asked: &Asked,
-    options: &Bench,
-    made: Option<&std::path::Path>,
-) -> Result<Ended, CommandError> {
-    let mine = match &finished {
-        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
-        Err((None, _)) => None,
-    };
-    let ended = match finished {
-        Ok(run) => study(&run, asked, options),
-        Err((Some(run), error)) => {
-            // What was measured until then is on record and worth its page.
-            if run.trial_numbers().is_ok_and(|numbers| !numbers.is_empty()) {
-                let _ = study(&run, asked, options);
-            }
-            Err(error.into())
-        }
-        Err((None, error)) => Err(error.into()),
-    };
-    if let Some(dir) = mine {
-        give_to_sudo_user(&dir, made);
-    }
-    ended
-}
-
 /// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
 /// the directory around it if that is new.
 pub fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>) {
@@ -255,59 +232,11 @@ pub fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>
     }
 }
 
-fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
-    asked.keep(run)?;
-    if run.is_scale()? {
-        return commands::scale::after_bench(run, options.json);
+fn list() -> Ended {
+    for (name, way) in scenario::all() {
+        out::print(&format!("{name:<14}{}", way.question()));
     }
-    let page = run.dir().join("report.html");
-    let (summary, found) = commands::report::study_and_write(run, asked, &page)?;
-    let decided = bench_until::decided(run)?;
-    if options.json {
-        let mut json = serde_json::to_value(&summary).unwrap_or_default();
-        found.add_to(&mut json);
-        if let Some(decided) = &decided {
-            json["decide"] = decided.json();
-        }
-        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-    } else {
-        out::print(&format!("\n{}", commands::report::table(&summary)));
-        out::print_some(&found.tables());
-        if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
-            out::print(&line);
-        }
-        out::print(&format!(
-            "report  {}",
-            run.dir().join("report.html").display()
-        ));
-    }
-    let lost = summary.cells.iter().any(|cell| cell.unexplained > 0);
-    let is_open = decided.is_some_and(|decided| decided.is_open());
-    Ok(
-        found.ended(if summary.failures.is_empty() && !lost && !is_open {
-            Ended::Fine
-        } else {
-            Ended::Failed
-        }),
-    )
-}
-
-fn list() -> Result<Ended, CommandError> {
-    for (name, _) in scenario::SCENARIOS {
-        let experiment = scenario::find(name)?;
-        out::print(&format!("{name:<14}{}", experiment.question));
-    }
-    for scenario in bench::SERIES_SCENARIOS {
-        out::print(&format!("{:<14}{}", scenario.name, scenario.question));
-    }
-    let (supply, question) = (commands::supply::NAME, bench::SUPPLY_QUESTION);
-    out::print(&format!("{supply:<14}{question}"));
-    let (isolation, question) = (commands::isolation::NAME, bench::ISOLATION_QUESTION);
-    out::print(&format!("{isolation:<14}{question}"));
-    out::print(
-        "self          How does timecell compare with cyclictest, polling barriers and other launchers?",
-    );
-    Ok(Ended::Fine)
+    Ended::Fine
 }
 
 fn list_loads() -> Ended {

@@ -5,6 +5,7 @@ use std::path::Path;
 use bench::{BenchError, Going, Plan, Progress, Settings};
 use model::{Counters, Experiment, TrialPlan};
 use record::run::Run;
+use record::summary::RunSummary;
 use report::Foreseen;
 
 use super::bench::VERSION;
@@ -114,7 +115,7 @@ fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
     runs.iter().take(MOST).find_map(|dir| {
         let run = Run::open(dir).ok()?;
         let same = run.experiment().ok()? == *experiment;
-        let summary = run.summary().ok().filter(|_| same)?;
+        let summary: RunSummary = run.read().ok().filter(|_| same)?;
         let mut in_turns = summary
             .cells
             .iter()

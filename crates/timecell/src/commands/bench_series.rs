@@ -3,10 +3,10 @@
 use bench::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, Settings, run_series};
 use host::provenance::Provenance;
 use model::{Duration, InputError};
-use record::run::Run;
+use report::Kind;
 
 use crate::cli::Bench;
-use crate::commands::bench::{VERSION, cpus, give_to_sudo_user};
+use crate::commands::bench::{VERSION, cpus};
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
@@ -51,6 +51,8 @@ pub fn run(what: &str, options: &Bench) -> Option<Result<Ended, CommandError>> {
 fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
     refuse_ignored(plan.scenario, options)?;
     let asked = Asked::of(&options.judge)?;
+    asked.before(Kind::Series)?;
+    asked.of_scenario(plan.scenario, options.judge.allow_unlike)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -71,48 +73,8 @@ fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
     let made_out = !options.out.exists();
     let finished = run_series(plan, &settings, &mut teller);
     teller.done();
-    let mine = match &finished {
-        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
-        Err((None, _)) => None,
-    };
-    let ended = match finished {
-        Ok(run) => study(&run, &asked, options),
-        Err((Some(run), error)) => {
-            // What was measured until then is on record and worth its page.
-            if run
-                .manifest()
-                .is_ok_and(|manifest| manifest.trials_done > 0)
-            {
-                let _ = study(&run, &asked, options);
-            }
-            Err(error.into())
-        }
-        Err((None, error)) => Err(error.into()),
-    };
-    if let Some(dir) = mine {
-        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
-    }
-    ended
-}
-
-fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
-    asked.keep(run)?;
-    let page = run.dir().join("report.html");
-    let (summary, found) = commands::report::study_and_write_series(run, asked, &page)?;
-    if options.json {
-        let mut json = serde_json::to_value(&summary).unwrap_or_default();
-        found.add_to(&mut json);
-        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-    } else {
-        out::print(&format!("\n{}", commands::report::series_table(&summary)));
-        out::print_some(&found.tables());
-        out::print(&format!("report  {}", page.display()));
-    }
-    Ok(found.ended(if summary.failures.is_empty() {
-        Ended::Fine
-    } else {
-        Ended::Failed
-    }))
+    let made = made_out.then_some(options.out.as_path());
+    commands::studied::after(finished, &asked, options, made)
 }
 
 fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
@@ -129,6 +91,7 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         "--engine",
         "--rootless-user",
         "--fail-if",
+        "--baseline",
     ];
     applied.extend(match scenario {
         "nqueens" => Some("--cpus"),

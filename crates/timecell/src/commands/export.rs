@@ -1,16 +1,21 @@
 //! `timecell export`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use model::InputError;
+use record::RecordError;
 use record::export::{
-    Exported, Form, write_csv, write_cyclictest, write_hdr, write_parquet, write_rt_app,
+    Exported, FIGURES, Form, write_csv, write_cyclictest, write_hdr, write_parquet, write_rows,
+    write_rt_app,
 };
 use record::output::Output;
 use record::run::{Run, write_atomically};
+use report::{Ask, Kind};
 
 use crate::cli::Export;
 use crate::commands::analyze;
+use crate::commands::studied::must;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -41,6 +46,16 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
 
 /// Writes what a run holds.
 fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
+    let ask = match options {
+        Export { hdr: true, .. } => Ask::Hdr,
+        Export { parquet: true, .. } => Ask::Parquet,
+        Export {
+            statistics: true, ..
+        } => Ask::Statistics,
+        Export { csv: true, .. } => Ask::Csv,
+        _ => Ask::Cyclictest,
+    };
+    must(Kind::of(run)?, ask, run.name())?;
     if options.hdr {
         return hdr(run, options);
     }
@@ -53,10 +68,6 @@ fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         .into());
     }
     if options.cyclictest_json || options.cyclictest_hist {
-        if run.has_no_experiment() {
-            let what = "a run of single measurements has no wake-up latencies";
-            return Err(InputError::new(run.name(), what, "--csv writes its values").into());
-        }
         let (form, ending) = if options.cyclictest_json {
             (Form::Json, "cyclictest.json")
         } else {
@@ -85,7 +96,13 @@ fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, C
 }
 
 fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
-    let extension = if options.csv { "csv" } else { "parquet" };
+    let extension = match options {
+        Export { csv: true, .. } => "csv",
+        Export {
+            statistics: true, ..
+        } => "statistics.csv",
+        _ => "parquet",
+    };
     let path = options
         .output
         .clone()
@@ -99,9 +116,10 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
             )
             .into());
         }
-        return match write_csv(run, Path::new("standard output"), std::io::stdout().lock()) {
+        let path = Path::new("standard output");
+        return match write(run, options, path, &mut std::io::stdout().lock()) {
             // Whoever read had enough, as `head` does.
-            Err(record::RecordError::Io { source, .. })
+            Err(RecordError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::BrokenPipe =>
             {
                 Ok(Ended::Fine)
@@ -113,7 +131,10 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     let rows = if options.parquet {
         write_parquet(run, &path)?
     } else {
-        csv_file(run, &path)?
+        let mut file = Output::create(&path)?;
+        let rows = write(run, options, &path, &mut file)?;
+        file.finish()?;
+        rows
     };
     out::print(&format!("{rows} rows in {}", path.display()));
     Ok(Ended::Fine)
@@ -163,9 +184,16 @@ fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
     Ok(())
 }
 
-fn csv_file(run: &Run, path: &Path) -> Result<u64, CommandError> {
-    let mut file = Output::create(path)?;
-    let rows = write_csv(run, path, &mut file)?;
-    file.finish()?;
-    Ok(rows)
+/// Writes a table of text: jobs, or figures.
+fn write(
+    run: &Run,
+    options: &Export,
+    path: &Path,
+    out: &mut dyn Write,
+) -> Result<u64, RecordError> {
+    if !options.statistics {
+        return write_csv(run, path, out);
+    }
+    let rows = report::studied(run)?.readings().rows();
+    write_rows(run, path, out, &FIGURES, rows)
 }

@@ -17,14 +17,11 @@ pub fn completions(options: &Completions) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Prints the header that the client's C programs include.
+/// Prints the header that the client's C programs include, of the version that this binary speaks with.
 pub fn header() -> Result<Ended, CommandError> {
-    out::print(HEADER.trim_end());
+    out::print(timecell_client::C_HEADER.trim_end());
     Ok(Ended::Fine)
 }
-
-/// Of the version that this binary speaks with.
-const HEADER: &str = include_str!("../../../client/include/timecell.h");
 
 /// Writes one man page for timecell and one for each verb.
 pub fn man(options: &Man) -> Result<Ended, CommandError> {

@@ -1,18 +1,14 @@
 //! Thresholds and baselines: what `bench` and `report` have in common.
 
 use model::{Experiment, InputError, TrialPlan};
-use record::isolation::IsolationSummary;
 use record::run::Run;
-use record::series::SeriesSummary;
-use record::summary::RunSummary;
-use record::supply::SupplySummary;
 use record::thresholds::{THRESHOLDS_SCHEMA, Thresholds};
-use report::RunComparison;
-use report::judge::{self, Judged, Outcome, Threshold};
+use report::judge::{self, Judged, Outcome, Readings, Threshold};
+use report::{Ask, Compared, Kind, Studied};
 
 use crate::cli::Judge;
 use crate::commands::report::style;
-use crate::commands::scale::NOT_JUDGED;
+use crate::commands::studied::must;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -30,27 +26,24 @@ pub struct Found {
     /// Verdicts; `None` where no threshold was given.
     pub judged: Option<Judged>,
     /// The run against the baseline run.
-    pub compared: Option<RunComparison>,
+    pub compared: Option<Compared>,
+}
+
+/// Refuses a baseline of another kind, whatever else is allowed.
+fn must_be_alike(kind: Kind, baseline: &Run) -> Result<(), CommandError> {
+    let there = Kind::of(baseline)?;
+    if there == kind {
+        return Ok(());
+    }
+    let place = format!("--baseline {}", baseline.dir().display());
+    let what = format!("it is {} there and {} here", there.name(), kind.name());
+    Err(InputError::new(place, what, "name a run of the same kind").into())
 }
 
 impl Asked {
     /// From the options; opens the baseline, so that a wrong name is said before anything is measured.
     pub fn of(options: &Judge) -> Result<Asked, CommandError> {
         let baseline = options.baseline.as_deref().map(Run::open).transpose()?;
-        if let Some(run) = baseline.as_ref().filter(|run| run.has_no_experiment()) {
-            return Err(InputError::new(
-                "--baseline",
-                format!("{} holds single measurements and no jobs", run.name()),
-                "name a run of periodic jobs",
-            )
-            .into());
-        }
-        if let Some(run) = &baseline
-            && run.is_scale()?
-        {
-            let what = format!("{} is a scale study", run.name());
-            return Err(InputError::new("--baseline", what, "name a run of periodic jobs").into());
-        }
         Ok(Asked {
             thresholds: options.fail_if.clone(),
             baseline,
@@ -60,7 +53,7 @@ impl Asked {
 
     /// What was kept with the run when it was measured; a baseline that is gone is said and not compared with.
     pub fn kept(run: &Run) -> Result<Asked, CommandError> {
-        let kept = run.thresholds()?;
+        let kept = run.read_if_there::<Thresholds>()?;
         let path = run.dir().join("thresholds.json");
         let parse = |text: &String| -> Result<Threshold, CommandError> {
             text.parse().map_err(|error| {
@@ -111,16 +104,56 @@ impl Asked {
         self.thresholds.is_empty() && self.baseline.is_none()
     }
 
-    /// Refuses names that are in no trial, and a baseline that measured something else.
-    pub fn fits(&self, experiment: &Experiment, allow_unlike: bool) -> Result<(), CommandError> {
-        if experiment.scale.is_some() && !self.is_empty() {
-            let option = if self.thresholds.is_empty() {
-                "--baseline"
-            } else {
-                "--fail-if"
-            };
-            return Err(InputError::new(option, NOT_JUDGED, "remove the option").into());
+    /// Refuses, before a run of this kind is measured, what it could not answer.
+    pub fn before(&self, kind: Kind) -> Result<(), CommandError> {
+        for threshold in &self.thresholds {
+            must(kind, Ask::FailIf, "--fail-if")?;
+            let (unit, _) = threshold.limit.of();
+            if !kind.has_in(threshold.figure, unit) {
+                let what = kind.lacks(threshold.figure, unit);
+                return Err(InputError::new(format!("--fail-if '{threshold}'"), what, "").into());
+            }
         }
+        if let Some(baseline) = &self.baseline {
+            must(kind, Ask::Baseline, "--baseline")?;
+            must_be_alike(kind, baseline)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses, where thresholds and baseline were given for the report of a run, what does not go with it.
+    pub fn suits(&self, run: &Run, allow_unlike: bool) -> Result<(), CommandError> {
+        if !run.has_no_experiment() {
+            let kind = Kind::of(run)?;
+            return self.fits(kind, &run.experiment()?, allow_unlike);
+        }
+        match &self.baseline {
+            Some(baseline) => {
+                must_be_alike(Kind::of(run)?, baseline)?;
+                self.alike(baseline, report::unlike_runs(baseline, run)?, allow_unlike)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a baseline of another scenario of single measurements.
+    pub fn of_scenario(&self, scenario: &str, allow_unlike: bool) -> Result<(), CommandError> {
+        let Some(baseline) = &self.baseline else {
+            return Ok(());
+        };
+        let there = baseline.read::<record::series::SeriesRecord>()?.scenario;
+        let unlike = (there != scenario)
+            .then(|| format!("the scenario is {there} there and {scenario} here"));
+        self.alike(baseline, unlike, allow_unlike)
+    }
+
+    /// Refuses names that are in no trial, and a baseline that measured something else.
+    pub fn fits(
+        &self,
+        kind: Kind,
+        experiment: &Experiment,
+        allow_unlike: bool,
+    ) -> Result<(), CommandError> {
         let names = || experiment.trials.iter().flat_map(names);
         for threshold in &self.thresholds {
             let Some(selector) = &threshold.selector else {
@@ -141,7 +174,18 @@ impl Asked {
         let Some(baseline) = &self.baseline else {
             return Ok(());
         };
-        match report::unlike(&baseline.experiment()?, experiment) {
+        must_be_alike(kind, baseline)?;
+        let unlike = report::unlike(&baseline.experiment()?, experiment);
+        self.alike(baseline, unlike, allow_unlike)
+    }
+
+    fn alike(
+        &self,
+        baseline: &Run,
+        unlike: Option<String>,
+        allow_unlike: bool,
+    ) -> Result<(), CommandError> {
+        match unlike {
             Some(what) if !allow_unlike => Err(InputError::new(
                 format!("--baseline {}", baseline.dir().display()),
                 format!("ratios to it would mean nothing: {what}"),
@@ -161,66 +205,39 @@ impl Asked {
             let path = std::fs::canonicalize(run.dir()).unwrap_or_else(|_| run.dir().to_owned());
             path.to_string_lossy().into_owned()
         });
-        Ok(run.write_thresholds(&Thresholds {
+        Ok(run.write(&Thresholds {
             schema: THRESHOLDS_SCHEMA,
             fail_if: self.thresholds.iter().map(Threshold::to_string).collect(),
             baseline,
         })?)
     }
 
-    /// Judges a run.
-    pub fn judge(&self, run: &Run, summary: &RunSummary) -> Result<Found, CommandError> {
+    /// Judges a run, and sets it beside the baseline.
+    pub fn judge(&self, run: &Run, studied: &dyn Studied) -> Result<Found, CommandError> {
         let compared = match &self.baseline {
-            Some(baseline) => Some(report::compare(baseline, run)?),
+            Some(baseline) => Some(Compared::of(baseline, run)?),
             None => None,
         };
         let ratios = match (&self.baseline, &compared, &self.gone) {
-            (Some(baseline), Some(compared), _) => {
-                judge::between([baseline, run], compared, &self.thresholds)?
+            (Some(baseline), Some(Compared::Jobs(compared)), _) => {
+                Some(judge::between([baseline, run], compared, &self.thresholds)?)
             }
-            (_, _, Some(gone)) => judge::Ratios {
+            (_, _, Some(gone)) => Some(judge::Ratios {
                 to: gone.clone(),
                 ..judge::Ratios::default()
-            },
-            _ => judge::within(run, summary, &self.thresholds)?,
+            }),
+            _ => None,
         };
-        let judged = judge::judge_run(run, summary, &self.thresholds, &ratios)?;
-        Ok(Found {
-            judged: (!self.thresholds.is_empty()).then_some(judged),
-            compared,
-        })
+        let judged = match self.thresholds.is_empty() {
+            true => None,
+            false => Some(studied.judged(run, &self.thresholds, ratios)?),
+        };
+        Ok(Found { judged, compared })
     }
 
-    /// Judges the tried sets of a supply study.
-    pub fn judge_supply(&self, summary: &SupplySummary) -> Found {
-        let judged = judge::judge_supply(summary, &self.thresholds);
-        Found {
-            judged: (!self.thresholds.is_empty()).then_some(judged),
-            compared: None,
-        }
-    }
-
-    /// Judges a study of isolation.
-    pub fn judge_isolation(&self, summary: &IsolationSummary) -> Found {
-        let judged = judge::judge_isolation(summary, &self.thresholds);
-        Found {
-            judged: (!self.thresholds.is_empty()).then_some(judged),
-            compared: None,
-        }
-    }
-
-    /// Judges files of other tools.
-    pub fn judge_measured(&self, files: &[record::import::measured::Measured]) -> Found {
-        let judged = judge::judge_measured(files, &self.thresholds);
-        Found {
-            judged: (!self.thresholds.is_empty()).then_some(judged),
-            compared: None,
-        }
-    }
-
-    /// Judges a run of single measurements.
-    pub fn judge_series(&self, summary: &SeriesSummary) -> Found {
-        let judged = judge::judge_series(summary, &self.thresholds);
+    /// Judges what is no run: files of other tools.
+    pub fn judge_readings(&self, readings: &Readings) -> Found {
+        let judged = judge::judge(readings, &self.thresholds);
         Found {
             judged: (!self.thresholds.is_empty()).then_some(judged),
             compared: None,
@@ -247,7 +264,7 @@ impl Found {
         let mut text = String::new();
         if let Some(compared) = &self.compared {
             text += "\nagainst the baseline\n";
-            text += report::compare_table(compared, style()).trim_end();
+            text += compared.table(style()).trim_end();
             text.push('\n');
         }
         if let Some(judged) = &self.judged {

@@ -6,6 +6,7 @@ use model::{InputError, Work};
 use record::import::measured::{Measured, Options, import_file, import_from};
 use record::run::{Run, write_atomically};
 use record::summary::Metric;
+use report::{Extras, Kind};
 
 use crate::cli::Report;
 use crate::commands::judge::Asked;
@@ -24,7 +25,7 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
         let unit = options.unit.map(Into::into);
         measured.push(file(path, options, Options { unit })?);
     }
-    let found = asked.judge_measured(&measured);
+    let found = asked.judge_readings(&report::measured_readings(&measured));
     if options.json {
         let summary = report::measured_summary(&measured);
         let mut json = serde_json::to_value(&summary).unwrap_or_default();
@@ -36,7 +37,11 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("measured.html"));
-    write_atomically(&page, report::measured_html(&measured).as_bytes())?;
+    let extras = Extras {
+        judged: found.judged.as_ref(),
+        ..Extras::default()
+    };
+    write_atomically(&page, report::measured_html(&measured, extras).as_bytes())?;
     out::print(&report::measured_table(&measured, style()));
     out::print_some(&found.tables());
     out::print(&format!("report  {}", page.display()));
@@ -46,7 +51,7 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
 /// A run as if it were a file: wake-up latencies, and execution times where its jobs do work.
 fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
     if run.has_no_experiment() {
-        let what = "a run of single measurements has no distribution of jobs";
+        let what = format!("{} has no distribution of jobs", Kind::of(run)?.name());
         return Err(InputError::new(run.name(), what, "name a run of periodic jobs").into());
     }
     let metrics: &[Metric] = match run.experiment()?.workload.work {

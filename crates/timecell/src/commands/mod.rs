@@ -29,7 +29,7 @@ pub mod ps;
 pub mod ps_machine;
 pub mod report;
 pub mod run;
-pub mod scale;
+pub mod studied;
 pub mod supply;
 pub mod up;
 pub mod update;

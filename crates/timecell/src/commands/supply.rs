@@ -1,26 +1,20 @@
 //! Supply studies: `bench supply`, and `report` of such a run.
 
-use bench::{BenchError, Reservation, Settings, SupplyOptions, SupplyPlan, run_supply};
+use bench::{Reservation, Settings, SupplyOptions, SupplyPlan, run_supply};
 use host::provenance::Provenance;
 use model::{InputError, Requirement};
-use record::run::{Run, write_atomically};
-use record::supply::SupplySummary;
+use report::Kind;
 
-use crate::cli::{Bench, Report};
-use crate::commands::bench::{VERSION, give_to_sudo_user};
-use crate::commands::judge::{Asked, Found};
-use crate::commands::report::{style, write_figures};
-use crate::commands::{ignored, isolation};
+use crate::cli::Bench;
+use crate::commands::bench::VERSION;
+use crate::commands::judge::Asked;
+use crate::commands::{ignored, isolation, studied};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::progress::{Teller, about};
 
 /// What the study is called on the command line.
 pub const NAME: &str = "supply";
-
-/// Why baselines are refused.
-const NO_BASELINE: &str =
-    "tried sets are held against the same threads without a budget, in the same run";
 
 /// Refuses options that only this study and `isolation` have, for whatever else is measured.
 pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
@@ -70,6 +64,7 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
     refuse_ignored(options)?;
     let plan = SupplyPlan::new(&wanted(options)?)?;
     let asked = Asked::of(&options.judge)?;
+    asked.before(Kind::Supply)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -89,36 +84,8 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
     let made_out = !options.out.exists();
     let finished = run_supply(&plan, &settings, &report::supply_study, &mut teller);
     teller.done();
-    let mine = match &finished {
-        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
-        Err((None, _)) => None,
-    };
-    let ended = after(finished, &asked, options);
-    if let Some(dir) = mine {
-        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
-    }
-    ended
-}
-
-fn after(
-    finished: Result<Run, (Option<Run>, BenchError)>,
-    asked: &Asked,
-    options: &Bench,
-) -> Result<Ended, CommandError> {
-    match finished {
-        Ok(run) => study(&run, asked, options),
-        Err((run, error)) => {
-            // What was measured until then is on record and worth its page.
-            if let Some(run) = run
-                && run
-                    .manifest()
-                    .is_ok_and(|manifest| manifest.trials_done > 0)
-            {
-                let _ = study(&run, asked, options);
-            }
-            Err(error.into())
-        }
-    }
+    let made = made_out.then_some(options.out.as_path());
+    studied::after(finished, &asked, options, made)
 }
 
 /// The reservations of the command line.
@@ -169,6 +136,7 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         "--load",
         "--threads",
         "--fail-if",
+        "--baseline",
     ];
     let why =
         format!("scenario `{NAME}` spins in a budget and has nothing that this could apply to");
@@ -253,71 +221,4 @@ pub fn in_parentheses(text: &str) -> String {
     } else {
         format!(" ({text})")
     }
-}
-
-/// What follows a study at once: summary, page and table.
-fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
-    asked.keep(run)?;
-    let summary = report::supply_study(run)?;
-    let found = asked.judge_supply(&summary);
-    run.write_supply_summary(&summary)?;
-    let page = run.dir().join("report.html");
-    write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
-    if options.json {
-        print_json(&summary, &found);
-    } else {
-        out::print(&format!("\n{}", report::supply_table(&summary, style())));
-        out::print_some(&found.tables());
-        out::print(&format!("report  {}", page.display()));
-    }
-    Ok(found.ended(if summary.failures.is_empty() {
-        Ended::Fine
-    } else {
-        Ended::Failed
-    }))
-}
-
-fn print_json(summary: &SupplySummary, found: &Found) {
-    let mut json = serde_json::to_value(summary).unwrap_or_default();
-    found.add_to(&mut json);
-    out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-}
-
-/// The report of one supply study.
-pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
-    let refused = [
-        ("--baseline", options.judge.baseline.is_some(), NO_BASELINE),
-        (
-            "--against",
-            options.against.is_some(),
-            "no published figures are of the same kind",
-        ),
-    ];
-    if let Some((option, _, why)) = refused.into_iter().find(|(_, asked, _)| *asked) {
-        return Err(InputError::new(option, why, "remove the option").into());
-    }
-    let asked = Asked::of_or_kept(&options.judge, run)?;
-    let summary = report::supply_study(run)?;
-    let found = asked.judge_supply(&summary);
-    if options.json {
-        print_json(&summary, &found);
-        return Ok(found.ended(Ended::Fine));
-    }
-    // With --output nothing is written into the run, which may belong to somebody else.
-    let page = match &options.output {
-        Some(page) => page.clone(),
-        None => {
-            run.write_supply_summary(&summary)?;
-            run.dir().join("report.html")
-        }
-    };
-    write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
-    out::print(&report::supply_table(&summary, style()));
-    out::print_some(&found.tables());
-    if let Some(dir) = &options.figures {
-        let count = write_figures(&report::supply_figures(&summary), dir)?;
-        out::print(&format!("figures {count} SVG files in {}", dir.display()));
-    }
-    out::print(&format!("report  {}", page.display()));
-    Ok(found.ended(Ended::Fine))
 }

@@ -11,6 +11,8 @@ mod support;
 mod swaps;
 mod things;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use engine::app::{AppSpec, Image};
 use libtest_mimic::Trial;
 use model::EngineKind::{self, Bare, Crun, Embedded, Podman, Runc};
@@ -111,10 +113,16 @@ fn main() {
             .find(|need| !need.met)
             .map(|need| need.reason)
             .or_else(support::no_busybox);
+        // One cell of each engine at a time.
+        let turn = Arc::new(Mutex::new(()));
         for (behaviour, run) in lists.iter().copied().flatten().copied() {
             let name = format!("{kind}::{behaviour}");
-            trials.push(needs::trial(&name, unmet.as_deref(), move || run(kind)));
+            let turn = Arc::clone(&turn);
+            trials.push(needs::trial(&name, unmet.as_deref(), move || {
+                let _own = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                run(kind);
+            }));
         }
     }
-    needs::run(trials, needs::Threads::One);
+    needs::run(trials, needs::Threads::OneEach);
 }

@@ -1,5 +1,6 @@
 //! The main job on real cells.
 
+use record::summary::RunSummary;
 use std::fs;
 
 use record::run::{Run, Status};
@@ -10,17 +11,17 @@ use crate::support::{Case, Need, experiment, only_run, say};
 pub const CASES: &[Case] = &[
     Case {
         name: "bench::leaves_a_whole_run",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(120)],
         run: whole_run,
     },
     Case {
         name: "bench::every_engine_that_is_there_is_measured",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
         run: every_engine,
     },
     Case {
         name: "bench::cells_start_together_and_the_skew_is_told",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
         run: together,
     },
     Case {
@@ -56,7 +57,7 @@ fn whole_run() {
         ["bare", "embedded", "bare", "embedded"],
         "rounds are interleaved"
     );
-    for cell in run.summary().unwrap().cells {
+    for cell in run.read::<RunSummary>().unwrap().cells {
         assert_eq!(cell.planned, 100);
         assert_eq!(cell.executed + cell.missed, 100, "{}", cell.label);
         assert_eq!(cell.unexplained, 0);
@@ -81,7 +82,7 @@ fn every_engine() {
     )
     .ends_with(0);
     let run = Run::open(&only_run(dir.path())).unwrap();
-    let summary = run.summary().unwrap();
+    let summary = run.read::<RunSummary>().unwrap();
     let not_measured: Vec<&str> = summary
         .not_measured
         .iter()
@@ -135,7 +136,7 @@ fn together() {
     fs::write(dir.path().join("pair.toml"), text).unwrap();
     say(dir.path(), &["bench", "pair.toml"]).ends_with(0);
     let run = Run::open(&only_run(dir.path())).unwrap();
-    let summary = run.summary().unwrap();
+    let summary = run.read::<RunSummary>().unwrap();
     assert_eq!(summary.skews.len(), 1);
     assert_eq!(
         (summary.skews[0].cells, summary.skews[0].skew_ns.len()),
@@ -161,7 +162,7 @@ fn overload() {
     say(dir.path(), &["bench", "over.toml"]).ends_with(0);
     let cell = &Run::open(&only_run(dir.path()))
         .unwrap()
-        .summary()
+        .read::<RunSummary>()
         .unwrap()
         .cells[0];
     assert!(cell.missed > 0 && cell.executed > 0);
@@ -176,7 +177,7 @@ fn relative() {
     say(dir.path(), &["bench", "thesis.toml"]).ends_with(0);
     let cell = &Run::open(&only_run(dir.path()))
         .unwrap()
-        .summary()
+        .read::<RunSummary>()
         .unwrap()
         .cells[0];
     assert_eq!((cell.executed, cell.missed), (20, 0));
@@ -190,6 +191,9 @@ fn json() {
     assert_eq!(summary.experiment, "small");
     assert_eq!(
         summary,
-        Run::open(&only_run(dir.path())).unwrap().summary().unwrap()
+        Run::open(&only_run(dir.path()))
+            .unwrap()
+            .read::<RunSummary>()
+            .unwrap()
     );
 }

@@ -13,17 +13,17 @@ use crate::users_places::{Places, users_link};
 pub const CASES: &[Case] = &[
     Case {
         name: "clean_up::ctrl_c_removes_every_cell",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: interrupted,
     },
     Case {
         name: "clean_up::clean_removes_what_a_killed_coordinator_left",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: killed,
     },
     Case {
         name: "clean_up::a_killed_cell_fails_its_trial_and_not_the_run",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: killed_cell,
     },
     Case {
@@ -33,7 +33,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "clean_up::a_finished_run_leaves_no_trace",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: finished,
     },
 ];

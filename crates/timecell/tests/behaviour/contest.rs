@@ -2,22 +2,25 @@
 //! deadlines are missed is the machine's affair; that every one is accounted for is ours.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use model::Enforcer;
-use record::isolation::{Arm, Attacker, ContestTrial, IsolationSummary, ReceivedVerdict};
+use record::isolation::{
+    Arm, Attacker, ContestTrial, IsolationRecord, IsolationSummary, ReceivedVerdict,
+};
 use record::run::{Run, Status};
 
 use crate::support::{
-    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
+    Case, Need, Said, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
 };
 use crate::unprivileged::{as_nobody, open_place};
 
 pub const CASES: &[Case] = &[
     Case {
-        name: "contest::every_arm_is_run_and_every_deadline_accounted_for",
+        name: "contest::every_arm_is_run_and_every_deadline_accounted_for_and_reported_again",
         needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: arms,
+        run: study,
     },
     Case {
         name: "contest::cells_that_spin_receive_and_are_billed",
@@ -28,11 +31,6 @@ pub const CASES: &[Case] = &[
         name: "contest::a_load_stands_beside_and_says_what_it_did",
         needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: beside_a_load,
-    },
-    Case {
-        name: "contest::a_study_is_judged_reported_and_exported_again",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: again,
     },
     Case {
         name: "contest::the_same_seed_gives_the_same_sets",
@@ -56,7 +54,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "contest::clean_removes_the_groups_of_a_killed_study",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
         run: killed,
     },
 ];
@@ -110,16 +108,22 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
     }
 }
 
-fn arms() {
+fn study() {
     let before = balancing();
     let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &QUICK).ends_with(0);
+    // Met by whatever was measured, and kept with the run.
+    let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
+    let said = say(dir.path(), &words).ends_with(0);
     assert_eq!(balancing(), before, "cpusets are as they were");
-    let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
-    let run = Run::open(&only_run(dir.path())).unwrap();
-    assert!(run.is_isolation() && run.has_no_experiment() && !run.is_supply());
-    assert_eq!(run.isolation_summary().unwrap(), summary);
-    let record = run.isolation().unwrap();
+    arms(dir.path(), &said);
+    again(dir.path(), &said);
+}
+
+fn arms(dir: &Path, said: &Said) {
+    let run = Run::open(&only_run(dir)).unwrap();
+    assert!(run.kind().unwrap() == record::Kind::Isolation && run.has_no_experiment());
+    let summary = run.read::<IsolationSummary>().unwrap();
+    let record = run.read::<IsolationRecord>().unwrap();
     assert_eq!(record.overrun_permille, 1_800);
     record
         .contests
@@ -224,7 +228,7 @@ fn received() {
         );
     }
     let run = Run::open(&only_run(dir.path())).unwrap();
-    for trial in &run.isolation().unwrap().received {
+    for trial in &run.read::<IsolationRecord>().unwrap().received {
         assert_eq!(trial.failure, None);
         for place in 1..=2 {
             assert_eq!(
@@ -249,10 +253,9 @@ fn beside_a_load() {
         loads.contains(&None) && loads.contains(&Some("cpu")),
         "{loads:?}"
     );
-    let record = Run::open(&only_run(dir.path()))
-        .unwrap()
-        .isolation()
-        .unwrap();
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.read::<IsolationSummary>().unwrap(), summary);
+    let record = run.read::<IsolationRecord>().unwrap();
     let mut beside = 0;
     for trial in &record.contests {
         if let Some(load) = &trial.load {
@@ -270,54 +273,70 @@ fn beside_a_load() {
     );
 }
 
-fn again() {
-    let dir = tempfile::tempdir().unwrap();
-    // Met by whatever was measured, and kept with the run.
-    let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
-    let said = say(dir.path(), &words).ends_with(0);
+fn again(dir: &Path, said: &Said) {
     assert!(
         said.out.contains("against the host's own noise"),
         "{}",
         said.out
     );
     assert!(said.out.contains("the machine's own noise"), "{}", said.out);
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let name = path.to_str().unwrap();
-    let before = Run::open(&path).unwrap().isolation_summary().unwrap();
+    let before = Run::open(&path)
+        .unwrap()
+        .read::<IsolationSummary>()
+        .unwrap();
     fs::remove_file(path.join("summary.json")).unwrap();
-    let said = say(dir.path(), &["report", name, "--figures", "svg"]).ends_with(0);
+    let said = say(dir, &["report", name, "--figures", "svg"]).ends_with(0);
     assert!(said.out.contains("SVG files in svg"), "{}", said.out);
     assert!(said.out.contains("missed > 100000"), "{}", said.out);
     assert_eq!(
-        Run::open(&path).unwrap().isolation_summary().unwrap(),
+        Run::open(&path)
+            .unwrap()
+            .read::<IsolationSummary>()
+            .unwrap(),
         before
     );
     let judged = |threshold: &str, code: i32| {
-        say(dir.path(), &["report", name, "--fail-if", threshold]).ends_with(code)
+        say(dir, &["report", name, "--fail-if", threshold]).ends_with(code)
     };
     judged("none.missed >= 0", 3);
     judged("latency.p99 > 1us", 4);
-    say(dir.path(), &["export", "--csv", name, "-o", "jobs.csv"]).ends_with(0);
-    let csv = fs::read_to_string(dir.path().join("jobs.csv")).unwrap();
+    say(dir, &["export", "--csv", name, "-o", "jobs.csv"]).ends_with(0);
+    let csv = fs::read_to_string(dir.join("jobs.csv")).unwrap();
     assert!(csv.starts_with("run,host,trial,round,utilisation,set,load,attacker,"));
     assert!(begins_with_its_place(&path, csv.lines().skip(1)));
     assert!(
         csv.lines()
             .any(|line| line.contains(",overruns,,attacker,attacker-1,"))
     );
-    let refused = say(dir.path(), &["report", "jobs.csv"]).ends_with(2);
+    let refused = say(dir, &["report", "jobs.csv"]).ends_with(2);
     let own = "own table of a study of isolation is not read back";
     assert!(refused.error().contains(own), "{}", refused.error());
     for form in ["--parquet", "--cyclictest-json"] {
-        say(dir.path(), &["export", form, name]).ends_with(2);
+        say(dir, &["export", form, name]).ends_with(2);
     }
-    let refused = say(dir.path(), &["report", name, "--baseline", name]).ends_with(2);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.contains("Thresholds: "), "verdicts stand on the page");
+    let said = say(dir, &["report", name, "--baseline", name]).ends_with(0);
+    assert!(said.out.contains("against the baseline"), "{}", said.out);
+    let refused = say(dir, &["report", name, "--against", "published"]).ends_with(2);
+    let what = "a study of isolation has no published figures of its kind";
+    assert!(refused.error().contains(what), "{}", refused.error());
+    let words = [
+        "bench",
+        "isolation",
+        "--fail-if",
+        "latency.p99 > 1us",
+        "--dry-run",
+    ];
+    let refused = say(dir, &words).ends_with(2);
     assert!(
-        refused.error().contains("--baseline"),
+        refused.error().contains("it has missed and late"),
         "{}",
         refused.error()
     );
-    let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
+    let refused = say(dir, &["bench", "--resume", name]).ends_with(2);
     assert!(
         refused.error().contains("cannot be resumed"),
         "{}",
@@ -327,9 +346,12 @@ fn again() {
     let samples = path.join("trials/1/victim-1.samples");
     let bytes = fs::read(&samples).unwrap();
     fs::write(&samples, &bytes[..bytes.len() - 1]).unwrap();
-    let said = say(dir.path(), &["report", name]).ends_with(0);
+    let said = say(dir, &["report", name]).ends_with(0);
     assert!(said.out.contains("trial 1 ("), "{}", said.out);
-    let after = Run::open(&path).unwrap().isolation_summary().unwrap();
+    let after = Run::open(&path)
+        .unwrap()
+        .read::<IsolationSummary>()
+        .unwrap();
     assert_eq!(after.arms.len() + 1, before.arms.len());
 }
 
@@ -421,11 +443,7 @@ fn without_rights() {
 }
 
 /// Starts a study and waits until `begun` holds of what it has made.
-fn started(
-    dir: &std::path::Path,
-    words: &[&str],
-    begun: &dyn Fn(u32) -> bool,
-) -> std::process::Child {
+fn started(dir: &Path, words: &[&str], begun: &dyn Fn(u32) -> bool) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
         .args(["bench", "isolation"])
@@ -442,7 +460,7 @@ fn started(
 fn has_split(pid: u32) -> bool {
     ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"]
         .iter()
-        .any(|mount| std::path::Path::new(&format!("{mount}/timecell-cpus-{pid}")).exists())
+        .any(|mount| Path::new(&format!("{mount}/timecell-cpus-{pid}")).exists())
 }
 
 fn interrupted() {
@@ -475,13 +493,19 @@ fn interrupted() {
     assert_eq!(balancing(), before);
     let run = Run::open(&only_run(dir.path())).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
-    let record = run.isolation().unwrap();
+    let record = run.read::<IsolationRecord>().unwrap();
     assert!(!record.contests.is_empty());
     record
         .contests
         .iter()
         .for_each(|trial| is_whole(&run, trial));
     assert!(run.dir().join("report.html").is_file());
+}
+
+/// What the only run below `dir` says of how it ended.
+fn status(dir: &Path) -> Status {
+    let run = Run::open(&only_run(dir)).unwrap();
+    run.manifest().unwrap().status
 }
 
 fn killed() {
@@ -513,6 +537,7 @@ fn killed() {
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
+    assert_eq!(status(dir.path()), Status::Killed);
     // What it had measured can be studied.
     let run = only_run(dir.path());
     say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use host::counters::{Counter, HARDWARE, SOFTWARE, TaskCounters};
 use record::run::Run;
-use record::summary::Per;
+use record::summary::{Per, RunSummary};
 use record::trial::CellCounters;
 
 use crate::support::{Case, Need, only_run, say};
@@ -22,7 +22,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "counters::a_cell_that_may_not_count_says_so",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: refused,
     },
 ];
@@ -95,7 +95,7 @@ fn each() {
         "{slept} of {:?}",
         samples.counts
     );
-    let summary = opened.summary().unwrap();
+    let summary = opened.read::<RunSummary>().unwrap();
     let counters = &summary.points[0].counters;
     let of = counters.iter().find(|of| of.name == sure.name()).unwrap();
     assert_eq!(of.per, Per::Activation);

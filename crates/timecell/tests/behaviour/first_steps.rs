@@ -2,13 +2,14 @@
 //! deadlines that were not met.
 
 use record::run::Run;
+use record::summary::RunSummary;
 
 use crate::support::{self, Case, Need, only_run, say, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
         name: "first_steps::deadlines_that_were_not_met_are_late_and_can_be_a_threshold",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::Unhindered],
         run: late,
     },
     Case {
@@ -67,7 +68,10 @@ fn late() {
     let words = ["bench", "late.toml", "--fail-if", "late > 0"];
     let said = say(dir.path(), &words).ends_with(3);
     assert!(said.out.contains("   late"), "{}", said.out);
-    let summary = Run::open(&only_run(dir.path())).unwrap().summary().unwrap();
+    let summary = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .read::<RunSummary>()
+        .unwrap();
     let cell = &summary.cells[0];
     // Every job ends after the next release, also those before which no activation was skipped; those that were are apart.
     assert_eq!(cell.late, Some(cell.executed));
@@ -91,7 +95,10 @@ fn no_deadline() {
     std::fs::write(dir.path().join("late.toml"), experiment("relative")).unwrap();
     let said = say(dir.path(), &["bench", "late.toml", "--class", "other"]).ends_with(0);
     assert!(!said.out.contains("   late"), "{}", said.out);
-    let summary = Run::open(&only_run(dir.path())).unwrap().summary().unwrap();
+    let summary = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .read::<RunSummary>()
+        .unwrap();
     assert_eq!(summary.cells[0].late, None);
 }
 

@@ -93,17 +93,17 @@ fn judged() {
     with("latency.max > 1ns", 3);
     with("latency.max > 1h", 0);
     let said = with("late > 0", 4);
-    let what = "files of other tools do not hold the figure `late`";
+    let what = "a file of another tool has no `late`";
     assert!(said.out.contains(what), "{}", said.out);
     let said = with("execution.max > 1ns", 4);
-    let what = "no file holds values that are judged as `execution`";
+    let what = "there is no `execution.max` in it";
     assert!(said.out.contains(what), "{}", said.out);
     // By the name of a series, of the file and of the tool, and by one that nothing has.
     with("thread*.latency.max > 1ns", 3);
     with("cyclictest-2.40.json.latency.max > 1h", 0);
     with("cyclictest.latency.max > 1h", 0);
     let said = with("oslat.latency.max > 1h", 4);
-    let what = "no series of this name is judged as `latency`";
+    let what = "no series of this name; there are cyclictest-2.40.json/thread";
     assert!(said.out.contains(what), "{}", said.out);
 
     // 997 values of 5 us and 3 beyond the histogram, of which the file says only that they are 10 us or more.

@@ -11,28 +11,39 @@ use std::time::{Duration, Instant};
 use model::Enforcer;
 
 use crate::hung::Watched;
+use crate::part::Part;
 use crate::support::{Case, Need, enforcer};
 
 /// Cases at once that do not hold the machine, all groups' budgets or those of SCHED_DEADLINE.
 const SMALL: usize = 4;
 
+/// Those at once that put load on all cpus: beside more of them others wait for longer than they expect to.
+const LOADS: usize = 2;
+
 /// What all groups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
 /// mission that is admitted keeps as much for itself.
 const ALL_GROUPS: u16 = 900;
+
+/// What keeps off those only that want all.
+const LEAST: u16 = 1;
 
 /// What a case holds while it runs.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     /// Thousandths of a cpu.
     groups: u16,
+    /// Whether it sees those only.
+    of_its_own: bool,
     deadline: bool,
+    load: bool,
     alone: bool,
 }
 
 impl Held {
     fn by(needs: &[Need]) -> Held {
         let groups = needs.iter().map(|need| match need {
-            Need::GroupBudget(share) => *share,
+            Need::GroupBudget(share) | Need::GroupsOfItsOwn(share) => *share,
+            Need::Unhindered => LEAST,
             Need::AnyEnforcer(share) | Need::AnyBudget(share)
                 if enforcer() == Ok(Enforcer::RtCgroup) =>
             {
@@ -45,9 +56,12 @@ impl Held {
             Need::AnyEnforcer(_) | Need::AnyBudget(_) => enforcer() == Ok(Enforcer::Deadline),
             _ => false,
         };
+        let of_its_own = |need: &Need| matches!(need, Need::GroupsOfItsOwn(_));
         Held {
+            of_its_own: needs.iter().any(of_its_own),
             groups: groups.sum::<u16>().min(ALL_GROUPS),
             deadline: needs.iter().any(deadline),
+            load: needs.contains(&Need::Load),
             alone: needs.contains(&Need::Alone) || !*APART,
         }
     }
@@ -61,6 +75,7 @@ impl Held {
 struct Lanes {
     running: usize,
     small: usize,
+    loads: usize,
     groups: u16,
     deadline: bool,
     alone: bool,
@@ -80,6 +95,7 @@ impl Lanes {
             || gives_way
             || self.groups + held.groups > ALL_GROUPS
             || (held.deadline && self.deadline)
+            || (held.load && self.loads == LOADS)
             || (held.is_small() && self.small == SMALL);
         !taken
     }
@@ -87,6 +103,7 @@ impl Lanes {
     fn enter(&mut self, held: Held) {
         self.running += 1;
         self.small += usize::from(held.is_small());
+        self.loads += usize::from(held.load);
         self.groups += held.groups;
         self.deadline |= held.deadline;
         self.alone |= held.alone;
@@ -95,6 +112,7 @@ impl Lanes {
     fn leave(&mut self, held: Held) {
         self.running -= 1;
         self.small -= usize::from(held.is_small());
+        self.loads -= usize::from(held.load);
         self.groups -= held.groups;
         self.deadline &= !held.deadline;
         self.alone &= !held.alone;
@@ -104,6 +122,7 @@ impl Lanes {
 static LANES: Mutex<Lanes> = Mutex::new(Lanes {
     running: 0,
     small: 0,
+    loads: 0,
     groups: 0,
     deadline: false,
     alone: false,
@@ -121,8 +140,30 @@ static APART: LazyLock<bool> = LazyLock::new(|| {
     tried.is_ok()
 });
 
+/// What takes longest begins first, or the tests end with it and nothing beside.
+const LONG: &[&str] = &[
+    "loads::bench_self_shows",
+    "supply::every_enforcer",
+    "hostile::",
+    "loads::",
+    "turns::a_run_ends_once",
+    "missions_reaction::a_podman_that",
+    "scale::cells_that_die",
+    "turns::",
+    "program::one_that",
+];
+
+/// Where a case comes among all others.
+pub fn place(case: &Case) -> usize {
+    let is_one = |long: &&str| case.name.starts_with(*long);
+    LONG.iter().position(is_one).unwrap_or(LONG.len())
+}
+
 /// What each case held, and for how long.
 static SPENT: Mutex<Vec<(&str, Held, Duration)>> = Mutex::new(Vec::new());
+
+/// Says how many of the cases that took longest are named.
+const SLOWEST_SET: &str = "TIMECELL_TEST_SLOWEST";
 
 /// Prints what the cases spent in each lane, and which ones took longest: where to look when the tests become slow.
 pub fn print_spent() {
@@ -143,7 +184,9 @@ pub fn print_spent() {
         seconds(|held| !held.alone && held.is_small()),
     );
     spent.sort_by_key(|&(_, _, took)| std::cmp::Reverse(took));
-    for (name, held, took) in spent.iter().take(20) {
+    let asked = std::env::var(SLOWEST_SET).ok();
+    let shown = asked.and_then(|text| text.parse().ok()).unwrap_or(20);
+    for (name, held, took) in spent.iter().take(shown) {
         let lane = match held {
             Held { alone: true, .. } => "alone",
             Held { deadline: true, .. } => "deadline",
@@ -214,14 +257,25 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     let is_apart = !Held::by(case.needs).alone;
     let began = Instant::now();
     let watched = Watched::new(case.name);
+    let part = match is_apart && held.of_its_own {
+        true => Part::of(held.groups),
+        false => Ok(None),
+    };
+    let left = part.as_ref().ok().cloned().flatten();
     // A thread of its own: the namespace goes with it.
     let ended = std::thread::spawn(move || {
         if is_apart {
             apart().expect("a /dev/shm of its own, as when it was tried");
         }
+        if let Some(part) = part.expect("a group with a budget") {
+            part.enter().expect("a thread of that group");
+        }
         (case.run)();
     })
     .join();
+    if let Some(part) = left {
+        part.remove();
+    }
     drop(watched);
     LANES.lock().unwrap().leave(held);
     SPENT

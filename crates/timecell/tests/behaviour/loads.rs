@@ -11,47 +11,47 @@ use crate::support::{Case, Need, begun, eventually, only_run, say, timecell, tra
 pub const CASES: &[Case] = &[
     Case {
         name: "loads::every_built_in_load_works_on_the_host_and_in_a_cell",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::Load],
         run: built_in,
     },
     Case {
         name: "loads::stress_ng_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("stress-ng")],
+        needs: &[Need::Root, Need::Program("stress-ng"), Need::Load],
         run: || program("stress-ng", &["cpu", "memory", "disk", "net-dev"]),
     },
     Case {
         name: "loads::hackbench_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("hackbench")],
+        needs: &[Need::Root, Need::Program("hackbench"), Need::Load],
         run: || program("hackbench", &["ipc"]),
     },
     Case {
         name: "loads::ping_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("ping")],
+        needs: &[Need::Root, Need::Program("ping"), Need::Load],
         run: || program("ping", &["net-icmp"]),
     },
     Case {
         name: "loads::ffmpeg_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("ffmpeg")],
+        needs: &[Need::Root, Need::Program("ffmpeg"), Need::Load],
         run: || program("ffmpeg", &["video"]),
     },
     Case {
         name: "loads::a_load_that_ends_early_or_does_nothing_fails_its_trial",
-        needs: &[],
+        needs: &[Need::Load],
         run: early,
     },
     Case {
         name: "loads::a_killed_load_fails_its_trial_and_not_the_run",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::Load],
         run: killed_load,
     },
     Case {
         name: "loads::nothing_of_a_load_is_left_after_kill_9_and_clean",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::Load],
         run: killed_coordinator,
     },
     Case {
         name: "loads::ctrl_c_ends_loads_too",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::Load],
         run: interrupted,
     },
     Case {
@@ -61,7 +61,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "loads::bench_self_shows_what_a_load_moves",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::Load],
         run: moves,
     },
     Case {
@@ -161,7 +161,7 @@ fn built_in() {
         loads.join(", ")
     );
     // A load that changes network devices waits for whoever does so as well, such as crowds of cells in cases beside this one.
-    let file = file(dir.path(), 1000, &matrix);
+    let file = file(dir.path(), 500, &matrix);
     let mut child = timecell()
         .current_dir(dir.path())
         .args(["bench", &file])

@@ -10,7 +10,7 @@ use record::summary::RunSummary;
 use crate::support::{Case, Need, begun, eventually, experiment, only_run, say, timecell};
 
 /// Nothing beside it may keep the reader of the rings from its cpu for two seconds: what is full of real-time work has this need.
-const NOTHING_IS_LOST: &[Need] = &[Need::GroupBudget(950)];
+const NOTHING_IS_LOST: &[Need] = &[Need::Unhindered];
 
 pub const CASES: &[Case] = &[
     Case {
@@ -30,7 +30,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "long_runs::a_killed_run_of_samples_goes_on_where_it_was_cut_off",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(120)],
         run: samples,
     },
     Case {
@@ -40,7 +40,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "long_runs::a_full_disk_ends_the_run_and_it_can_be_resumed",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::Unhindered],
         run: full_disk,
     },
 ];
@@ -61,7 +61,7 @@ fn file(dir: &Path, jobs: u64, more: &str) -> String {
 const PAIR: &str = "[[trial]]\nname = \"pair\"\ncells = [\"bare\", \"bare\"]\n";
 
 fn summary(run: &Path) -> RunSummary {
-    Run::open(run).unwrap().summary().unwrap()
+    Run::open(run).unwrap().read::<RunSummary>().unwrap()
 }
 
 #[track_caller]

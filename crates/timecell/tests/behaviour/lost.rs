@@ -124,7 +124,7 @@ fn turns(pid: i32) -> u64 {
 }
 
 fn samples() {
-    const JOBS: u64 = 12_000;
+    const JOBS: u64 = 6_000;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("lossy.toml");
     // Relative: every job runs, however slow the machine is, so that the ring of 2,048 must overflow.

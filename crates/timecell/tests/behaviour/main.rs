@@ -55,6 +55,7 @@ mod missions_seen;
 mod needs;
 mod nqueens;
 mod parquet;
+mod part;
 mod policies;
 mod program;
 mod pty;
@@ -85,7 +86,7 @@ fn main() {
     reporter::run_if_asked();
     hostile::program::run_if_asked();
     suite::run_if_asked();
-    let groups: &[&[Case]] = &[
+    let groups: &[&'static [Case]] = &[
         analyze::CASES,
         analyze_drawn::CASES,
         analyze_random::CASES,
@@ -153,10 +154,10 @@ fn main() {
         users_places::CASES,
         verbs::CASES,
     ];
-    let trials = groups
-        .iter()
-        .copied()
-        .flatten()
+    let mut cases: Vec<&'static Case> = groups.iter().copied().flatten().collect();
+    cases.sort_by_key(|case| lanes::place(case));
+    let trials = cases
+        .into_iter()
         .map(|case| {
             let unmet = case.needs.iter().find_map(|need| need.unmet());
             needs::trial(case.name, unmet.as_deref(), move || lanes::run(case))

@@ -22,7 +22,7 @@ const CELLS: &[Need] = &[
 pub const CASES: &[Case] = &[
     Case {
         name: "missions::what_holds_is_admitted_with_its_bounds",
-        needs: &[Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::RealTime, Need::GroupBudget(150)],
         run: what_holds_is_admitted_with_its_bounds,
     },
     Case {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use freezer::page::{Page, memory};
@@ -11,6 +12,7 @@ use supervise::names;
 use crate::control::{SLEEPS, ask};
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
 use crate::missions_health::critical;
+use crate::missions_reaction::shared;
 use crate::support::{Case, Need, begun, eventually, say};
 
 const NEEDS: &[Need] = &[
@@ -304,7 +306,7 @@ fn cells_of_every_engine_are_held() {
 fn a_cell_that_is_shed_has_no_class() {
     let dir = tempfile::tempdir().unwrap();
     // So long it is idle between two jobs that are not long.
-    let critical = critical(25).replace("300ms", "160ms");
+    let critical = critical(15).replace("300ms", "160ms");
     let payload = shell(
         "payload",
         BUSY,
@@ -337,7 +339,7 @@ fn a_cell_that_is_shed_has_no_class() {
     assert!(used(&group) - began > Duration::from_millis(40));
     up.until("payload: is shed no more");
     // Where the machine stands still between two long jobs, it comes back before they are over, and is shed once more.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(3));
     eventually("it has its class again", || {
         (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
     });
@@ -380,6 +382,11 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
     let dir = tempfile::tempdir().unwrap();
     let up = shed_mission(dir.path());
     let group = group(dir.path(), "payload");
+    // What it notes is written by another thread: what is not when it is killed, the next one cannot know.
+    let journal = dir.path().join("state/journal");
+    eventually("it is written that the cell is shed", || {
+        fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"why\":\"shed\""))
+    });
     up.kill();
     let mut up = Up::start(dir.path());
     up.until("payload: runs since before");
@@ -460,7 +467,17 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     kill(crashing);
     up.until("mode: high");
     // One of low criticality would begin with the low mode.
-    let fails = shell("fails", "sleep 8; exit 3", never);
+    let go = dir.join("go");
+    shared(&go);
+    let rights = format!(
+        "{never}\nrights = {{ mounts = [{{ source = \"{}\", target = \"/go\" }}] }}",
+        go.display()
+    );
+    // Idle while it waits, or the mission would stay in high mode.
+    let made = Command::new("mkfifo").arg(go.join("now")).status();
+    assert!(made.unwrap().success());
+    let script = "read line </go/now; exit 3";
+    let fails = shell("fails", script, &rights);
     of(&payload(&format!("true; {BUSY}")), &fails);
     let mut update = begun(
         dir,
@@ -498,6 +515,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
         kill(spinning);
         up.until("mode: low");
     }
+    fs::write(go.join("now"), "\n").unwrap();
     up.until("update 1 was taken back");
     assert_eq!(update.wait().unwrap().code(), Some(1));
     if !is_over_before {

@@ -4,6 +4,7 @@
 mod fault;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,8 +14,7 @@ use crate::control::cell;
 use crate::held_file::HeldFile;
 use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, eventually, timecell};
-use fault::shared;
-pub use fault::{Fault, Reaction, Watched};
+pub use fault::{Fault, Reaction, Watched, shared};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -108,7 +108,7 @@ pub const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Pro
 const PLAIN: &str = "class = \"other\"";
 /// The engine's own limit is 120 s.
 const BOUND: Duration = Duration::from_secs(10);
-/// How long the engine hangs, s.
+/// How long a program hangs that nobody lets go, s.
 const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
@@ -155,6 +155,7 @@ pub fn beside_a_cell_that_hangs_in_its_start(watched: Watched) -> Reaction {
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
     let reaction = watched.strikes("hangs in its start", dir.path(), &mut up);
     assert!(!up.has_said("bad: runs"), "it hangs no more");
+    fs::write(dir.path().join(LET_GO), "").unwrap();
     up.end();
     nothing_is_left(dir.path());
     reaction
@@ -243,7 +244,11 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     let (reader, writer) = std::io::pipe().unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&writer);
     // SAFETY: no memory is involved; the pipe is ours.
-    assert!(unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, 4096) } >= 4096);
+    let room = unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, 4096) };
+    assert!(room >= 4096);
+    // What is left of it is what admission says and a few lines.
+    let filler = vec![b'\n'; room as usize - 2304];
+    (&writer).write_all(&filler).unwrap();
     let mut up = timecell()
         .current_dir(dir.path())
         .args(["up", "mission.toml", "--dir", "state"])
@@ -256,11 +261,21 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
         json["cells"][0]["starts"].as_u64().unwrap_or(0)
     };
     let end = Instant::now() + Duration::from_secs(60);
-    // Its lines have long filled 4 kB.
-    while starts() < 60 {
+    while starts() < 30 {
         assert!(Instant::now() < end, "{} starts", starts());
         std::thread::sleep(Duration::from_millis(200));
     }
+    let mut held: libc::c_int = 0;
+    // SAFETY: one number is written, to this place.
+    let asked = unsafe {
+        libc::ioctl(
+            std::os::fd::AsRawFd::as_raw_fd(&reader),
+            libc::FIONREAD,
+            &raw mut held,
+        )
+    };
+    assert_eq!(asked, 0);
+    assert!(room - held < 256, "no line fits: {held} of {room} bytes");
     // SAFETY: no memory is involved; our own child, not reaped yet.
     unsafe { libc::kill(up.id().cast_signed(), libc::SIGINT) };
     assert_eq!(up.wait().unwrap().code(), Some(0));
@@ -449,7 +464,10 @@ fn hanging_crun(dir: &Path) -> String {
     hanging(dir, "crun", "start", HANGS)
 }
 
-/// A PATH with a stand-in for this program first, which hangs for so many seconds where it is called with the word.
+/// What is made beside the mission to let a program go that hangs.
+const LET_GO: &str = "let-go";
+
+/// A PATH with a stand-in for this program first, which hangs where it is called with the word, until it is let go or for so many seconds.
 fn hanging(dir: &Path, program: &str, word: &str, seconds: u32) -> String {
     let path = std::env::var("PATH").unwrap();
     let real = std::env::split_paths(&path)
@@ -459,7 +477,10 @@ fn hanging(dir: &Path, program: &str, word: &str, seconds: u32) -> String {
     let bin = dir.join("bin");
     fs::create_dir(&bin).unwrap();
     let script = format!(
-        "#!/bin/sh\nfor word in \"$@\"; do [ \"$word\" = {word} ] && exec sleep {seconds}; done\nexec {} \"$@\"\n",
+        "#!/bin/sh\nhang() {{ for i in $(seq {}); do [ -e {} ] && exit; sleep 0.1; done; exit; }}\n\
+         for word in \"$@\"; do [ \"$word\" = {word} ] && hang; done\nexec {} \"$@\"\n",
+        10 * seconds,
+        dir.join(LET_GO).display(),
         real.display()
     );
     let stands_in = bin.join(program);

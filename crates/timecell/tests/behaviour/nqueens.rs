@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use record::run::Run;
-use record::series::Quantity;
+use record::series::{Quantity, SeriesRecord};
 
 use crate::support::{Case, Need, Said, only_run, say, timecell};
 
@@ -38,7 +38,7 @@ fn bare() {
     let words = ["bench", "nqueens", "--quick", "--engine", "bare"];
     let said = say(dir.path(), &words).ends_with(0);
     let path = only_run(dir.path());
-    let record = Run::open(&path).unwrap().series().unwrap();
+    let record = Run::open(&path).unwrap().read::<SeriesRecord>().unwrap();
     assert_eq!(record.scenario, "nqueens");
     for part in ["1 thread", "2 threads", "4 threads"] {
         let of = |part: &str| {
@@ -91,7 +91,10 @@ fn cells() {
         let loaded = "1 thread, cpu load elsewhere";
         assert!(of(subject, loaded) || told.contains(loaded), "{}", said.out);
     }
-    let record = Run::open(&only_run(dir.path())).unwrap().series().unwrap();
+    let record = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .read::<SeriesRecord>()
+        .unwrap();
     let class = record
         .conditions
         .iter()
@@ -139,7 +142,10 @@ fn chosen() {
         .filter(|(_, seen_for, _)| *seen_for >= long);
     let seen: BTreeSet<Vec<u32>> = settled.map(|(_, _, cpus)| cpus).collect();
     assert_eq!(seen, BTreeSet::from([vec![cpus[0]]]), "{}", said.out);
-    let record = Run::open(&only_run(dir.path())).unwrap().series().unwrap();
+    let record = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .read::<SeriesRecord>()
+        .unwrap();
     let condition = record.conditions.iter().find(|c| c.name == "cpus").unwrap();
     let told = format!("one of cpus {lowest} (--cpus)");
     assert!(condition.text.contains(&told), "{}", condition.text);

@@ -1,5 +1,6 @@
 //! What cells have measured outlives the process that measures: killed, interrupted, or in front of a full disk.
 
+use record::summary::RunSummary;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -14,7 +15,7 @@ use crate::support::{
 pub const CASES: &[Case] = &[
     Case {
         name: "salvage::clean_writes_what_a_killed_coordinator_measured",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: killed,
     },
     Case {
@@ -24,27 +25,27 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "salvage::ctrl_c_keeps_what_finished_cells_measured",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: interrupted,
     },
     Case {
         name: "salvage::a_full_disk_loses_nothing",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: full_disk,
     },
     Case {
         name: "salvage::histograms_lose_nothing_of_a_cell_that_has_finished",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: killed_histograms,
     },
     Case {
         name: "salvage::a_full_disk_loses_nothing_of_histograms",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: full_disk_histograms,
     },
     Case {
         name: "salvage::a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: gone,
     },
 ];
@@ -151,7 +152,7 @@ fn killed() {
     let path = path.to_string_lossy().into_owned();
     let said = say(dir.path(), &["report", &path]).ends_with(0);
     assert!(said.out.contains("was killed"), "{}", said.out);
-    let summary = run.summary().unwrap();
+    let summary = run.read::<RunSummary>().unwrap();
     let executed: Vec<u64> = summary.cells.iter().map(|cell| cell.executed).collect();
     assert!(
         executed.iter().all(|executed| *executed > 20),
@@ -166,7 +167,7 @@ fn killed() {
     );
 
     say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
-    for cell in run.summary().unwrap().cells {
+    for cell in run.read::<RunSummary>().unwrap().cells {
         // Whoever is done keeps the others company for one more job.
         let more = u64::from(cell.label.contains("bare"));
         assert_eq!(cell.executed + cell.missed, JOBS + more, "{}", cell.label);
@@ -227,7 +228,7 @@ fn killed_histograms() {
     say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
     assert!(
-        run.summary()
+        run.read::<RunSummary>()
             .unwrap()
             .cells
             .iter()

@@ -1,6 +1,7 @@
 //! Growing numbers of cells: every one accounted for, a death is a fact, a limit ends the study and is named, and the
 //! machine is as before.
 
+use record::scale::ScaleSummary;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,7 +14,7 @@ use crate::support::{
 pub const CASES: &[Case] = &[
     Case {
         name: "scale::every_cell_and_sample_is_accounted_for",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
         run: accounted,
     },
     Case {
@@ -28,7 +29,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "scale::each_cell_holds_an_equal_part_where_groups_are_asked_for",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
         run: reserved,
     },
     Case {
@@ -114,7 +115,7 @@ fn killed_cells() {
     for (limit, fails) in [("0.2", false), ("0", true)] {
         let dir = tempfile::tempdir().unwrap();
         let (mut child, pids) =
-            started(dir.path(), &["--failure-limit", limit, "--duration", "10s"]);
+            started(dir.path(), &["--failure-limit", limit, "--duration", "4s"]);
         // SAFETY: two processes that the bench under test started.
         for pid in pids.iter().take(2) {
             unsafe { libc::kill(*pid, libc::SIGKILL) };
@@ -185,7 +186,7 @@ fn ended() {
             (20, 0)
         );
     }
-    let kept = &run.scale_summary().unwrap().points[0];
+    let kept = &run.read::<ScaleSummary>().unwrap().points[0];
     assert_eq!((kept.planned, kept.executed + kept.missed), (40, 40));
     let full = run.trial(2).unwrap();
     let crowd = full.crowd.unwrap();
@@ -255,7 +256,7 @@ fn interrupted() {
         "{text}"
     );
     assert!(!text.contains("in cells that ended in order"), "{text}");
-    let summary = run.scale_summary().unwrap();
+    let summary = run.read::<ScaleSummary>().unwrap();
     let point = &summary.points[0];
     assert_eq!((point.unexplained, point.lost_with_cells), (0, 0));
     assert!(point.not_reached > 0 && point.cut_off == ["interrupted"]);

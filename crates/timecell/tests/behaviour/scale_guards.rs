@@ -1,6 +1,7 @@
 //! A scale study says which limit will end it before it begins, and stops before others go short, with what it had
 //! measured kept.
 
+use record::scale::ScaleSummary;
 use std::io::Write as _;
 use std::process::Command;
 
@@ -151,7 +152,7 @@ fn short_of_memory() {
         text.contains("the trial was cut off (stopped before the memory"),
         "{text}"
     );
-    let summary = run.scale_summary().unwrap();
+    let summary = run.read::<ScaleSummary>().unwrap();
     assert_eq!(summary.engines[0].largest, None);
     assert_eq!(summary.points[0].unexplained, 0);
 }

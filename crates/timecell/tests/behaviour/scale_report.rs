@@ -29,7 +29,7 @@ fn report() {
         assert!(said.out.contains(words), "{words}:\n{}", said.out);
     }
     let run = only_run(dir.path());
-    let kept = Run::open(&run).unwrap().scale_summary().unwrap();
+    let kept = Run::open(&run).unwrap().read::<ScaleSummary>().unwrap();
     let counts: Vec<(u32, usize, u64)> = (kept.points.iter())
         .map(|point| (point.count, point.cells.number.len(), point.executed))
         .collect();
@@ -55,22 +55,40 @@ fn report() {
     assert!(figures.ends_with(0).out.contains("SVG files in figures"));
     assert!(dir.path().join("figures/response-mean.svg").is_file());
 
+    let said = say(
+        dir.path(),
+        &[
+            "report",
+            &name,
+            "--fail-if",
+            "failed > 0",
+            "--fail-if",
+            "response.mean > 1ns",
+        ],
+    );
+    // Without a real-time class nothing is said of times.
+    assert!(matches!(said.code, Some(3 | 4)), "{}{}", said.out, said.err);
+    assert!(said.out.contains("failed > 0"), "{}", said.out);
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("Thresholds: "), "verdicts stand on the page");
+    let compared = say(dir.path(), &["report", &name, &name]).ends_with(0);
+    assert!(compared.out.contains("the same"), "{}", compared.out);
+    let words = ["export", &name, "--statistics", "-o", "-"];
+    let figures = say(dir.path(), &words).ends_with(0);
+    assert!(
+        figures.out.contains(",bare-6,failed,count,0,,,"),
+        "{}",
+        figures.out
+    );
+
     for (words, sentence) in [
         (
-            vec!["report", &name, "--fail-if", "response.p99 > 1ms"],
-            "no threshold is about",
-        ),
-        (
-            vec!["report", &name, &name],
-            "is not compared with another run",
-        ),
-        (
             vec!["bench", "few.toml", "--fail-if", "response.p99 > 1ms"],
-            "no threshold is about",
+            "a scale study has no `response.p99`",
         ),
         (
-            vec!["bench", "few.toml", "--baseline", &name],
-            "is a scale study",
+            vec!["bench", "overhead", "--baseline", &name, "--dry-run"],
+            "it is a scale study there and a run of periodic jobs here",
         ),
     ] {
         let error = say(dir.path(), &words).ends_with(2).error();

@@ -1,6 +1,7 @@
 //! Scenarios that repeat single measurements: on real cells, looked at through what they leave.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use record::run::{Run, Status};
@@ -23,7 +24,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "series::footprint_counts_payload_and_helpers",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
         run: footprint,
     },
     Case {
@@ -49,7 +50,10 @@ pub const CASES: &[Case] = &[
 ];
 
 fn record(dir: &std::path::Path) -> SeriesRecord {
-    Run::open(&only_run(dir)).unwrap().series().unwrap()
+    Run::open(&only_run(dir))
+        .unwrap()
+        .read::<SeriesRecord>()
+        .unwrap()
 }
 
 /// Shares add up to the part that they are shares of, in every round.
@@ -188,7 +192,7 @@ fn again() {
     let summary: SeriesSummary = serde_json::from_str(&said.out).unwrap();
     let path = only_run(dir.path());
     let run = Run::open(&path).unwrap();
-    assert_eq!(summary, run.series_summary().unwrap());
+    assert_eq!(summary, run.read::<SeriesSummary>().unwrap());
     let whole = summary
         .figures
         .iter()
@@ -205,7 +209,7 @@ fn again() {
     assert!(fs::read_dir(dir.path().join("pictures")).unwrap().count() > 0);
     let said = say(dir.path(), &["export", "--csv", &name, "-o", "-"]).ends_with(0);
     let values: usize = run
-        .series()
+        .read::<SeriesRecord>()
         .unwrap()
         .series
         .iter()
@@ -222,13 +226,31 @@ fn again() {
     let own = "own table of single measurements is not read back";
     assert!(refused.error().contains(own), "{}", refused.error());
 
-    for words in [
-        vec!["report", &name, &name],
-        vec!["export", "--parquet", &name, "-o", "x.parquet"],
-    ] {
-        let why = say(dir.path(), &words).ends_with(2).error();
-        assert!(why.contains("single measurements"), "{why}");
-    }
+    let why = say(
+        dir.path(),
+        &["export", "--parquet", &name, "-o", "x.parquet"],
+    );
+    let why = why.ends_with(2).error();
+    assert!(why.contains("single measurements"), "{why}");
+    // Beside itself it is the same, and its times are judged by their names.
+    let said = say(dir.path(), &["report", &name, &name]).ends_with(0);
+    assert!(said.out.contains("the same"), "{}", said.out);
+    assert!(dir.path().join("comparison.html").is_file());
+    let said = say(
+        dir.path(),
+        &["report", &name, "--fail-if", "time.max > 1ns"],
+    )
+    .ends_with(3);
+    assert!(said.out.contains("time.max > 1ns"), "{}", said.out);
+    let figures = say(dir.path(), &["export", "--statistics", &name, "-o", "-"]).ends_with(0);
+    assert!(
+        figures
+            .out
+            .starts_with("run,host,subject,figure,unit,value,low,high,why\n"),
+        "{}",
+        figures.out
+    );
+    assert!(figures.out.contains(",time.max,ns,"), "{}", figures.out);
     assert!(!dir.path().join("x.parquet").exists());
     // A record that was cut short is a sentence.
     let text = fs::read_to_string(path.join("series.json")).unwrap();
@@ -306,13 +328,19 @@ fn interrupted() {
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Interrupted);
     let values = run
-        .series()
+        .read::<SeriesRecord>()
         .unwrap()
         .series
         .iter()
         .map(|s| s.values.len())
         .max();
     assert!(manifest.trials_done == 0 || values > Some(0));
+}
+
+/// What the only run below `dir` says of how it ended.
+fn status(dir: &Path) -> Status {
+    let run = Run::open(&only_run(dir)).unwrap();
+    run.manifest().unwrap().status
 }
 
 fn killed() {
@@ -331,4 +359,5 @@ fn killed() {
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
+    assert_eq!(status(dir.path()), Status::Killed);
 }

@@ -1,13 +1,16 @@
 //! What the kernel's enforcers give: real budgets on this machine, looked at through what a study leaves.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use analysis::Supply;
 use analysis::empirical::Envelope;
 use model::Enforcer;
 use record::run::{Run, Status};
-use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
+use record::supply::{
+    Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, SupplySummary, find, load,
+};
 
 use crate::support::{
     Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
@@ -140,8 +143,8 @@ fn study() {
     };
     assert!(find(&supplies, &supplies[0].held, &elsewhere).is_err());
     let run = Run::open(&path).unwrap();
-    assert!(run.is_supply() && !run.is_series() && !run.is_scale().unwrap());
-    let record = run.supply().unwrap();
+    assert_eq!(run.kind().unwrap(), record::Kind::Supply);
+    let record = run.read::<SupplyRecord>().unwrap();
     for trial in &record.trials {
         let gaps = run.gaps(trial.number).unwrap();
         assert_eq!(gaps.header.complete, 1);
@@ -153,7 +156,7 @@ fn study() {
         };
         assert_eq!(gaps.header.policy, class, "{trial:?}");
     }
-    let summary = run.supply_summary().unwrap();
+    let summary = run.read::<SupplySummary>().unwrap();
     let host = summary.host.as_ref().unwrap();
     assert!(host.received.cpu_ns <= host.received.of_ns);
     tried_sets_are_accounted_for(&run, &supplies, &json);
@@ -170,7 +173,7 @@ fn study() {
 
 /// Every budget that can hold two tasks has its two sets or the reason why not, and every job of theirs is on record.
 fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &serde_json::Value) {
-    let tried = run.supply().unwrap().tried;
+    let tried = run.read::<SupplyRecord>().unwrap().tried;
     for supply in supplies {
         let sets: Vec<_> = tried
             .sets
@@ -255,12 +258,15 @@ fn again() {
     assert!(said.out.contains("the whole cpu"), "{}", said.out);
     let path = only_run(dir.path());
     let name = path.to_str().unwrap();
-    let before = Run::open(&path).unwrap().supply_summary().unwrap();
+    let before = Run::open(&path).unwrap().read::<SupplySummary>().unwrap();
     fs::remove_file(path.join("summary.json")).unwrap();
     assert!(load(&path).is_err(), "nothing to load");
     let said = say(dir.path(), &["report", name, "--figures", "svg"]).ends_with(0);
     assert!(said.out.contains("SVG files in svg"), "{}", said.out);
-    assert_eq!(Run::open(&path).unwrap().supply_summary().unwrap(), before);
+    assert_eq!(
+        Run::open(&path).unwrap().read::<SupplySummary>().unwrap(),
+        before
+    );
     let svg = fs::read_dir(dir.path().join("svg")).unwrap().count();
     assert_eq!(svg, before.supplies.len());
     say(dir.path(), &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
@@ -276,22 +282,40 @@ fn again() {
     let own = "own table of a study of supply is not read back";
     assert!(refused.error().contains(own), "{}", refused.error());
     let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
-    assert!(refused.error().contains("no jobs"), "{}", refused.error());
+    assert!(
+        refused.error().contains("has no jobs"),
+        "{}",
+        refused.error()
+    );
     let refused = say(
         dir.path(),
         &["report", name, "--fail-if", "latency.p99 > 1us"],
     )
     .ends_with(4);
-    let said = "counts deadlines that tried sets missed";
+    let said = "a study of supply has no `latency.p99`";
     assert!(refused.out.contains(said), "{}", refused.out);
     let none = say(dir.path(), &["report", name, "--fail-if", "missed > 0"]).ends_with(4);
     assert!(
-        none.out.contains("no set chosen by this name"),
+        none.out.contains("there is no `missed` in it"),
         "{}",
         none.out
     );
     let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
-    assert!(refused.error().contains("cannot be resumed"));
+    let said = "a study of supply cannot be resumed; what can be asked of it: --fail-if";
+    assert!(refused.error().contains(said), "{}", refused.error());
+    // The longest gap of every budget is judged, on the page as well, and the run beside itself.
+    let words = [
+        "report",
+        name,
+        "--fail-if",
+        "gap.max > 1ns",
+        "--baseline",
+        name,
+    ];
+    let said = say(dir.path(), &words).ends_with(3);
+    assert!(said.out.contains("against the baseline"), "{}", said.out);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.contains("Thresholds: missed") && page.contains("id=\"baseline\""));
     // A file that is cut short is said, and fails the run's report for that trial.
     let gaps = path.join("trials/1.gaps");
     let bytes = fs::read(&gaps).unwrap();
@@ -401,7 +425,7 @@ fn interrupted_while_trying() {
     assert!(achieved.is_some_and(|all| !all.is_empty()), "{whole:?}");
     let summary = Run::open(&only_run(dir.path()))
         .unwrap()
-        .supply_summary()
+        .read::<SupplySummary>()
         .unwrap();
     let tasks = summary
         .tried
@@ -423,7 +447,7 @@ fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> Supp
     assert!(traces.is_empty(), "left {traces:#?}");
     let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
-    let record = run.supply().unwrap();
+    let record = run.read::<SupplyRecord>().unwrap();
     assert!((record.trials.iter()).all(|trial| run.gaps(trial.number).is_ok()));
     assert!(run.dir().join("report.html").is_file());
     record
@@ -435,6 +459,12 @@ fn killed() {
 
 fn killed_while_trying() {
     killed_after(&TRYING, 2);
+}
+
+/// What the only run below `dir` says of how it ended.
+fn status(dir: &Path) -> Status {
+    let run = Run::open(&only_run(dir)).unwrap();
+    run.manifest().unwrap().status
 }
 
 fn killed_after(words: &[&str], trials: u32) {
@@ -453,6 +483,7 @@ fn killed_after(words: &[&str], trials: u32) {
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
+    assert_eq!(status(dir.path()), Status::Killed);
     // What it had measured can be studied.
     let run = only_run(dir.path());
     say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use freezer::page::{Page, memory};
 use model::Enforcer;
 use record::run::{Run, Status};
-use record::supply::{MeasuredSupply, WorstReaction, load};
+use record::supply::{MeasuredSupply, SupplyRecord, WorstReaction, load};
 
 use crate::missions::{mission, shell};
 use crate::supply::started;
@@ -82,7 +82,7 @@ fn measured() {
         );
     }
     let run = Run::open(&path).unwrap();
-    for trial in run.supply().unwrap().trials {
+    for trial in run.read::<SupplyRecord>().unwrap().trials {
         assert_eq!(trial.failure, None);
         assert_eq!(trial.reacted.is_some(), trial.held.is_some(), "{trial:?}");
     }
@@ -204,7 +204,7 @@ fn tried() {
     let dir = tempfile::tempdir().unwrap();
     let said = say(dir.path(), &with(&["--reservation", "10ms/50ms", "--json"])).ends_with(0);
     let run = Run::open(&only_run(dir.path())).unwrap();
-    let tried = run.supply().unwrap().tried;
+    let tried = run.read::<SupplyRecord>().unwrap().tried;
     match tried.sets.len() {
         0 => assert!(!tried.without.is_empty(), "{}", said.out),
         sets => {

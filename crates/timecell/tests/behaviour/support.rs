@@ -18,8 +18,14 @@ pub struct Case {
 pub enum Need {
     /// That no other test runs: it changes what belongs to everybody, looks at it, or judges how long something takes.
     Alone,
-    /// So many thousandths of a cpu for its real-time groups; trials with contained cells of class FIFO take what is free.
+    /// So many thousandths of a cpu for its real-time groups.
     GroupBudget(u16),
+    /// So many, and it sees no others: for trials with contained cells of class FIFO, which take what is free.
+    GroupsOfItsOwn(u16),
+    /// That none runs that has all budgets of groups: those keep others from a cpu.
+    Unhindered,
+    /// That few others put load on all cpus, as it does.
+    Load,
     /// That no other test holds a budget of SCHED_DEADLINE, where there is that class.
     DeadlineBudget,
     Root,
@@ -46,7 +52,12 @@ impl Need {
     /// Why the need is unmet, if it is.
     pub fn unmet(self) -> Option<String> {
         match self {
-            Need::Alone | Need::GroupBudget(_) | Need::DeadlineBudget => None,
+            Need::Alone
+            | Need::GroupBudget(_)
+            | Need::GroupsOfItsOwn(_)
+            | Need::Unhindered
+            | Need::Load
+            | Need::DeadlineBudget => None,
             // SAFETY: no arguments, cannot fail.
             Need::Root => (unsafe { libc::geteuid() } != 0).then(|| "needs root".to_owned()),
             Need::Program(name) => {

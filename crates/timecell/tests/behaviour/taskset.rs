@@ -1,5 +1,6 @@
 //! A task set run in cells, against its deadlines and its analysis.
 
+use record::summary::RunSummary;
 use std::fs;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub const CASES: &[Case] = &[
         needs: &[
             Need::Root,
             Need::RealTime,
-            Need::GroupBudget(950),
+            Need::GroupsOfItsOwn(120),
             Need::DeadlineBudget,
         ],
         run: deadline,
@@ -100,7 +101,7 @@ fn threads() {
         let ratio = steps("2-slow") / steps("1-fast");
         assert!((ratio - 4.0).abs() < 0.01, "work follows the wcet: {ratio}");
     }
-    for cell in run.summary().unwrap().cells {
+    for cell in run.read::<RunSummary>().unwrap().cells {
         let task = cell.task.unwrap();
         assert_eq!(task.bound_ns, None, "best effort has no bound");
         assert_eq!(cell.planned, if task.name == "fast" { 12 } else { 6 });
@@ -192,7 +193,7 @@ fn held() {
         said.out
     );
     let run = Run::open(&only_run(dir.path())).unwrap();
-    let summary = run.summary().unwrap();
+    let summary = run.read::<RunSummary>().unwrap();
     let of = |trial: &str| {
         let mut cells = summary.cells.iter();
         cells.find(|cell| cell.trial == trial).unwrap().clone()
@@ -267,7 +268,7 @@ fn held_by_class() {
         };
         assert_eq!(trial.cells[0].class_got.as_deref(), Some(class));
     }
-    for cell in run.summary().unwrap().cells {
+    for cell in run.read::<RunSummary>().unwrap().cells {
         let task = cell.task.unwrap();
         let by_ns = if cell.trial == "one" { 25 } else { 40 } * 1_000_000;
         let certain_ns = task.held.unwrap().certain_ns;

@@ -13,7 +13,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "thresholds::a_later_report_judges_again_or_by_others",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
         run: later,
     },
     Case {
@@ -165,6 +165,13 @@ fn refused() {
         (
             "latency.p98 > 1us",
             ["character 9", "unknown statistic `p98`"],
+        ),
+        (
+            "memory.max > 1MB",
+            [
+                "a run of periodic jobs has no `memory.max`",
+                "a run of single measurements has",
+            ],
         ),
         (
             "podmann.latency.p99 > 1us",

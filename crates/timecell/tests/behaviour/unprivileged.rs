@@ -1,5 +1,6 @@
 //! Without privilege the same command runs, says what is unmet, and labels what it measured.
 
+use record::summary::RunSummary;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ fn labels() {
     assert!(said.out.contains("not real-time"), "{}", said.out);
     assert!(said.out.contains("crun needs root here"), "{}", said.out);
     let path = only_run(dir.path());
-    let summary = Run::open(&path).unwrap().summary().unwrap();
+    let summary = Run::open(&path).unwrap().read::<RunSummary>().unwrap();
     assert!(!summary.real_time);
     let labels: Vec<&str> = summary.cells.iter().map(|c| c.label.as_str()).collect();
     assert_eq!(labels, ["bare", "embedded"]);

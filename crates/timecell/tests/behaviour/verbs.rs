@@ -1,5 +1,6 @@
 //! The other verbs on a real run.
 
+use record::summary::RunSummary;
 use std::fs;
 
 use crate::support::{Case, Need, experiment, only_run, say};
@@ -17,7 +18,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "verbs::report_redraws_and_compares",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(120)],
         run: report,
     },
     Case {
@@ -53,7 +54,7 @@ fn export() {
     let csv = fs::read_to_string(dir.path().join("jobs.csv")).unwrap();
     let executed = record::run::Run::open(std::path::Path::new(&run))
         .unwrap()
-        .summary()
+        .read::<RunSummary>()
         .unwrap()
         .cells[0]
         .executed;

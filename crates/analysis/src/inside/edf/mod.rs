@@ -42,13 +42,13 @@ use crate::{Ns, Part, Supply, Task, Verdict, Witness};
 /// equals the rate and the hyperperiod leaves the range.
 ///
 /// ```
-/// use analysis::{Task, inside::edf, reservation::Periodic};
+/// use timecell_analysis::{Task, inside::edf, reservation::Periodic};
 ///
 /// // The example of Shin and Lee: (50, 7) and (75, 9) under EDF fit into 2.8 every 10, here in us.
 /// let tasks = [Task::new(7_000, 50_000), Task::new(9_000, 75_000)];
 /// assert!(edf(&tasks, &Periodic::new(2_800, 10_000)?).verdict.is_schedulable());
 /// assert!(!edf(&tasks, &Periodic::new(2_700, 10_000)?).verdict.is_schedulable());
-/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
 /// ```
 pub fn edf(tasks: &[Task], supply: &impl Supply) -> Inside {
     within(tasks, supply, STEPS)
@@ -102,7 +102,7 @@ pub(super) fn verdict(tasks: &[Task], supply: &impl Supply, steps: &mut Budget) 
 /// shortens the deadline. Exact; [`Ns::MAX`] when it leaves the range or a period is 0.
 ///
 /// ```
-/// use analysis::{Task, inside::edf_demand};
+/// use timecell_analysis::{Task, inside::edf_demand};
 ///
 /// let tasks = [Task::new(2, 5).due(4), Task::new(3, 9).due(7)];
 /// assert_eq!([3, 4, 7, 9].map(|t| edf_demand(&tasks, t)), [0, 2, 5, 7]);

@@ -66,14 +66,14 @@ impl TickSupply {
     /// Names the time that is out of range, or the delay that is.
     ///
     /// ```
-    /// use analysis::{Supply, linux::TickSupply};
+    /// use timecell_analysis::{Supply, linux::TickSupply};
     ///
     /// let ms = 1_000_000;
     /// let supply = TickSupply::rt_cgroup(3 * ms, 10 * ms, 4 * ms)?;
     /// assert_eq!(supply.longest_gap, 18 * ms); // the textbook says 14
     /// assert_eq!(supply.alone.sbf(20_333_334), 0); // a delay of 7 ms + 4 ms * 10 / 3
     /// assert_eq!(supply.cautious.rate(), (27 * ms, 100 * ms));
-    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// # Ok::<(), timecell_analysis::reservation::ReservationError>(())
     /// ```
     pub fn rt_cgroup(budget: Ns, period: Ns, tick: Ns) -> Result<TickSupply, ReservationError> {
         let model = check(budget, period, tick)?;
@@ -96,7 +96,7 @@ impl TickSupply {
     /// As [`TickSupply::rt_cgroup`].
     ///
     /// ```
-    /// use analysis::linux::TickSupply;
+    /// use timecell_analysis::linux::TickSupply;
     ///
     /// let ms = 1_000_000;
     /// let [by_tick, exact] = [4 * ms, 0].map(|tick| TickSupply::deadline(ms, 10 * ms, tick).unwrap());
@@ -147,7 +147,7 @@ impl TickSupply {
 ///
 /// ```
 /// let ms = 1_000_000;
-/// assert_eq!(analysis::linux::rt_most_charged(5 * ms, 10 * ms, 4 * ms, 1_000 * ms), 509 * ms);
+/// assert_eq!(timecell_analysis::linux::rt_most_charged(5 * ms, 10 * ms, 4 * ms, 1_000 * ms), 509 * ms);
 /// ```
 pub fn rt_most_charged(budget: Ns, period: Ns, tick: Ns, window: Ns) -> Ns {
     let refills = window.div_ceil(period.max(1));
@@ -164,7 +164,7 @@ pub fn rt_most_charged(budget: Ns, period: Ns, tick: Ns, window: Ns) -> Ns {
 /// can run in the window counts in full.
 ///
 /// ```
-/// use analysis::{Task, linux::most_run};
+/// use timecell_analysis::{Task, linux::most_run};
 /// // Done at 9 of 10 at the latest, after 4: 4 at once, 4 from 1 after its end on, and 1 of the next 4.
 /// assert_eq!(most_run(&Task::new(4, 10), 9, 16), 9);
 /// ```

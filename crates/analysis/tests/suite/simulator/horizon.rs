@@ -1,6 +1,6 @@
 //! How long a simulation must run to have seen everything.
 
-use analysis::Task;
+use timecell_analysis::Task;
 
 /// Every period of the sets for which exact answers are sought divides this.
 pub const REPEATS: u64 = 120;

@@ -1,7 +1,7 @@
 //! The simulated machine: servers, queues and who runs.
 
 use super::Job;
-use analysis::server::Kind;
+use timecell_analysis::server::Kind;
 
 /// Who runs first inside a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

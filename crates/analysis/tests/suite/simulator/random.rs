@@ -1,6 +1,6 @@
 //! Random numbers that are the same everywhere.
 
-use analysis::Task;
+use timecell_analysis::Task;
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers everywhere, one seed for each set.
 pub struct Random(u64);
@@ -48,7 +48,7 @@ impl Random {
 
 /// How many random sets each oracle tries: `default`, or what the environment variable `TIMECELL_ORACLE_SETS` says.
 ///
-/// The long run is `TIMECELL_ORACLE_SETS=100000 cargo test --release -p analysis --test suite oracle`.
+/// The long run is `TIMECELL_ORACLE_SETS=100000 cargo test --release -p timecell-analysis --test suite oracle`.
 pub fn set_count(default: u64) -> u64 {
     match std::env::var("TIMECELL_ORACLE_SETS") {
         Ok(count) => count.parse().expect("TIMECELL_ORACLE_SETS is a number"),

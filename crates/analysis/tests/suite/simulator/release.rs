@@ -1,7 +1,7 @@
 //! When jobs are released.
 
 use super::Random;
-use analysis::Task;
+use timecell_analysis::Task;
 
 /// One activation.
 #[derive(Debug, Clone, Copy)]

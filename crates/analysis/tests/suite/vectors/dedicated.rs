@@ -1,8 +1,8 @@
 //! Fixed priorities and EDF on a dedicated cpu.
 
-use analysis::fp::{self, Response};
-use analysis::{MixedTask, Task, Verdict, edf};
 use serde_json::Value;
+use timecell_analysis::fp::{self, Response};
+use timecell_analysis::{MixedTask, Task, Verdict, edf};
 
 use super::{list, number, numbers, tasks};
 

@@ -1,7 +1,7 @@
 //! The generators.
 
-use analysis::generate::{rand_fixed_sum_of, uunifast_of};
 use serde_json::Value;
+use timecell_analysis::generate::{rand_fixed_sum_of, uunifast_of};
 
 use super::{floats, number};
 

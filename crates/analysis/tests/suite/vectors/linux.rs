@@ -1,9 +1,9 @@
 //! What Linux admits.
 
-use analysis::linux::{Bandwidth, DeadlineLimits, DeadlineParams, HcbsTree, RootDomain};
-use analysis::multi::{Fit, Order, partition};
-use analysis::{Ns, Task};
 use serde_json::Value;
+use timecell_analysis::linux::{Bandwidth, DeadlineLimits, DeadlineParams, HcbsTree, RootDomain};
+use timecell_analysis::multi::{Fit, Order, partition};
+use timecell_analysis::{Ns, Task};
 
 use super::{list, number};
 

@@ -65,14 +65,14 @@ fn lists(value: &Value) -> Vec<Vec<u64>> {
 }
 
 /// Tasks as lists C, T or C, T, D, or as objects with C, T and perhaps D, J, B.
-fn tasks(value: &Value) -> Vec<analysis::Task> {
+fn tasks(value: &Value) -> Vec<timecell_analysis::Task> {
     let of_list = |times: &[u64]| {
-        let task = analysis::Task::new(times[0], times[1]);
+        let task = timecell_analysis::Task::new(times[0], times[1]);
         task.due(*times.get(2).unwrap_or(&times[1]))
     };
     let of_object = |task: &Value| {
         let time = |key: &str, otherwise| task.get(key).map_or(otherwise, number);
-        let task = analysis::Task::new(number(&task["C"]), number(&task["T"]));
+        let task = timecell_analysis::Task::new(number(&task["C"]), number(&task["T"]));
         task.due(time("D", task.period))
             .jittered(time("J", 0))
             .blocked(time("B", 0))

@@ -1,14 +1,14 @@
 //! Partitions, multiprocessor periodic resources and global tests; and the numbers of the documentation's note on MPR.
 
-use analysis::inside::Policy;
-use analysis::linux::{DeadlineParams, RootDomain};
-use analysis::multi::{
+use serde_json::Value;
+use timecell_analysis::inside::Policy;
+use timecell_analysis::linux::{DeadlineParams, RootDomain};
+use timecell_analysis::multi::{
     BinTest, DedicatedCpu, Fit, Inside, Mpr, Order, Ovh, Reservations, bcl_fp, bcl_fp_task, gfb,
     least_interface, least_theta, mpr_edf, mpr_fp, partition, partition_ovh, rta_bc_fp, rta_lc,
 };
-use analysis::reservation::Periodic;
-use analysis::{Ns, Task};
-use serde_json::Value;
+use timecell_analysis::reservation::Periodic;
+use timecell_analysis::{Ns, Task};
 
 use super::{list, lists, number, numbers, vector};
 

@@ -3,13 +3,13 @@
 
 use std::io::Read as _;
 
-use analysis::inside::{Policy, edf, fixed_priority};
-use analysis::least_budget::{
+use serde_json::Value;
+use timecell_analysis::inside::{Policy, edf, fixed_priority};
+use timecell_analysis::least_budget::{
     Periods, Search, least_bandwidth, least_budget, least_budget_by_bisection,
 };
-use analysis::reservation::{BoundedDelay, ExplicitDeadline, Periodic};
-use analysis::{Supply, Task};
-use serde_json::Value;
+use timecell_analysis::reservation::{BoundedDelay, ExplicitDeadline, Periodic};
+use timecell_analysis::{Supply, Task};
 
 use super::{floats, number, numbers, tasks};
 

@@ -1,9 +1,9 @@
 //! Deferrable servers.
 
-use analysis::server::{
+use serde_json::Value;
+use timecell_analysis::server::{
     Cell, Kind, LocalTask, Refill, Response, Server, analyze, deferrable_least_upper_bound,
 };
-use serde_json::Value;
 
 use super::{floats, list, number, numbers, tasks};
 

@@ -1,7 +1,7 @@
 //! The figures that a load may move, and whether it does.
 
+use record::Metric;
 use record::samples::Samples;
-use record::summary::Metric;
 use serde::Serialize;
 use stats::{Sorted, larger, median_of};
 

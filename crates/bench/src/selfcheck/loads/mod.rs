@@ -8,11 +8,11 @@ use model::{LoadKind, LoadPlan};
 use serde_json::json;
 
 use super::{Finding, Section, Setup, us};
-use crate::elsewhere::Elsewhere;
-use crate::interrupt::Interrupt;
+use crate::BenchError;
+use crate::here::allowed_cpus;
 use crate::load::{self, Ground, PlannedLoad};
-use crate::place::Place;
-use crate::{BenchError, plan};
+use crate::session::{Elsewhere, Interrupt};
+use crate::sweep::new_place;
 use figures::{FIGURES, Moved, moved};
 use visit::{Around, Visit};
 
@@ -50,7 +50,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         data: json!({}),
         unmet: Vec::new(),
     };
-    let allowed = plan::allowed_cpus();
+    let allowed = allowed_cpus();
     let kinds: Vec<LoadKind> = LoadKind::ALL
         .into_iter()
         .filter(|kind| *kind != LoadKind::Custom)
@@ -71,12 +71,12 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
 
     let interrupt = Interrupt::listen()
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
-    let mut place = Place::create()?;
+    let mut place = new_place()?;
     let rootfs = place.rootfs()?;
     host::writer::create_dir_all(&setup.out)
-        .map_err(crate::place::failed(&setup.out, "make the directory"))?;
+        .map_err(crate::error::failed(&setup.out, "make the directory"))?;
     let planned: Vec<&PlannedLoad> = rows.iter().filter_map(|row| row.planned.as_ref()).collect();
-    let (ground, remarks) = Ground::for_loads(&planned, &setup.out, &mut place)?;
+    let (ground, remarks) = Ground::make(&planned, &setup.out, &mut place)?;
     section.unmet.extend(remarks);
     let _elsewhere = Elsewhere::than(&[setup.cpu]);
     let _awake = host::latency::DmaLatency::hold().ok();

@@ -5,14 +5,14 @@ use std::path::Path;
 use host::activity::Activity;
 use model::Work;
 use probe::clock;
-use record::trial::{Achieved, LoadRecord};
+use record::{Achieved, LoadRecord};
 use serde::Serialize;
 
 use super::figures::{COUNT, Values, fill};
-use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, PlannedLoad, Running, Start, with_words};
 use crate::selfcheck::Setup;
 use crate::selfcheck::probe_process::Probe;
+use crate::session::Interrupt;
 use crate::{BenchError, Place};
 
 /// Steps of the probe with work: some hundred microseconds.
@@ -100,7 +100,7 @@ impl Around<'_> {
         };
         // A tenth-of-a-millisecond period for the rare disturbances; p99.9 needs some thousand of them.
         let (timer, mac) = if self.setup.quick {
-            (5_000, 400)
+            (2_000, 200)
         } else {
             (30_000, 600)
         };

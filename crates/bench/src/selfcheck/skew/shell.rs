@@ -8,7 +8,7 @@ use host::sched;
 use probe::clock;
 
 use crate::BenchError;
-use crate::place::failed;
+use crate::error::failed;
 
 /// The static shell.
 pub(super) const BUSYBOX: &str = "/bin/busybox";

@@ -15,8 +15,10 @@ use super::shell::{self, Stamps};
 use super::{How, Round, Seen};
 use crate::BenchError;
 use crate::crowd::looks::{memory, used_ns};
+use crate::error::failed;
 use crate::parallel;
-use crate::place::{Place, failed};
+use crate::place::Place;
+use crate::sweep::new_place;
 
 /// Longest wait for any step of a round.
 const PATIENCE_NS: i64 = 120_000_000_000;
@@ -74,10 +76,10 @@ impl Drop for Cells {
 impl Stage {
     pub(in crate::selfcheck) fn new(priority: u8) -> Result<Stage, BenchError> {
         let cpus = host::cpus::online().map_err(|error| BenchError::Failed(error.to_string()))?;
-        let mut place = Place::create()?;
+        let mut place = new_place()?;
         let rootfs = place.rootfs()?;
         shell::install(&rootfs)?;
-        let rt_group = crate::run::shared_rt_group(&mut place)?;
+        let rt_group = crate::rt_group::shared_rt_group(&mut place, 0)?;
         Ok(Stage {
             priority,
             cpus,

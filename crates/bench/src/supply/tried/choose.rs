@@ -5,10 +5,10 @@ use analysis::empirical::Envelope;
 use analysis::inside::{Policy, holds, test};
 use analysis::reservation::Periodic;
 use analysis::{Ns, Supply, Task, Verdict};
-use record::summary::NotMeasured;
+use record::NotMeasured;
 use record::supply::{ChosenBy, Foretold, MeasuredSupply, TriedSet, TriedTask, TriedWitness};
 
-use crate::supply::name_of;
+use crate::supply::subject::name_of;
 
 /// Period of the background task, ns: about a second, and a prime number of milliseconds, so that its jobs begin at every
 /// phase of the budget's period.
@@ -107,7 +107,7 @@ pub(super) fn choose(
 }
 
 /// The urgent task of this period and the background task with this share of what is granted.
-fn tasks(held: &record::supply::Budget, share: Ns, period: Ns) -> [Task; 2] {
+fn tasks(held: &record::Budget, share: Ns, period: Ns) -> [Task; 2] {
     let urgent = held.budget_ns * URGENT_SHARE / 100;
     let granted =
         u128::from(BACKGROUND_NS) * u128::from(held.budget_ns) / u128::from(held.period_ns.max(1));
@@ -163,7 +163,8 @@ mod tests {
     use analysis::linux::TickSupply;
     use model::Enforcer;
     use proptest::prelude::*;
-    use record::supply::{Between, Budget, Kept, Machine, Promise, Share, SupplyPoint};
+    use record::supply::{Between, Kept, Promise, SupplyPoint};
+    use record::{Budget, Machine, Share};
 
     const MS: Ns = 1_000_000;
 

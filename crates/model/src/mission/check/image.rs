@@ -1,5 +1,6 @@
 //! Checks of image, engine and command.
 
+use crate::EngineKind;
 use crate::mission::faults::Faults;
 use crate::mission::{Cell, Image, Place};
 
@@ -13,7 +14,7 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !faults.is_clear(&place.key("image").key(kind)) {
         return;
     }
-    let engines = image.engines();
+    let engines = EngineKind::of_missions_from(image.kind());
     if !engines.contains(&cell.engine) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
         let what = format!("engine `{}` makes no cell of a {kind}", cell.engine);

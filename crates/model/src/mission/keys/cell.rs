@@ -4,15 +4,14 @@ use super::health::RULE;
 use super::rights::RIGHTS;
 use super::top::{CELL_NAMES, CPUS};
 use super::{Key, Kind, Shape, names};
-use crate::mission::{
-    Arrivals, CellClass, Criticality, ImageKind, Limits, Ready, RestartPolicy, WhenShed,
-};
+use crate::EngineKind;
+use crate::mission::{Arrivals, CellClass, Criticality, Limits, Ready, RestartPolicy, WhenShed};
 
-const ENGINES: [&str; ImageKind::ENGINES.len()] = {
-    let mut engines = [""; ImageKind::ENGINES.len()];
+const ENGINES: [&str; EngineKind::OF_MISSIONS.len()] = {
+    let mut engines = [""; EngineKind::OF_MISSIONS.len()];
     let mut place = 0;
     while place < engines.len() {
-        engines[place] = ImageKind::ENGINES[place].name();
+        engines[place] = EngineKind::OF_MISSIONS[place].name();
         place += 1;
     }
     engines

@@ -5,11 +5,10 @@ use std::path::{Component, Path};
 use toml::de::DeValue;
 
 use super::Shape;
-use crate::mission::no_missions;
 use crate::parse::is_name;
 use crate::reader::nearest;
 use crate::value::{self, Wrong};
-use crate::{Bytes, Duration};
+use crate::{Bytes, Duration, EngineKind};
 
 /// The kind of a value: its type and range.
 #[derive(Debug)]
@@ -221,8 +220,8 @@ fn choice(text: &str, key: &str, names: &[&str]) -> Result<(), Wrong> {
     let near = nearest(text, names)
         .map(|name| format!("did you mean `{name}`? "))
         .unwrap_or_default();
-    let other = (text.parse().ok()).filter(|_| key == "engine");
-    if let Some(why) = other.and_then(no_missions) {
+    let other: Option<EngineKind> = (text.parse().ok()).filter(|_| key == "engine");
+    if let Some(why) = other.and_then(EngineKind::no_missions) {
         return Err(Wrong::new(
             format!("engine `{text}` {why}"),
             format!("it is one of {}", names.join(", ")),

@@ -277,7 +277,7 @@ fn image(dice: &mut Dice<'_>) -> (Image, EngineKind) {
         2 => Image::Binary(path),
         _ => Image::Reference("localhost/x:1".to_owned()),
     };
-    let engines = image.engines();
+    let engines = EngineKind::of_missions_from(image.kind());
     let engine = engines[dice.roll(engines.len())];
     (image, engine)
 }

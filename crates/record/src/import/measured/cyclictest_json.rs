@@ -10,12 +10,18 @@ use super::json::{Buckets, Frame};
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Overflow, Said, Source};
 
-pub(super) const READER: Reader = Reader::new("cyclictest-json", is_cyclictest, |source, _| {
-    read(source, false)
-});
-pub(super) const OSLAT: Reader = Reader::new("oslat-json", is_oslat, |source, _: Options| {
-    read(source, true)
-});
+pub(super) const READER: Reader = Reader::new(
+    "cyclictest-json",
+    "What `cyclictest --json` writes",
+    is_cyclictest,
+    |source, _| read(source, false),
+);
+pub(super) const OSLAT: Reader = Reader::new(
+    "oslat-json",
+    "What `oslat --json` writes",
+    is_oslat,
+    |source, _: Options| read(source, true),
+);
 
 fn is_cyclictest(head: &Head) -> bool {
     let named = head

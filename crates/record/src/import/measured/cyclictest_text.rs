@@ -16,7 +16,12 @@ use super::{
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
-    ..Reader::new("cyclictest-hist", senses, read)
+    ..Reader::new(
+        "cyclictest-hist",
+        "Text of `cyclictest -h`, `-H` and `--histfile`, and its lines `T: 0 ...`",
+        senses,
+        read,
+    )
 };
 
 const CUT: &str = "the tool that wrote it may have been stopped before its end";

@@ -11,7 +11,12 @@ use super::{Distribution, Measured, Options, Said, Source, Unit, fault, scaled};
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
-    ..Reader::new("cyclictest-verbose", senses, read)
+    ..Reader::new(
+        "cyclictest-verbose",
+        "Text of `cyclictest -v`",
+        senses,
+        read,
+    )
 };
 
 fn senses(head: &Head) -> bool {

@@ -6,7 +6,7 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, decimal, fault};
 
-pub(super) const READER: Reader = Reader::new("hackbench", senses, read);
+pub(super) const READER: Reader = Reader::new("hackbench", "Text of hackbench", senses, read);
 
 fn senses(head: &Head) -> bool {
     head.line(|line| line.starts_with("Running in ") && line.contains("mode with"))

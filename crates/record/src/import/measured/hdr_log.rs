@@ -12,12 +12,17 @@ use model::InputError;
 
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Source, Unit, excerpt, fault, scaled};
+use crate::Metric;
 use crate::export::METRIC;
-use crate::summary::Metric;
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
-    ..Reader::new("hdr-log", senses, read)
+    ..Reader::new(
+        "hdr-log",
+        "Interval logs of HdrHistogram (.hlog)",
+        senses,
+        read,
+    )
 };
 
 fn senses(head: &Head) -> bool {

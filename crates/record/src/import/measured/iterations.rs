@@ -8,7 +8,12 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, decimal, excerpt, fault};
 
-pub(super) const READER: Reader = Reader::new("iterations", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "iterations",
+    "Logs of lines `Iteration N - Execution Time: X ms`",
+    senses,
+    read,
+);
 
 fn senses(head: &Head) -> bool {
     head.line(|line| line.starts_with("Iteration ") && line.contains("Execution Time"))

@@ -10,7 +10,12 @@ use super::json::{Buckets, json_fault};
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Overflow, Said, Source, excerpt};
 
-pub(super) const READER: Reader = Reader::new("jitterdebugger-json", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "jitterdebugger-json",
+    "results.json of jitterdebugger",
+    senses,
+    read,
+);
 
 fn senses(head: &Head) -> bool {
     head.is_json() && head.has("\"cpu\"") && head.has("\"sysinfo\"") && head.program().is_none()

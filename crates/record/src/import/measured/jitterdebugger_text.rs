@@ -9,7 +9,12 @@ use super::{Distribution, Measured, Options, Source, Unit, fault};
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
-    ..Reader::new("jitterdebugger-text", senses, read)
+    ..Reader::new(
+        "jitterdebugger-text",
+        "Text of jitterdebugger",
+        senses,
+        read,
+    )
 };
 
 fn is_status(line: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What other tools measured: histograms and single values, read into one type, [`Measured`].
 //!
-//! One file per format and one line in the list of `sense.rs`. Files are read as a stream. Nothing is dropped in silence:
+//! A format is a file here and a line in [`FORMATS`]. Files are read as a stream. Nothing is dropped in silence:
 //! values beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never
 //! the last bucket. What a file leaves open is a note; what cannot be true together is refused.
 
@@ -41,6 +41,31 @@ pub use super::source::MOST_BYTES;
 use super::source::Source;
 pub use super::taskset::Unit;
 use super::words::{bounded, excerpt, shortened};
+
+/// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
+const FORMATS: &[sense::Reader] = &[
+    rt_tests_json::READER,
+    cyclictest_json::OSLAT,
+    cyclictest_json::READER,
+    jitterdebugger::READER,
+    rtla::READER,
+    rtla_top::READER,
+    rteval_xml::READER,
+    hdr_log::READER,
+    timecell_csv::READER,
+    timecell_intervals::READER,
+    timecell_parquet::READER,
+    rt_app_log::READER,
+    oslat_text::READER,
+    jitterdebugger_text::READER,
+    rt_tests_text::SIGNALTEST,
+    rt_tests_text::PAIRS,
+    cyclictest_verbose::READER,
+    cyclictest_text::READER,
+    iterations::READER,
+    hackbench::READER,
+    raw::READER,
+];
 
 /// A file of another tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,9 +190,9 @@ fn read(
         Some(format) => format,
         None => sense::sense(&name, source.head())?,
     };
-    let reader = format.reader();
+    let reader = format.entry();
     if options.unit.is_some() && !reader.unit_is_open {
-        let open = Format::all().filter(|format| format.reader().unit_is_open);
+        let open = Format::all().filter(|format| format.entry().unit_is_open);
         let open: Vec<&str> = open.map(Format::name).collect();
         return Err(InputError::new(
             name,

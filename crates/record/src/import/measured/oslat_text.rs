@@ -8,7 +8,7 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, decimal, excerpt, fault};
 
-pub(super) const READER: Reader = Reader::new("oslat-text", senses, read);
+pub(super) const READER: Reader = Reader::new("oslat-text", "Text of oslat", senses, read);
 
 fn senses(head: &Head) -> bool {
     head.line(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))

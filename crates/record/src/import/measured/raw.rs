@@ -13,7 +13,12 @@ use super::{Distribution, Measured, Options, Source, Unit, scaled};
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
-    ..Reader::new("jitterdebugger-raw", looks_like, read)
+    ..Reader::new(
+        "jitterdebugger-raw",
+        "samples.raw of jitterdebugger",
+        looks_like,
+        read,
+    )
 };
 
 const RECORD: usize = 28;

@@ -6,7 +6,8 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, decimal, excerpt, fault};
 
-pub(super) const READER: Reader = Reader::new("rt-app-log", senses, read);
+pub(super) const READER: Reader =
+    Reader::new("rt-app-log", "The log of one task of rt-app", senses, read);
 
 fn senses(head: &Head) -> bool {
     head.line(|line| line.starts_with("#idx"))

@@ -48,7 +48,12 @@ const TOOLS: [Tool; 6] = [
     },
 ];
 
-pub(super) const READER: Reader = Reader::new("rt-tests-json", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "rt-tests-json",
+    "What ptsematest, svsematest, pmqtest, sigwaittest, signaltest and rt-migrate-test write by --json",
+    senses,
+    read,
+);
 
 fn tool(program: Option<&str>) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| Some(tool.name) == program)

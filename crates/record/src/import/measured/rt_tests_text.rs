@@ -7,8 +7,18 @@ use super::cyclictest_text::{after, said, thread_number};
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Source, excerpt, fault};
 
-pub(super) const SIGNALTEST: Reader = Reader::new("signaltest", is_signaltest, read_signaltest);
-pub(super) const PAIRS: Reader = Reader::new("rt-tests-pairs", is_pairs, read_pairs);
+pub(super) const SIGNALTEST: Reader = Reader::new(
+    "signaltest",
+    "Text of signaltest",
+    is_signaltest,
+    read_signaltest,
+);
+pub(super) const PAIRS: Reader = Reader::new(
+    "rt-tests-pairs",
+    "Text of ptsematest, svsematest, pmqtest and sigwaittest",
+    is_pairs,
+    read_pairs,
+);
 
 const NO_QUANTILES: &str =
     "the file has smallest, mean and largest value and no histogram, so there are no quantiles";

@@ -16,7 +16,12 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Said, Source, excerpt};
 
-pub(super) const READER: Reader = Reader::new("rteval-xml", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "rteval-xml",
+    "summary.xml of rteval with its cyclictest module",
+    senses,
+    read,
+);
 
 /// rteval counts whole microseconds.
 const UNIT_NS: i64 = 1_000;

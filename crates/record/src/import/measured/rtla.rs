@@ -13,7 +13,12 @@ use super::{
 /// osnoise writes a cpu only where it saw noise above its threshold.
 pub(super) const READER: Reader = Reader {
     may_be_empty: true,
-    ..Reader::new("rtla-hist", senses, read)
+    ..Reader::new(
+        "rtla-hist",
+        "Text of `rtla timerlat hist` and `rtla osnoise hist`",
+        senses,
+        read,
+    )
 };
 
 const CUT: &str = "the tool that wrote it may have been stopped before its end";

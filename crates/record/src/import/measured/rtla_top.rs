@@ -6,7 +6,12 @@ use model::InputError;
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Said, Source, decimal, fault};
 
-pub(super) const READER: Reader = Reader::new("rtla-top", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "rtla-top",
+    "Text of `rtla timerlat top` and `rtla osnoise top`",
+    senses,
+    read,
+);
 
 /// The parts of timerlat's row, in the order of its columns.
 const PARTS: [&str; 3] = ["irq", "thread", "return to user"];

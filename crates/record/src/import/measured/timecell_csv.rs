@@ -7,9 +7,14 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::timecell_rows::Table;
 use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source};
-use crate::summary::Metric;
+use crate::Metric;
 
-pub(super) const READER: Reader = Reader::new("timecell-csv", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "timecell-csv",
+    "What `export --csv` writes of a run that kept jobs",
+    senses,
+    read,
+);
 
 /// Columns that are counted, and what they are.
 pub(super) const COUNTED: [(&str, Metric); 3] = [

@@ -7,9 +7,14 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::timecell_rows::Table;
 use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt};
-use crate::summary::Metric;
+use crate::Metric;
 
-pub(super) const READER: Reader = Reader::new("timecell-intervals", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "timecell-intervals",
+    "What `export --csv` writes of a run that kept histograms",
+    senses,
+    read,
+);
 
 /// Columns of a row's figures, in the order in which no figure is smaller than the one before.
 const FIGURES: [&str; 4] = ["min_ns", "median_ns", "p99_ns", "max_ns"];

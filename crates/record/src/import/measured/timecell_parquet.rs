@@ -13,7 +13,12 @@ use super::sense::{Head, Reader};
 use super::timecell_csv::{COUNTED, Rows};
 use super::{Measured, Options, Source, excerpt};
 
-pub(super) const READER: Reader = Reader::new("timecell-parquet", senses, read);
+pub(super) const READER: Reader = Reader::new(
+    "timecell-parquet",
+    "What `export --parquet` writes",
+    senses,
+    read,
+);
 
 /// Values that are taken at once.
 const BATCH: usize = 8_192;

@@ -6,11 +6,22 @@ use model::taskset::{CellTask, Order, Policy};
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Unread, attribute_time, excerpt, fault_at, faulty, line,
-    required_time, unit, xml,
+    Cells, Imported, Names, Options, Reader, Unread, attribute_time, excerpt, fault_at, faulty,
+    is_xml, line, required_time, root, unit, xml,
 };
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+pub(super) const READER: Reader = Reader {
+    name: "carts",
+    files: "The XML that CARTS reads",
+    endings: &["xml"],
+    looks_like: |text| {
+        is_xml(text) && root(text).map_or_else(|| text.contains("<system"), |root| root == "system")
+    },
+    whose: " of CARTS",
+    read,
+};
+
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
     let document = xml(name, text)?;
     let root = document.root_element();
     if !root.has_tag_name("system") {

@@ -8,7 +8,10 @@ use csv::{Position, ReaderBuilder, StringRecord};
 use model::taskset::{CellTask, Order, Policy};
 use model::{Duration, InputError};
 
-use super::{Cells, Imported, Names, Options, Unit, cut, excerpt, fault_at, faulty, policy, time};
+use super::{
+    Cells, Imported, Names, Options, Reader, Unit, excerpt, fault_at, faulty, policy, time,
+};
+use crate::import::source::cut;
 
 /// What a column may hold, and the names it goes by.
 const FIELDS: [(Field, &[&str]); 8] = [
@@ -62,8 +65,17 @@ struct Column {
     title: String,
 }
 
+pub(super) const READER: Reader = Reader {
+    name: "csv",
+    files: "Comma-separated values, units in the header",
+    endings: &["csv", "tsv"],
+    looks_like: begins,
+    whose: ", a table",
+    read,
+};
+
 /// Whether a text that begins so is a table of tasks.
-pub(super) fn begins(head: &str) -> bool {
+fn begins(head: &str) -> bool {
     let mut reader = reader(head);
     let header = reader.headers();
     header.is_ok_and(|header| columns("", 1, header, &mut Vec::new()).is_ok())
@@ -77,7 +89,7 @@ fn reader(text: &str) -> csv::Reader<&[u8]> {
         .from_reader(text.as_bytes())
 }
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
     if !text.is_empty() && !text.ends_with(['\n', '\r']) {
         return Err(cut(name, text.lines().count()));
     }

@@ -5,84 +5,78 @@ mod carts;
 mod csv;
 mod rt_app;
 mod schedcat;
+mod timecell;
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
+use super::format::{self, Described};
 use super::measured;
-use super::source::{Source, cut};
+use super::source::Source;
 use super::words::{bounded, excerpt, noted};
 use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
 use model::{Duration, InputError};
 
-/// A format of task sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// timecell's own TOML.
-    Timecell,
-    /// SchedCAT's XML, `<taskset>`.
-    SchedCat,
-    /// The XML that CARTS reads, `<system>`.
-    Carts,
-    /// rt-app's JSON.
-    RtApp,
-    /// Comma-separated values, the units in the header.
-    Csv,
+/// Every format, in the order in which options name them. Of those that share an ending, the first that a file looks like reads it.
+const FORMATS: &[Reader] = &[
+    timecell::READER,
+    schedcat::READER,
+    carts::READER,
+    rt_app::READER,
+    csv::READER,
+];
+
+/// How a format is known and read: what each file of this folder gives.
+pub struct Reader {
+    /// The name by which users ask for it.
+    name: &'static str,
+    /// Which files these are, for `--help`.
+    files: &'static str,
+    /// How the names of its files end.
+    endings: &'static [&'static str],
+    /// Whether a text that opens so is of this format; the name may tell it without that.
+    looks_like: fn(&str) -> bool,
+    /// Whose task set it is, as the end of a clause.
+    whose: &'static str,
+    /// Reads one: name, text, and what it does not say.
+    read: fn(&str, &str, Options) -> Result<Imported, InputError>,
 }
 
-impl Format {
-    /// Every format and the name by which users ask for it.
-    pub const NAMES: [(&'static str, Format); 5] = [
-        ("toml", Format::Timecell),
-        ("schedcat", Format::SchedCat),
-        ("carts", Format::Carts),
-        ("rt-app", Format::RtApp),
-        ("csv", Format::Csv),
-    ];
+impl Described for Reader {
+    const ALL: &'static [Reader] = FORMATS;
 
-    /// The format that a file's name, without what gzip adds to it, and for XML its outermost element announce. What is
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn files(&self) -> &'static str {
+        self.files
+    }
+}
+
+/// A format of task sets.
+pub type Format = format::Format<Reader>;
+
+impl Format {
+    /// The format that a file's name announces, without what gzip adds to it; where several have its ending, the content decides. What is
     /// called XML and is none goes to a reader of XML, which says where it breaks off.
     fn of(name: &str, text: &str) -> Option<Format> {
         let name = name.strip_suffix(".gz").unwrap_or(name);
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-        match extension.map(str::to_ascii_lowercase).as_deref() {
-            Some("toml") => Some(Format::Timecell),
-            Some("json") => Some(Format::RtApp),
-            Some("csv" | "tsv") => Some(Format::Csv),
-            Some("xml") => {
-                let document = roxmltree::Document::parse(text);
-                let carts = document.map_or_else(
-                    |_| text.contains("<system"),
-                    |document| document.root_element().has_tag_name("system"),
-                );
-                Some(if carts {
-                    Format::Carts
-                } else {
-                    Format::SchedCat
-                })
-            }
-            _ => None,
-        }
+        let (_, ending) = name.rsplit_once('.')?;
+        let ending = ending.to_ascii_lowercase();
+        let mut ends =
+            Format::all().filter(|format| format.entry().endings.contains(&ending.as_str()));
+        let first = ends.next()?;
+        let mut all = std::iter::once(first).chain(ends);
+        let alike = all.find(|format| (format.entry().looks_like)(text));
+        Some(alike.unwrap_or(first))
     }
 
     /// Whose task set a text is by its opening, as the end of a clause, for readers of something else that are given one.
     pub(super) fn sensed(head: &str) -> Option<&'static str> {
-        if head.trim_start().starts_with('<') {
-            return match () {
-                () if ["<taskset", "<testpoint"]
-                    .iter()
-                    .any(|tag| head.contains(tag)) =>
-                {
-                    Some(" of SchedCAT")
-                }
-                () if head.contains("<system") => Some(" of CARTS"),
-                () => None,
-            };
-        }
-        if rt_app::begins(head) {
-            return Some(" of rt-app");
-        }
-        csv::begins(head).then_some(", a table")
+        let mut all = Format::all().map(Format::entry);
+        all.find(|reader| (reader.looks_like)(head))
+            .map(|reader| reader.whose)
     }
 }
 
@@ -227,29 +221,12 @@ fn text(
         InputError::new(
             name,
             "the name does not tell the format",
-            "add --format toml, schedcat, carts, rt-app or csv",
+            format!("add --format with one of {}", Format::names().join(", ")),
         )
     })?;
-    let mut imported = match format {
-        Format::Timecell => timecell(name, &text)?,
-        Format::SchedCat => schedcat::read(name, &text, options)?,
-        Format::Carts => carts::read(name, &text, options)?,
-        Format::RtApp => rt_app::read(name, &text, options)?,
-        Format::Csv => csv::read(name, &text, options)?,
-    };
+    let mut imported = (format.entry().read)(name, &text, options)?;
     imported.notes.splice(0..0, source.take_notes());
     Ok(imported)
-}
-
-/// Our own format. A last line without an end is as people write it, but not where its number may have lost digits; times
-/// are within quotes, which show that they are whole.
-fn timecell(name: &str, text: &str) -> Result<Imported, InputError> {
-    let last = text.rsplit('\n').next().unwrap_or_default();
-    if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {
-        return Err(cut(name, text.lines().count()));
-    }
-    let set = TaskSet::parse(name, text)?;
-    Ok(Imported::of(set, Vec::new()))
 }
 
 /// A fault in an imported file, at a line.
@@ -400,6 +377,17 @@ fn unit(options: Options, notes: &mut Vec<String>) -> Unit {
 
 /// What `--policy fp` means for tasks that have no priorities.
 pub const FIXED: Policy = Policy::Fixed(Order::Deadline);
+
+/// Whether a text may be XML.
+fn is_xml(text: &str) -> bool {
+    text.trim_start().starts_with('<')
+}
+
+/// The name of the outermost element, if the text is XML to its end.
+fn root(text: &str) -> Option<String> {
+    let document = roxmltree::Document::parse(text).ok()?;
+    Some(document.root_element().tag_name().name().to_owned())
+}
 
 /// Parses XML, without entities or any other file.
 fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputError> {

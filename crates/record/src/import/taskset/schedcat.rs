@@ -6,11 +6,25 @@ use model::taskset::CellTask;
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Unread, attribute_time, excerpt, fault_at, faulty, line,
-    policy, required_time, unit, xml,
+    Cells, Imported, Names, Options, Reader, Unread, attribute_time, excerpt, fault_at, faulty,
+    is_xml, line, policy, required_time, root, unit, xml,
 };
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+pub(super) const READER: Reader = Reader {
+    name: "schedcat",
+    files: "SchedCAT's XML",
+    endings: &["xml"],
+    looks_like: |text| {
+        let sets = ["<taskset", "<testpoint"];
+        is_xml(text)
+            && sets.iter().any(|tag| text.contains(tag))
+            && root(text).is_none_or(|root| root != "system")
+    },
+    whose: " of SchedCAT",
+    read,
+};
+
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
     let document = xml(name, text)?;
     let set = only_set(name, document.root_element())?;
     let mut notes = Vec::new();

@@ -7,6 +7,7 @@ use host::doctor::{Check, State};
 use host::provenance::{EngineFound, Provenance};
 use host::virt::Virtualization;
 use model::{EngineKind, Experiment, Requirement};
+use record::Kind;
 use record::histogram::Collector;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
@@ -83,7 +84,9 @@ impl Synthetic {
         let run = Run::create(
             base,
             "2026-11-21T210500",
-            &experiment,
+            Kind::Jobs,
+            &experiment.name,
+            |run| run.write_experiment(&experiment),
             provenance,
             &manifest,
         )
@@ -192,7 +195,7 @@ impl Synthetic {
 
     /// Writes the manifest as it stands.
     pub fn finish(&self) {
-        self.run.write_manifest(&self.manifest).unwrap();
+        self.run.write(&self.manifest).unwrap();
     }
 }
 

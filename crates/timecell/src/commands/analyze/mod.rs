@@ -86,7 +86,7 @@ struct Loaded {
 /// Reads the task set, in whatever format, and prints what was assumed; `cpus` is how many there are if not as many as here.
 fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
-    let format = source.format.map(Into::into);
+    let format = source.format;
     let options = Options {
         unit: source.unit.map(Into::into),
         policy: source.policy.map(policy),

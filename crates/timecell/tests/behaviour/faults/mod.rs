@@ -23,7 +23,7 @@ use witness::Witness;
 
 pub const CASES: &[Case] = &[Case {
     name: "faults::the_machine_is_as_before_and_nothing_finished_is_lost",
-    needs: &[Need::Root, Need::GroupBudget(950)],
+    needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
     run: campaign,
 }];
 

@@ -29,17 +29,24 @@ pub const CASES: &[Case] = &[
             Need::RtGroups,
             Need::TwoCpus,
             Need::GroupBudget(100),
+            Need::Load,
         ],
         run: || all("rt-cgroup"),
     },
     Case {
         name: "hostile::a_critical_cell_held_by_deadline_goes_on_beside_every_attack",
-        needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
+        needs: &[Need::Root, Need::Deadline, Need::TwoCpus, Need::Load],
         run: || all("deadline"),
     },
     Case {
         name: "hostile::a_critical_cell_held_by_freezer_goes_on_beside_every_attack",
-        needs: &[Need::Root, Need::RealTime, Need::Freezer, Need::TwoCpus],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::TwoCpus,
+            Need::Load,
+        ],
         run: || all("freezer"),
     },
 ];
@@ -52,7 +59,7 @@ const LOCK_SET: &str = "TIMECELL_HOSTILE_LOCK";
 const PERIOD_NS: i64 = 200_000_000;
 const WORK_NS: i64 = 1_000_000;
 /// Jobs beside each attack in a test.
-const JOBS: usize = 15;
+const JOBS: usize = 8;
 /// How long a cell may take for anything that an idle machine does at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What the hostile cell is granted besides cpu time.

@@ -19,19 +19,28 @@ use serde_json::value::RawValue;
 
 use self::json::{Object, Source, plain};
 use self::sched::{Class, Cpus, Place, Sched, Stranger, Untaken};
-use super::{Cells, Imported, Names, Options, excerpt, faulty};
+use super::{Cells, Imported, Names, Options, Reader, excerpt, faulty};
 use crate::export::{EMBEDDED, write_rt_app};
 
 /// Threads that are named one by one before the others are only counted.
 const NAMED: usize = 20;
 
+pub(super) const READER: Reader = Reader {
+    name: "rt-app",
+    files: "rt-app's JSON",
+    endings: &["json"],
+    looks_like: begins,
+    whose: " of rt-app",
+    read,
+};
+
 /// Whether a text that begins so is a task set of rt-app.
-pub(super) fn begins(head: &str) -> bool {
+fn begins(head: &str) -> bool {
     let head = plain(head);
     head.trim_start().starts_with('{') && head.contains("\"tasks\"")
 }
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
     let text = plain(text);
     let source = Source { name, text: &text };
     let top = source.top()?;

@@ -1,0 +1,70 @@
+//! What a trial is given, and what comes of it.
+
+use std::path::{Path, PathBuf};
+
+use host::rtgroup::RtGroup;
+use record::crowd::Reservation;
+use record::run::Run;
+use record::trial::{Part, TrialRecord};
+
+use crate::load::Ground;
+use crate::place::{Place, holds_cells};
+use crate::session::Interrupt;
+use crate::{Plan, PlannedTrial};
+
+/// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
+pub(crate) const CREATION_NS: i64 = 120_000_000_000;
+/// Longest time from the permit to being armed, ns.
+pub(crate) const ARMING_NS: i64 = 30_000_000_000;
+
+/// What a trial that the user ended is said to be.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// Everything one trial needs.
+pub(crate) struct Trial<'a> {
+    pub plan: &'a Plan,
+    pub planned: &'a PlannedTrial,
+    pub number: u32,
+    pub round: u32,
+    pub place: &'a Place,
+    pub rootfs: &'a Path,
+    pub ground: &'a Ground,
+    pub rt_group: Option<&'a RtGroup>,
+    /// What each cell holds for itself, if anything.
+    pub reserved: Option<Reservation>,
+    pub interrupt: &'a Interrupt,
+    pub run: &'a Run,
+    /// Activations of each cell.
+    pub jobs: Vec<u32>,
+    /// The trial whose remaining jobs these are.
+    pub continues: Option<u32>,
+    /// When the run should end, CLOCK_MONOTONIC ns.
+    pub expected_end_ns: i64,
+}
+
+/// What came of it. The samples files are still in shared memory.
+pub(crate) struct Outcome {
+    pub record: TrialRecord,
+    pub samples: Vec<(String, PathBuf)>,
+    /// Whether its record was begun on the disk, where its histograms are.
+    pub begun: bool,
+    pub dir: PathBuf,
+}
+
+impl Outcome {
+    /// The samples of a part, with the names that its cells have there.
+    pub(crate) fn samples_of(&self, part: &Part) -> Vec<(String, PathBuf)> {
+        let found = |joint: &String| self.samples.iter().find(|(id, _)| id == joint);
+        (part.record.cells.iter().zip(&part.joint_ids))
+            .filter_map(|(cell, joint)| Some((cell.id.clone(), found(joint)?.1.clone())))
+            .collect()
+    }
+
+    /// Gives the shared memory back, unless cells are left.
+    pub(crate) fn discard(&self) {
+        // The note of a cell that could not be removed is what it is found by later.
+        if !holds_cells(&self.dir) {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}

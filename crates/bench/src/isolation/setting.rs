@@ -1,0 +1,50 @@
+//! The parts of the study, and what all trials have in common.
+
+use crate::held::Spot;
+
+/// A part of the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Two cells, one of which overruns.
+    Contest,
+    /// Cells that spin beside each other, each in its budget.
+    Received,
+}
+
+impl Part {
+    /// Both.
+    pub const ALL: [Part; 2] = [Part::Contest, Part::Received];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Part::Contest => "contest",
+            Part::Received => "received",
+        }
+    }
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        (Part::ALL.into_iter())
+            .find(|part| part.name() == text)
+            .ok_or_else(|| {
+                format!("`isolation` has no part `{text}`; its parts are contest and received")
+            })
+    }
+}
+
+/// What all trials have in common.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    /// Where both cells run.
+    pub spot: Spot,
+    pub tick_ns: u64,
+    pub overrun_permille: u32,
+    pub contest_ns: i64,
+    pub received_ns: i64,
+    /// Free for real-time groups, us in every second.
+    pub free_us: u64,
+}

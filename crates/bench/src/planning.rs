@@ -1,0 +1,235 @@
+//! An experiment held against the machine: what will be measured, what not, and why.
+
+mod cpus;
+
+use std::collections::BTreeMap;
+
+use engine::Engine;
+use model::{Class, EngineKind, Experiment, InputError, Requirement, TrialPlan};
+use record::NotMeasured;
+
+use crate::here::{allowed_cpus, fifo_requirement};
+use crate::plan::{Plan, PlannedOwn, PlannedTrial, by_deadline};
+use crate::{crowd, load, place, tasks};
+use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
+
+impl Plan {
+    /// Holds `experiment` against this machine, on which it changes nothing. `place` is where the cpus were
+    /// written, for messages.
+    ///
+    /// # Errors
+    /// When the experiment names a cpu that is not there.
+    pub fn new(mut experiment: Experiment, place: &str) -> Result<Plan, InputError> {
+        one_cell_for_each_cpu(&mut experiment);
+        let cpus = resolve_cpus(&mut experiment, place)?;
+        let mut requirements = Vec::new();
+        let real_time = class_requirement(&mut experiment, &mut requirements);
+        let options = engine::Options {
+            rootless_user: experiment.rootless_user.clone(),
+        };
+        let engines: BTreeMap<EngineKind, Box<dyn Engine>> = experiment
+            .engines()
+            .into_iter()
+            .map(|kind| (kind, engine::by_kind(kind, &options)))
+            .collect();
+        let mut unmet: BTreeMap<EngineKind, Requirement> = BTreeMap::new();
+        for (kind, engine) in &engines {
+            for requirement in engine.requirements() {
+                if !requirement.met {
+                    unmet.entry(*kind).or_insert_with(|| requirement.clone());
+                }
+                if !requirements.contains(&requirement) {
+                    requirements.push(requirement);
+                }
+            }
+        }
+        if let Some(without) = crowd::requirement(&experiment, real_time) {
+            for kind in engines.keys() {
+                unmet.entry(*kind).or_insert_with(|| without.clone());
+            }
+            if !requirements.contains(&without) {
+                requirements.push(without);
+            }
+        }
+        let by_group = real_time && !by_deadline(&experiment);
+        if let Some(no_budget) = by_group.then(budget_requirement).flatten() {
+            for kind in engines.keys().filter(|kind| **kind != EngineKind::Bare) {
+                unmet.entry(*kind).or_insert_with(|| no_budget.clone());
+            }
+            requirements.push(no_budget);
+        }
+        let mut plan = Plan {
+            trials: Vec::new(),
+            not_measured: Vec::new(),
+            requirements,
+            real_time,
+            at_most_ns: None,
+            rootless_user: engine::users::choose(options.rootless_user.as_deref()).ok(),
+            engines,
+            experiment,
+        };
+        let allowed = allowed_cpus();
+        for trial in &plan.experiment.trials {
+            cell_cpus(trial, &allowed, place)?;
+            load_cpus(trial, &allowed, place)?;
+            let outside = trial.cells.iter().find(|kind| {
+                plan.experiment.tasks.is_some() && !plan.engines[kind].cell_sets_class()
+            });
+            let class = outside.map(|kind| {
+                Requirement::unmet(
+                    format!("classes inside {kind}"),
+                    format!("a cell of {kind} may not give its threads classes itself"),
+                    "use another engine",
+                )
+            });
+            let lacking = trial.cells.iter().find_map(|kind| unmet.get(kind));
+            let planned = match lacking.or(class.as_ref()) {
+                Some(requirement) => Err(requirement.clone()),
+                None => planned(&plan.experiment, trial, &cpus, &allowed),
+            };
+            match planned {
+                Ok(planned) => plan.trials.push(planned),
+                Err(requirement) => {
+                    plan.not_measured.push(NotMeasured {
+                        trial: trial.name.clone(),
+                        reason: requirement.reason.clone(),
+                        mend: requirement.mend.clone().unwrap_or_default(),
+                    });
+                    if !plan.requirements.contains(&requirement) {
+                        plan.requirements.push(requirement);
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// A trial held against the machine, or what it lacks.
+fn planned(
+    experiment: &Experiment,
+    trial: &TrialPlan,
+    cpus: &[u32],
+    allowed: &[u32],
+) -> Result<PlannedTrial, Requirement> {
+    let cpus = if trial.cpus.is_empty() {
+        cpus
+    } else {
+        &trial.cpus
+    };
+    let tasks = match &experiment.tasks {
+        Some(load) => tasks::planned(experiment, load, trial, allowed)?,
+        None => Vec::new(),
+    };
+    let cells: Vec<(EngineKind, u32)> = if tasks.is_empty() {
+        (trial.cells.iter().copied())
+            .zip(cpus.iter().copied().cycle())
+            .collect()
+    } else {
+        (tasks.iter())
+            .map(|task| (trial.cells[0], task.cpu()))
+            .collect()
+    };
+    let rest = if trial.isolate {
+        rest_of(trial, &cells, allowed)?
+    } else {
+        allowed.to_vec()
+    };
+    let loads = (trial.loads.iter())
+        .map(|plan| load::resolve(plan, &rest))
+        .collect::<Result<_, _>>()?;
+    let own: Vec<PlannedOwn> = (trial.own.iter().enumerate())
+        .map(|(place, own)| PlannedOwn {
+            workload: experiment.task_of(trial, place),
+            priority: own.priority,
+            name: own.name.clone(),
+        })
+        .collect();
+    let longest = own.iter().map(|own| &own.workload);
+    let longest = longest.max_by_key(|task| Plan::loop_ns(task)).cloned();
+    Ok(PlannedTrial {
+        name: trial.name.clone(),
+        cells,
+        tasks,
+        workload: longest.unwrap_or_else(|| experiment.workload_of(trial)),
+        own,
+        loads,
+        isolate: trial.isolate,
+        parallel: experiment.scale.as_ref().map_or(1, |scale| scale.parallel),
+        turns: None,
+    })
+}
+
+/// The cpus that other work is left with where the cells' are kept free of it, or what is lacking.
+fn rest_of(
+    trial: &TrialPlan,
+    cells: &[(EngineKind, u32)],
+    allowed: &[u32],
+) -> Result<Vec<u32>, Requirement> {
+    let unmet = |reason: String, mend: &str| Requirement::unmet("isolated cpus", reason, mend);
+    if place::uid() != 0 {
+        return Err(unmet(
+            "keeping cpus free of other work needs root".to_owned(),
+            "run the same command with sudo, or leave `isolate` out",
+        ));
+    }
+    let kept = |cpu: &u32| cells.iter().any(|(_, own)| own == cpu);
+    let rest: Vec<u32> = allowed.iter().copied().filter(|cpu| !kept(cpu)).collect();
+    if rest.is_empty() {
+        return Err(unmet(
+            format!(
+                "the cells of this trial use every cpu ({}), so none is left for the work that isolate = true moves away",
+                host::cpus::format_list(allowed)
+            ),
+            "give the cells fewer cpus, or leave `isolate` out",
+        ));
+    }
+    if let Some(load) = trial.loads.iter().find(|load| load.cpus.iter().any(kept)) {
+        return Err(unmet(
+            format!(
+                "the load `{}` is asked onto cpus that isolate = true keeps free",
+                load.name
+            ),
+            "give the load other cpus, or leave its `cpus` out",
+        ));
+    }
+    Ok(rest)
+}
+
+/// On cgroup v1 with RT_GROUP_SCHED, containers need a budget of their own; the unmet requirement if too little of
+/// it is free for a measurement.
+fn budget_requirement() -> Option<Requirement> {
+    const LEAST_US: u64 = 100_000;
+    host::rtgroup::detect().ok()?;
+    let (reason, mend) = match host::rtgroup::largest_free_runtime() {
+        Ok(free_us) if free_us >= LEAST_US => return None,
+        Ok(free_us) => (
+            format!(
+                "only {free_us} us of real-time budget in every 1,000,000 us are free for containers"
+            ),
+            "lower cpu.rt_runtime_us of the cgroups that hold the rest (timecell doctor shows them)",
+        ),
+        Err(error) => (error.to_string(), "see timecell doctor"),
+    };
+    Some(Requirement::unmet("real-time budget", reason, mend))
+}
+
+/// Whether the class asked for is to be had; if not, lowers it and says why.
+fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Requirement>) -> bool {
+    let Class::Fifo { priority } = experiment.scheduling.class else {
+        return false;
+    };
+    let own = experiment.trials.iter().flat_map(|trial| &trial.own);
+    let priority = own.filter_map(|own| own.priority).fold(priority, u8::max);
+    let requirement = if by_deadline(experiment) {
+        tasks::deadline_requirement(&experiment.scheduling.cpus)
+    } else {
+        fifo_requirement(priority)
+    };
+    let met = requirement.met;
+    if !met {
+        experiment.scheduling.class = Class::Other;
+    }
+    requirements.push(requirement);
+    met
+}

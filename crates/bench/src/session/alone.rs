@@ -1,0 +1,28 @@
+//! Nobody else measures on the machine, and nothing is left of whoever was killed.
+
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use crate::BenchError;
+use crate::place;
+use crate::sweep::{Unsaved, sweep_stale};
+
+/// Makes sure that nobody else measures, listens for signals, and removes what killed runs have left.
+pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError> {
+    if let Some(pid) = place::another() {
+        return Err(BenchError::Unmet(format!(
+            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, \
+             or the two would measure each other"
+        )));
+    }
+    for pid in place::of_other_users() {
+        progress.note(&format!(
+            "another user's timecell (process {pid}) is measuring on this machine: each of the two is in what the other measures"
+        ));
+    }
+    let interrupt = Interrupt::listen()
+        .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
+    for swept in sweep_stale(Unsaved::Keep) {
+        swept.sentences.iter().for_each(|line| progress.note(line));
+    }
+    Ok(interrupt)
+}

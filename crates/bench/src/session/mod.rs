@@ -1,0 +1,155 @@
+//! A run of any kind from its beginning to its end: nobody else measures meanwhile, it is on record from the first, whoever called
+//! learns how it goes, and how it ended is written down.
+//!
+//! What is measured is not told here; runs of an experiment are conducted by `run`, the others by [`conduct`].
+
+mod alone;
+mod elsewhere;
+mod interrupt;
+mod progress;
+mod quiet;
+mod study;
+mod time_left;
+
+use std::path::PathBuf;
+
+use host::provenance::Provenance;
+use model::Requirement;
+use record::run::{Manifest, Run, Status};
+use record::{Document, Kind, NotMeasured, RecordError};
+
+pub(crate) use alone::alone;
+pub(crate) use elsewhere::Elsewhere;
+pub(crate) use interrupt::Interrupt;
+pub use progress::{Going, Progress};
+pub(crate) use quiet::Quiet;
+pub(crate) use study::{Step, Study, conduct, in_turn};
+pub(crate) use time_left::TimeLeft;
+
+use crate::BenchError;
+use crate::utc::{stamp, utc_now};
+
+/// Where and as what a run is recorded.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Directory in which the run directory is made.
+    pub out: PathBuf,
+    /// Version of timecell, for the record.
+    pub version: String,
+}
+
+/// How a run ended: with its record complete, or by what, together with the run if it had begun.
+pub type Finished = Result<Run, (Option<Run>, BenchError)>;
+
+/// What a run is before anything is measured.
+pub(crate) struct Opening<'a> {
+    pub kind: Kind,
+    /// What its directory is called, after the time.
+    pub name: &'a str,
+    /// Trials of all rounds.
+    pub trials: u32,
+    pub requirements: &'a [Requirement],
+    pub not_measured: &'a [NotMeasured],
+    /// The engines to put on record; `None`: none plays a part.
+    pub engines: Option<engine::Options>,
+}
+
+/// A run under way.
+pub(crate) struct Session {
+    pub run: Run,
+    pub manifest: Manifest,
+    pub interrupt: Interrupt,
+}
+
+impl Session {
+    /// Begins a run, alone on the machine; `begin` writes the document that tells its kind.
+    pub(crate) fn open(
+        opening: Opening<'_>,
+        settings: &Settings,
+        begin: impl FnOnce(&Run) -> Result<(), RecordError>,
+        progress: &mut dyn Progress,
+    ) -> Result<Session, BenchError> {
+        let interrupt = alone(progress)?;
+        let manifest = Manifest {
+            schema: Manifest::SCHEMA,
+            timecell_version: settings.version.clone(),
+            status: Status::Running,
+            started: utc_now(),
+            finished: None,
+            trials_planned: opening.trials,
+            trials_done: 0,
+            requirements: opening.requirements.to_vec(),
+            not_measured: opening.not_measured.to_vec(),
+            failure: None,
+            resumed: Vec::new(),
+        };
+        let run = Run::create(
+            &settings.out,
+            &stamp(),
+            opening.kind,
+            opening.name,
+            begin,
+            &provenance(opening.engines.as_ref(), settings),
+            &manifest,
+        )?;
+        progress.began(&run, manifest.trials_planned);
+        Ok(Session {
+            run,
+            manifest,
+            interrupt,
+        })
+    }
+
+    /// The error of a run that a signal has ended.
+    pub(crate) fn unless_interrupted(&self) -> Result<(), BenchError> {
+        match self.interrupt.came() {
+            true => Err(BenchError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Puts the manifest on record as it is.
+    pub(crate) fn write_manifest(&self) -> Result<(), BenchError> {
+        self.run.write(&self.manifest).map_err(BenchError::Record)
+    }
+
+    /// Writes down how the run ended, and before that what `last` writes.
+    pub(crate) fn close(
+        mut self,
+        mut result: Result<(), BenchError>,
+        last: impl FnOnce(&Run) -> Result<(), RecordError>,
+    ) -> Finished {
+        self.manifest.status = match &result {
+            Ok(()) => Status::Complete,
+            Err(BenchError::Interrupted) => Status::Interrupted,
+            Err(_) => Status::Failed,
+        };
+        self.manifest.failure = result.as_ref().err().map(ToString::to_string);
+        self.manifest.finished = Some(utc_now());
+        let written = last(&self.run).and_then(|()| self.run.write(&self.manifest));
+        if result.is_ok() {
+            result = written.map_err(BenchError::Record);
+        }
+        match result {
+            Ok(()) => Ok(self.run),
+            Err(error) => Err((Some(self.run), error)),
+        }
+    }
+}
+
+/// The machine as it is now, with these engines if any.
+pub(crate) fn provenance(engines: Option<&engine::Options>, settings: &Settings) -> Provenance {
+    let mut provenance = Provenance::collect(&settings.version);
+    if let Some(options) = engines {
+        provenance.engines = engine::found(options);
+    }
+    provenance
+}
+
+/// Why nothing of `what` can be measured here.
+pub(crate) fn nothing_of(what: &str, not_measured: &[NotMeasured]) -> BenchError {
+    let why: Vec<String> = (not_measured.iter())
+        .map(|n| format!("{}: {} ({})", n.trial, n.reason, n.mend))
+        .collect();
+    BenchError::Unmet(format!("{what} can be measured here: {}", why.join("; ")))
+}

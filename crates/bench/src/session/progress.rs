@@ -1,0 +1,46 @@
+//! What whoever called learns while a run goes on.
+
+use record::Metric;
+use record::histogram::Counts;
+use record::run::Run;
+use record::trial::TrialRecord;
+
+/// What a caller learns while the run goes on.
+pub trait Progress {
+    /// The run directory exists.
+    fn began(&mut self, run: &Run, trials: u32);
+    /// A trial begins; `left_ns` is the expected time until the run's end.
+    fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64);
+    /// A trial that keeps histograms goes on; comes about once a second.
+    fn going(&mut self, going: &Going);
+    /// Cells of a crowd are being created: so many of all are there; comes about once a second.
+    fn gathering(&mut self, created: u32, asked: u32) {
+        let _ = (created, asked);
+    }
+    /// A trial has ended and is on record.
+    fn ended(&mut self, record: &TrialRecord) {
+        let _ = record;
+    }
+    /// A round has ended after which a run may end early: whether all that it asks is decided.
+    fn decided(&mut self, run: &Run, round: u32) -> bool {
+        let _ = (run, round);
+        false
+    }
+    /// Something the user should know now, one sentence.
+    fn note(&mut self, text: &str);
+}
+
+/// How a trial that keeps histograms stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Going {
+    /// The primary metric.
+    pub metric: Metric,
+    /// Its largest value so far, ns.
+    pub worst_ns: Option<i64>,
+    /// Activations of all cells so far.
+    pub counts: Counts,
+    /// Activations of all cells that were asked for.
+    pub planned: u64,
+    /// Expected time until the run's end, ns.
+    pub left_ns: i64,
+}

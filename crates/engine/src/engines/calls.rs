@@ -1,0 +1,134 @@
+//! What a container manager is for one call that runs a container, as people use it; and the namespaces that such calls share.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use model::Requirement;
+
+use crate::CellSpec;
+
+/// What of the network a container has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// A network of its own, connected as the manager does unless told otherwise: a bridge, without root a
+    /// user-mode stack.
+    Connected,
+    /// A network of its own with nothing in it.
+    None,
+    /// The host's.
+    Host,
+}
+
+impl Network {
+    /// What managers call it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Network::Connected => "bridge",
+            Network::None => "none",
+            Network::Host => "host",
+        }
+    }
+}
+
+/// What a container's files come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// An image in the manager's storage.
+    Image,
+    /// A directory, used as it is.
+    Rootfs,
+}
+
+/// One of the ways in which a manager starts a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// Where the files come from.
+    pub source: Source,
+    /// What it has of the network.
+    pub network: Network,
+}
+
+impl Form {
+    pub(super) const fn new(name: &'static str, source: Source, network: Network) -> Form {
+        Form {
+            name,
+            source,
+            network,
+        }
+    }
+}
+
+/// What a container manager does.
+pub(crate) trait Calls: Sync {
+    /// The ways that are measured; the first is the usual one.
+    fn forms(&self) -> &'static [Form];
+
+    /// What such a network needs of this machine besides the engine's own needs.
+    fn network_needs(&self, network: Network) -> Vec<Requirement> {
+        let _ = network;
+        Vec::new()
+    }
+
+    /// Makes image and storage, and what else is there before the calls and lasts as long as the answer.
+    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>, String>;
+
+    /// One call that creates a container, runs the payload, waits for its end and removes the container.
+    fn call(
+        &self,
+        spec: &CellSpec,
+        own: Option<&Namespaces>,
+        source: Source,
+        network: Network,
+    ) -> Result<Command, String>;
+}
+
+/// A network and a mount namespace of the coordinator's own; they live as long as this or a process in them.
+pub(crate) struct Namespaces([File; 2]);
+
+impl Namespaces {
+    /// New ones, with nothing in the network and the mounts as they are here.
+    pub(super) fn make() -> Result<Namespaces, String> {
+        // Made by a thread that ends with it: this process stays where it is.
+        let made = std::thread::spawn(|| -> std::io::Result<[File; 2]> {
+            // SAFETY: changes this thread only, which ends below.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) } != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let flags = libc::MS_REC | libc::MS_PRIVATE;
+            let none = std::ptr::null();
+            // SAFETY: a path that ends in NUL, null where the call allows it.
+            if unsafe { libc::mount(none, c"/".as_ptr(), none, flags, none.cast()) } != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let of = |name: &str| File::open(format!("/proc/thread-self/ns/{name}"));
+            Ok([of("net")?, of("mnt")?])
+        });
+        let made = made.join().map_err(|_| "a thread ended".to_owned())?;
+        made.map(Namespaces)
+            .map_err(|error| format!("cannot make namespaces for podman: {error}"))
+    }
+
+    /// Makes `command` one that runs in these namespaces.
+    pub(super) fn enter(&self, command: &mut Command) {
+        let [network, mounts] = self.0.each_ref().map(AsRawFd::as_raw_fd);
+        // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds open.
+        unsafe {
+            command.pre_exec(move || {
+                for (fd, kind) in [(network, libc::CLONE_NEWNET), (mounts, libc::CLONE_NEWNS)] {
+                    if libc::setns(fd, kind) != 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                // Entering a mount namespace leaves the working directory behind.
+                match libc::chdir(c"/".as_ptr()) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+    }
+}

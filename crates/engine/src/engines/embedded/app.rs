@@ -1,0 +1,103 @@
+//! Cells of applications: the container is built by the runtime library, in a root of its own.
+
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+
+use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::syscall::syscall::SyscallType;
+
+use super::private_root::{self, Seen};
+use crate::app::engine::{Apps, Made, Making};
+use crate::app::executor::Guard;
+use crate::app::making::Handed;
+use crate::app::program::Program;
+use crate::app::spec::{AppSpec, Image, Network};
+use crate::app::{groups, root, start};
+use crate::error::chain;
+use crate::seccomp::{Filter, policy};
+use crate::{made, oci};
+
+/// Such cells.
+#[derive(Debug)]
+pub(super) struct Cells;
+
+impl Apps for Cells {
+    fn make(&self, making: Making<'_>) -> Result<Made, String> {
+        making.with_bundle(true)
+    }
+
+    fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<(), String> {
+        if spec.network != Network::None {
+            return Ok(());
+        }
+        // The other engines bring it up themselves.
+        host::loopback::up(process)
+            .map_err(|error| format!("its loopback device stays down: {error}"))
+    }
+
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+        let program = Program::of(spec)?;
+        let guard = Guard {
+            filter: Filter::of(&policy(&spec.grants, spec.network))?,
+            report: handed.report,
+        };
+        let mut groups = groups::make(spec)?;
+        groups::limit(spec)?;
+        let state = made::state(spec);
+        private_root::enter(&state, &seen(spec, &program))?;
+        root::build(spec, &program)?;
+        // SAFETY: handed down by the supervisor for this, and nobody else's here.
+        let (stdout, stderr) = unsafe {
+            (
+                OwnedFd::from_raw_fd(handed.stdout),
+                OwnedFd::from_raw_fd(handed.stderr),
+            )
+        };
+        let mut container = ContainerBuilder::new(spec.id.clone(), SyscallType::default())
+            .with_executor(guard)
+            .with_stdout(stdout)
+            .with_stderr(stderr)
+            .with_root_path(oci::runtime_state(spec))
+            .and_then(|builder| builder.with_pid_file(Some(oci::pid_file(spec))))
+            .and_then(ContainerBuilder::validate_id)
+            .and_then(|builder| {
+                builder
+                    .as_init(oci::bundle(spec))
+                    .with_systemd(false)
+                    .build()
+            })
+            .map_err(|error| chain(&error))?;
+        let pid = container.pid().ok_or("the container has no pid")?.as_raw();
+        groups.enter(pid)?;
+        groups.reap_helper();
+        // Nothing of it is needed any more, and nothing of it may be undone.
+        container.set_clean_up_intel_rdt_directory(false);
+        Ok(())
+    }
+
+    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+        start::give(spec)
+    }
+
+    fn sleeps(&self) -> bool {
+        true
+    }
+}
+
+/// What of the host making this cell takes, outer directories first.
+fn seen(spec: &AppSpec, program: &Program) -> Vec<Seen> {
+    let binary = match &spec.image {
+        Image::Binary(binary) => Some(binary.clone()),
+        _ => None,
+    };
+    let binds = spec.binds.iter().map(|bind| Seen {
+        path: bind.source.clone(),
+        follows: false,
+    });
+    let mut seen: Vec<Seen> = (program.root.clone().into_iter())
+        .chain(binary)
+        .map(Seen::following)
+        .chain(binds)
+        .collect();
+    seen.sort();
+    seen
+}

@@ -1,0 +1,56 @@
+//! What this crate knows of an engine: one static description for each, from which everything here follows that depends on the engine.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::calls::Calls;
+use crate::app::engine::Apps;
+use crate::made::Wipe;
+use crate::{CellSpec, Engine, programs};
+
+/// What the user may choose about engines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Who runs rootless cells; `None`: see [`crate::users::choose`].
+    pub rootless_user: Option<String>,
+}
+
+/// An engine: what it is for cells that measure, and what else it can do. What there is to say of it without running anything stands in
+/// [`model::EngineKind`].
+pub(crate) struct Info {
+    /// The engine itself.
+    pub(crate) engine: fn(&Options) -> Box<dyn Engine>,
+    /// The programs that it consists of besides ours, where they are installed.
+    pub(crate) programs: fn() -> Vec<PathBuf>,
+    /// Removes what it keeps of any cell.
+    pub(crate) wipe: Wipe,
+    /// Of OCI runtimes: the command that makes a cell from its bundle, starts it, waits for its end and deletes it.
+    pub(crate) run: Option<Commands<Command>>,
+    /// Of those that have it: the same in three steps.
+    pub(crate) steps: Option<Commands<Steps>>,
+    /// Of container managers: a container by one call, as people use them.
+    pub(crate) calls: Option<&'static dyn Calls>,
+    /// Cells that run applications.
+    pub(crate) apps: Option<&'static dyn Apps>,
+}
+
+/// What makes commands for a cell whose bundle is written.
+pub(crate) type Commands<T> = fn(&CellSpec) -> Result<T, String>;
+
+/// [`crate::run_command`] in the runtime's three steps.
+pub struct Steps {
+    /// Makes the container; its payload waits.
+    pub create: Command,
+    /// Lets the payload begin.
+    pub start: Command,
+    /// Removes the container once its payload has ended.
+    pub delete: Command,
+}
+
+/// Those of these programs that are installed.
+pub(crate) fn installed(names: &[&str]) -> Vec<PathBuf> {
+    names
+        .iter()
+        .filter_map(|name| programs::find(name))
+        .collect()
+}

@@ -1,0 +1,350 @@
+//! podman, run by root: an image from its own storage by name, or a root filesystem or program with a storage of the
+//! cell's own. `podman init` makes the container and leaves its program waiting.
+
+use std::fs;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::cli::Cli;
+use super::image::Storage;
+use crate::app::ended::Ended;
+use crate::app::engine::{Apps, Images, Made, Making};
+use crate::app::making::Handed;
+use crate::app::program::{Program, binary_target};
+use crate::app::spec::{AppSpec, Ids, Image, Network};
+use crate::app::{executor, groups};
+use crate::identity::Identity;
+use crate::note::MARK;
+use crate::process::Process;
+use crate::{limits, made, oci, process, programs, seccomp};
+
+/// Such cells.
+#[derive(Debug)]
+pub(super) struct Cells;
+
+impl Apps for Cells {
+    fn make(&self, mut making: Making<'_>) -> Result<Made, String> {
+        let spec = making.spec;
+        let log = making.log.ok_or(
+            "podman writes into the streams of its cells itself; let it have a log, or choose another engine",
+        )?;
+        create(spec, making.program)?;
+        let made = process::run(&mut making.call, &made::log(spec));
+        // podman has written into the cell's streams: the container's name, or what went wrong.
+        let said = log.take().map_err(|error| error.to_string())?;
+        made.map_err(|why| if said.is_empty() { why } else { said })?;
+        Ok(Made {
+            pid: oci::read_pid(&oci::pid_file(spec))?,
+            report: None,
+        })
+    }
+
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+        become_monitor(spec, handed)
+    }
+
+    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+        process::run_quiet(podman(spec)?.args(["start", &spec.id]), &made::log(spec))?;
+        Ok(true)
+    }
+
+    fn knows_ends(&self) -> bool {
+        true
+    }
+
+    /// From podman's monitor, which is the program's parent.
+    fn end(&self, spec: &AppSpec) -> Option<Ended> {
+        let mut inspect = podman(spec).ok()?;
+        inspect.args(["inspect", "--format", "{{.State.ExitCode}}", &spec.id]);
+        let answer = process::output(&mut inspect).ok()?;
+        let code: i32 = answer.out.trim().parse().ok()?;
+        // As shells have it.
+        Some(match code {
+            129..=192 => Ended::Killed(code - 128),
+            code => Ended::Exited(code),
+        })
+    }
+
+    fn writes_output(&self) -> bool {
+        true
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        Some(&Storage)
+    }
+}
+
+/// Says in a cell's state that its container is in podman's usual storage.
+fn shared_marker(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("podman-storage")
+}
+
+fn conmon_file(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("conmon")
+}
+
+/// podman with the storage in which this cell's container is.
+fn podman(cell: &dyn Identity) -> Result<Command, String> {
+    if !shared_marker(cell).exists() {
+        return Cli::rootful(cell)?.command();
+    }
+    let program = programs::find("podman").ok_or("`podman` is not installed")?;
+    let runtime = Cli::rootful(cell)?.runtime;
+    let mut command = Command::new(program);
+    command
+        .env(MARK, cell.id())
+        .current_dir("/")
+        .args(["--log-level", "error", "--events-backend", "none"])
+        .args(["--cgroup-manager", "cgroupfs", "--runtime"])
+        .arg(runtime);
+    Ok(command)
+}
+
+/// Says in podman's usual storage for which cell a container was made: that one of the same name may be somebody else's.
+const LABEL: &str = "timecell.work-dir";
+
+/// What the marker says when the container has a label; containers of earlier versions have none.
+const LABELLED: &str = "labelled";
+
+fn label(cell: &dyn Identity) -> String {
+    format!("{LABEL}={}", cell.work_dir().display())
+}
+
+/// Creates the container, without a process yet.
+fn create(spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
+    match &spec.image {
+        Image::Reference(_) => {
+            fs::write(shared_marker(spec), LABELLED).map_err(|error| error.to_string())?;
+        }
+        _ => Cli::rootful(spec)?.prepare()?,
+    }
+    let mut create = podman(spec)?;
+    create.args(["create", "--name", &spec.id]);
+    create.args(["--label", &label(spec)]);
+    confine(&mut create, spec)?;
+    what(&mut create, spec, program)?;
+    process::run_quiet(&mut create, &made::log(spec))
+}
+
+/// Becomes the call that starts the container's monitor, whose streams are the container's. Its program waits, and its
+/// pid is in the cell's state.
+fn become_monitor(spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    let own = |end| unsafe { OwnedFd::from_raw_fd(end) };
+    let mut init = podman(spec)?;
+    init.args(["init", &spec.id])
+        .stdin(Stdio::null())
+        .stdout(own(handed.stdout))
+        .stderr(own(handed.stderr));
+    // SAFETY: an open descriptor; closed when podman is executed.
+    unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
+    executor::forget_signals()?;
+    let error = init.exec();
+    Err(format!("podman cannot be executed: {error}"))
+}
+
+fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
+    command
+        .args(["--log-driver", "passthrough"])
+        .args(["--no-hosts", "--http-proxy=false"])
+        .args(["--systemd=false", "--sdnotify", "ignore"])
+        .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
+        .args(["--cgroup-parent", &spec.outer_group()])
+        .arg(format!("--pids-limit={}", spec.limits.pids))
+        .arg("--pidfile")
+        .arg(oci::pid_file(spec))
+        .arg("--conmon-pidfile")
+        .arg(conmon_file(spec));
+    command.args([
+        "--network",
+        match spec.network {
+            Network::None => "none",
+            Network::Host => "host",
+        },
+    ]);
+    if !spec.writable_root {
+        command.args(["--read-only", "--read-only-tmpfs=false"]);
+    }
+    let profile = made::state(spec).join("seccomp.json");
+    let profile = match seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
+        Some(rules) => {
+            fs::write(&profile, rules.to_string()).map_err(|error| error.to_string())?;
+            profile.display().to_string()
+        }
+        None => "unconfined".to_owned(),
+    };
+    command.args(["--security-opt", &format!("seccomp={profile}")]);
+    for name in &spec.grants.capabilities {
+        command.args(["--cap-add", name]);
+    }
+    for limit in limits::of_app(&spec.grants) {
+        let name = limit.name.trim_start_matches("RLIMIT_").to_lowercase();
+        // podman has -1 for what is not limited.
+        let value = i64::try_from(limit.value).unwrap_or(-1);
+        command.args(["--ulimit", &format!("{name}={value}:{value}")]);
+    }
+    // Given so that podman does not choose a number above what this process may grant.
+    if spec.grants.processes.is_none()
+        && let Some(most) = limits::processes()
+    {
+        command.args(["--ulimit", &format!("nproc={most}:{most}")]);
+    }
+    if let Some(bytes) = spec.limits.memory_bytes {
+        command.arg(format!("--memory={bytes}"));
+        if groups::counts_swap() {
+            command.arg(format!("--memory-swap={bytes}"));
+        }
+    }
+    for device in &spec.devices {
+        let path = device.path.display();
+        let access = device.access.rule();
+        command.args(["--device", &format!("{path}:{path}:{access}")]);
+    }
+    for bind in &spec.binds {
+        let writable = if bind.writable { "rw" } else { "ro" };
+        volume(command, &bind.source, &bind.target, writable)?;
+    }
+    for tmpfs in &spec.tmpfs {
+        command.arg("--tmpfs").arg(format!(
+            "{}:rw,nosuid,nodev,mode=1777,size={}",
+            tmpfs.target.display(),
+            tmpfs.size_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Result<(), String> {
+    for path in [source, target] {
+        if path.as_os_str().as_encoded_bytes().contains(&b':') {
+            return Err(format!(
+                "podman takes no path with a colon, as in {}",
+                path.display()
+            ));
+        }
+    }
+    command
+        .arg("--volume")
+        .arg(format!("{}:{}:{how}", source.display(), target.display()));
+    Ok(())
+}
+
+/// Image, program and what is said about them.
+fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
+    let ids = |command: &mut Command, ids: Ids| {
+        command.args(["--user", &format!("{}:{}", ids.uid, ids.gid)]);
+    };
+    command.args(["--env", &format!("{MARK}={}", spec.id)]);
+    let Some(program) = program else {
+        let Image::Reference(name) = &spec.image else {
+            return Err("nothing is known of the image".to_owned());
+        };
+        for (name, value) in &spec.env {
+            if name != MARK {
+                command.args(["--env", &format!("{name}={value}")]);
+            }
+        }
+        if let Some(given) = spec.ids {
+            ids(command, given);
+        }
+        if let Some(cwd) = &spec.cwd {
+            command.arg("--workdir").arg(cwd);
+        }
+        let hostname: String = spec.id.chars().take(64).collect();
+        command
+            .arg("--hostname")
+            .arg(spec.hostname.as_ref().unwrap_or(&hostname));
+        if !spec.command.is_empty() {
+            command
+                .arg("--entrypoint")
+                .arg(json!(spec.command).to_string());
+        }
+        command.args(["--pull", "never"]).arg(name).args(&spec.args);
+        return Ok(());
+    };
+    for variable in &program.env {
+        command.args(["--env", variable]);
+    }
+    ids(command, program.ids);
+    command
+        .arg("--workdir")
+        .arg(&program.cwd)
+        .args(["--hostname", &program.hostname]);
+    let root = match (&program.root, &spec.image) {
+        (Some(root), _) => root.clone(),
+        (None, Image::Binary(binary)) => {
+            volume(command, binary, &binary_target(binary)?, "ro")?;
+            let empty = made::state(spec).join("empty");
+            fs::create_dir_all(&empty).map_err(|error| error.to_string())?;
+            empty
+        }
+        (None, _) => return Err("nothing is known of the image".to_owned()),
+    };
+    if (root.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
+        return Err(format!(
+            "podman takes no root with a comma, a colon or a backslash in its path, as in {}; name another one, or choose \
+             another engine",
+            root.display()
+        ));
+    }
+    // podman makes mount points and more in a root: in a layer of its own.
+    command
+        .arg("--rootfs")
+        .arg(format!("{}:O", root.display()))
+        .args(&program.args);
+    Ok(())
+}
+
+/// Removes a container from podman's usual storage, if this cell has one there, with its monitor.
+pub(super) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
+    if !shared_marker(cell).exists() {
+        return Ok(());
+    }
+    if is_own(cell)? {
+        let mut remove = podman(cell)?;
+        remove.args(["rm", "--force", "--time", "0", "--ignore", cell.id()]);
+        process::run_quiet(&mut remove, &made::log(cell))?;
+    }
+    wipe_monitor(cell)
+}
+
+/// How long podman may take to list its containers.
+const LISTING: Duration = Duration::from_secs(20);
+
+/// Whether the container of the cell's name, if there is one, was made for this cell.
+fn is_own(cell: &dyn Identity) -> Result<bool, String> {
+    let marker = fs::read_to_string(shared_marker(cell)).map_err(|error| error.to_string())?;
+    if marker != LABELLED {
+        return Ok(true);
+    }
+    let mut list = podman(cell)?;
+    list.args(["ps", "--all", "--no-trunc", "--format", "{{.Names}}"])
+        .args(["--filter", &format!("label={}", label(cell))]);
+    let listed = process::output_within(&mut list, LISTING)
+        .map_err(|error| format!("podman does not list its containers: {error}"))?;
+    if !listed.status.success() {
+        let why = match listed.err.trim() {
+            "" => listed.status.to_string(),
+            said => said.to_owned(),
+        };
+        return Err(format!("podman cannot list its containers: {why}"));
+    }
+    Ok(listed.out.lines().any(|name| name.trim() == cell.id()))
+}
+
+/// Ends what watched over the container, and reaps it.
+pub(super) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
+    if let Ok(pid) = oci::read_pid(&conmon_file(cell))
+        && process::name(pid) == "conmon"
+        && process::belonging(cell.id(), &made::state(cell)).contains(&pid)
+        && let Some(process) = Process::of(pid)
+    {
+        process.kill()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Cells of applications: the runtime is executed by the process that has prepared the root, so that it sees that root.
+
+use std::ffi::OsString;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Runtime, with_bundle};
+use crate::app::engine::{Apps, Made, Making};
+use crate::app::making::Handed;
+use crate::app::program::Program;
+use crate::app::spec::AppSpec;
+use crate::app::{executor, root};
+use crate::mounts::mount;
+use crate::{made, process};
+
+impl Apps for Runtime {
+    fn make(&self, making: Making<'_>) -> Result<Made, String> {
+        making.with_bundle(false)
+    }
+
+    /// Becomes the runtime that creates the cell; its program waits.
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+        let program = Program::of(spec)?;
+        // SAFETY: this process has one thread.
+        if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(format!("cannot make a mount namespace: {error}"));
+        }
+        let flags = libc::MS_REC | libc::MS_PRIVATE;
+        mount(None, Path::new("/"), None, flags)?;
+        root::build(spec, &program)?;
+        let mut command = self.logging(spec)?;
+        with_bundle(command.arg("create"), spec)
+            // That of this process, which is the cell's.
+            .stdin(Stdio::inherit())
+            .stdout(own(handed.stdout))
+            .stderr(own(handed.stderr));
+        // SAFETY: an open descriptor; closed when the runtime is executed.
+        unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
+        executor::forget_signals()?;
+        let error = command.exec();
+        Err(format!("{} cannot be executed: {error}", spec.engine))
+    }
+
+    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+        let mut command = self.logging(spec)?;
+        process::run(command.args(["start", &spec.id]), &made::log(spec))?;
+        Ok(true)
+    }
+}
+
+impl Runtime {
+    /// The runtime with its words in the log: its own standard error is the cell's.
+    fn logging(&self, spec: &AppSpec) -> Result<Command, String> {
+        let log = made::log(spec);
+        process::open_log(&log)?;
+        let mut command = self.command(spec)?;
+        let mut name = OsString::from(self.log_prefix);
+        name.push(log);
+        command.arg("--log").arg(name);
+        Ok(command)
+    }
+}
+
+fn own(end: RawFd) -> OwnedFd {
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    unsafe { OwnedFd::from_raw_fd(end) }
+}

@@ -1,0 +1,166 @@
+//! The cgroups of a cell that no runtime makes any for: one group in every hierarchy, as runtimes make them.
+//!
+//! The runtime library would do this too, reading the mounts anew for every controller and waiting for the
+//! kernel in the midst of its work. Moving a process costs a grace period of the kernel, 6 to 20 ms on an idle
+//! machine, but only where there was no move in the last 20 ms or so; so a helper process makes a first move while
+//! the container is being built, and the payload's own, just before it starts, find the way paved. No earlier:
+//! during that wait the kernel makes no groups.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long the kernel may need to let go of a group whose processes have ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The groups, held by descriptors: they stay usable in a root where their paths are not seen.
+pub(crate) struct Groups {
+    id: String,
+    groups: Vec<Group>,
+    helper: Option<libc::pid_t>,
+}
+
+struct Group {
+    parent: File,
+    name: CString,
+    processes: File,
+}
+
+impl Groups {
+    /// Makes the group `/<id>` in every hierarchy and starts the helper.
+    pub(crate) fn make(id: &str) -> Result<Groups, String> {
+        Groups::make_inside(id, None, None)
+    }
+
+    /// The same, in that of version 2 within the group of this name at the top, which is there, and with one of the name `inner` in it for
+    /// the processes: the outer one is for those who hold the cell, and may be there. What they use is version 2, so that elsewhere there
+    /// is no need of it.
+    pub(crate) fn make_inside(
+        id: &str,
+        within: Option<&str>,
+        inner: Option<&str>,
+    ) -> Result<Groups, String> {
+        let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+        let mut groups = Vec::new();
+        let v1 = cgroups.v1.iter().map(|mount| (mount, true));
+        for (mount, v1) in v1.chain(cgroups.v2.iter().map(|mount| (mount, false))) {
+            let cpuset = v1 && mount.controllers.iter().any(|name| name == "cpuset");
+            let top = match within.filter(|_| !v1) {
+                Some(within) => mount.point.join(within),
+                None => mount.point.clone(),
+            };
+            let made = match inner.filter(|_| !v1) {
+                None => make_one(&top, id, cpuset),
+                Some(inner) => {
+                    let outer = top.join(id);
+                    match fs::create_dir(&outer) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                        _ => make_one(&outer, inner, false),
+                    }
+                }
+            };
+            let group =
+                made.map_err(|error| format!("cgroup {}: {error}", top.join(id).display()))?;
+            groups.push(group);
+        }
+        let mut made = Groups {
+            id: id.to_owned(),
+            groups,
+            helper: None,
+        };
+        made.start_helper()?;
+        Ok(made)
+    }
+
+    fn start_helper(&mut self) -> Result<(), String> {
+        // SAFETY: this process has one thread.
+        match unsafe { libc::fork() } {
+            0 => {
+                let moved = (self.groups.first()).map(|group| (&group.processes).write_all(b"0"));
+                // SAFETY: ends only the helper, at once.
+                unsafe { libc::_exit(i32::from(!matches!(moved, Some(Ok(()))))) }
+            }
+            helper if helper > 0 => {
+                self.helper = Some(helper);
+                Ok(())
+            }
+            _ => Err(format!(
+                "cannot start a process: {}",
+                io::Error::last_os_error()
+            )),
+        }
+    }
+
+    /// Moves a process into the groups.
+    pub(crate) fn enter(&self, pid: i32) -> Result<(), String> {
+        let text = pid.to_string();
+        for group in &self.groups {
+            (&group.processes)
+                .write_all(text.as_bytes())
+                .map_err(|error| {
+                    format!(
+                        "cannot move process {pid} into cgroup /{}: {error}",
+                        self.id
+                    )
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the helper to be gone.
+    pub(crate) fn reap_helper(&mut self) {
+        if let Some(helper) = self.helper.take() {
+            // SAFETY: the helper is a child of this process, and its status is of no interest.
+            unsafe { libc::waitpid(helper, std::ptr::null_mut(), 0) };
+        }
+    }
+
+    /// Removes the groups; their processes have ended.
+    pub(crate) fn remove(mut self) -> Result<(), String> {
+        self.reap_helper();
+        let began = Instant::now();
+        for group in &self.groups {
+            // SAFETY: an open directory and a string that ends in NUL.
+            while unsafe {
+                libc::unlinkat(
+                    group.parent.as_raw_fd(),
+                    group.name.as_ptr(),
+                    libc::AT_REMOVEDIR,
+                )
+            } != 0
+            {
+                let error = io::Error::last_os_error();
+                if error.raw_os_error() != Some(libc::EBUSY) || began.elapsed() > PATIENCE {
+                    return Err(format!("cgroup /{} cannot be removed: {error}", self.id));
+                }
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make_one(point: &Path, id: &str, inherit_cpuset: bool) -> io::Result<Group> {
+    let dir = point.join(id);
+    fs::create_dir(&dir)?;
+    if inherit_cpuset {
+        // On version 1 a new group has no cpus, and no process may enter it.
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            fs::write(dir.join(file), fs::read(point.join(file))?)?;
+        }
+    }
+    Ok(Group {
+        parent: OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+            .open(point)?,
+        name: CString::new(id)?,
+        processes: OpenOptions::new()
+            .write(true)
+            .open(dir.join("cgroup.procs"))?,
+    })
+}

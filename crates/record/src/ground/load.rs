@@ -1,0 +1,40 @@
+//! What disturbed a trial, and what it achieved.
+
+use model::LoadKind;
+use serde::{Deserialize, Serialize};
+
+/// One load of a trial, and what it achieved while the cells were measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// Name in tables; unique in the trial.
+    pub name: String,
+    /// What it does.
+    pub kind: LoadKind,
+    /// `built in`, or program and version, such as `stress-ng 0.15.06`.
+    pub form: String,
+    /// `host`, or `cell (embedded)`.
+    pub place: String,
+    /// Cpus that it was allowed to use.
+    pub cpus: Vec<u32>,
+    /// Its command line.
+    pub command: String,
+    /// What it did; empty when it failed before anything was measured.
+    pub achieved: Vec<Achieved>,
+    /// Seconds in which a steady load did not get its work done; `None` for loads that have no such pace.
+    pub missed_seconds: Option<u64>,
+    /// Why the load, and with it the trial, failed.
+    pub failure: Option<String>,
+}
+
+/// One measure of what a load did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Achieved {
+    /// Such as `messages`.
+    pub quantity: String,
+    /// Such as `1/s`.
+    pub unit: String,
+    /// In that unit, over the window.
+    pub value: f64,
+    /// The time over which it was measured, ns.
+    pub window_ns: i64,
+}

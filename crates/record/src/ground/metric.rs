@@ -1,0 +1,82 @@
+//! What is measured of a job.
+
+use serde::{Deserialize, Serialize};
+
+use crate::samples::Sample;
+
+/// What is measured of a job, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Start minus release.
+    WakeupLatency,
+    /// End minus start, preemption included: the thesis's figure.
+    ExecutionTime,
+    /// End minus release.
+    ResponseTime,
+    /// From the request to start a program until the kernel runs it.
+    StartTime,
+    /// From SIGTERM to the end of a program.
+    ExitTime,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 5] = [
+        Metric::WakeupLatency,
+        Metric::ExecutionTime,
+        Metric::ResponseTime,
+        Metric::StartTime,
+        Metric::ExitTime,
+    ];
+
+    /// What is measured of a job of this work, the metric that comparisons are about first.
+    pub const fn of_work(work: model::Work) -> &'static [Metric] {
+        match work {
+            model::Work::Mac { .. } | model::Work::Program => &[
+                Metric::ExecutionTime,
+                Metric::WakeupLatency,
+                Metric::ResponseTime,
+            ],
+            model::Work::Endless => &[Metric::StartTime, Metric::ExitTime],
+            model::Work::Timer => &[Metric::WakeupLatency],
+            model::Work::Busy => &[
+                Metric::ResponseTime,
+                Metric::WakeupLatency,
+                Metric::ExecutionTime,
+            ],
+        }
+    }
+
+    /// The name used in files.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Metric::WakeupLatency => "wakeup_latency",
+            Metric::ExecutionTime => "execution_time",
+            Metric::ResponseTime => "response_time",
+            Metric::StartTime => "start_time",
+            Metric::ExitTime => "exit_time",
+        }
+    }
+
+    /// The name used in tables and pictures.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Metric::WakeupLatency => "wake-up latency",
+            Metric::ExecutionTime => "execution time",
+            Metric::ResponseTime => "response time",
+            Metric::StartTime => "time to start",
+            Metric::ExitTime => "time to exit",
+        }
+    }
+
+    /// The metric of one job in ns.
+    pub fn of(self, sample: &Sample) -> i64 {
+        match self {
+            Metric::WakeupLatency | Metric::StartTime => sample.wakeup_latency_ns(),
+            // The time in which the program runs is left out of its sample.
+            Metric::ExecutionTime | Metric::ExitTime => sample.execution_time_ns(),
+            Metric::ResponseTime => sample.response_time_ns(),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! timecell's own task sets, TOML.
+
+use model::InputError;
+use model::taskset::TaskSet;
+
+use super::{Imported, Options, Reader};
+use crate::import::source::cut;
+
+pub(super) const READER: Reader = Reader {
+    name: "toml",
+    files: "timecell's own",
+    endings: &["toml"],
+    // Nothing but its name tells it from a mission or an experiment.
+    looks_like: |_| false,
+    whose: " of timecell",
+    read,
+};
+
+/// A last line without an end is as people write it, but not where its number may have lost digits; times
+/// are within quotes, which show that they are whole.
+fn read(name: &str, text: &str, _: Options) -> Result<Imported, InputError> {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {
+        return Err(cut(name, text.lines().count()));
+    }
+    let set = TaskSet::parse(name, text)?;
+    Ok(Imported::of(set, Vec::new()))
+}

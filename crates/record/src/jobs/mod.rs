@@ -1,0 +1,157 @@
+//! Runs of an experiment: the record of each trial and the raw samples or histograms of its cells (`trials/<n>/`), and what they
+//! amount to (`summary.json`).
+
+mod begun;
+mod parts;
+pub mod summary;
+pub mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use host::writer;
+
+use crate::RecordError;
+use crate::document::{Document, sync_dir};
+use crate::histogram::{self, HistogramLog};
+use crate::run::{Run, Status};
+use crate::samples::{self, Samples, copy_samples};
+use trial::TrialRecord;
+
+impl Run {
+    /// Writes a trial: its record, and a samples file per cell, copied from `samples` (cell id, file).
+    ///
+    /// # Errors
+    /// When the disk is full or a file cannot be written; the unfinished trial directory is removed.
+    pub fn write_trial(
+        &self,
+        trial: &TrialRecord,
+        samples: &[(String, PathBuf)],
+    ) -> Result<(), RecordError> {
+        // Under another name until it is whole: a power cut leaves no half trial that looks like one.
+        let part = self.part_dir(trial.number);
+        let dir = self.trial_dir(trial.number);
+        let written = self
+            .try_write_trial(&part, trial, samples)
+            .and_then(|()| writer::rename(&part, &dir).map_err(RecordError::io(&dir, "write")))
+            .and_then(|()| sync_dir(&self.trials_dir()));
+        if written.is_err() {
+            let _ = writer::remove_dir_all(&part);
+        }
+        written
+    }
+
+    fn try_write_trial(
+        &self,
+        dir: &Path,
+        trial: &TrialRecord,
+        samples: &[(String, PathBuf)],
+    ) -> Result<(), RecordError> {
+        writer::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
+        for (id, from) in samples {
+            copy_samples(from, &dir.join(format!("{id}.samples")))?;
+        }
+        trial.write(&dir.join(TrialRecord::FILE))
+    }
+
+    /// Numbers of the trials on record, ascending.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed, or the run holds single measurements and no jobs.
+    pub fn trial_numbers(&self) -> Result<Vec<u32>, RecordError> {
+        self.must_have_jobs()?;
+        self.numbers(|name| name.parse().ok())
+    }
+
+    /// What was on record and is not there any more, one sentence each: trials that `run.json` counts and whose
+    /// directories are gone, and directories of trials without their `trial.json` in a run that ended by itself.
+    ///
+    /// # Errors
+    /// When `run.json` cannot be read or the directory not be listed, or the run holds single measurements.
+    pub fn damage(&self) -> Result<Vec<String>, RecordError> {
+        let manifest = self.manifest()?;
+        let there = self.trial_numbers()?;
+        let mut sentences = Vec::new();
+        let counted = manifest.trials_done as usize;
+        let missing = counted.saturating_sub(there.len());
+        if missing > 0 {
+            // Trials are numbered without gaps, so a gap is one of them.
+            let last = there.last().copied().unwrap_or(0);
+            let gone =
+                (1..=last.max(manifest.trials_done)).filter(|number| !there.contains(number));
+            let gone: Vec<String> = gone
+                .take(missing)
+                .map(|number| number.to_string())
+                .collect();
+            let (noun, verb) = if missing == 1 {
+                ("trial", "is")
+            } else {
+                ("trials", "are")
+            };
+            sentences.push(format!(
+                "{noun} {} {verb} gone: run.json counts {counted} on record, and {} are here; what is gone is not in the numbers",
+                gone.join(", "),
+                there.len(),
+            ));
+        }
+        if manifest.status == Status::Complete {
+            let bare = |number: &&u32| !self.trial_dir(**number).join(TrialRecord::FILE).exists();
+            sentences.extend(there.iter().filter(bare).map(|number| {
+                format!("trial {number} has lost its trial.json since the run was completed; it is not in the numbers")
+            }));
+        }
+        Ok(sentences)
+    }
+
+    fn numbers(&self, number: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, RecordError> {
+        let dir = self.trials_dir();
+        let entries = fs::read_dir(&dir).map_err(RecordError::io(&dir, "list"))?;
+        let mut numbers: Vec<u32> = entries
+            .filter_map(|entry| number(entry.ok()?.file_name().to_str()?))
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Reads one trial's record.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn trial(&self, number: u32) -> Result<TrialRecord, RecordError> {
+        TrialRecord::read(&self.trial_dir(number).join(TrialRecord::FILE))
+    }
+
+    /// Reads the samples of one cell; `None` when the cell left none, as a failed one does.
+    ///
+    /// # Errors
+    /// As [`samples::read`].
+    pub fn samples(&self, number: u32, cell: &str) -> Result<Option<Samples>, RecordError> {
+        let path = self.trial_dir(number).join(format!("{cell}.samples"));
+        if !path.exists() {
+            return Ok(None);
+        }
+        samples::read(&path).map(Some)
+    }
+
+    /// Reads the histogram log of one cell; `None` when the cell left none.
+    ///
+    /// # Errors
+    /// As [`histogram::read`].
+    pub fn histograms(&self, number: u32, cell: &str) -> Result<Option<HistogramLog>, RecordError> {
+        match self.histogram_path(number, cell) {
+            Some(path) => histogram::read(&path),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the histogram log of one cell is; `None` when the cell left none.
+    pub fn histogram_path(&self, number: u32, cell: &str) -> Option<PathBuf> {
+        let path = self.trial_dir(number).join(format!("{cell}.hlog"));
+        path.exists().then_some(path)
+    }
+
+    /// The trial's directory while it is not whole.
+    fn part_dir(&self, number: u32) -> PathBuf {
+        self.trials_dir().join(format!("{number}.part"))
+    }
+}

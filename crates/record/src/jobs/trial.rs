@@ -1,0 +1,251 @@
+//! What one trial did, apart from its samples: `trials/<n>/trial.json`.
+
+use model::EngineKind;
+use serde::{Deserialize, Serialize};
+
+pub use super::parts::{Part, cell_id};
+pub use crate::ground::crowd::CrowdRecord;
+pub use crate::ground::{Achieved, LoadRecord};
+
+use crate::document::Document;
+use crate::ground::{Budget, Machine, Reacted};
+
+/// Schema of `trial.json`.
+pub const TRIAL_SCHEMA: u64 = 1;
+
+/// One trial: the cells that ran together once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// [`TRIAL_SCHEMA`].
+    pub schema: u64,
+    /// Number in the order of execution, from 1; the directory's name.
+    pub number: u32,
+    /// The trial's name in the experiment.
+    pub name: String,
+    /// Round, from 1.
+    pub round: u32,
+    /// The instant that the barrier published, CLOCK_MONOTONIC ns; `None` if it never opened.
+    pub go_ns: Option<i64>,
+    /// The same instant on the wall clock, ns since 1970 UTC; `None` if it never opened, or in records of versions that
+    /// did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub go_unix_ns: Option<i64>,
+    /// From the first cell's creation until all were armed, ns.
+    pub arming_ns: Option<i64>,
+    /// The cells, in the experiment's order.
+    pub cells: Vec<CellRecord>,
+    /// What disturbed them; empty: nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadRecord>,
+    /// What was moved off the cells' cpus and what stayed; `None` where nothing was asked to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<host::isolate::Isolated>,
+    /// Counters of the machine beside each cell; empty where none were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CellCounters>,
+    /// Why the trial failed; `None` when it is good.
+    pub failure: Option<String>,
+    /// The trial whose remaining jobs these are, by its number: it was cut off and the run was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u32>,
+    /// What ended the trial before its jobs were done although nothing in it failed: a power cut, an interrupt.
+    /// What was recorded until then counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<String>,
+    /// What a trial of a scale study tells beyond its cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<CrowdRecord>,
+    /// Its part in the turns of its round; `None` where it had the cpus to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsRecord>,
+    /// What held its cells to budgets; `None`: nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<HoldsRecord>,
+    /// While they run: the trials that this record joins, in the order of their cells. Empty in a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<Arm>,
+}
+
+impl Document for TrialRecord {
+    const FILE: &'static str = "trial.json";
+    const SCHEMA: u64 = TRIAL_SCHEMA;
+}
+
+/// What held the cells of a trial to budgets, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HoldsRecord {
+    /// What the machine was, as far as supplies depend on it.
+    pub machine: Machine,
+    /// Each cell that was held.
+    pub cells: Vec<HeldCell>,
+}
+
+/// A cell that was held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldCell {
+    /// Name of the cell in the set.
+    pub cell: String,
+    /// Its number in the trial, from 1: that of its tasks.
+    pub cell_number: u32,
+    /// The cpu on which it was held.
+    pub cpu: u32,
+    /// By what, and to what.
+    pub by: HeldBy,
+    /// How exact whoever held it was; `None` where that is the kernel itself, or it did not come to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reacted: Option<Reacted>,
+}
+
+/// What holds a cell, and where its budget comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// By what, and to what.
+    pub held: Budget,
+    /// Whether the experiment names the budget; else it is the least that was certain to do.
+    pub given: bool,
+}
+
+/// Who gave a cell its scheduling class and its cpu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetBy {
+    /// The cell itself, with a capability that it was granted.
+    Cell,
+    /// The coordinator, from outside, by pid.
+    Coordinator,
+}
+
+/// One cell of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Identity inside the trial, such as `1-podman`; the samples file is `<id>.samples`.
+    pub id: String,
+    /// What made the cell.
+    pub engine: EngineKind,
+    /// Cpu that the cell is pinned to.
+    pub cpu: u32,
+    /// Cpus that it may use where it is not pinned, since it is a SCHED_DEADLINE thread; empty where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// Class asked for, such as `FIFO 80`.
+    pub class_wanted: String,
+    /// Class that the kernel reported once the cell was armed.
+    pub class_got: Option<String>,
+    /// Who set class and affinity.
+    pub set_by: SetBy,
+    /// Whether the class is a real-time one; `false` labels every result "not real-time".
+    pub real_time: bool,
+    /// Wall time from the request to the engine until the payload's first message, ns.
+    pub create_ns: Option<i64>,
+    /// The cell's first clock reading after the barrier's instant, CLOCK_MONOTONIC ns.
+    pub started_ns: Option<i64>,
+    /// Remarks that bear on the result, such as memory that could not be locked.
+    pub notes: Vec<String>,
+    /// Why the cell failed; `None` when it is good.
+    pub failure: Option<String>,
+    /// The task whose thread this is, where a cell runs a task set: then every thread has an entry of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRecord>,
+}
+
+/// One task of a set that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Its name.
+    pub name: String,
+    /// Name of its cell in the set; threads of one cell of the trial share it and `cell_number`.
+    pub cell: String,
+    /// Number of its cell in the trial, from 1.
+    pub cell_number: u32,
+    /// Whether it competes with the set instead of being of it.
+    #[serde(default)]
+    pub competes: bool,
+    /// Worst-case execution time, ns.
+    pub wcet_ns: i64,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Relative deadline, ns.
+    pub deadline_ns: i64,
+    /// Activations planned.
+    pub jobs: u32,
+    /// Cpus that the thread may use.
+    pub cpus: Vec<u32>,
+    /// What the calibration of its work found.
+    pub calibration: Option<CalibrationRecord>,
+}
+
+/// How long a step of work took at the start of a cell, in cpu time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibrationRecord {
+    /// The least of all tries, ps.
+    pub step_ps: u64,
+    /// Number of tries.
+    pub tries: u32,
+    /// How far apart the least two were, in millionths of the least.
+    pub spread_ppm: u32,
+}
+
+/// Counters that were read beside one cell, at equal distances, from outside of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellCounters {
+    /// The cell's identity in the trial.
+    pub cell: String,
+    /// Time between two readings that was aimed at, ns.
+    pub window_ns: i64,
+    /// What each column counts, such as `cache misses of the cell`.
+    pub names: Vec<String>,
+    /// When each row was read, CLOCK_MONOTONIC ns.
+    pub at_ns: Vec<i64>,
+    /// The counts since the first reading; one list for each name.
+    pub counts: Vec<Vec<u64>>,
+    /// What could not be counted and why, such as `no PMU here`.
+    pub lacking: Vec<String>,
+    /// What the cell's own thread counted for each activation; `None` where it did not. The counts are in its samples
+    /// file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activations: Option<ActivationCounters>,
+}
+
+/// What a thread counted for each of its activations, in one trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivationCounters {
+    /// What each column of the counts is, such as `cache misses`.
+    pub names: Vec<String>,
+    /// Cost of one reading: the mean over the activations, each of which paid it after its end, ns; 0 in the record of a
+    /// cell that did not end in order.
+    pub reading_cost_ns: u64,
+    /// The same before the release, by which it was decided: the median of some after short sleeps, ns.
+    pub reading_cost_before_ns: u64,
+    /// Share of the thread's cpu time in which the counters counted, in millionths: less than 1,000,000 where the PMU
+    /// was shared, and then each count is a part of what was.
+    pub counted_ppm: u32,
+}
+
+/// The part that a trial had in a round whose trials took turns on their cpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnsRecord {
+    /// Jobs of a turn: job `i` belongs to turn `i / jobs`, both from 0. The same turn of all trials of the round is a lap.
+    pub jobs: u32,
+    /// Jobs at the beginning of each turn that are not compared.
+    pub settle: u32,
+    /// Trials that took turns.
+    pub arms: u32,
+    /// Which of them this is, from 0.
+    pub arm: u32,
+    /// What the order was drawn from; trials with the same seed took turns with each other.
+    pub seed: u64,
+}
+
+/// One of the trials that a record joins while they run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Its number, name and what it continues, as in [`TrialRecord`].
+    pub number: u32,
+    /// See there.
+    pub name: String,
+    /// See there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u32>,
+    /// How many of the joint record's cells are its own, in their order.
+    pub cells: usize,
+}

@@ -1,0 +1,72 @@
+//! The frame that the pages of all kinds of runs stand in: how the run ended, verdicts, the comparison with a baseline, published
+//! figures, checks and provenance. A kind gives what is its own.
+
+use maud::{Markup, html};
+use record::RecordError;
+use record::run::Run;
+
+use super::{
+    Extras, Section, checks_section, document, ended, failures, provenance_section, run_head,
+};
+
+/// What a kind of run has of its own on its page.
+pub(crate) struct Own<'a> {
+    /// What was measured: the page's heading.
+    pub name: &'a str,
+    /// The run's name.
+    pub run: &'a str,
+    /// What it consists of, such as `trial`.
+    pub of: &'static str,
+    /// What failed.
+    pub failures: &'a [String],
+    /// What else a reader must know before any number.
+    pub banners: Markup,
+    /// Its sections, in order; the last one, on how to have it again, stands below the machine.
+    pub sections: Vec<Section>,
+}
+
+/// The whole page of a run.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub(crate) fn framed(run: &Run, own: Own, extras: Extras) -> Result<String, RecordError> {
+    let manifest = run.manifest()?;
+    let provenance = run.provenance()?;
+    let mut sections = own.sections;
+    let last = sections.pop();
+    sections.extend(checks_section(&provenance));
+    sections.push(provenance_section(&provenance));
+    sections.extend(last);
+    let banners = html! {
+        (ended(&manifest, own.of, true))
+        (own.banners)
+        (failures(own.failures))
+    };
+    let head = run_head(own.name, own.run, &manifest, &provenance, &banners);
+    Ok(finished(own.name, &head, sections, extras))
+}
+
+/// The page of these sections, with those of `extras` among them.
+pub(crate) fn finished(
+    name: &str,
+    head: &Markup,
+    mut sections: Vec<Section>,
+    extras: Extras,
+) -> String {
+    let place = |sections: &[Section], ids: &[&str]| {
+        sections
+            .iter()
+            .position(|section| ids.contains(&section.id))
+    };
+    // Right behind what was found.
+    let found = place(&sections, &["found", "values", "files"]).map_or(0, |found| found + 1);
+    let judged = extras.judged.and_then(crate::judge::section);
+    let compared = extras.compared.map(crate::compare::section);
+    sections.splice(found..found, judged.into_iter().chain(compared));
+    if let Some(beside) = extras.beside {
+        // After what was measured here, before how.
+        let after = place(&sections, &["lacking", "doctor"]).unwrap_or(sections.len());
+        sections.insert(after, crate::published::section(beside));
+    }
+    document(&format!("{name} - timecell"), head, &sections)
+}

@@ -1,0 +1,210 @@
+//! What is in a list of engines, loads, formats or enforcers stands in help, docs and template, too, each in the list's order.
+
+use std::collections::BTreeSet;
+
+use clap::CommandFactory;
+use model::mission::ImageKind;
+use model::{Enforcer, EngineKind, IDLE, LoadKind};
+use record::import::{Described, Format, measured, taskset};
+
+use super::Cli;
+
+/// A file of the sources, by its path from the workspace.
+fn text(path: &str) -> String {
+    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A page of the docs.
+fn page(name: &str) -> String {
+    text(&format!("docs/src/{name}.md"))
+}
+
+/// The line of a text that begins with this, from there on.
+fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
+    let mut all = text.lines().filter_map(|line| line.strip_prefix(beginning));
+    all.next()
+        .unwrap_or_else(|| panic!("no line `{beginning}`"))
+}
+
+/// What stands in backquotes in the first column of what is left of a row.
+fn values(row: &str) -> Vec<&str> {
+    quoted(row.split(" |").next().unwrap_or_default())
+}
+
+/// What stands in backquotes.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The cells of the rows of the table below this header.
+fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(header));
+    let rows: Vec<&str> = (lines.by_ref().skip(2))
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(!rows.is_empty(), "no table `{header}`");
+    let cells = |row: &'a str| row.trim_matches('|').split('|').map(str::trim).collect();
+    rows.into_iter().map(cells).collect()
+}
+
+/// The values that an option of a command offers in its help, each with what it says of it.
+fn offered(command: &str, option: &str) -> Vec<(String, String)> {
+    let all = Cli::command();
+    let command = all.find_subcommand(command).expect(command);
+    let mut options = command.get_arguments();
+    let option = options.find(|arg| arg.get_id() == option).expect(option);
+    assert!(!option.is_hide_possible_values_set(), "{option}");
+    (option.get_possible_values().iter())
+        .map(|value| {
+            let help = value.get_help().map(ToString::to_string);
+            (value.get_name().to_owned(), help.unwrap_or_default())
+        })
+        .collect()
+}
+
+fn with_help<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    all.map(|(name, help)| {
+        assert!(!help.is_empty(), "{name}");
+        (name.to_owned(), help.to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn engines_are_in_help_docs_and_template() {
+    let names = EngineKind::ALL.map(EngineKind::name);
+    let known = EngineKind::ALL.into_iter();
+    let known = with_help(known.map(|kind| (kind.name(), kind.summary())));
+    assert_eq!(offered("bench", "engine"), known);
+    let engines = page("engines");
+    let rows = table(&engines, "| engine | what it is |");
+    let rows: Vec<&str> = rows.iter().flat_map(|row| quoted(row[0])).collect();
+    assert_eq!(rows, names);
+    let words = page("introduction");
+    assert_eq!(
+        values(line(&words, "| engine | what makes a cell: ")),
+        names
+    );
+    let file = page("experiment-file");
+    let cells = line(&file, "| `cells` | list of texts and tables | ");
+    assert_eq!(values(cells), names);
+    let runtimes: Vec<&str> = EngineKind::runtimes().map(EngineKind::name).collect();
+    assert_eq!(
+        values(line(&file, "| `engine` | text | `embedded`")),
+        runtimes[1..]
+    );
+    let template = text("crates/timecell/src/commands/template.toml");
+    let comment = "# A trial is a set of cells that run together. Engines: ";
+    assert_eq!(line(&template, comment), format!("{}.", names.join(", ")));
+}
+
+#[test]
+fn the_docs_say_which_engines_make_cells_of_which_image() {
+    let engines = page("engines");
+    let header = "| image | ";
+    let columns: Vec<Vec<&str>> = (line(&engines, header).trim_matches('|').split('|'))
+        .map(quoted)
+        .collect();
+    let kinds = [
+        ImageKind::Rootfs,
+        ImageKind::Bundle,
+        ImageKind::Binary,
+        ImageKind::Reference,
+    ];
+    let rows = table(&engines, header);
+    assert_eq!(rows.len(), ImageKind::ALL.len());
+    for engine in EngineKind::ALL {
+        let column = (columns.iter()).position(|names| names.contains(&engine.name()));
+        for (kind, row) in kinds.into_iter().zip(&rows) {
+            let makes = column.is_some_and(|column| row[column + 1] != "no");
+            assert_eq!(makes, engine.makes(kind), "{engine}: {}", row[0]);
+        }
+    }
+    let missions = page("mission-file");
+    for (key, kind) in [
+        ("rootfs", ImageKind::Rootfs),
+        ("bundle", ImageKind::Bundle),
+        ("reference", ImageKind::Reference),
+    ] {
+        let row = line(&missions, &format!("| `{key}` | text | "));
+        let (_, said) = row.rsplit_once("; engine").expect("engines");
+        let engines = EngineKind::of_missions_from(kind).into_iter();
+        assert_eq!(
+            quoted(said),
+            engines.map(EngineKind::name).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn loads_are_in_docs_and_template() {
+    let names = LoadKind::ALL.map(LoadKind::name);
+    for (name, row) in [
+        ("experiment-file", "| `kind` | text | `cpu`"),
+        ("run-formats", "| `kind` | text | `cpu`"),
+    ] {
+        let page = page(name);
+        assert_eq!(values(line(&page, row)), names[1..], "{name}");
+    }
+    let loads = page("loads");
+    for name in names.iter().chain(&[IDLE]) {
+        line(&loads, &format!("**{name}** "));
+    }
+    let template = text("crates/timecell/src/commands/template.toml");
+    let (first, others) = line(&template, "load = \"")
+        .split_once("\" ")
+        .expect("a load");
+    let (_, others) = others.split_once("# or ").expect("the others");
+    let (others, _) = others.split_once(':').expect("the others");
+    let said: Vec<&str> = [first].into_iter().chain(others.split(", ")).collect();
+    // A load of one's own is no word.
+    assert_eq!(said, names.map(|name| name).split_last().expect("loads").1);
+}
+
+#[test]
+fn formats_are_in_help_and_docs() {
+    fn known<E: Described>() -> Vec<(String, String)> {
+        with_help(Format::<E>::all().map(|format| (format.name(), format.files())))
+    }
+    fn known_of<E: Described>(_: fn(&str) -> Option<Format<E>>) -> Vec<(String, String)> {
+        known::<E>()
+    }
+    assert_eq!(
+        offered("report", "format"),
+        known_of(measured::Format::named)
+    );
+    assert_eq!(
+        offered("analyze", "format"),
+        known_of(taskset::Format::named)
+    );
+
+    let formats = page("formats");
+    let rows = table(&formats, "| `--format` | file |");
+    let rows: BTreeSet<&str> = rows.iter().flat_map(|row| quoted(row[0])).collect();
+    assert_eq!(rows, measured::Format::names().into_iter().collect());
+
+    let names = taskset::Format::names();
+    let cli = page("cli");
+    let row = line(&cli, "| `--format FORMAT` | by the name | ");
+    assert_eq!(quoted(row.split(';').next().unwrap_or_default()), names);
+    let sets = page("task-sets");
+    let rows = table(&sets, "| format | `--format` |");
+    let rows: Vec<&str> = rows.iter().flat_map(|row| quoted(row[1])).collect();
+    // The first is our own, which the rest of the page describes.
+    assert_eq!(rows, names[1..]);
+}
+
+#[test]
+fn enforcers_are_in_help_and_docs() {
+    let known = Enforcer::OF_BENCH.iter();
+    let known = with_help(known.map(|each| (each.name(), each.summary())));
+    assert_eq!(offered("bench", "enforcer"), known);
+    let cli = page("cli");
+    let row = line(
+        &cli,
+        "| `--enforcer ENFORCER,...` | all | scenarios `supply` and `isolation`: ",
+    );
+    let names: Vec<&str> = Enforcer::OF_BENCH.iter().map(|each| each.name()).collect();
+    assert_eq!(quoted(row), names);
+}

@@ -1,0 +1,168 @@
+//! What becomes of a run of whatever kind: right behind its measurement, and in `timecell report RUN`.
+
+use std::path::Path;
+
+use bench::BenchError;
+use model::InputError;
+use record::run::{Run, write_atomically};
+use report::{Ask, Beside, Extras, Kind, Studied};
+
+use crate::cli::{Bench, Report};
+use crate::commands::bench::give_to_sudo_user;
+use crate::commands::bench_until;
+use crate::commands::judge::{Asked, Found};
+use crate::commands::report::{style, whole, write_figures};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Refuses what a kind of run cannot do.
+pub fn must(kind: Kind, ask: Ask, place: impl Into<String>) -> Result<(), InputError> {
+    kind.must(ask)
+        .map_err(|[what, mend]| InputError::new(place, what, mend))
+}
+
+/// The table and the page of what was measured; `made` is the directory around the run if that is new.
+pub fn after(
+    finished: Result<Run, (Option<Run>, BenchError)>,
+    asked: &Asked,
+    options: &Bench,
+    made: Option<&Path>,
+) -> Result<Ended, CommandError> {
+    let mine = match &finished {
+        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
+        Err((None, _)) => None,
+    };
+    let ended = match finished {
+        Ok(run) => study(&run, asked, options),
+        Err((run, error)) => {
+            // What was measured until then is on record and worth its page.
+            if let Some(run) = run.filter(holds_something) {
+                let _ = study(&run, asked, options);
+            }
+            Err(error.into())
+        }
+    };
+    if let Some(dir) = mine {
+        give_to_sudo_user(&dir, made);
+    }
+    ended
+}
+
+fn holds_something(run: &Run) -> bool {
+    match run.has_no_experiment() {
+        true => (run.manifest()).is_ok_and(|manifest| manifest.trials_done > 0),
+        false => (run.trial_numbers()).is_ok_and(|numbers| !numbers.is_empty()),
+    }
+}
+
+/// What follows a measurement at once: summary, verdicts, page and tables.
+fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+    asked.keep(run)?;
+    let studied = report::studied(run)?;
+    studied.keep(run)?;
+    let found = asked.judge(run, &*studied)?;
+    let page = run.dir().join("report.html");
+    write_page(run, &*studied, &found, None, &page)?;
+    let decided = match studied.kind() {
+        Kind::Jobs => bench_until::decided(run)?,
+        _ => None,
+    };
+    if options.json {
+        let mut json = json(&*studied, &found, None);
+        if let Some(decided) = &decided {
+            json["decide"] = decided.json();
+        }
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
+    } else {
+        out::print(&format!("\n{}", studied.table(style())));
+        out::print_some(&found.tables());
+        if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
+            out::print(&line);
+        }
+        out::print(&format!("report  {}", page.display()));
+    }
+    let is_open = decided.is_some_and(|decided| decided.is_open());
+    Ok(found.ended(match studied.has_failed() || is_open {
+        true => Ended::Failed,
+        false => Ended::Fine,
+    }))
+}
+
+/// The report of one run.
+pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
+    let kind = Kind::of(run)?;
+    if options.judge.baseline.is_some() {
+        must(kind, Ask::Baseline, "--baseline")?;
+    }
+    if options.against.is_some() {
+        must(kind, Ask::Published, "--against")?;
+    }
+    let asked = Asked::of_or_kept(&options.judge, run)?;
+    if !options.judge.fail_if.is_empty() || options.judge.baseline.is_some() {
+        asked.suits(run, options.judge.allow_unlike)?;
+    }
+    let studied = report::studied(run)?;
+    let found = asked.judge(run, &*studied)?;
+    let beside = match options.against {
+        Some(_) => studied.beside(run)?,
+        None => None,
+    };
+    let ended = || -> Result<Ended, CommandError> {
+        Ok(found.ended(match kind {
+            Kind::Jobs => whole(&[run])?,
+            _ => Ended::Fine,
+        }))
+    };
+    if options.json {
+        let json = json(&*studied, &found, beside.as_ref());
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
+        return ended();
+    }
+    // With --output nothing is written into the run, which may belong to somebody else.
+    let page = match &options.output {
+        Some(page) => page.clone(),
+        None => {
+            studied.keep(run)?;
+            run.dir().join("report.html")
+        }
+    };
+    write_page(run, &*studied, &found, beside.as_ref(), &page)?;
+    out::print(&studied.table(style()));
+    out::print_some(&found.tables());
+    if let Some(beside) = &beside {
+        out::print(&report::beside_table(beside, style()));
+    }
+    if let Some(dir) = &options.figures {
+        let count = write_figures(&studied.pictures(run)?, dir)?;
+        out::print(&format!("figures {count} SVG files in {}", dir.display()));
+    }
+    out::print(&format!("report  {}", page.display()));
+    ended()
+}
+
+fn json(studied: &dyn Studied, found: &Found, beside: Option<&Beside>) -> serde_json::Value {
+    let mut json = studied.json();
+    if let Some(beside) = beside {
+        json["published"] = serde_json::to_value(beside).unwrap_or_default();
+    }
+    found.add_to(&mut json);
+    json
+}
+
+fn write_page(
+    run: &Run,
+    studied: &dyn Studied,
+    found: &Found,
+    beside: Option<&Beside>,
+    page: &Path,
+) -> Result<(), CommandError> {
+    let extras = Extras {
+        beside,
+        judged: found.judged.as_ref(),
+        compared: found.compared.as_ref(),
+    };
+    Ok(write_atomically(
+        page,
+        studied.page(run, extras)?.as_bytes(),
+    )?)
+}

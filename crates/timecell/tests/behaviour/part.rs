@@ -1,0 +1,90 @@
+//! A part of the real-time budgets of groups, beside which a case sees no other. What takes all that is free takes this part then, and
+//! many cases that do so run beside each other.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use host::rtgroup::{self, RtGroup, RtGroupError};
+
+/// A group with a budget. Whoever is in it and has it in place of the top of the hierarchy makes groups inside of it only.
+#[derive(Debug, Clone)]
+pub struct Part {
+    top: PathBuf,
+    group: PathBuf,
+}
+
+const NAME: &str = "behaviour";
+
+impl Part {
+    /// One with so many thousandths of each cpu; `None` where there are no such budgets.
+    pub fn of(share: u16) -> Result<Option<Part>, RtGroupError> {
+        static SWEPT: Once = Once::new();
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let Ok(top) = rtgroup::detect() else {
+            return Ok(None);
+        };
+        SWEPT.call_once(|| sweep(&top));
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME}-{}-{next}", std::process::id());
+        let group = RtGroup::create(&name, u64::from(share) * 1_000, 1_000_000)?.keep();
+        Ok(Some(Part { top, group }))
+    }
+
+    /// Moves this thread into it, and what it starts, and lets them see nothing beside. The thread has a mount namespace and a `/dev/shm`
+    /// of its own.
+    pub fn enter(&self) -> io::Result<()> {
+        fs::write(self.group.join("tasks"), "0")?;
+        // In place of the hierarchy and not over it: what lies below would be listed, too.
+        let aside = Path::new("/dev/shm/groups");
+        fs::create_dir(aside)?;
+        mount(&self.group, aside, libc::MS_BIND)?;
+        let top = in_c(&self.top);
+        // SAFETY: nothing but this thread's view of the file system changes, and the string ends with a nul.
+        if unsafe { libc::umount2(top.as_ptr(), libc::MNT_DETACH) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        mount(aside, &self.top, libc::MS_MOVE)?;
+        fs::remove_dir(aside)
+    }
+
+    /// Gives it back. It stays where a case that has failed leaves processes in it.
+    pub fn remove(self) {
+        if let Err(error) = rtgroup::remove_group_with_inner(&self.group) {
+            eprintln!("{}: {error}", self.group.display());
+        }
+    }
+}
+
+fn in_c(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("a path without a nul")
+}
+
+fn mount(from: &Path, to: &Path, how: libc::c_ulong) -> io::Result<()> {
+    let [from, to] = [from, to].map(in_c);
+    let none = std::ptr::null();
+    // SAFETY: nothing but this thread's view of the file system changes, and both strings end with a nul.
+    match unsafe { libc::mount(from.as_ptr(), to.as_ptr(), none, how, none.cast()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Removes what tests that were killed have left.
+fn sweep(top: &Path) {
+    let groups = fs::read_dir(top).into_iter().flatten().flatten();
+    for group in groups {
+        let name = group.file_name().to_string_lossy().into_owned();
+        let of = name
+            .strip_prefix(NAME)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let of = of.and_then(|rest| rest.split('-').next());
+        if of.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = rtgroup::remove_group_with_inner(&group.path());
+        }
+    }
+}
