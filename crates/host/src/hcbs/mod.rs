@@ -7,9 +7,11 @@
 //! below may have together. As of version 6 of the series; the interface may change.
 
 mod earlier;
+mod room;
 mod top;
 
-pub use top::{CELLS_PREFIX, Note, Top, limit_us, ordinary_us};
+pub use room::{limit_us, ordinary_us};
+pub use top::{CELLS_PREFIX, Note, Top};
 
 use std::fs;
 use std::io;

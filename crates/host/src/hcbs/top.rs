@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{HcbsError, detect_at, earlier, reserve, reserved, shares_in};
+use super::{HcbsError, detect_at, earlier, limit_us, ordinary_us, reserve, reserved, shares_in};
 use crate::root::Root;
 use crate::rtgroup::Budget;
-use crate::{cpus, fair_server, lock, versioned};
+use crate::{lock, versioned};
 
 /// What the names of the groups of all missions' cells begin with.
 pub const CELLS_PREFIX: &str = "timecell-cell-";
@@ -298,29 +298,6 @@ impl Top {
         crate::ground::replace(&new, &serde_json::to_vec(note)?)?;
         fs::rename(new, self.file())
     }
-}
-
-/// What the kernel lets real-time threads have of each cpu (`kernel.sched_rt_runtime_us`), us in every second; all of it where nothing
-/// limits it.
-pub fn limit_us(root: &Root) -> u64 {
-    let number = |file: &str| root.read_number::<i64>(format!("/proc/sys/kernel/{file}"));
-    match (number("sched_rt_runtime_us"), number("sched_rt_period_us")) {
-        (Ok(runtime_us @ 0..), Ok(period_us @ 1..)) => Budget {
-            runtime_us,
-            period_us: period_us.unsigned_abs(),
-        }
-        .per_second_us(),
-        _ => 1_000_000,
-    }
-}
-
-/// What the largest server of ordinary work has of its cpu, us in every second, rounded up.
-pub fn ordinary_us(root: &Root) -> u64 {
-    let online = cpus::online_at(root).unwrap_or_default();
-    fair_server::most(root, &online).map_or(0, |server| {
-        let us = u128::from(server.runtime_ns) * 1_000_000;
-        u64::try_from(us.div_ceil(u128::from(server.period_ns.max(1)))).unwrap_or(1_000_000)
-    })
 }
 
 #[cfg(test)]
