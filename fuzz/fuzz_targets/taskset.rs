@@ -1,4 +1,4 @@
-//! The task-set parser: no text panics it, and what it accepts it writes and reads back unchanged.
+//! The task-set parser: no text panics it, every fault has a line of the file, and what it accepts it writes and reads back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,6 +10,12 @@ fuzz_target!(|text: &str| {
             let again = TaskSet::parse("fuzz.toml", &set.to_toml());
             assert_eq!(again.as_ref(), Ok(&set));
         }
-        Err(error) => assert!(error.to_string().starts_with("fuzz.toml")),
+        Err(errors) => {
+            let lines = text.lines().count() + 1;
+            for error in &errors {
+                assert!(error.to_string().starts_with("fuzz.toml:"));
+                assert!(error.line.is_some_and(|line| (1..=lines).contains(&line)));
+            }
+        }
     }
 });

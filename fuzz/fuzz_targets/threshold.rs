@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use report::judge::Threshold;
+use study::judge::Threshold;
 
 fuzz_target!(|text: &str| {
     match text.parse::<Threshold>() {
         Ok(threshold) => assert_eq!(threshold.to_string().parse().as_ref(), Ok(&threshold)),
         Err(error) => {
             assert!((1..=text.chars().count() + 1).contains(&error.at));
-            assert!(!error.mend.is_empty());
+            assert!(!error.fix.is_empty());
         }
     }
 });

@@ -12,14 +12,6 @@ use crate::place::{Place, holds_cells};
 use crate::session::Interrupt;
 use crate::{Plan, PlannedTrial};
 
-/// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
-pub(crate) const CREATION_NS: i64 = 120_000_000_000;
-/// Longest time from the permit to being armed, ns.
-pub(crate) const ARMING_NS: i64 = 30_000_000_000;
-
-/// What a trial that the user ended is said to be.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-
 /// Everything one trial needs.
 pub(crate) struct Trial<'a> {
     pub plan: &'a Plan,

@@ -8,6 +8,9 @@ pub enum BenchError {
     /// The user's input is at fault.
     #[error(transparent)]
     Input(#[from] model::InputError),
+    /// A file of the user's is at fault, with all of its faults.
+    #[error(transparent)]
+    Inputs(#[from] model::InputErrors),
     /// The record could not be written.
     #[error(transparent)]
     Record(#[from] record::RecordError),

@@ -18,15 +18,15 @@ pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
     let wanted = sched::Class::Fifo { priority };
     // Tried by a thread that ends with it.
     let tried = std::thread::spawn(move || sched::set_class(0, &wanted)).join();
-    let mend = if place::uid() == 0 {
+    let fix = if place::uid() == 0 {
         "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
     } else {
         "run the same command with sudo, or write `* - rtprio 99` to /etc/security/limits.d/timecell.conf and log in again"
     };
     match tried {
         Ok(Ok(())) => Requirement::met(what, "granted to this process"),
-        Ok(Err(SchedError::NoPrivilege { why, .. })) => Requirement::unmet(what, why, mend),
-        Ok(Err(other)) => Requirement::unmet(what, other.to_string(), mend),
-        Err(_) => Requirement::unmet(what, "the thread that tried it ended", mend),
+        Ok(Err(SchedError::NoPrivilege { why, .. })) => Requirement::unmet(what, why, fix),
+        Ok(Err(other)) => Requirement::unmet(what, other.to_string(), fix),
+        Err(_) => Requirement::unmet(what, "the thread that tried it ended", fix),
     }
 }

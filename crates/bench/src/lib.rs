@@ -5,6 +5,7 @@
 // Whatever root writes goes through `host::writer` or `record::output`; a test may write as it likes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod cells;
 mod context;
 mod counted;
 mod crowd;
@@ -17,10 +18,9 @@ mod launch;
 mod left;
 pub mod live;
 pub mod load;
-mod parallel;
+mod needs;
 mod payload;
 mod periodic;
-mod pidfd;
 mod place;
 mod plan;
 mod planning;
@@ -43,8 +43,6 @@ mod trial;
 mod trial_record;
 mod turns;
 mod utc;
-mod verify;
-mod watch;
 
 pub use crowd::ahead;
 pub use error::BenchError;
@@ -55,9 +53,9 @@ pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, resolve_program, try_program};
 pub use resume::{check as check_resume, resume};
 pub use run::run;
-pub use series::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, run_series};
+pub use series::{HEARTBEAT_NS, OwnOption, SeriesOptions, SeriesPlan, SeriesScenario, run_series};
 pub use session::{Finished, Going, Progress, Settings};
-pub use supply::{Reservation, Subject, SupplyOptions, SupplyPlan, SupplyStudy, run_supply};
+pub use supply::{Reservation, Subject, SupplyOptions, SupplyPlan, run_supply};
 pub use sweep::{Swept, Unsaved, sweep_stale};
 pub use tasks::PlannedTask;
 pub use turns::PlannedTurns;

@@ -7,10 +7,12 @@ use host::sched;
 use model::{Class, Enforcer, EngineKind, Keep, Workload};
 use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs};
 use record::crowd::Reservation;
-use record::trial::{CellRecord, SetBy, TaskRecord, TrialRecord};
+use record::trial::{CellRecord, SetBy, TaskRecord};
 
+use crate::cells::{Placement, allowed};
 use crate::context::Trial;
 use crate::error::failed;
+use crate::launch::probe_words;
 use crate::plan::reports;
 use crate::{BenchError, PlannedTask};
 
@@ -64,10 +66,11 @@ pub(crate) fn task_record(planned: &PlannedTask) -> TaskRecord {
     }
 }
 
-/// What the cell of entry `first` runs.
-pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Vec<String> {
+/// What the cell of entry `first` runs: one task, or a thread for each of its own.
+fn words(trial: &Trial<'_>, cells: &[CellRecord], first: usize) -> Vec<String> {
     let Some(of_cell) = trial.planned.tasks.get(first) else {
-        return probe_words(trial, &record.cells[first], first);
+        let args = probe_args(trial, &cells[first], first);
+        return probe_words(&args);
     };
     let task = |index: usize| {
         let planned = &trial.planned.tasks[index];
@@ -80,7 +83,7 @@ pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Ve
                 fifo,
                 deadline: deadline_args(&planned.class, &planned.cpus),
                 period_ns: planned.task.period.ns(),
-                ..probe_args(trial, &record.cells[index], index)
+                ..probe_args(trial, &cells[index], index)
             },
             wcet_ns: planned.task.wcet.ns(),
             bounded: false,
@@ -91,13 +94,6 @@ pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Ve
         tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
     }
     .to_words()
-}
-
-/// What a cell with one real-time task runs.
-pub(crate) fn probe_words(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> Vec<String> {
-    let args = probe_args(trial, cell, index);
-    let words = ["probe".to_owned(), "run".to_owned()];
-    words.into_iter().chain(args.to_words()).collect()
 }
 
 /// The priority of a cell; `None` at best effort.
@@ -158,17 +154,43 @@ fn program_words(workload: &Workload, engine: EngineKind) -> Vec<String> {
     words
 }
 
-/// Makes the page that the program of a cell reports on, if it does.
-pub(crate) fn prepare_page(
+/// Where the cell of entry `index` belongs: in the run's real-time group and, where it may not take them itself, in its class and on its
+/// cpus.
+pub(crate) fn placement<'a>(
+    trial: &Trial<'a>,
+    index: usize,
+    cell: &'a CellRecord,
+) -> Placement<'a> {
+    // Of a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
+    let grouped = cell.engine != EngineKind::Bare || trial.plan.experiment.scale.is_some();
+    Placement {
+        partition: None,
+        rt_group: trial.rt_group.filter(|_| grouped),
+        class: (cell.set_by == SetBy::Coordinator).then(|| (allowed(cell), class(trial, index))),
+    }
+}
+
+/// Makes the samples file of a thread, and the page that its program reports on, if it does.
+pub(crate) fn prepare(
     trial: &Trial<'_>,
     shared: &Path,
     index: usize,
-    cell: &str,
+    id: &str,
 ) -> Result<(), BenchError> {
+    let samples = shared.join(format!("{id}.samples"));
+    let jobs = u64::from(trial.jobs[index]);
+    match trial.planned.ring_records(trial.plan.experiment.keep) {
+        Some(records) => probe::prepare_ring(&samples, records, jobs),
+        None if trial.plan.experiment.counts_activations() => {
+            probe::prepare_counted_samples(&samples, jobs)
+        }
+        None => probe::prepare_samples(&samples, jobs),
+    }
+    .map_err(failed(&samples, "make the samples file"))?;
     if !reports(trial.planned.workload_of(index)) {
         return Ok(());
     }
-    let page = shared.join(format!("{cell}.page"));
+    let page = shared.join(format!("{id}.page"));
     probe::prepare_page(&page, true).map_err(failed(&page, "make the page"))
 }
 
@@ -184,16 +206,16 @@ fn rest_ns(trial: &Trial<'_>) -> i64 {
     }
 }
 
+/// What the engine is asked for: the cell of entry `index` among all `cells` of the trial.
 pub(crate) fn spec(
     trial: &Trial<'_>,
-    index: usize,
-    cell: &CellRecord,
-    words: Vec<String>,
     shared: &Path,
-    work_dir: &Path,
-) -> CellSpec {
+    index: usize,
+    cells: &[CellRecord],
+) -> Result<CellSpec, BenchError> {
+    let cell = &cells[index];
     let fifo = fifo(trial, index);
-    CellSpec {
+    Ok(CellSpec {
         id: format!(
             "timecell-{}-{}-{}",
             std::process::id(),
@@ -202,9 +224,9 @@ pub(crate) fn spec(
         ),
         engine: cell.engine,
         rootfs: trial.rootfs.to_owned(),
-        words,
+        words: words(trial, cells, index),
         shared: shared.to_owned(),
-        work_dir: work_dir.to_owned(),
+        work_dir: (trial.place).sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?,
         user: (cell.engine.is_rootless())
             .then(|| trial.plan.rootless_user.clone())
             .flatten(),
@@ -215,5 +237,5 @@ pub(crate) fn spec(
                 + (128 << 20),
             devices: Vec::new(),
         },
-    }
+    })
 }

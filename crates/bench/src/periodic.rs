@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use host::sched::Class;
-use model::{Pacing, Work};
-use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs, prepare_samples};
+use probe::{DeadlineArgs, ProbeArgs, SetArgs, TaskArgs, prepare_samples};
 use record::run::Run;
 
 use crate::launch::Stage;
@@ -66,16 +65,11 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
                 control: "/cell/control".into(),
                 slot: first + place,
                 samples: Some(format!("/cell/{}.samples", thread.name).into()),
-                ring: false,
-                work: Work::Timer,
-                pacing: Pacing::Periodic,
                 period_ns: i64::try_from(thread.period_ns).unwrap_or(i64::MAX),
                 jobs: thread.jobs,
                 fifo,
                 deadline,
                 cpu,
-                class_by: ClassBy::Cell,
-                barrier: BarrierKind::Futex,
                 ..ProbeArgs::default()
             },
             wcet_ns: thread.work_ns,

@@ -7,11 +7,13 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, getppid};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::error::failed;
 use host::foreign_file;
+use host::process::user;
 
 pub(crate) const PREFIX: &str = "timecell-";
 pub(crate) const OWNER: &str = "owner.json";
@@ -215,8 +217,8 @@ pub(crate) fn of_other_users() -> Vec<i32> {
 
 /// Those of other processes than this one and its parent: `timecell bench self memory` measures a bench that it starts.
 fn others(all: Vec<Living>) -> impl Iterator<Item = Living> {
-    // SAFETY: no arguments, cannot fail.
-    let family = [std::process::id().cast_signed(), unsafe { libc::getppid() }];
+    let parent = Pid::as_raw(getppid());
+    let family = [std::process::id().cast_signed(), parent];
     (all.into_iter()).filter(move |place| !family.contains(&place.pid))
 }
 
@@ -245,8 +247,8 @@ pub(crate) fn living_in(base: &Path) -> Vec<Living> {
         }
         let owner = read_owner(&entry.path())?;
         // Anybody may write a note that names a process of somebody else.
-        let alive = start_ticks(owner.pid) == Some(owner.start_ticks)
-            && uid_of(owner.pid).is_some_and(|of| of == uid);
+        let alive =
+            start_ticks(owner.pid) == Some(owner.start_ticks) && user(owner.pid) == Some(uid);
         alive.then(|| Living {
             dir: entry.path(),
             pid: owner.pid,
@@ -259,13 +261,6 @@ pub(crate) fn living_in(base: &Path) -> Vec<Living> {
 pub(crate) fn read_owner(dir: &Path) -> Option<Owner> {
     let text = foreign_file::read(&dir.join(OWNER), MOST_OWNER_BYTES).ok()?;
     serde_json::from_slice(&text).ok()
-}
-
-/// The effective user of a process.
-fn uid_of(pid: i32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let ids = (status.lines()).find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Whether cells of the trial with this directory could not be removed.
@@ -292,37 +287,15 @@ pub(crate) fn base() -> PathBuf {
 }
 
 pub(crate) fn uid() -> u32 {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Bytes that this user may still write below `dir`; 0 when that cannot be told.
 pub(crate) fn free_bytes(dir: &Path) -> u64 {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(dir.as_os_str().as_bytes()) else {
-        return 0;
-    };
-    // SAFETY: a valid C string and plain data that the call fills in.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &raw mut stat) != 0 {
-            return 0;
-        }
-        stat.f_bavail as u64 * stat.f_frsize as u64
-    }
+    rustix::fs::statvfs(dir).map_or(0, |stat| stat.f_bavail * stat.f_frsize)
 }
 
-pub(crate) fn start_ticks(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command name may hold spaces and parentheses: fields are counted from the last one.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
-}
+pub(crate) use host::process::start_ticks;
 
 pub(crate) fn remove_tree(dir: &Path) -> Result<(), BenchError> {
     match fs::remove_dir_all(dir) {

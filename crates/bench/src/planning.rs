@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use engine::Engine;
 use model::{Class, EngineKind, Experiment, InputError, Requirement, TrialPlan};
-use record::NotMeasured;
 
 use crate::here::{allowed_cpus, fifo_requirement};
+use crate::needs::not_measured;
 use crate::plan::{Plan, PlannedOwn, PlannedTrial, by_deadline};
 use crate::{crowd, load, place, tasks};
 use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
@@ -90,11 +90,7 @@ impl Plan {
             match planned {
                 Ok(planned) => plan.trials.push(planned),
                 Err(requirement) => {
-                    plan.not_measured.push(NotMeasured {
-                        trial: trial.name.clone(),
-                        reason: requirement.reason.clone(),
-                        mend: requirement.mend.clone().unwrap_or_default(),
-                    });
+                    (plan.not_measured).push(not_measured(&trial.name, &requirement));
                     if !plan.requirements.contains(&requirement) {
                         plan.requirements.push(requirement);
                     }
@@ -166,7 +162,7 @@ fn rest_of(
     cells: &[(EngineKind, u32)],
     allowed: &[u32],
 ) -> Result<Vec<u32>, Requirement> {
-    let unmet = |reason: String, mend: &str| Requirement::unmet("isolated cpus", reason, mend);
+    let unmet = |reason: String, fix: &str| Requirement::unmet("isolated cpus", reason, fix);
     if place::uid() != 0 {
         return Err(unmet(
             "keeping cpus free of other work needs root".to_owned(),
@@ -201,7 +197,7 @@ fn rest_of(
 fn budget_requirement() -> Option<Requirement> {
     const LEAST_US: u64 = 100_000;
     host::rtgroup::detect().ok()?;
-    let (reason, mend) = match host::rtgroup::largest_free_runtime() {
+    let (reason, fix) = match host::rtgroup::largest_free_runtime() {
         Ok(free_us) if free_us >= LEAST_US => return None,
         Ok(free_us) => (
             format!(
@@ -211,7 +207,7 @@ fn budget_requirement() -> Option<Requirement> {
         ),
         Err(error) => (error.to_string(), "see timecell doctor"),
     };
-    Some(Requirement::unmet("real-time budget", reason, mend))
+    Some(Requirement::unmet("real-time budget", reason, fix))
 }
 
 /// Whether the class asked for is to be had; if not, lowers it and says why.

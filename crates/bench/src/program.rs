@@ -269,8 +269,7 @@ mod tests {
     #[test]
     fn it_goes_before_ordinary_work_where_that_is_allowed() {
         let before = "test \"$(nice)\" -eq -20";
-        // SAFETY: no arguments.
-        let is_root = unsafe { libc::geteuid() } == 0;
+        let is_root = crate::place::uid() == 0;
         let late_enough = format!("sleep 0.05; {before}");
         match tried(&late_enough) {
             Ok(Tried::Ends { .. }) => {}

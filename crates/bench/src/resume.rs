@@ -51,7 +51,7 @@ pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
         None => Ok(()),
         Some(now) => Err(BenchError::Unmet(format!(
             "{name}: trial {} of the run cannot be measured now: {} ({})",
-            now.trial, now.reason, now.mend
+            now.trial, now.reason, now.fix
         ))),
     }
 }

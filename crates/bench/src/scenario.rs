@@ -1,19 +1,19 @@
 //! What `bench` measures by a name: the one list of it.
 
-use model::{Experiment, InputError};
+use model::{Experiment, InputError, InputErrors};
 
 use crate::isolation::ISOLATION_QUESTION;
 use crate::selfcheck::SELF_QUESTION;
-use crate::series::SERIES_SCENARIOS;
+use crate::series::{SERIES_SCENARIOS, SeriesScenario};
 use crate::supply::SUPPLY_QUESTION;
 
 /// How a scenario is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Way {
     /// As an experiment, of which this is the text: trials of cells that run jobs.
     Experiment(&'static str),
-    /// As single measurements, repeated, which answer this question.
-    Series(&'static str),
+    /// As single measurements, repeated.
+    Series(&'static SeriesScenario),
     /// As a study of what enforcers supply.
     Supply,
     /// As contests of two cells.
@@ -31,7 +31,7 @@ impl Way {
                 let experiment = Experiment::parse("scenario", text);
                 experiment.map_or_else(|error| error.to_string(), |of| of.question)
             }
-            Way::Series(question) => question.to_owned(),
+            Way::Series(scenario) => scenario.question.to_owned(),
             Way::Supply => SUPPLY_QUESTION.to_owned(),
             Way::Isolation => ISOLATION_QUESTION.to_owned(),
             Way::Itself => SELF_QUESTION.to_owned(),
@@ -45,7 +45,7 @@ impl Way {
 /// in a folder of its own and its line here.
 pub fn all() -> impl Iterator<Item = (&'static str, Way)> {
     let experiments = EXPERIMENTS.map(|(name, text)| (name, Way::Experiment(text)));
-    let series = SERIES_SCENARIOS.map(|of| (of.name, Way::Series(of.question)));
+    let series = SERIES_SCENARIOS.iter().map(|of| (of.name, Way::Series(of)));
     let others = [
         ("supply", Way::Supply),
         ("isolation", Way::Isolation),
@@ -81,8 +81,8 @@ pub fn names() -> Vec<&'static str> {
 /// The experiment that `what` names: a scenario, or the path of an experiment file.
 ///
 /// # Errors
-/// When it is neither, cannot be read, or is faulty; the sentence names the place and the mend.
-pub fn find(what: &str) -> Result<Experiment, InputError> {
+/// When it is neither, cannot be read, or is faulty; the sentence names the place and the fix.
+pub fn find(what: &str) -> Result<Experiment, InputErrors> {
     if let Some(Way::Experiment(text)) = way(what) {
         return Experiment::parse(what, text);
     }
@@ -99,7 +99,8 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
                 "{near}the scenarios are {}; an experiment file ends in .toml",
                 names.join(", ")
             ),
-        ));
+        )
+        .into());
     }
     let text = std::fs::read_to_string(what).map_err(|error| {
         InputError::new(
@@ -136,7 +137,7 @@ pub fn set_tasks(
         ));
     };
     tasks.cells = model::TaskLoad::cells_of(set, tasks.policy)
-        .map_err(|(what, mend)| InputError::new(name, what, mend))?;
+        .map_err(|(what, fix)| InputError::new(name, what, fix))?;
     tasks.file = None;
     experiment.workload = tasks.workload();
     Ok(())
@@ -163,8 +164,8 @@ mod tests {
             let question = way(name).unwrap().question();
             assert!(question.ends_with('?'), "{name}: {question}");
         }
-        assert_eq!(way("supply"), Some(Way::Supply));
-        assert_eq!(way("nonsense"), None);
+        assert!(matches!(way("supply"), Some(Way::Supply)));
+        assert!(way("nonsense").is_none());
     }
 
     /// What the kernel leaves for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of

@@ -221,6 +221,33 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_cannot_be_read_keeps_no_place_that_holds_nothing_for_it() {
+        let runs = tempfile::tempdir().unwrap();
+        let left = |number: u32| {
+            let dir = base().join(format!("{PREFIX}{}-unread-{number}", uid()));
+            fs::create_dir_all(&dir).unwrap();
+            let owner = Owner {
+                pid: 1,
+                start_ticks: u64::MAX,
+                run: Some(runs.path().to_owned()),
+                ..Owner::default()
+            };
+            fs::write(dir.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
+            dir
+        };
+        let (study, experiment) = (left(1), left(2));
+        let trial = experiment.join("trials/1");
+        fs::create_dir_all(&trial).unwrap();
+        fs::write(trial.join("begun.json"), "{}").unwrap();
+        assert!(sweep(&study, Unsaved::Keep).unwrap().whole);
+        assert!(!study.exists());
+        assert!(!sweep(&experiment, Unsaved::Keep).unwrap().whole);
+        assert!(experiment.exists());
+        sweep(&experiment, Unsaved::Discard).unwrap();
+        assert!(!experiment.exists());
+    }
+
+    #[test]
     fn the_process_is_told_by_the_name_of_its_place() {
         let of = |name: &str| pid_of(&Path::new("/dev/shm").join(name));
         assert_eq!(of("timecell-0-1234"), Some(1234));

@@ -194,7 +194,7 @@ fn cpus(
     let named = (cells.iter()).find_map(|cell| Some((cell, held::named(cell).filter(is_absent)?)));
     if let Some((cell, place)) = named {
         let all: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        let (there, mend) = match all.as_slice() {
+        let (there, fix) = match all.as_slice() {
             [only] => (format!("only 0, cpu {only}"), "0".to_owned()),
             [.., _] | [] => {
                 let known = format!("0 to {}", all.len().saturating_sub(1));
@@ -210,7 +210,7 @@ fn cpus(
                 "cell `{}` is to be on cpu {place}, counted from 0 among those that the set uses, and there is {there} of this machine",
                 cell.name
             ),
-            format!("set its `cpu` to {mend}, or use a machine with more cpus"),
+            format!("set its `cpu` to {fix}, or use a machine with more cpus"),
         ));
     }
     if cpus.len() < wanted {
@@ -274,7 +274,7 @@ pub(crate) fn deadline_requirement(cpus: &[u32]) -> Requirement {
     });
     match tried.map(|(_, tried)| tried) {
         Some(Ok(())) => Requirement::met(WHAT, "granted to this process"),
-        Some(Err(SchedError::NoPrivilege { why, mend, .. })) => Requirement::unmet(WHAT, why, mend),
+        Some(Err(SchedError::NoPrivilege { why, fix, .. })) => Requirement::unmet(WHAT, why, fix),
         Some(Err(SchedError::AffinityTooNarrow { .. })) => Requirement::unmet(
             WHAT,
             "the kernel holds no SCHED_DEADLINE thread to a part of its root domain's cpus",
@@ -339,14 +339,14 @@ mod tests {
             Experiment::parse("x", &text).unwrap()
         };
         let lacking = tasks(&named(7), &[0, 1, 2, 3]).unwrap_err();
-        let told = format!("{}; {}", lacking.reason, lacking.mend.unwrap());
+        let told = format!("{}; {}", lacking.reason, lacking.fix.unwrap());
         assert_eq!(
             told,
             "cell `set` is to be on cpu 7, counted from 0 among those that the set uses, and there is only 0 to 3, \
              cpus 3, 2, 1, 0 of this machine; set its `cpu` to one of 0 to 3, or use a machine with more cpus"
         );
         let lacking = tasks(&named(1), &[5]).unwrap_err();
-        let told = format!("{}; {}", lacking.reason, lacking.mend.unwrap());
+        let told = format!("{}; {}", lacking.reason, lacking.fix.unwrap());
         assert!(
             told.contains("there is only 0, cpu 5 of this machine"),
             "{told}"

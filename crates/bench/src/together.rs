@@ -2,25 +2,22 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::Ordering::Acquire;
 
-use engine::{Cell, CellSpec, Rights};
 use host::sched::Class;
-use host::sched::bandwidth::release;
 use model::EngineKind;
+use probe::Barrier;
 use probe::control::State;
-use probe::{Barrier, BarrierError, clock};
-use record::LoadRecord;
+use record::{Budget, LoadRecord, Reacted};
 
 use crate::BenchError;
-use crate::held::{Held, group_name};
-use crate::launch::Stage;
-use crate::load::{self, Ground, PlannedLoad, Running, Start, with_words};
+use crate::cells::{ARMING_NS, Cells, Placement};
+use crate::held::{Wanted, group_name};
+use crate::launch::{Stage, rights};
+use crate::load::{self, Ground, PlannedLoad, Start};
 use crate::session::{Interrupt, Progress, Quiet, Session};
-use crate::watch::Watch;
 
-/// Longest time for a process to come to be and to be armed, ns; waiting for bandwidth that is given back is part of it.
-const CREATION_NS: i64 = 60_000_000_000;
+/// Time beyond the expected in which the threads must have ended, ns: a budget of a thousandth stretches its last steps.
+const OVERTIME_NS: i64 = 60_000_000_000;
 
 /// What is around all trials of a study. Dropping it leaves the machine as it was.
 pub(crate) struct Surroundings {
@@ -71,7 +68,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// One cell.
-pub(crate) struct Member<'a> {
+pub(crate) struct Member {
     pub name: String,
     pub words: Vec<String>,
     /// Its threads' slots on the control page.
@@ -80,20 +77,31 @@ pub(crate) struct Member<'a> {
     pub classes: Vec<Class>,
     /// Real-time priority that its process may take.
     pub rtprio: u8,
-    /// What holds it, other than its class.
-    pub held: Option<&'a dyn Held>,
+    /// What is to hold it, other than its class.
+    pub held: Option<Wanted>,
 }
 
 /// A load beside the cells.
 pub(crate) struct Beside<'a> {
     planned: &'a PlannedLoad,
-    running: Option<Running>,
     pub record: LoadRecord,
 }
 
-/// What the cell of this member is called in this trial.
-pub(crate) fn cell_name(number: u32, member: &str) -> String {
-    format!("{number}-{member}")
+impl Around<'_> {
+    /// What the cell of this member is called.
+    fn cell_name(&self, member: &str) -> String {
+        format!("{}-{member}", self.number)
+    }
+
+    /// That this member is to be held on this cpu, in a real-time group of this name where it is such a group that holds it.
+    pub(crate) fn wanted(&self, member: &str, held: Budget, cpu: u32, rt_group: String) -> Wanted {
+        Wanted {
+            held,
+            cpu,
+            id: Stage::id(&self.cell_name(member)),
+            rt_group,
+        }
+    }
 }
 
 impl<'a> Beside<'a> {
@@ -101,253 +109,129 @@ impl<'a> Beside<'a> {
         Beside {
             record: load::record(planned, &around.ground.setting(planned)),
             planned,
-            running: None,
         }
-    }
-
-    pub(crate) fn start(
-        &mut self,
-        around: &Around<'_>,
-        watch: &Watch,
-        place: usize,
-    ) -> Result<(), String> {
-        let started = load::start(&Start {
-            planned: self.planned,
-            place: &around.stage.place,
-            rootfs: &around.stage.rootfs,
-            trial: around.number,
-            setting: around.ground.setting(self.planned),
-        });
-        let running = started.map_err(|error| error.to_string())??;
-        watch.add(place, running.pid());
-        let running = self.running.insert(running);
-        let mut stop = || around.interrupt.came() || !watch.dead().is_empty();
-        (running.wait_until_at_work(&mut stop))
-            .map_err(|why| with_words(&why, &running.last_words()))?;
-        running.open_window();
-        Ok(())
-    }
-
-    pub(crate) fn last_words(&self) -> String {
-        self.running
-            .as_ref()
-            .map(Running::last_words)
-            .unwrap_or_default()
-    }
-
-    pub(crate) fn close_window(&mut self) {
-        if let Some(running) = &mut self.running {
-            running.close_window();
-        }
-    }
-
-    /// Ends it; what it achieved is in its record.
-    pub(crate) fn stop(&mut self) -> Result<(), String> {
-        let stopped = (self.running.as_mut()).map_or(Ok(()), |load| load.stop(&mut self.record));
-        let said = self.record.failure.clone();
-        stopped.and(said.map_or(Ok(()), |why| {
-            Err(format!("load {}: {why}", self.record.name))
-        }))
     }
 }
 
-/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens.
+/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens. How exact those were who
+/// held them, in the order of the members that something holds.
 pub(crate) fn run(
     around: &Around<'_>,
-    members: &[Member<'_>],
+    members: &[Member],
     partition: Option<&Path>,
-    mut beside: Option<&mut Beside<'_>>,
+    beside: Option<&mut Beside<'_>>,
     expected_ns: i64,
-) -> Result<(), String> {
-    let control = around.stage.shared.join("control");
-    match std::fs::remove_file(&control) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{}: {error}", control.display()));
-        }
-        _ => {}
-    }
+) -> Result<Vec<Option<Reacted>>, String> {
     let slots = members.last().map_or(0, |member| member.slots.end);
-    let barrier = Barrier::create(&control, slots).map_err(|error| error.to_string())?;
-    let watch = Watch::start(barrier.waker()).map_err(|error| error.to_string())?;
-    around.interrupt.wakes(Some(barrier.waker()));
-    let mut these = These {
+    let cells = Cells::new(&around.stage.shared, slots, Some(around.interrupt))
+        .map_err(|error| error.to_string())?;
+    let these = Together {
         around,
         members,
-        partition,
-        barrier: &barrier,
-        watch: &watch,
-        cells: Vec::new(),
+        cells,
     };
-    let measured = these.go(beside.as_deref_mut(), expected_ns);
-    let ended = these.end(measured.is_ok());
-    around.interrupt.wakes(None);
-    let stopped = beside.map_or(Ok(()), Beside::stop);
-    measured.and(ended).and(stopped)
+    let measured = these.go(
+        partition,
+        beside.as_deref().map(|load| load.planned),
+        expected_ns,
+    );
+    let is_deadline = |class: &Class| matches!(class, Class::Deadline { .. });
+    if members
+        .iter()
+        .any(|member| member.classes.iter().any(is_deadline))
+    {
+        // Before cpusets change.
+        these.cells.release_bandwidth();
+    }
+    let end = these.cells.end();
+    for member in members {
+        let work_dir = around.stage.work_dir(&around.cell_name(&member.name));
+        let _ = std::fs::remove_dir_all(work_dir);
+    }
+    if let (Some(beside), Some(record)) = (beside, end.loads.first()) {
+        beside.record = record.clone();
+    }
+    measured.and_then(|reacted| end.result().map(|()| reacted))
 }
 
-struct These<'a> {
+struct Together<'a> {
     around: &'a Around<'a>,
-    members: &'a [Member<'a>],
-    partition: Option<&'a Path>,
-    barrier: &'a Barrier,
-    watch: &'a Watch,
-    cells: Vec<(Box<dyn Cell>, std::path::PathBuf)>,
+    members: &'a [Member],
+    cells: Cells<'a>,
 }
 
-impl These<'_> {
-    fn go(&mut self, mut beside: Option<&mut Beside<'_>>, expected_ns: i64) -> Result<(), String> {
+impl Together<'_> {
+    fn go(
+        &self,
+        partition: Option<&Path>,
+        load: Option<&PlannedLoad>,
+        expected_ns: i64,
+    ) -> Result<Vec<Option<Reacted>>, String> {
+        let (around, cells) = (self.around, &self.cells);
+        for member in self.members {
+            if let Some(wanted) = &member.held {
+                cells.hold(member.slots.start, wanted)?;
+            }
+        }
+        let placement = Placement {
+            partition,
+            ..Placement::default()
+        };
         for member in self.members {
             self.create(member)?;
+            let seated = cells.seat(member.slots.clone(), &placement);
+            seated.map_err(|why| self.named(why))?;
         }
         for member in self.members {
-            for slot in member.slots.clone() {
-                self.wait(slot, State::Armed, "armed", CREATION_NS, &mut beside)?;
-            }
-            self.verify(member)?;
+            self.reach(member, State::Armed, ARMING_NS)?;
+            (cells.verify(member.slots.start, &member.classes))
+                .map_err(|why| format!("{}: {why}", member.name))?;
         }
-        if let Some(load) = beside.as_deref_mut() {
-            load.start(self.around, self.watch, self.members.len())?;
+        cells.begin_holds()?;
+        if let Some(planned) = load {
+            cells.start_load(&Start {
+                planned,
+                place: &around.stage.place,
+                rootfs: &around.stage.rootfs,
+                trial: around.number,
+                setting: around.ground.setting(planned),
+            })?;
         }
-        self.barrier.open(Barrier::lead_ns(self.members.len()));
-        let patience = expected_ns.saturating_mul(3).saturating_add(CREATION_NS);
-        for slot in self.members.iter().flat_map(|member| member.slots.clone()) {
-            self.wait(slot, State::Done, "done", patience, &mut beside)?;
+        cells.open_windows();
+        cells.barrier.open(Barrier::lead_ns(self.members.len()));
+        let patience = expected_ns.saturating_mul(3).saturating_add(OVERTIME_NS);
+        for member in self.members {
+            self.reach(member, State::Done, patience)?;
         }
-        if let Some(load) = beside {
-            load.close_window();
-        }
-        Ok(())
+        cells.close_windows();
+        let reacted = cells.reacted()?;
+        Ok(reacted.into_iter().map(|(_, reacted)| reacted).collect())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a control group")]
-    fn create(&mut self, member: &Member<'_>) -> Result<(), String> {
-        let name = cell_name(self.around.number, &member.name);
+    fn create(&self, member: &Member) -> Result<(), String> {
+        let name = self.around.cell_name(&member.name);
+        let words = member.words.clone();
         let spec = (self.around.stage)
-            .spec(&name, EngineKind::Bare, None, member.words.clone())
+            .spec(&name, EngineKind::Bare, None, words, rights(member.rtprio))
             .map_err(|error| error.to_string())?;
-        let spec = CellSpec {
-            rights: Rights {
-                rtprio: member.rtprio,
-                memlock_bytes: 128 << 20,
-                devices: Vec::new(),
-            },
-            ..spec
-        };
         let engine = engine::by_kind(EngineKind::Bare, &engine::Options::default());
         let cell = engine.create(&spec).map_err(|error| error.to_string())?;
-        let pid = cell.pid();
-        self.watch.add(self.cells.len(), pid);
-        self.cells.push((cell, spec.work_dir));
-        for slot in member.slots.clone() {
-            self.wait(slot, State::Present, "present", CREATION_NS, &mut None)?;
-        }
-        if let Some(held) = member.held {
-            held.join(pid)?;
-            held.begin()?;
-        }
-        if let Some(partition) = self.partition {
-            let file = partition.join("cgroup.procs");
-            std::fs::write(&file, pid.to_string())
-                .map_err(|error| format!("{}: {error}", file.display()))?;
-        }
-        for slot in member.slots.clone() {
-            self.barrier.permit(slot);
-        }
+        self.cells.add(member.slots.clone(), cell);
         Ok(())
     }
 
-    /// Waits for one slot, and turns what went wrong into a sentence.
-    fn wait(
-        &self,
-        slot: usize,
-        state: State,
-        what: &'static str,
-        patience_ns: i64,
-        beside: &mut Option<&mut Beside<'_>>,
-    ) -> Result<(), String> {
-        let dead = || -> Option<usize> {
-            self.watch.dead().into_iter().find(|&place| {
-                let slots = self.members.get(place).map(|member| member.slots.clone());
-                // Behind the cells comes the load, which never ends by itself.
-                slots.is_none_or(|mut slots| {
-                    slots.any(|slot| self.barrier.state(slot) < State::Done)
-                })
-            })
-        };
-        let mut stop = || self.around.interrupt.came() || dead().is_some();
-        let until = clock::now() + patience_ns;
-        let result = self.barrier.wait_cell(slot, state, what, until, &mut stop);
-        let failed = (0..self.slots()).find_map(|slot| self.barrier.failure(slot));
-        if let Some(failure) = failed {
-            return Err(failure);
-        }
-        let ended = |name: &str, said: &str| {
-            with_words(&format!("{name} ended before its time"), said.trim())
-        };
-        result.map_err(|error| match (error, dead()) {
-            (BarrierError::Stopped, _) if self.around.interrupt.came() => "interrupted".to_owned(),
-            (BarrierError::Stopped, Some(place)) => match (self.members.get(place), beside) {
-                (Some(member), _) => {
-                    let said = (self.cells.get(place)).map(|(cell, _)| cell.log_tail());
-                    ended(&member.name, &said.unwrap_or_default())
-                }
-                (None, Some(load)) => {
-                    ended(&format!("load {}", load.record.name), &load.last_words())
-                }
-                (None, None) => "a process ended before its time".to_owned(),
-            },
-            (error, _) => error.to_string(),
-        })
+    fn reach(&self, member: &Member, state: State, patience_ns: i64) -> Result<(), String> {
+        let reached = self.cells.reach(member.slots.clone(), state, patience_ns);
+        reached.map_err(|why| self.named(why))
     }
 
-    fn slots(&self) -> usize {
-        self.members.last().map_or(0, |member| member.slots.end)
-    }
-
-    /// That the threads are what they were to be, by what the kernel told them.
-    fn verify(&self, member: &Member<'_>) -> Result<(), String> {
-        for (slot, wanted) in member.slots.clone().zip(&member.classes) {
-            let slot = self.barrier.slot(slot);
-            let (policy, priority) = (slot.policy.load(Acquire), slot.priority.load(Acquire));
-            let good = match wanted {
-                Class::Fifo { priority: wanted } => {
-                    policy == libc::SCHED_FIFO && priority == i32::from(*wanted)
-                }
-                // Its times are what it asked for, or the kernel would have refused them.
-                Class::Deadline { .. } => policy == libc::SCHED_DEADLINE,
-                _ => true,
-            };
-            if !good {
-                return Err(format!(
-                    "{}: asked for {wanted}, the kernel reports policy {policy}, priority {priority}",
-                    member.name
-                ));
-            }
+    /// A failure with the name of the member that it is of, where there are several.
+    fn named(&self, why: String) -> String {
+        let failed = |slot| self.cells.failure(slot).is_some();
+        let of = |member: &&Member| self.members.len() > 1 && member.slots.clone().any(failed);
+        match self.members.iter().find(of) {
+            Some(member) => format!("{}: {why}", member.name),
+            None => why,
         }
-        Ok(())
-    }
-
-    /// Ends the cells and removes them; the error is the first that could not be.
-    fn end(&mut self, good: bool) -> Result<(), String> {
-        let deadline = |member: &Member<'_>| {
-            (member.classes.iter()).any(|class| matches!(class, Class::Deadline { .. }))
-        };
-        for ((cell, _), member) in self.cells.iter().zip(self.members) {
-            if deadline(member) {
-                // Before cpusets change. Of a thread that cannot be, its end is as good.
-                let _ = release(cell.pid());
-            }
-        }
-        if good {
-            self.barrier.leave();
-        } else {
-            self.barrier.abort();
-        }
-        let mut removed = Ok(());
-        for (mut cell, work_dir) in self.cells.drain(..) {
-            removed = removed.and(cell.remove().map_err(|error| error.to_string()));
-            let _ = std::fs::remove_dir_all(&work_dir);
-        }
-        removed
     }
 }

@@ -1,88 +1,79 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
-mod ahead;
-mod apart;
-mod holds;
-mod members;
-mod placed;
 mod waiting;
 
-use std::path::Path;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Acquire;
 
 use host::isolate::Isolation;
 use host::sched;
-use host::sched::bandwidth::release;
 use model::Keep;
 use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
 use record::Metric;
 use record::trial::TrialRecord;
 
-pub(crate) use placed::place_cell;
-
-use crate::context::{ARMING_NS, CREATION_NS, INTERRUPTED, Outcome, Trial};
+use crate::cells::{
+    ARMING_NS, Ahead, CREATION_NS, Cells, End, Ended, INTERRUPTED, Placement, load_failure, verify,
+    verify_thread,
+};
+use crate::context::{Outcome, Trial};
 use crate::counted;
 use crate::drain::{Drain, Rings};
-use crate::error::failed;
+use crate::held::{Wanted, group_name};
 use crate::load;
-use crate::payload::{class, prepare_page, spec, words};
+use crate::payload::{class, placement, prepare, spec};
 use crate::salvage;
 use crate::sampler::{Sampler, Subject};
 use crate::session::Progress;
-use crate::trial_record::{longest_loop_ns, new_record};
-use crate::verify::{verify, verify_thread};
-use crate::watch::Watch;
+use crate::trial_record::{begin, longest_loop_ns, note_go, note_leftovers};
 use crate::{BenchError, Plan, PlannedTask};
-use apart::isolate;
-use members::{Ended, Live, Members};
-use waiting::{load_failure, mind_failures, wait};
+
+/// A trial under way.
+struct Going<'a> {
+    trial: &'a Trial<'a>,
+    shared: PathBuf,
+    record: TrialRecord,
+    cells: Cells<'a>,
+    isolation: Option<Isolation>,
+    ahead: Option<Ahead>,
+    /// Whether its record was begun on the disk.
+    begun: bool,
+}
 
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
 pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outcome, BenchError> {
-    let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
-    let shared = trial
-        .place
-        .sub(&format!("trials/{}/shared", trial.number))?;
-    let control = shared.join("control");
-    let barrier = Barrier::create(&control, trial.planned.cells.len())
-        .map_err(failed(&control, "make the control page"))?;
-    trial.interrupt.wakes(Some(barrier.waker()));
-    let mut record = new_record(trial);
-    crate::live::write(trial, &record, &dir)?;
-    let mut live = Members::default();
-    let mut begun = false;
-    let steps = isolate(trial, &mut record, &mut live).and_then(|()| {
-        steps(
-            trial,
-            &barrier,
-            &shared,
-            &mut record,
-            &mut live,
-            &mut begun,
-            progress,
-        )
-    });
-    release_bandwidth(trial, &live);
-    barrier.abort();
-    trial.interrupt.wakes(None);
-    let mut leftovers = Vec::new();
-    for (load, record) in live.loads.iter_mut().zip(&mut record.loads) {
-        leftovers.extend(load.stop(record).err());
+    let (dir, shared, record, cells) = begin(trial)?;
+    let mut going = Going {
+        trial,
+        shared,
+        record,
+        cells,
+        isolation: None,
+        ahead: None,
+        begun: false,
+    };
+    let steps = going.isolate().and_then(|()| going.steps(progress));
+    going.release_bandwidth();
+    let End { loads, left } = going.cells.end();
+    let mut leftovers = left;
+    for (kept, told) in going.record.loads.iter_mut().zip(loads) {
+        *kept = told;
     }
-    for live in live.cells.iter_mut().flatten() {
-        if let Err(error) = live.cell.remove() {
-            leftovers.push(error.to_string());
-        }
-    }
-    leftovers.extend(holds::end(&mut live));
-    if let Some(isolation) = live.isolation.take() {
+    if let Some(isolation) = going.isolation.take() {
         leftovers.extend(isolation.end());
-        live.ahead = None;
+        going.ahead = None;
     }
+    let Going {
+        shared,
+        mut record,
+        cells,
+        begun,
+        ..
+    } = going;
     let interrupted = trial.interrupt.came();
     match steps {
-        Ok(()) => record.failure = load_failure(&record),
+        Ok(()) => record.failure = load_failure(&record.loads),
         Err(Ended::Failed(why)) => record.failure = Some(why),
         Err(Ended::Error(BenchError::Record(source))) if begun => {
             return Err(BenchError::Unwritten {
@@ -105,20 +96,16 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     {
         // What was measured stays: a run of a day is not thrown away for its last minute.
         record.failure = None;
-        let ended = (0..record.cells.len()).all(|index| barrier.state(index) >= State::Done);
+        let ended = (0..record.cells.len()).all(|index| cells.barrier.state(index) >= State::Done);
         record.cut_off = (!ended).then(|| INTERRUPTED.to_owned());
     } else if interrupted {
         record.failure.get_or_insert(INTERRUPTED.to_owned());
     }
-    if !leftovers.is_empty() {
-        record
-            .failure
-            .get_or_insert(format!("could not be removed: {}", leftovers.join("; ")));
-    }
-    let samples = (record.cells.iter())
-        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
-        .filter(|(_, path)| !begun && record.go_ns.is_some() && salvage::was_released(path))
-        .collect();
+    note_leftovers(&mut record, &leftovers);
+    let samples = match begun || record.go_ns.is_none() {
+        true => Vec::new(),
+        false => salvage::released(&record.cells, &shared),
+    };
     Ok(Outcome {
         record,
         samples,
@@ -127,267 +114,234 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     })
 }
 
-fn steps(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    shared: &Path,
-    record: &mut TrialRecord,
-    live: &mut Members,
-    begun: &mut bool,
-    progress: &mut dyn Progress,
-) -> Result<(), Ended> {
-    let watch = Watch::start(barrier.waker())
-        .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
-    let began = clock::now();
-    for index in 0..record.cells.len() {
-        if trial.planned.first_of_cell(index) < index {
-            join(trial, barrier, &watch, index, record, live)?;
-            continue;
+impl Going<'_> {
+    /// Takes other work off the cells' cpus, if the trial asks for it.
+    fn isolate(&mut self) -> Result<(), Ended> {
+        let trial = self.trial;
+        if trial.planned.isolate {
+            let journal = trial.place.isolation_journal(trial.number);
+            let isolation = Isolation::hold(&trial.planned.cpus(), &journal)
+                .map_err(|error| Ended::Failed(format!("the cpus cannot be kept free: {error}")))?;
+            self.record.isolation = Some(isolation.found().clone());
+            self.isolation = Some(isolation);
+            self.ahead = Ahead::of_loads();
         }
-        if record.cells[index].failure.is_some() {
-            // Another cell of its arm could not be made.
-            live.cells.push(None);
-            continue;
-        }
-        create(trial, barrier, &watch, shared, index, record, live)?;
+        Ok(())
     }
-    let patience = clock::now() + ARMING_NS;
-    wait(trial, barrier, &watch, record, live, |stop| {
-        barrier.wait_all(State::Armed, "armed", patience, stop)
-    })?;
-    record.arming_ns = Some(clock::now() - began);
-    for (index, cell) in record.cells.iter_mut().enumerate() {
-        if let Some(task) = trial.planned.tasks.get(index) {
-            verify_thread(&task.class, barrier.slot(index), cell);
-            continue;
-        }
-        let Some(live) = live.cells.get(index).and_then(Option::as_ref) else {
-            continue;
-        };
-        let locked = barrier.slot(index).memory_locked.load(Acquire);
-        verify(&class(trial, index), live.pid, locked, cell);
-    }
-    mind_failures(trial, barrier, record, live)?;
 
-    holds::begin(live)?;
-    start_loads(trial, barrier, &watch, record, live)?;
-    let keep = trial.plan.experiment.keep;
-    if let Keep::Histograms { .. } = keep {
-        trial.run.begin_trial(record).map_err(BenchError::Record)?;
-        *begun = true;
+    fn steps(&mut self, progress: &mut dyn Progress) -> Result<(), Ended> {
+        let trial = self.trial;
+        let began = clock::now();
+        for index in 0..self.record.cells.len() {
+            if trial.planned.first_of_cell(index) < index {
+                self.join(index)?;
+            } else if self.record.cells[index].failure.is_none() {
+                // Else another cell of its arm could not be made.
+                self.create(index)?;
+            }
+        }
+        let patience = clock::now() + ARMING_NS;
+        self.wait(|cells, stop| (cells.barrier).wait_all(State::Armed, "armed", patience, stop))?;
+        self.record.arming_ns = Some(clock::now() - began);
+        self.verify();
+        self.mind_failures()?;
+
+        self.cells.begin_holds().map_err(Ended::Failed)?;
+        self.start_loads()?;
+        let keep = trial.plan.experiment.keep;
+        if let Keep::Histograms { .. } = keep {
+            (trial.run.begin_trial(&self.record)).map_err(BenchError::Record)?;
+            self.begun = true;
+        }
+        self.cells.open_windows();
+        salvage::note_begun(trial.place, &self.record)?;
+        let go_ns = (self.cells.barrier).open(Barrier::lead_ns(self.record.cells.len()));
+        note_go(&mut self.record, go_ns);
+        let sampler = trial.plan.experiment.counters.any().then(|| self.sampler());
+        let patience = clock::now() + longest_loop_ns(trial);
+        let ended = match keep {
+            Keep::Samples => self
+                .wait(|cells, stop| (cells.barrier).wait_all(State::Done, "done", patience, stop)),
+            Keep::Histograms { interval } => {
+                let rings = self.rings(interval.ns());
+                let mut drain = Drain::start(&rings, self.cells.barrier.waker(), progress)?;
+                let ended =
+                    self.wait(|cells, stop| drain.until_done(&cells.barrier, patience, stop));
+                if ended.is_err() {
+                    // Whoever still ran could finish behind the last look at its ring, and its log would lack its last jobs.
+                    self.release_bandwidth();
+                    self.cells.watch.kill(self.record.cells.len());
+                }
+                drain.finish()?;
+                ended
+            }
+        };
+        for (index, cell) in self.record.cells.iter_mut().enumerate() {
+            let started = self.cells.barrier.slot(index).started_ns.load(Acquire);
+            cell.started_ns = (started != 0).then_some(started);
+        }
+        self.cells.close_windows();
+        self.record.counters = sampler.map(Sampler::stop).unwrap_or_default();
+        counted::tell(trial, &self.shared, &mut self.record);
+        ended?;
+        self.note_holds()?;
+        self.release_bandwidth();
+        self.cells.barrier.leave();
+        Ok(())
     }
-    for load in &mut live.loads {
-        load.open_window();
+
+    /// Holds what the cells really got against what they were to have.
+    fn verify(&mut self) {
+        for (index, cell) in self.record.cells.iter_mut().enumerate() {
+            let slot = self.cells.barrier.slot(index);
+            if let Some(task) = self.trial.planned.tasks.get(index) {
+                verify_thread(&task.class, slot, cell);
+            } else if let Some(pid) = self.cells.pid(index) {
+                let locked = slot.memory_locked.load(Acquire);
+                verify(&class(self.trial, index), pid, locked, cell);
+            }
+        }
     }
-    salvage::note_begun(trial.place, record)?;
-    let go_ns = barrier.open(Barrier::lead_ns(record.cells.len()));
-    crate::trial_record::note_go(record, go_ns);
-    let sampler = trial.plan.experiment.counters.any().then(|| {
-        let cells = record.cells.iter().zip(&live.cells);
-        let watched = cells.filter_map(|(cell, live)| {
-            let pid = live.as_ref()?.pid;
+
+    fn sampler(&self) -> Sampler {
+        let cells = self.record.cells.iter().enumerate();
+        let watched = cells.filter_map(|(index, cell)| {
+            let pid = self.cells.pid(index)?;
             Some(Subject {
                 id: cell.id.clone(),
-                pid: (!counted::counts_itself(shared, &cell.id)).then_some(pid),
+                pid: (!counted::counts_itself(&self.shared, &cell.id)).then_some(pid),
                 cpu: cell.cpu,
             })
         });
-        Sampler::start(watched.collect(), Plan::loop_ns(&trial.planned.workload))
-    });
-    let patience = clock::now() + longest_loop_ns(trial);
-    let ended = match keep {
-        Keep::Samples => wait(trial, barrier, &watch, record, live, |stop| {
-            barrier.wait_all(State::Done, "done", patience, stop)
-        }),
-        Keep::Histograms { interval } => {
-            let rings = rings(trial, shared, record, interval.ns());
-            let mut drain = Drain::start(&rings, barrier.waker(), progress)?;
-            let ended = wait(trial, barrier, &watch, record, live, |stop| {
-                drain.until_done(barrier, patience, stop)
-            });
-            if ended.is_err() {
-                // Whoever still ran could finish behind the last look at its ring, and its log would lack its last jobs.
-                release_bandwidth(trial, live);
-                watch.kill(record.cells.len());
-            }
-            drain.finish()?;
-            ended
-        }
-    };
-    for (index, cell) in record.cells.iter_mut().enumerate() {
-        let started = barrier.slot(index).started_ns.load(Acquire);
-        cell.started_ns = (started != 0).then_some(started);
+        Sampler::start(
+            watched.collect(),
+            Plan::loop_ns(&self.trial.planned.workload),
+        )
     }
-    for load in &mut live.loads {
-        load.close_window();
-    }
-    record.counters = sampler.map(Sampler::stop).unwrap_or_default();
-    counted::tell(trial, shared, record);
-    ended?;
-    // Before they end: how the kernel takes a process apart is no matter of what holds it.
-    holds::note(live, trial, record)?;
-    release_bandwidth(trial, live);
-    barrier.leave();
-    Ok(())
-}
 
-/// Takes deadline threads out of their class before they end.
-fn release_bandwidth(trial: &Trial<'_>, live: &Members) {
-    let deadline = |task: &PlannedTask| matches!(task.class, sched::Class::Deadline { .. });
-    if trial.planned.tasks.iter().any(deadline) {
-        for live in live.cells.iter().flatten() {
-            // Of a thread that cannot be, its end is as good.
-            let _ = release(live.pid);
+    /// Takes deadline threads out of their class before they end.
+    fn release_bandwidth(&self) {
+        let deadline = |task: &PlannedTask| matches!(task.class, sched::Class::Deadline { .. });
+        if self.trial.planned.tasks.iter().any(deadline) {
+            self.cells.release_bandwidth();
         }
     }
-}
 
-fn rings<'a>(
-    trial: &Trial<'_>,
-    shared: &Path,
-    record: &TrialRecord,
-    interval_ns: i64,
-) -> Rings<'a> {
-    let files = record.cells.iter().map(|cell| {
-        let ring = shared.join(format!("{}.samples", cell.id));
-        let log = trial.run.log_path(trial.number, &cell.id);
-        (ring, log, salvage::rest_of_log(shared, &cell.id))
-    });
-    Rings {
-        files: files.collect(),
-        metrics: Metric::of_work(trial.plan.experiment.workload.work),
-        interval_ns,
-        go_ns: record.go_ns.unwrap_or(0),
-        expected_end_ns: trial.expected_end_ns,
+    fn rings<'b>(&self, interval_ns: i64) -> Rings<'b> {
+        let trial = self.trial;
+        let files = self.record.cells.iter().map(|cell| {
+            let ring = self.shared.join(format!("{}.samples", cell.id));
+            let log = trial.run.log_path(trial.number, &cell.id);
+            (ring, log, salvage::rest_of_log(&self.shared, &cell.id))
+        });
+        Rings {
+            files: files.collect(),
+            metrics: Metric::of_work(trial.plan.experiment.workload.work),
+            interval_ns,
+            go_ns: self.record.go_ns.unwrap_or(0),
+            expected_end_ns: trial.expected_end_ns,
+        }
     }
-}
 
-/// Starts the loads one after the other and waits until each is seen at work.
-fn start_loads(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    watch: &Watch,
-    record: &mut TrialRecord,
-    live: &mut Members,
-) -> Result<(), Ended> {
-    for (index, planned) in trial.planned.loads.iter().enumerate() {
-        let started = load::start(&load::Start {
-            planned,
-            place: trial.place,
-            rootfs: trial.rootfs,
-            trial: trial.number,
-            setting: trial.ground.setting(planned),
-        })?;
-        let fail = |record: &mut TrialRecord, why: String| {
-            record.loads[index].failure = Some(why);
-            Err(Ended::Failed(load_failure(record).unwrap_or_default()))
+    /// Starts the loads one after the other and waits until each is seen at work.
+    fn start_loads(&mut self) -> Result<(), Ended> {
+        let trial = self.trial;
+        for planned in &trial.planned.loads {
+            self.cells.start_load(&load::Start {
+                planned,
+                place: trial.place,
+                rootfs: trial.rootfs,
+                trial: trial.number,
+                setting: trial.ground.setting(planned),
+            })?;
+            // Says what died, if anything did.
+            self.wait(|_, stop| match stop() {
+                true => Err(BarrierError::Stopped),
+                false => Ok(()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A thread of a cell that is there already: only to be waited for and let go on.
+    fn join(&mut self, index: usize) -> Result<(), Ended> {
+        self.until_present(index, clock::now() + CREATION_NS)?;
+        self.cells.barrier.permit(index);
+        Ok(())
+    }
+
+    fn until_present(&mut self, index: usize, patience: i64) -> Result<(), Ended> {
+        self.wait(|cells, stop| {
+            (cells.barrier).wait_cell(index, State::Present, "present", patience, stop)
+        })
+    }
+
+    fn create(&mut self, index: usize) -> Result<(), Ended> {
+        let trial = self.trial;
+        let slots = index..index + trial.planned.sharing(index).len();
+        for seat in slots.clone() {
+            prepare(trial, &self.shared, seat, &self.record.cells[seat].id)?;
+        }
+        let spec = spec(trial, &self.shared, index, &self.record.cells)?;
+        if let Err(why) = self.hold(index, &spec.id) {
+            return self.fail(index, why);
+        }
+        let asked_ns = clock::now();
+        match trial.plan.engines[&spec.engine].create(&spec) {
+            Ok(made) => self.cells.add(slots, made),
+            Err(error) => return self.fail(index, error.to_string()),
         };
-        let running = match started {
-            Ok(running) => running,
-            Err(why) => return fail(record, why),
+        self.until_present(index, asked_ns + CREATION_NS)?;
+        let cell = &mut self.record.cells[index];
+        if cell.failure.is_some() {
+            return Ok(());
+        }
+        let present_ns = self.cells.barrier.slot(index).present_ns.load(Acquire);
+        cell.create_ns = Some(present_ns - asked_ns);
+        let placement = Placement {
+            partition: self.isolation.as_ref().and_then(Isolation::group),
+            ..placement(trial, index, cell)
         };
-        watch.add(record.cells.len() + index, running.pid());
-        let mut stop = || trial.interrupt.came() || !watch.dead().is_empty();
-        let at_work = running.wait_until_at_work(&mut stop);
-        let words = running.last_words();
-        live.loads.push(running);
-        if let Err(why) = at_work {
-            return fail(record, load::with_words(&why, &words));
+        if let Err(why) = self.cells.place(index, &placement) {
+            return self.fail(index, why);
         }
-        // Says what died, if anything did.
-        wait(trial, barrier, watch, record, live, |stop| match stop() {
-            true => Err(BarrierError::Stopped),
-            false => Ok(()),
-        })?;
+        self.cells.barrier.permit(index);
+        Ok(())
     }
-    Ok(())
-}
 
-/// A thread of a cell that is there already: only to be waited for and let go on.
-fn join(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    watch: &Watch,
-    index: usize,
-    record: &mut TrialRecord,
-    live: &mut Members,
-) -> Result<(), Ended> {
-    live.cells.push(None);
-    let patience = clock::now() + CREATION_NS;
-    wait(trial, barrier, watch, record, live, |stop| {
-        barrier.wait_cell(index, State::Present, "present", patience, stop)
-    })?;
-    barrier.permit(index);
-    Ok(())
-}
+    /// Notes why a cell cannot be, and what that means.
+    fn fail(&mut self, index: usize, why: String) -> Result<(), Ended> {
+        self.record.cells[index].failure = Some(why);
+        self.mind_failures().map(drop)
+    }
 
-fn create(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    watch: &Watch,
-    shared: &Path,
-    index: usize,
-    record: &mut TrialRecord,
-    live: &mut Members,
-) -> Result<(), Ended> {
-    for seat in trial.planned.sharing(index) {
-        let samples = shared.join(format!("{}.samples", record.cells[seat].id));
-        let jobs = u64::from(trial.jobs[seat]);
-        match trial.planned.ring_records(trial.plan.experiment.keep) {
-            Some(records) => probe::prepare_ring(&samples, records, jobs),
-            None if trial.plan.experiment.counts_activations() => {
-                probe::prepare_counted_samples(&samples, jobs)
+    /// Makes what holds the cell of entry `index`, which will be called `id`, where anything is to.
+    fn hold(&self, index: usize, id: &str) -> Result<(), String> {
+        let task = self.trial.planned.tasks.get(index);
+        let Some((task, by)) = task.and_then(|task| Some((task, task.held?))) else {
+            return Ok(());
+        };
+        let wanted = Wanted {
+            held: by.held,
+            cpu: task.cpu(),
+            id: id.to_owned(),
+            rt_group: format!("{}/{}", group_name(), task.cell),
+        };
+        self.cells.hold(index, &wanted)
+    }
+
+    /// Writes down how exact whoever holds the cells has been.
+    fn note_holds(&mut self) -> Result<(), Ended> {
+        let Some(record) = &mut self.record.holds else {
+            return Ok(());
+        };
+        for (index, reacted) in self.cells.reacted().map_err(Ended::Failed)? {
+            let number = self.trial.planned.tasks[index].cell;
+            let mut cells = record.cells.iter_mut();
+            if let Some(cell) = cells.find(|cell| cell.cell_number as usize == number) {
+                cell.reacted = reacted;
             }
-            None => probe::prepare_samples(&samples, jobs),
         }
-        .map_err(failed(&samples, "make the samples file"))?;
-        prepare_page(trial, shared, seat, &record.cells[seat].id)?;
+        Ok(())
     }
-    let words = words(trial, record, index);
-    let cell = &mut record.cells[index];
-    let work = trial
-        .place
-        .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
-    let spec = spec(trial, index, cell, words, shared, &work);
-    if let Err(why) = holds::make(trial, index, &spec.id, live) {
-        live.cells.push(None);
-        cell.failure = Some(why);
-        return mind_failures(trial, barrier, record, live).map(drop);
-    }
-    let asked_ns = clock::now();
-    match trial.plan.engines[&cell.engine].create(&spec) {
-        Ok(made) => {
-            let pid = made.pid();
-            watch.add(index, pid);
-            barrier.slot(index).pid.store(pid, Release);
-            live.cells.push(Some(Live { cell: made, pid }));
-        }
-        Err(error) => {
-            live.cells.push(None);
-            cell.failure = Some(error.to_string());
-            return mind_failures(trial, barrier, record, live).map(drop);
-        }
-    }
-    let patience = asked_ns + CREATION_NS;
-    wait(trial, barrier, watch, record, live, |stop| {
-        barrier.wait_cell(index, State::Present, "present", patience, stop)
-    })?;
-    let cell = &mut record.cells[index];
-    if cell.failure.is_some() {
-        return Ok(());
-    }
-    let present_ns = barrier.slot(index).present_ns.load(Acquire);
-    cell.create_ns = Some(present_ns - asked_ns);
-    let partition = (live.isolation.as_ref())
-        .and_then(Isolation::group)
-        .map(Path::to_owned);
-    if let Some(made) = live.cells[index].as_ref()
-        && let Err(why) = place_cell(trial, partition.as_deref(), index, cell, made.pid)
-            .and_then(|()| holds::join(live, index, made.pid))
-    {
-        cell.failure = Some(why);
-        return mind_failures(trial, barrier, record, live).map(drop);
-    }
-    barrier.permit(index);
-    Ok(())
 }

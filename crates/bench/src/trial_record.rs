@@ -1,16 +1,33 @@
-//! The record of a trial before anything of it has happened, and how long it may take at most.
+//! The beginning of a trial: its directories, its record before anything has happened, and how long it may take at most.
+
+use std::path::PathBuf;
 
 use host::sched;
 use record::trial::{CellRecord, HeldCell, HoldsRecord, SetBy, TrialRecord};
 use record::{Document, Machine};
 
+use crate::BenchError;
+use crate::cells::Cells;
 use crate::context::Trial;
 use crate::load;
 use crate::payload::{class, task_record};
 use crate::tasks::PlannedTask;
 use crate::turns::PlannedTurns;
 
-pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
+/// Makes what a trial needs and tells watchers of it: its directory, what is below it that it shares with the cells, its record, and the
+/// cells, none of which is there yet.
+pub(crate) fn begin<'a>(
+    trial: &Trial<'a>,
+) -> Result<(PathBuf, PathBuf, TrialRecord, Cells<'a>), BenchError> {
+    let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
+    let shared = (trial.place).sub(&format!("trials/{}/shared", trial.number))?;
+    let record = new_record(trial);
+    let cells = Cells::new(&shared, record.cells.len(), Some(trial.interrupt))?;
+    crate::live::write(trial, &record, &dir)?;
+    Ok((dir, shared, record, cells))
+}
+
+fn new_record(trial: &Trial<'_>) -> TrialRecord {
     let cells = (trial.planned.cells.iter().enumerate())
         .map(|(index, (kind, cpu))| {
             let by_cell = trial.plan.engines[kind].cell_sets_class();
@@ -97,6 +114,13 @@ pub(crate) fn note_go(record: &mut TrialRecord, go_ns: i64) {
         .and_then(|now| i64::try_from(now.as_nanos()).ok());
     record.go_ns = Some(go_ns);
     record.go_unix_ns = now.map(|now| now + (go_ns - probe::clock::now()));
+}
+
+/// A trial of which something could not be removed has failed.
+pub(crate) fn note_leftovers(record: &mut TrialRecord, left: &[String]) {
+    if !left.is_empty() {
+        (record.failure).get_or_insert(format!("could not be removed: {}", left.join("; ")));
+    }
 }
 
 /// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.

@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use host::cgroup::below as groups_below;
+use host::cgroup::processes;
 use host::isolate::PARTITION_PREFIX;
 use host::root::Root;
 
@@ -118,8 +120,7 @@ fn named_so(top: &Path, prefix: &str) -> Vec<PathBuf> {
 }
 
 fn first_in(dir: PathBuf) -> Option<(i32, PathBuf)> {
-    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    match listed.lines().find_map(|line| line.parse().ok()) {
+    match processes(&dir).first().copied() {
         Some(pid) => Some((pid, dir)),
         None => groups_below(&dir).into_iter().find_map(first_in),
     }
@@ -129,8 +130,7 @@ fn kill_tree(dir: &Path) -> Result<(), String> {
     for group in groups_below(dir) {
         kill_tree(&group)?;
     }
-    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    for pid in listed.lines().filter_map(|line| line.parse().ok()) {
+    for pid in processes(dir) {
         // 0 stands for a process of another pid namespace.
         if pid > 1
             && pid != std::process::id().cast_signed()
@@ -140,14 +140,6 @@ fn kill_tree(dir: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-pub(crate) fn groups_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect()
 }
 
 fn remove_tree(dir: &Path) -> io::Result<()> {
@@ -171,8 +163,7 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
 
 fn kill_in(dir: &Path) {
     let own = std::process::id().cast_signed();
-    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    for pid in listed.lines().filter_map(|line| line.parse::<i32>().ok()) {
+    for pid in processes(dir) {
         // 0 is a process of another pid namespace, and a signal to it would reach our own group.
         if pid > 1 && pid != own {
             // SAFETY: a process in a cgroup that bears the cell's own name.

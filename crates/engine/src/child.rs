@@ -2,11 +2,14 @@
 //! some engines, becomes it.
 
 use std::fs;
-use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use host::file::at;
 use host::sched::Class;
+use rustix::fs::Mode;
+use rustix::process::{setpriority_process, umask};
+use rustix::thread::{set_name, set_thread_groups};
 
 use crate::app::AppSpec;
 use crate::app::making::{APP, Handed};
@@ -47,8 +50,7 @@ fn application(words: &[String]) -> Result<(), String> {
     };
     process::die_with(parent)?;
     // Executed by the number of a descriptor, it would have that for its name.
-    // SAFETY: a name that ends in NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"timecell".as_ptr()) };
+    let _ = set_name(c"timecell");
     let spec = read(Path::new(work_dir))?;
     be_ordinary(spec.oom_score_adj)?;
     match info(spec.engine).apps {
@@ -59,8 +61,8 @@ fn application(words: &[String]) -> Result<(), String> {
 
 fn read(work_dir: &Path) -> Result<AppSpec, String> {
     let path = note::path(work_dir);
-    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+    let text = fs::read(&path).map_err(at(&path))?;
+    Ok(serde_json::from_slice(&text).map_err(at(&path))?)
 }
 
 /// Gives up what a supervisor has and no cell is to inherit: class, niceness, cpus, groups, protection when memory is
@@ -69,17 +71,11 @@ fn be_ordinary(oom_score_adj: u16) -> Result<(), String> {
     host::sched::set_class(0, &Class::Other).map_err(|error| error.to_string())?;
     let cpus = host::cpus::possible().map_err(|error| error.to_string())?;
     host::sched::set_affinity(0, &cpus).map_err(|error| error.to_string())?;
-    let failed = |what: &str| format!("cannot {what}: {}", io::Error::last_os_error());
-    // SAFETY: no memory is involved.
-    if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) } != 0 {
-        return Err(failed("reset the niceness"));
-    }
-    // SAFETY: no groups are read from the null pointer.
-    if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
-        return Err(failed("leave the supplementary groups"));
-    }
-    // SAFETY: no memory is involved.
-    unsafe { libc::umask(0o022) };
+    setpriority_process(None, 0).map_err(|error| format!("cannot reset the niceness: {error}"))?;
+    // This process has one thread.
+    set_thread_groups(&[])
+        .map_err(|error| format!("cannot leave the supplementary groups: {error}"))?;
+    umask(Mode::WGRP | Mode::WOTH);
     let protection = "/proc/self/oom_score_adj";
     let own = fs::read_to_string(protection).unwrap_or_default();
     // Who is more ready to go than the cell is to be stays so: only the lowering of it is privileged.

@@ -1,13 +1,13 @@
 //! What all engines share: note first, make, undo on failure; and the cell they hand out.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crate::identity::Identity;
 use crate::process::{self, Process};
 use crate::{Cell, CellProcess, CellSpec, EngineError, note, programs};
+use host::file::gone;
 
 /// What an engine's making yields.
 pub(crate) struct Payload {
@@ -121,12 +121,8 @@ pub(crate) fn finish(cell: &dyn Identity, wipe: Wipe) -> Result<(), String> {
 
 /// Removes a directory with all it holds; fine if there is none.
 pub(crate) fn remove_dir(dir: &Path) -> Result<(), String> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(format!("{} cannot be removed: {error}", dir.display()))
-        }
-        _ => Ok(()),
-    }
+    gone(fs::remove_dir_all(dir))
+        .map_err(|error| format!("{} cannot be removed: {error}", dir.display()))
 }
 
 fn check_given(spec: &CellSpec) -> Result<(), String> {
@@ -175,7 +171,7 @@ impl Cell for Made {
             .filter(|pid| *pid != self.pid)
             .map(|pid| CellProcess {
                 pid,
-                name: process::name(pid),
+                name: host::process::name(pid).unwrap_or_default(),
             })
             .collect()
     }

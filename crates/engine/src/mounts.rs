@@ -3,16 +3,35 @@
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsRawFd;
 use std::path::Path;
+
+use host::file::at;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// New namespaces for the calling thread.
+pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    // SAFETY: nobody here asks for a table of descriptors of its own.
+    unsafe { unshare_unsafe(flags) }
+}
+
+/// Nothing that is mounted in this mount namespace from now on is seen in another.
+pub(crate) fn keep_mounts_private() -> Result<(), Errno> {
+    mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )
+}
 
 /// mount(2) without options.
 pub(crate) fn mount(
     source: Option<&Path>,
     target: &Path,
     kind: Option<&CStr>,
-    flags: libc::c_ulong,
+    flags: MountFlags,
 ) -> Result<(), String> {
     mount_with(source, target, kind, flags, None)
 }
@@ -22,37 +41,20 @@ pub(crate) fn mount_with(
     source: Option<&Path>,
     target: &Path,
     kind: Option<&CStr>,
-    flags: libc::c_ulong,
+    flags: MountFlags,
     options: Option<&str>,
 ) -> Result<(), String> {
-    let text =
-        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
-    let source = source.map(text).transpose()?;
-    let place = text(target)?;
-    let options = options
-        .map(|options| text(Path::new(options)))
-        .transpose()?;
-    let pointer =
-        |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
-    // SAFETY: pointers to strings that end in NUL, or null where the call allows it.
-    let answer = unsafe {
-        libc::mount(
-            pointer(&source),
-            place.as_ptr(),
-            kind.map_or(std::ptr::null(), CStr::as_ptr),
-            flags,
-            pointer(&options).cast(),
-        )
-    };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(format!(
-            "cannot mount {}: {}",
-            target.display(),
-            io::Error::last_os_error()
-        ))
-    }
+    let failed = |why: &dyn std::fmt::Display| format!("cannot mount {}: {why}", target.display());
+    let options = options.map(CString::new).transpose();
+    let options = options.map_err(|error| failed(&error))?;
+    rustix::mount::mount(
+        source.unwrap_or(Path::new("")),
+        target,
+        kind.unwrap_or(c""),
+        flags,
+        options.as_deref(),
+    )
+    .map_err(|error| failed(&error))
 }
 
 /// Mounts a source of the host that was resolved before, as it is now: by its descriptor, so that nobody can put a link in its way
@@ -60,7 +62,7 @@ pub(crate) fn mount_with(
 ///
 /// # Errors
 /// When a part of its path has become a link since.
-pub(crate) fn bind_source(source: &Path, place: &Path, flags: libc::c_ulong) -> Result<(), String> {
+pub(crate) fn bind_source(source: &Path, place: &Path, flags: MountFlags) -> Result<(), String> {
     let failed = |error: io::Error| match error.raw_os_error() {
         Some(libc::ELOOP) => format!(
             "the mount's source {} leads elsewhere since it was looked at: a part of it has become a link",
@@ -68,11 +70,11 @@ pub(crate) fn bind_source(source: &Path, place: &Path, flags: libc::c_ulong) -> 
         ),
         _ => format!("the mount's source {}: {error}", source.display()),
     };
-    let opened = open_without_links(source, libc::O_PATH).map_err(failed)?;
+    let opened = open_without_links(source, OFlags::PATH).map_err(failed)?;
     let about = opened.metadata().map_err(failed)?;
     make_place(place, about.is_dir())?;
     let way = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    mount(Some(Path::new(&way)), place, None, libc::MS_BIND | flags)
+    mount(Some(Path::new(&way)), place, None, MountFlags::BIND | flags)
 }
 
 /// Makes what a directory, or anything else, is mounted on.
@@ -83,7 +85,7 @@ pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<(), String> {
         (place.parent().map_or(Ok(()), fs::create_dir_all))
             .and_then(|()| File::create(place).map(|_| ()))
     };
-    made.map_err(|error| format!("{}: {error}", place.display()))
+    Ok(made.map_err(at(place))?)
 }
 
 /// Unmounts everything below `dir`, the newest first.
@@ -92,12 +94,11 @@ pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<(), String> {
 /// followed, neither at the end nor before.
 pub(crate) fn remove_below(dir: &Path) -> Result<(), String> {
     let text = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
-    let prefix = format!("{}/", dir.display());
-    for point in text.lines().rev().filter_map(|line| line.split(' ').nth(4)) {
-        let point = point.replace("\\040", " ");
-        if point.starts_with(&prefix) {
-            unmount(Path::new(&point))
-                .map_err(|error| format!("{point} cannot be unmounted: {error}"))?;
+    for mount in host::mounts::of(&text).rev() {
+        let point = mount.point;
+        if point != dir && point.starts_with(dir) {
+            unmount(&point)
+                .map_err(|error| format!("{} cannot be unmounted: {error}", point.display()))?;
         }
     }
     Ok(())
@@ -105,20 +106,16 @@ pub(crate) fn remove_below(dir: &Path) -> Result<(), String> {
 
 /// Unmounts what is mounted at a path without links; fine if nothing is.
 fn unmount(point: &Path) -> io::Result<()> {
-    let opened = match open_without_links(point, libc::O_PATH) {
+    let opened = match open_without_links(point, OFlags::PATH) {
         Ok(opened) => opened,
         // Gone with one that was above it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let way = CString::new(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
-    // SAFETY: a path that ends in NUL.
-    match unsafe { libc::umount2(way.as_ptr(), libc::MNT_DETACH) } {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            error => Err(error),
-        },
+    let way = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    match rustix::mount::unmount(way, UnmountFlags::DETACH) {
+        Err(error) if error != Errno::INVAL => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -126,30 +123,14 @@ fn unmount(point: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// ELOOP where a part is a link.
-pub(crate) fn open_without_links(path: &Path, flags: i32) -> io::Result<File> {
-    let text = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: zeroes are a valid open_how.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    let extra = if flags & libc::O_PATH == 0 {
-        libc::O_NONBLOCK
-    } else {
-        0
+pub(crate) fn open_without_links(path: &Path, flags: OFlags) -> io::Result<File> {
+    let waits_for_none = match flags.contains(OFlags::PATH) {
+        true => OFlags::empty(),
+        false => OFlags::NONBLOCK,
     };
-    how.flags = (flags | extra | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_NO_SYMLINKS;
-    // SAFETY: a path that ends in NUL and a structure of the given size; a descriptor that is not negative is ours.
-    unsafe {
-        match libc::syscall(
-            libc::SYS_openat2,
-            libc::AT_FDCWD,
-            text.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        ) {
-            fd if fd >= 0 => Ok(File::from_raw_fd(fd as i32)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+    let flags = flags | waits_for_none | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    Ok(opened.into())
 }
 
 #[cfg(test)]
@@ -165,9 +146,9 @@ mod tests {
         fs::create_dir(dir.join("there")).unwrap();
         fs::write(dir.join("there/file"), "").unwrap();
         symlink(dir.join("there"), dir.join("link")).unwrap();
-        open_without_links(&dir.join("there/file"), libc::O_RDONLY).unwrap();
+        open_without_links(&dir.join("there/file"), OFlags::RDONLY).unwrap();
         for path in ["link", "link/file"] {
-            let refused = open_without_links(&dir.join(path), libc::O_PATH).unwrap_err();
+            let refused = open_without_links(&dir.join(path), OFlags::PATH).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::ELOOP), "{path}");
         }
     }
@@ -178,15 +159,15 @@ mod tests {
         let dir = fs::canonicalize(dir.path()).unwrap();
         fs::create_dir(dir.join("secret")).unwrap();
         symlink(dir.join("secret"), dir.join("shared")).unwrap();
-        let why = bind_source(&dir.join("shared"), &dir.join("place"), 0).unwrap_err();
+        let why =
+            bind_source(&dir.join("shared"), &dir.join("place"), MountFlags::empty()).unwrap_err();
         assert!(why.contains("has become a link"), "{why}");
         assert!(!dir.join("place").exists());
     }
 
     #[test]
     fn a_mount_is_not_undone_through_a_link() {
-        // SAFETY: no arguments, cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
+        if !crate::programs::is_root() {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -196,7 +177,7 @@ mod tests {
             fs::create_dir(made).unwrap();
         }
         // Not every machine that tests lets one mount.
-        if mount(None, &theirs, Some(c"tmpfs"), 0).is_err() {
+        if mount(None, &theirs, Some(c"tmpfs"), MountFlags::empty()).is_err() {
             return;
         }
         fs::write(theirs.join("mark"), "").unwrap();

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use host::file::{at, gone};
 use host::ground;
 use serde::Serialize;
 
@@ -46,7 +47,7 @@ pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String>
         ground::replace(&part, &serde_json::to_vec(spec)?)?;
         fs::rename(part, whole)
     };
-    write().map_err(|error| format!("{}: {error}", work_dir.display()))
+    Ok(write().map_err(at(work_dir))?)
 }
 
 /// Reads the note; `None` if there is none.
@@ -55,20 +56,16 @@ pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>, String> {
     let text = match ground::read(&path, MOST_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{}: {error}", path.display())),
+        Err(error) => return Err(at(&path)(error).into()),
     };
-    let noted: Noted =
-        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let noted: Noted = serde_json::from_slice(&text).map_err(at(&path))?;
     check(&noted, &[])?;
     Ok(Some(noted))
 }
 
 /// Removes the note.
 pub(crate) fn remove(work_dir: &Path) -> io::Result<()> {
-    match fs::remove_file(path(work_dir)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    gone(fs::remove_file(path(work_dir)))
 }
 
 /// Longest id: names of cgroups and directories have 255 bytes at most, and some are an id with a few letters around it.

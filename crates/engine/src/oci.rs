@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use host::file::at;
 use model::{EngineKind, Requirement};
+use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
 use crate::identity::Identity;
@@ -75,7 +77,7 @@ pub(crate) fn write_bundle(spec: &CellSpec, power: Power) -> Result<(), String> 
             serde_json::to_vec(&config)?,
         )
     };
-    write().map_err(|error| format!("{}: {error}", bundle(spec).display()))
+    Ok(write().map_err(at(&bundle(spec)))?)
 }
 
 fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
@@ -170,8 +172,7 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
 fn ids(spec: &CellSpec) -> (u32, u32) {
     match &spec.user {
         Some(user) => (user.uid, user.gid),
-        // SAFETY: no arguments, cannot fail.
-        None => unsafe { (libc::geteuid(), libc::getegid()) },
+        None => (geteuid().as_raw(), getegid().as_raw()),
     }
 }
 
@@ -194,7 +195,7 @@ fn device(path: &Path) -> Result<Value, String> {
 /// A pid from a file that an engine wrote.
 pub(crate) fn read_pid(file: &Path) -> Result<i32, String> {
     fs::read_to_string(file)
-        .map_err(|error| format!("{}: {error}", file.display()))?
+        .map_err(at(file))?
         .trim()
         .parse()
         .ok()
@@ -212,7 +213,7 @@ pub(crate) fn layout(runtime: &str) -> Requirement {
             .into_iter()
             .find(|no| no.runtime == runtime)
         {
-            Some(no) => Requirement::unmet(WHAT, no.reason, no.mend),
+            Some(no) => Requirement::unmet(WHAT, no.reason, no.fix),
             None => Requirement::met(WHAT, cgroups.layout().to_string()),
         },
     }

@@ -9,10 +9,13 @@
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use host::file::there;
+use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
 
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,10 +60,7 @@ impl Groups {
                 None => make_one(&top, id, cpuset),
                 Some(inner) => {
                     let outer = top.join(id);
-                    match fs::create_dir(&outer) {
-                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                        _ => make_one(&outer, inner, false),
-                    }
+                    there(fs::create_dir(&outer)).and_then(|()| make_one(&outer, inner, false))
                 }
             };
             let group =
@@ -124,17 +124,8 @@ impl Groups {
         self.reap_helper();
         let began = Instant::now();
         for group in &self.groups {
-            // SAFETY: an open directory and a string that ends in NUL.
-            while unsafe {
-                libc::unlinkat(
-                    group.parent.as_raw_fd(),
-                    group.name.as_ptr(),
-                    libc::AT_REMOVEDIR,
-                )
-            } != 0
-            {
-                let error = io::Error::last_os_error();
-                if error.raw_os_error() != Some(libc::EBUSY) || began.elapsed() > PATIENCE {
+            while let Err(error) = unlinkat(&group.parent, &group.name, AtFlags::REMOVEDIR) {
+                if error != Errno::BUSY || began.elapsed() > PATIENCE {
                     return Err(format!("cgroup /{} cannot be removed: {error}", self.id));
                 }
                 std::thread::sleep(Duration::from_micros(500));

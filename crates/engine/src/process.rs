@@ -3,14 +3,21 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use host::file::at;
 use host::isolate::PARTITION_PREFIX;
+use host::pidfd;
+use host::process::Stat;
 use host::sched::bandwidth::release;
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getppid, set_parent_process_death_signal, waitpid,
+};
 
 use crate::note::MARK;
 
@@ -34,7 +41,7 @@ pub(crate) struct Process {
 impl Process {
     /// The process that has this pid now.
     pub(crate) fn of(pid: i32) -> Option<Process> {
-        let started = start_ticks(pid)?;
+        let started = Stat::of(pid)?.start_ticks()?;
         Some(Process { pid, started })
     }
 
@@ -50,9 +57,9 @@ impl Process {
 
     /// Opens it, never a later one with the same pid; `None` if it is gone.
     pub(crate) fn open(self) -> Option<OwnedFd> {
-        let pidfd = pidfd_open(self.pid).ok()?;
+        let pidfd = pidfd::open(self.pid).ok()?;
         // Asked once the descriptor is there: what it stands for cannot change any more.
-        (start_ticks(self.pid) == Some(self.started)).then_some(pidfd)
+        (Process::of(self.pid) == Some(self)).then_some(pidfd)
     }
 
     /// Sends SIGKILL; `None` if it had ended before. Deadline threads are taken out of their class before: those that end
@@ -63,11 +70,9 @@ impl Process {
         };
         // It is to end in any case.
         let _ = release(self.pid);
-        match send_signal(&pidfd, libc::SIGKILL) {
-            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
-                Err(format!("process {} cannot be killed: {error}", self.pid))
-            }
-            _ => Ok(Some(pidfd)),
+        match pidfd::kill(&pidfd) {
+            Err(error) => Err(format!("process {} cannot be killed: {error}", self.pid)),
+            Ok(()) => Ok(Some(pidfd)),
         }
     }
 
@@ -76,7 +81,7 @@ impl Process {
         let Some(pidfd) = self.signal()? else {
             return Ok(());
         };
-        if !ended(&pidfd, DEATH) {
+        if !pidfd::ended_within(&pidfd, DEATH) {
             return Err(format!(
                 "process {} did not end within {} s of being killed",
                 self.pid,
@@ -84,8 +89,7 @@ impl Process {
             ));
         }
         // An orphan is for the machine's init to reap, which may take its time; a child is for us.
-        // SAFETY: no memory is involved; fails harmlessly when it is not a child of ours.
-        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
+        let _ = waitpid(Pid::from_raw(self.pid), WaitOptions::NOHANG);
         Ok(())
     }
 }
@@ -100,12 +104,8 @@ pub fn kill_marked(id: &str) -> Result<(), String> {
         if round > 0 {
             std::thread::sleep(UNMARKED);
         }
-        for process in processes() {
-            if carries(process.pid, |found| found == id)
-                && process.pid != std::process::id().cast_signed()
-            {
-                process.kill()?;
-            }
+        for process in others().filter(|process| is_of(process.pid, id)) {
+            process.kill()?;
         }
     }
     Ok(())
@@ -120,10 +120,7 @@ pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<String> {
             std::thread::sleep(UNMARKED);
         }
         let marked = |process: &Process| carries(process.pid, |id| ids.contains(id));
-        let own = std::process::id().cast_signed();
-        let found: Vec<Process> = (processes().into_iter())
-            .filter(|process| process.pid != own && marked(process))
-            .collect();
+        let found: Vec<Process> = others().filter(marked).collect();
         // In front of a crowd at high priority this process would hardly get to the second one.
         for process in &found {
             let _ = process.signal();
@@ -142,13 +139,9 @@ pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
     const MOST_ROUNDS: usize = 20;
     for round in 0..MOST_ROUNDS {
         let mut found = false;
-        for process in processes() {
+        for process in others().filter(|process| is_of(process.pid, id)) {
             // One that has ended stays in its groups until it is reaped.
-            let is_alive = || (process.open()).is_some_and(|pidfd| !ended(&pidfd, Duration::ZERO));
-            if process.pid != std::process::id().cast_signed()
-                && carries(process.pid, |carried| carried == id)
-                && is_alive()
-            {
+            if (process.open()).is_some_and(|open| !pidfd::ended_within(open, Duration::ZERO)) {
                 process.kill()?;
                 found = true;
             }
@@ -160,39 +153,28 @@ pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
     Err(format!("processes of {id} are started again and again"))
 }
 
-fn processes() -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::of)
-        .collect()
+/// Every process but this one.
+fn others() -> impl Iterator<Item = Process> {
+    let own = std::process::id().cast_signed();
+    let pids = host::process::all().into_iter();
+    pids.filter(move |pid| *pid != own).filter_map(Process::of)
 }
 
 /// Pids of the living processes that carry the mark of this cell or have `path` in their words.
 pub(crate) fn belonging(id: &str, path: &Path) -> Vec<i32> {
-    let path = path.display().to_string();
-    let own = std::process::id().cast_signed();
-    let belongs = |pid: i32| carries(pid, |found| found == id) || has_word(pid, &path);
-    processes()
-        .into_iter()
-        .map(|process| process.pid)
-        .filter(|pid| *pid != own && belongs(*pid))
-        .collect()
+    marked_or_with(|found| found == id, path)
 }
 
 /// Pids of the living processes whose mark begins with `mark` or that have `path` in their words: those of many cells
 /// found in one look at each process.
 pub fn of_many(mark: &str, path: &Path) -> Vec<i32> {
+    marked_or_with(|id| id.starts_with(mark), path)
+}
+
+fn marked_or_with(meant: impl Fn(&str) -> bool, path: &Path) -> Vec<i32> {
     let path = path.display().to_string();
-    let own = std::process::id().cast_signed();
-    let belongs = |pid: i32| carries(pid, |id| id.starts_with(mark)) || has_word(pid, &path);
-    processes()
-        .into_iter()
-        .map(|process| process.pid)
-        .filter(|pid| *pid != own && belongs(*pid))
+    let pids = others().map(|process| process.pid);
+    pids.filter(|pid| carries(*pid, &meant) || has_word(*pid, &path))
         .collect()
 }
 
@@ -265,68 +247,6 @@ fn cell_in(groups: &str) -> Option<String> {
         let top = parts.find(|part| !part.starts_with(PARTITION_PREFIX))?;
         (own && top.starts_with("timecell-")).then(|| top.to_owned())
     })
-}
-
-/// What the kernel calls a process; empty if it has ended.
-pub(crate) fn name(pid: i32) -> String {
-    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    comm.trim().to_owned()
-}
-
-/// Field 22 of `/proc/<pid>/stat`.
-fn start_ticks(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may contain anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
-}
-
-pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; a descriptor that is not negative is ours.
-    unsafe {
-        match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd as i32)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Sends a signal to the process of a descriptor.
-pub(crate) fn send_signal(pidfd: &OwnedFd, signal: i32) -> io::Result<()> {
-    // SAFETY: plain system call on an open pidfd.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signal,
-            std::ptr::null::<libc::siginfo_t>(),
-            0,
-        )
-    };
-    match answer {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Whether the process ends within this time.
-pub(crate) fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
-    let until = Instant::now() + within;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let mut wait = libc::pollfd {
-            fd: pidfd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one pollfd on the stack.
-        match unsafe { libc::poll(&raw mut wait, 1, millis) } {
-            1 => return true,
-            _ if left.is_zero() => return false,
-            _ => {}
-        }
-    }
 }
 
 /// Runs `command` to its end, its output appended to `log`; the error holds its last lines.
@@ -415,35 +335,34 @@ pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<An
 }
 
 /// What is in a pipe by now. What a program has left running may hold it open; nothing of that is waited for.
-fn in_pipe(mut pipe: impl Read + AsRawFd) -> String {
+fn in_pipe(mut pipe: impl Read + AsFd) -> String {
     let mut text = Vec::new();
-    // SAFETY: an open descriptor.
-    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let _ = fcntl_setfl(&pipe, OFlags::NONBLOCK);
     let _ = pipe.read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Waits until the child has ended; one that has not within `limit` is killed.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
-    let pidfd = pidfd_open(child.id().cast_signed()).map_err(|error| error.to_string())?;
-    if ended(&pidfd, limit) {
+    let pidfd = pidfd::open(child.id().cast_signed()).map_err(|error| error.to_string())?;
+    if pidfd::ended_within(&pidfd, limit) {
         return child.wait().map_err(|error| error.to_string());
     }
     let _ = child.kill();
     // One that the kernel does not let go of is not waited for.
-    if ended(&pidfd, DYING) {
+    if pidfd::ended_within(&pidfd, DYING) {
         let _ = child.wait();
     }
     Err(format!("no answer within {} s", limit.as_secs()))
 }
 
 pub(crate) fn open_log(log: &Path) -> Result<File, String> {
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .create(true)
         .append(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(log)
-        .map_err(|error| format!("{}: {error}", log.display()))
+        .custom_flags(libc::O_NOFOLLOW);
+    Ok(options.open(log).map_err(at(log))?)
 }
 
 /// The last lines of a log.
@@ -483,15 +402,10 @@ fn plain(line: &str) -> &str {
 
 /// Asks to be killed when the coordinator ends, so that none of this goes on after its cells were swept.
 pub(crate) fn die_with(parent: &str) -> Result<(), String> {
-    // SAFETY: neither call involves memory.
-    let own_parent = unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::getppid()
-    };
-    if own_parent.to_string() == parent {
-        Ok(())
-    } else {
-        Err("the coordinator has ended".to_owned())
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    match Pid::as_raw(getppid()).to_string() == parent {
+        true => Ok(()),
+        false => Err("the coordinator has ended".to_owned()),
     }
 }
 
@@ -530,7 +444,7 @@ mod tests {
         // The environment is only there once the program has been executed.
         while fs::read(format!("/proc/{}/environ", marked.id())).is_ok_and(|all| all.is_empty()) {}
         kill_marked(&id).unwrap();
-        assert_eq!(start_ticks(marked.id().cast_signed()), None);
+        assert_eq!(Process::of(marked.id().cast_signed()), None);
         assert!(other.try_wait().unwrap().is_none());
         other.kill().unwrap();
         other.wait().unwrap();

@@ -68,6 +68,5 @@ pub fn root(engine: &str) -> Requirement {
 
 /// Whether the effective user is root.
 pub(crate) fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use host::file::at;
 use host::handover::{self, Owner};
 
 use crate::identity::Identity;
@@ -67,9 +68,7 @@ pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), St
 /// That the user may pass through every directory on the way.
 fn check_reach(path: &Path, user: &User) -> Result<(), String> {
     for dir in path.ancestors() {
-        let found = dir
-            .metadata()
-            .map_err(|error| format!("{}: {error}", dir.display()))?;
+        let found = dir.metadata().map_err(at(dir))?;
         let bit = match () {
             () if found.uid() == user.uid => 0o100,
             () if found.gid() == user.gid => 0o010,

@@ -1,11 +1,12 @@
 //! The root filesystem of every cell: our own static binary and empty mount points.
 
-use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use host::file::there;
+use rustix::fs::StatVfsMountFlags;
 
 /// Why there is no root filesystem.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +65,7 @@ const FILES: [&str; 4] = [
 /// # Errors
 /// When none is writable.
 pub fn place() -> Result<PathBuf, RootfsError> {
-    // SAFETY: no arguments, cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = rustix::process::geteuid().as_raw();
     let name = format!("timecell-rootfs-{uid}");
     let bases = ["/run", "/dev/shm", "/var/tmp", "/tmp"];
     for base in bases.map(Path::new) {
@@ -80,10 +80,7 @@ pub fn place() -> Result<PathBuf, RootfsError> {
 /// Makes `dir` if needed; refuses one that somebody else put there.
 fn own_dir(dir: &Path, uid: u32) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    match fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    there(fs::create_dir(dir))?;
     let found = fs::symlink_metadata(dir)?;
     if !found.is_dir() || found.uid() != uid {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -123,10 +120,7 @@ fn prepare_named(dir: &Path, program: &Path, named: &Path) -> Result<PathBuf, Ro
         }
         // podman makes this link in every root filesystem where it is missing.
         let link = dir.join("etc/mtab");
-        match std::os::unix::fs::symlink("/proc/mounts", &link) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+        there(std::os::unix::fs::symlink("/proc/mounts", &link))
     };
     make().map_err(io_at(dir))?;
     if noexec(dir).map_err(io_at(dir))? {
@@ -188,14 +182,8 @@ fn same(one: &Path, other: &Path) -> bool {
 }
 
 fn noexec(dir: &Path) -> io::Result<bool> {
-    let path = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: an all-zero statvfs is a valid value.
-    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a path that ends in NUL and a buffer of the right type.
-    if unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(found.f_flag & libc::ST_NOEXEC != 0)
+    let flags = rustix::fs::statvfs(dir)?.f_flag;
+    Ok(flags.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// Looks for the program header that asks for a dynamic loader.

@@ -17,10 +17,9 @@ const SUB_IDS: u64 = 65_536;
 /// else the first login user with entries in `/etc/subuid` and `/etc/subgid`.
 ///
 /// # Errors
-/// The unmet requirement, whose mend is the command that gives such a user.
+/// The unmet requirement, whose fix is the command that gives such a user.
 pub fn choose(given: Option<&str>) -> Result<User, Box<Requirement>> {
-    // SAFETY: no arguments, cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = rustix::process::geteuid().as_raw();
     let sudo = std::env::var("SUDO_USER").ok();
     Files::at(Path::new("/etc")).choose(given, sudo.as_deref(), uid)
 }
@@ -195,7 +194,7 @@ impl Files {
 }
 
 const WHAT: &str = "user for rootless cells";
-/// The user that a mend makes where there is none.
+/// The user that a fix makes where there is none.
 const DEFAULT: &str = "cells";
 
 impl Account {
@@ -220,7 +219,7 @@ pub(crate) fn requirement(given: Option<&str>) -> Requirement {
 /// That every user may open the device with which slirp4netns connects a network namespace.
 pub fn tap_device() -> Requirement {
     const DEVICE: &str = "/dev/net/tun";
-    let (why, mend) = match fs::metadata(DEVICE) {
+    let (why, fix) = match fs::metadata(DEVICE) {
         Ok(found) if found.mode() & 0o006 == 0o006 => {
             return Requirement::met(DEVICE, "open to every user");
         }
@@ -236,14 +235,14 @@ pub fn tap_device() -> Requirement {
             "modprobe tun",
         ),
     };
-    Requirement::unmet(DEVICE, why, mend)
+    Requirement::unmet(DEVICE, why, fix)
 }
 
 /// That an unprivileged process may make user namespaces.
 pub fn namespaces() -> Requirement {
     const WHAT: &str = "user namespaces";
     let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
-    for (path, mend) in [
+    for (path, fix) in [
         (
             "/proc/sys/user/max_user_namespaces",
             "sysctl -w user.max_user_namespaces=10000",
@@ -254,7 +253,7 @@ pub fn namespaces() -> Requirement {
         ),
     ] {
         if number(path) == Some(0) {
-            return Requirement::unmet(WHAT, format!("{path} is 0"), mend);
+            return Requirement::unmet(WHAT, format!("{path} is 0"), fix);
         }
     }
     let restricted = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
@@ -299,11 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn the_mend_gives_ids_that_nobody_has() {
+    fn the_fix_gives_ids_that_nobody_has() {
         let files = files(PASSWD, "bob:100000:65536\n");
         let unmet = files.choose(None, Some("ann"), 0).unwrap_err();
         assert_eq!(
-            unmet.mend.unwrap(),
+            unmet.fix.unwrap(),
             "usermod --add-subuids 165536-231071 --add-subgids 165536-231071 ann"
         );
         assert!(
@@ -320,7 +319,7 @@ mod tests {
         let files = files("root:x:0:0:root:/root:/bin/bash\nbroken\n", "");
         let unmet = files.choose(None, None, 0).unwrap_err();
         assert_eq!(
-            unmet.mend.unwrap(),
+            unmet.fix.unwrap(),
             "useradd --create-home cells && usermod --add-subuids 100000-165535 --add-subgids 100000-165535 cells"
         );
         assert!(

@@ -11,7 +11,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sys;
+use host::map::Map;
+use host::perf::{self, Event, Of};
 
 /// A software event that counts the time in which a task runs (`include/uapi/linux/perf_event.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,8 +107,7 @@ const LEAST_SAMPLE_NS: i64 = 10_000;
 
 impl UseNotice {
     pub(crate) fn open(dir: &File, cpu: u32, event: ClockEvent) -> io::Result<UseNotice> {
-        const DISABLED: u64 = 1;
-        let file = open_event(dir, cpu, event, DISABLED, LEAST_SAMPLE_NS.unsigned_abs())?;
+        let file = open_event(dir, cpu, event)?;
         let ring = Ring::of(&file)?;
         Ok(UseNotice {
             file,
@@ -163,7 +163,10 @@ impl UseNotice {
     fn control(&self, request: libc::Ioctl, argument: usize) -> io::Result<()> {
         // SAFETY: PERIOD reads eight bytes at `argument`, which are the caller's; the others take numbers.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), request, argument) };
-        sys::checked(i64::from(answer)).map(drop)
+        match answer {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 
@@ -174,13 +177,7 @@ const PERIOD: libc::Ioctl = 0x4008_2404 as libc::Ioctl;
 
 /// The first pages of an event's mapping: the kernel's head and our tail of its records (`struct perf_event_mmap_page`).
 #[derive(Debug)]
-struct Ring {
-    page: *mut u8,
-    length: usize,
-}
-
-// SAFETY: the mapping belongs to the ring alone, and is read and written through atomics only.
-unsafe impl Send for Ring {}
+struct Ring(Map);
 
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
@@ -190,24 +187,7 @@ impl Ring {
         // SAFETY: no memory is involved.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let length = 2 * usize::try_from(page).unwrap_or(4096);
-        // SAFETY: a new mapping of the event's own buffer, where nothing was.
-        let page = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Ring {
-            page: page.cast(),
-            length,
-        })
+        Map::bytes_of(file, length).map(Ring)
     }
 
     /// Empties it; whether there was something in it.
@@ -215,8 +195,8 @@ impl Ring {
         // SAFETY: both words lie in the first page, aligned, and the kernel uses them as such.
         let (head, tail) = unsafe {
             (
-                &*self.page.add(DATA_HEAD).cast::<AtomicU64>(),
-                &*self.page.add(DATA_TAIL).cast::<AtomicU64>(),
+                &*self.0.as_ptr().add(DATA_HEAD).cast::<AtomicU64>(),
+                &*self.0.as_ptr().add(DATA_TAIL).cast::<AtomicU64>(),
             )
         };
         let head = head.load(Ordering::Acquire);
@@ -224,64 +204,18 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made above, used no more.
-        unsafe { libc::munmap(self.page.cast(), self.length) };
-    }
-}
-
-/// Opens an event of the group on `cpu`; with `sample_ns` above 0 it overflows after so much.
-fn open_event(
-    dir: &File,
-    cpu: u32,
-    event: ClockEvent,
-    flags: u64,
-    sample_ns: u64,
-) -> io::Result<File> {
-    /// The first version of the kernel's `struct perf_event_attr`.
-    #[repr(C)]
-    struct Attr {
-        kind: u32,
-        size: u32,
-        config: u64,
-        sample_period: u64,
-        sample_type: u64,
-        read_format: u64,
-        flags: u64,
-        wakeup_events: u32,
-        bp_type: u32,
-        config1: u64,
-    }
-    const SOFTWARE: u32 = 1;
-    const FD_CLOEXEC: u64 = 1 << 3;
-    const PID_CGROUP: u64 = 1 << 2;
-    let attr = Attr {
-        kind: SOFTWARE,
-        size: size_of::<Attr>() as u32,
-        config: match event {
-            ClockEvent::Cpu => 0,
-            ClockEvent::Task => 1,
-        },
-        sample_period: sample_ns,
-        sample_type: 0,
-        read_format: 0,
-        flags,
-        wakeup_events: 1,
-        bp_type: 0,
-        config1: 0,
+/// Opens an event of the group on `cpu`, off until it is armed.
+fn open_event(dir: &File, cpu: u32, event: ClockEvent) -> io::Result<File> {
+    const DISABLED: u64 = 1;
+    let config = match event {
+        ClockEvent::Cpu => 0,
+        ClockEvent::Task => 1,
     };
-    // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call.
-    sys::owned(unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            dir.as_raw_fd(),
-            cpu,
-            -1,
-            PID_CGROUP | FD_CLOEXEC,
-        )
-    })
+    let mut event = Event::new(perf::SOFTWARE, config);
+    event.flags = DISABLED;
+    event.sample_period = LEAST_SAMPLE_NS.unsigned_abs();
+    event.wakeup_events = 1;
+    event.open(Of::Group(dir.as_raw_fd(), cpu))
 }
 
 #[cfg(test)]

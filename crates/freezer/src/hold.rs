@@ -20,7 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host::cgroup::Cgroups;
+use host::cgroup::{self, Cgroups};
+use host::file::there;
 use host::root::Root;
 
 /// The name of the engine's group in the held one.
@@ -90,15 +91,12 @@ impl Hold {
         let top = &cgroups.v2.as_ref().ok_or(HoldError::NoV2)?.point;
         let path = top.join(id);
         let made = fs::create_dir(&path);
-        match &made {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                let reason = made.err().unwrap_or_else(|| io::ErrorKind::Other.into());
-                return Err(HoldError::Group { path, reason });
-            }
-            _ => {}
+        let is_new = made.is_ok();
+        if let Err(reason) = there(made) {
+            return Err(HoldError::Group { path, reason });
         }
         if !path.join("cgroup.freeze").exists() {
-            if made.is_ok() {
+            if is_new {
                 let _ = fs::remove_dir(&path);
             }
             return Err(HoldError::NoFreezer(path));
@@ -136,7 +134,7 @@ impl Hold {
 pub fn remove(group: &Path, patience: Duration) -> Result<(), HoldError> {
     let until = Instant::now() + patience;
     loop {
-        match remove_now(group) {
+        match cgroup::remove_empty(group) {
             Ok(()) => return Ok(()),
             Err(error) if is_busy(&error) && Instant::now() < until => std::thread::sleep(AGAIN),
             Err(reason) => {
@@ -151,22 +149,6 @@ pub fn remove(group: &Path, patience: Duration) -> Result<(), HoldError> {
 fn is_busy(error: &io::Error) -> bool {
     use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
     matches!(error.kind(), ResourceBusy | DirectoryNotEmpty)
-}
-
-fn remove_now(dir: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_now(&entry.path())?;
-        }
-    }
-    match fs::remove_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use host::sched::{self, Class};
+use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::counter::Senses;
 use crate::group::Group;
@@ -22,7 +23,8 @@ use crate::lower::Table;
 use crate::page::{Lane, NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
-use crate::slot::{Place, Slot};
+use crate::slot::{Came, Place, Slot};
+pub use crate::stats::Id;
 use crate::stats::{MOST_GROUPS, Stats, add};
 use crate::sys::{self, Waiting};
 pub use error::KeeperError;
@@ -39,21 +41,6 @@ const REQUESTS: usize = 16;
 const REQUESTED: u64 = u64::MAX;
 /// A keeper that stands by looks so often whether it is still to, ns.
 const STANDING_BY_NS: i64 = 1_000_000_000;
-
-/// A group that is held, as its keeper numbers it; never used twice by one keeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Id(u64);
-
-impl Id {
-    pub(crate) fn numbered(number: u64) -> Id {
-        Id(number)
-    }
-
-    /// The number in [`crate::stats::GroupStats::id`].
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
 
 /// How a group gets into its slot.
 #[derive(Debug, Clone, Copy)]
@@ -79,15 +66,6 @@ pub struct Handle {
     senses: Senses,
     stats: Arc<Stats>,
     page: Option<Arc<Page>>,
-}
-
-/// When a keeper came whose groups somebody else has held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// When the other one died.
-    AtOnce,
-    /// Some time after that, for which nobody held them.
-    Late,
 }
 
 /// Where a keeper notes what it knows, and which lane of it is its own.
@@ -123,7 +101,7 @@ impl Home {
         let ahead = unlooked_ns.into_iter().filter(|ns| *ns > now_ns);
         let first_ns = ahead.fold(at_ns, i64::min);
         let watched_ns = self.page.watching().promised_ns();
-        if watched_ns > first_ns.saturating_add(crate::process::PATIENCE_NS) {
+        if watched_ns > first_ns.saturating_add(crate::page::PATIENCE_NS) {
             let _ = io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
         }
     }
@@ -499,8 +477,8 @@ impl Keeper {
             (self.waiting.add(notice.file(), place as u64)).map_err(KeeperError::Waiting)?;
         }
         self.last_id = id;
-        let id = Id(id);
-        self.stats.groups[place].begin(id.0, reservation);
+        let id = Id::numbered(id);
+        self.stats.groups[place].begin(id.number(), reservation);
         let on_page = self.home.as_ref().map(|home| Place {
             page: Arc::clone(&home.page),
             place,
@@ -559,9 +537,7 @@ pub(crate) fn grid_ns(cpu: u32) -> i64 {
 }
 
 fn lock_memory() -> io::Result<()> {
-    // SAFETY: only how this process's pages are kept changes.
-    let answer = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    sys::checked(i64::from(answer)).map(drop)
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
 /// Stack that the loop may use, bytes.

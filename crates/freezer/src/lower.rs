@@ -17,14 +17,17 @@
 //! it away may not be able to give it back. Such threads run above the enforcing thread, make it late by their
 //! runtime, and what they use is charged to the group.
 
+use std::ffi::CStr;
 use std::fs::File;
-use std::io;
-use std::io::Read;
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use rustix::fs::{FileType, Mode, OFlags, RawDir, openat};
+
 use crate::page::{LowerTable, Page};
-use crate::sys::{self, Policy, SCHED_DEADLINE};
+use crate::sys::{Policy, SCHED_DEADLINE};
 
 /// Groups below groups that are looked into.
 const MOST_DEEP: usize = 8;
@@ -101,7 +104,7 @@ impl Lowered {
     pub(crate) fn lower(&mut self, dir: &File) -> Lowering {
         let mut done = Lowering::default();
         let table = &*self.0;
-        each_thread(dir.as_raw_fd(), 0, &mut |tid| {
+        each_thread(dir.as_fd(), 0, &mut |tid| {
             let Some(had) = Policy::of(tid) else { return };
             let is_idle = had.number == libc::SCHED_IDLE;
             if had.number == SCHED_DEADLINE {
@@ -135,7 +138,7 @@ impl Lowered {
     pub(crate) fn give_back(&mut self, dir: &File) {
         let table = &*self.0;
         if let Some(least) = table.least() {
-            each_thread(dir.as_raw_fd(), 0, &mut |tid| {
+            each_thread(dir.as_fd(), 0, &mut |tid| {
                 // Whoever has another class now was given it by somebody else meanwhile.
                 if Policy::of(tid).is_none_or(|policy| policy.number != libc::SCHED_IDLE) {
                     return;
@@ -169,39 +172,31 @@ fn lower_of(least: Policy, other: Policy) -> Policy {
 
 /// Calls `each` with every thread in the group open as `dir` and in those below it, without allocating. What cannot be read is
 /// passed over: the group was removed, or holds no threads by its type.
-fn each_thread(dir: RawFd, deep: usize, each: &mut impl FnMut(i32)) {
-    if let Ok(file) = open_at(dir, c"cgroup.threads", 0) {
+fn each_thread(dir: BorrowedFd<'_>, deep: usize, each: &mut impl FnMut(i32)) {
+    if let Ok(file) = open_at(dir, c"cgroup.threads", OFlags::empty()) {
         let _ = each_number(&file, each);
     }
     if deep == MOST_DEEP {
         return;
     }
     // A description of its own, with its own place in the directory.
-    let Ok(list) = open_at(dir, c".", libc::O_DIRECTORY) else {
+    let Ok(list) = open_at(dir, c".", OFlags::DIRECTORY) else {
         return;
     };
-    let mut records = Records([0; 2048]);
-    while let Ok(length @ 1..) = records.fill(&list) {
-        let mut at = 0;
-        while at < length {
-            let Some((name, size)) = records.dir_at(at, length) else {
-                return;
-            };
-            at += size;
-            let Some(name) = name else { continue };
-            if let Ok(below) = open_at(dir, name, libc::O_DIRECTORY) {
-                each_thread(below.as_raw_fd(), deep + 1, each);
-            }
+    let mut room = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&list, &mut room);
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name();
+        let is_below = entry.file_type() == FileType::Directory && name != c"." && name != c"..";
+        if is_below && let Ok(below) = open_at(dir, name, OFlags::DIRECTORY) {
+            each_thread(below.as_fd(), deep + 1, each);
         }
     }
 }
 
-fn open_at(dir: RawFd, name: &std::ffi::CStr, flags: i32) -> io::Result<File> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | flags;
-    // SAFETY: the kernel reads `name` up to its end.
-    sys::owned(i64::from(unsafe {
-        libc::openat(dir, name.as_ptr(), flags)
-    }))
+fn open_at(dir: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | flags;
+    Ok(openat(dir, name, flags, Mode::empty())?.into())
 }
 
 /// Calls `each` with every number in a file of one number a line.
@@ -227,38 +222,6 @@ fn each_number(mut file: &File, each: &mut impl FnMut(i32)) -> io::Result<()> {
                 }
             };
         }
-    }
-}
-
-/// Entries of a directory as getdents64(2) writes them.
-#[repr(align(8))]
-struct Records([u8; 2048]);
-
-impl Records {
-    /// Bytes before the name: two numbers of eight bytes, a length of two and a type.
-    const NAME_AT: usize = 19;
-
-    fn fill(&mut self, list: &File) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most as many bytes as there are.
-        let answer = unsafe {
-            libc::syscall(
-                libc::SYS_getdents64,
-                list.as_raw_fd(),
-                self.0.as_mut_ptr(),
-                self.0.len(),
-            )
-        };
-        sys::checked(answer).map(|length| usize::try_from(length).unwrap_or(0))
-    }
-
-    /// The entry at `at`: its name if it is a directory below, and its size. `None` for what is no entry.
-    fn dir_at(&self, at: usize, length: usize) -> Option<(Option<&std::ffi::CStr>, usize)> {
-        let record = self.0.get(at..length)?;
-        let size = usize::from(u16::from_ne_bytes([*record.get(16)?, *record.get(17)?]));
-        let record = record.get(..size)?;
-        let name = std::ffi::CStr::from_bytes_until_nul(record.get(Self::NAME_AT..)?).ok()?;
-        let is_below = record[18] == libc::DT_DIR && name != c"." && name != c"..";
-        Some((is_below.then_some(name), size))
     }
 }
 
@@ -353,7 +316,7 @@ mod tests {
         // Twice: the place in the directory is not kept.
         for _ in 0..2 {
             found.clear();
-            each_thread(dir.as_raw_fd(), 0, &mut |tid| found.push(tid));
+            each_thread(dir.as_fd(), 0, &mut |tid| found.push(tid));
         }
         found.sort_unstable();
         let expected: Vec<i32> = [7, 12].into_iter().chain(1000..3000).collect();

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use host::sched::{self, Class};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::counter::{ClockEvent, Senses, UseNotice};
 use crate::sys;
@@ -124,10 +125,9 @@ struct Spinner {
 impl Spinner {
     fn start(group: &Path, priority: u8) -> Result<Spinner, Failure> {
         let orders = sys::event_file_blocking()?;
-        // SAFETY: the name is a string with an end.
-        let done = sys::owned(i64::from(unsafe {
-            libc::memfd_create(c"timecell-proof".as_ptr(), libc::MFD_CLOEXEC)
-        }))?;
+        let done: File = memfd_create(c"timecell-proof", MemfdFlags::CLOEXEC)
+            .map_err(io::Error::from)?
+            .into();
         done.write_at(&0u64.to_ne_bytes(), 0)?;
         // SAFETY: the child makes system calls only, on descriptors that it has, until it is killed.
         let pid = unsafe { libc::fork() };

@@ -6,11 +6,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::counter::UseNotice;
 use crate::group::Group;
-use crate::keeper::{Came, Id};
 use crate::page::{Page, Progress, Totals};
 use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
-use crate::stats::{GroupStats, Reacted, add};
+use crate::stats::{GroupStats, Id, Reacted, add};
 use crate::sys;
+
+/// When a keeper came whose groups somebody else has held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// When the other one died.
+    AtOnce,
+    /// Some time after that, for which nobody held them.
+    Late,
+}
 
 /// How long a frozen group may go on before its threads are lowered, ns: of its cpu time where the kernel tells of that, of the clock
 /// otherwise. A thread that returns to user mode stops within some 10 us of its own time.

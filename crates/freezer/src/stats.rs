@@ -115,11 +115,26 @@ impl Reacted {
     }
 }
 
+/// A group that is held, as its keeper numbers it; never used twice by one keeper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(u64);
+
+impl Id {
+    pub(crate) fn numbered(number: u64) -> Id {
+        Id(number)
+    }
+
+    /// The number in [`GroupStats::id`].
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// What a keeper counts of one group.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct GroupStats {
-    /// Its [`crate::keeper::Id`]; 0: nothing is held here.
+    /// Its [`Id`]; 0: nothing is held here.
     pub id: AtomicU64,
     /// Budget, ns.
     pub budget_ns: AtomicI64,
@@ -219,7 +234,7 @@ impl Stats {
     }
 
     /// The counts of a group; `None` if it is not held.
-    pub fn group(&self, id: crate::keeper::Id) -> Option<&GroupStats> {
+    pub fn group(&self, id: Id) -> Option<&GroupStats> {
         (self.groups.iter()).find(|group| group.id.load(Relaxed) == id.number())
     }
 }

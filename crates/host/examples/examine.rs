@@ -11,8 +11,8 @@ fn main() {
             check.id
         );
         println!("         {}", check.found);
-        if let Some(mend) = &check.mend {
-            println!("         fix: {mend}");
+        if let Some(fix) = &check.fix {
+            println!("         fix: {fix}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the calling process may do: effective capabilities and resource limits.
 
+use crate::process::value;
 use crate::root::{Root, Unreadable};
 use serde::{Deserialize, Serialize};
 
@@ -87,10 +88,8 @@ pub fn effective() -> Result<Capabilities, Unreadable> {
 /// [`effective`] under another root.
 pub fn effective_at(root: &Root) -> Result<Capabilities, Unreadable> {
     let path = "/proc/self/status";
-    root.read(path)?
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+    value(&root.read(path)?, "CapEff")
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
         .map(|bits| Capabilities { bits })
         .ok_or_else(|| Unreadable {
             path: path.to_owned(),
@@ -115,8 +114,8 @@ pub fn in_user_namespace_at(root: &Root) -> bool {
 /// The real user id of the calling process, from `/proc/self/status`.
 pub fn own_uid(root: &Root) -> Option<u32> {
     let status = root.read("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let ids = value(&status, "Uid")?;
+    ids.split_whitespace().next()?.parse().ok()
 }
 
 /// One resource limit. `None` means unlimited.

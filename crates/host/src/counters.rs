@@ -7,8 +7,9 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
+use crate::perf::{Event, Of};
 use crate::root::Root;
 
 /// Something that perf counts for a task.
@@ -92,8 +93,7 @@ impl Counter {
 
     /// Type and number in `linux/perf_event.h`.
     const fn event(self) -> (u32, u64) {
-        const HARDWARE: u32 = 0;
-        const SOFTWARE: u32 = 1;
+        use crate::perf::{HARDWARE, SOFTWARE};
         match self {
             Counter::Cycles => (HARDWARE, 0),
             Counter::Instructions => (HARDWARE, 1),
@@ -123,22 +123,6 @@ pub enum CounterError {
         /// The system's answer.
         reason: String,
     },
-}
-
-/// The first version of the kernel's `struct perf_event_attr`.
-#[repr(C)]
-#[derive(Default)]
-struct Attr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
 }
 
 /// Members of a group at most.
@@ -222,43 +206,21 @@ impl TaskCounters {
 
 fn open(tid: i32, leader: i32, counter: Counter) -> Result<File, CounterError> {
     const FORMAT_GROUP_AND_TIMES: u64 = 1 << 3 | 1 << 1 | 1;
-    const CLOSE_ON_EXEC: u64 = 1 << 3;
     let (kind, config) = counter.event();
-    let attr = Attr {
-        kind,
-        size: size_of::<Attr>() as u32,
-        config,
-        read_format: FORMAT_GROUP_AND_TIMES,
-        ..Attr::default()
-    };
-    // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call; -1: on every cpu.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            tid,
-            -1,
-            leader,
-            CLOSE_ON_EXEC,
-        )
-    };
-    if let Ok(fd) = i32::try_from(fd)
-        && fd >= 0
-    {
-        // SAFETY: a descriptor that the kernel has just given to us alone.
-        return Ok(unsafe { File::from_raw_fd(fd) });
-    }
-    let error = std::io::Error::last_os_error();
-    Err(match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) => {
-            CounterError::NoPmu(counter)
-        }
-        Some(libc::EACCES | libc::EPERM) => CounterError::Refused(counter),
-        _ => CounterError::Other {
-            counter,
-            reason: crate::root::reason_of(&error),
-        },
-    })
+    let mut event = Event::new(kind, config);
+    event.read_format = FORMAT_GROUP_AND_TIMES;
+    event
+        .open(Of::Thread(tid, leader))
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) => {
+                CounterError::NoPmu(counter)
+            }
+            Some(libc::EACCES | libc::EPERM) => CounterError::Refused(counter),
+            _ => CounterError::Other {
+                counter,
+                reason: crate::root::reason_of(&error),
+            },
+        })
 }
 
 /// Interrupts that cpus have taken since boot, local timer and inter-processor ones included, by cpu number.

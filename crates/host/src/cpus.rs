@@ -192,14 +192,9 @@ pub fn default_rt_cpu_at(root: &Root) -> u32 {
 
 /// The cpus of the affinity of the calling process, from `/proc/self/status`.
 fn affinity_cpus(root: &Root) -> Vec<u32> {
-    root.read("/proc/self/status")
-        .ok()
-        .and_then(|status| {
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-                .and_then(|list| parse_list(list).ok())
-        })
+    let status = root.read("/proc/self/status").unwrap_or_default();
+    let list = crate::process::value(&status, "Cpus_allowed_list");
+    list.and_then(|list| parse_list(list).ok())
         .unwrap_or_default()
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::file::gone;
 use crate::foreign_file;
 use crate::handover::own_uid;
 use crate::writer::{self, Step};
@@ -209,7 +210,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// What the system says.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
-    remove(path)?;
+    gone(fs::remove_file(path))?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     options.open(path)?.write_all(bytes)
@@ -220,7 +221,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// What the system says.
 pub fn create(path: &Path) -> io::Result<File> {
-    remove(path)?;
+    gone(fs::remove_file(path))?;
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -228,13 +229,6 @@ pub fn create(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn own(file: File) -> io::Result<File> {

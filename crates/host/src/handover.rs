@@ -5,13 +5,14 @@
 //! through a link, and what was opened is judged and given. Of a directory, what is in it goes first and itself last, so that
 //! nobody else can put anything there while it is walked.
 
-use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, openat};
+use rustix::process::{getegid, geteuid};
 
 /// A user and a group, as the host knows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Owner {
 /// # Errors
 /// When something cannot be opened or given; fine if there is nothing at `root`.
 pub fn give_tree(root: &Path, owner: Owner) -> io::Result<()> {
-    match open_path(libc::AT_FDCWD, &text(root)?) {
+    match open_path(CWD, root) {
         Ok(root) => give_all(&root, owner),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -42,7 +43,7 @@ pub fn give_tree(root: &Path, owner: Owner) -> io::Result<()> {
 /// # Errors
 /// As [`give_tree`].
 pub fn give_one(path: &Path, owner: Owner) -> io::Result<()> {
-    let opened = open_path(libc::AT_FDCWD, &text(path)?)?;
+    let opened = open_path(CWD, path)?;
     if ours_alone(&opened.metadata()?) {
         give(&opened, Some(owner.uid), owner.gid)?;
     }
@@ -55,7 +56,7 @@ pub fn give_one(path: &Path, owner: Owner) -> io::Result<()> {
 /// # Errors
 /// When it cannot be opened or given.
 pub fn open_to_group(path: &Path, owner: Owner, bits: u32) -> io::Result<()> {
-    share(&open_path(libc::AT_FDCWD, &text(path)?)?, owner, bits)
+    share(&open_path(CWD, path)?, owner, bits)
 }
 
 /// As [`open_to_group`] for every regular file in a directory.
@@ -63,9 +64,9 @@ pub fn open_to_group(path: &Path, owner: Owner, bits: u32) -> io::Result<()> {
 /// # Errors
 /// When the directory cannot be listed or a file not be given.
 pub fn open_files_to_group(dir: &Path, owner: Owner, bits: u32) -> io::Result<()> {
-    let dir = open_path(libc::AT_FDCWD, &text(dir)?)?;
+    let dir = open_path(CWD, dir)?;
     for entry in fs::read_dir(through(&dir))?.flatten() {
-        match open_path(dir.as_raw_fd(), &text(Path::new(&entry.file_name()))?) {
+        match open_path(&dir, entry.file_name()) {
             Ok(opened) if opened.metadata()?.is_file() => share(&opened, owner, bits)?,
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -81,7 +82,7 @@ fn give_all(opened: &File, owner: Owner) -> io::Result<()> {
     }
     if found.is_dir() {
         for entry in fs::read_dir(through(opened))?.flatten() {
-            match open_path(opened.as_raw_fd(), &text(Path::new(&entry.file_name()))?) {
+            match open_path(opened, entry.file_name()) {
                 Ok(inner) => give_all(&inner, owner)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -107,8 +108,7 @@ fn share(opened: &File, owner: Owner, bits: u32) -> io::Result<()> {
 /// Ours, with no other name, and nobody else may put anything into it.
 fn ours_alone(found: &fs::Metadata) -> bool {
     let closed = if found.is_dir() {
-        // SAFETY: no arguments, cannot fail.
-        let own_group = found.gid() == unsafe { libc::getegid() };
+        let own_group = found.gid() == getegid().as_raw();
         found.mode() & 0o002 == 0 && (own_group || found.mode() & 0o020 == 0)
     } else {
         found.nlink() == 1
@@ -117,8 +117,7 @@ fn ours_alone(found: &fs::Metadata) -> bool {
 }
 
 pub(crate) fn own_uid() -> u32 {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() }
+    geteuid().as_raw()
 }
 
 /// The way to what is open, whatever its name is by now.
@@ -126,37 +125,16 @@ fn through(opened: &File) -> std::path::PathBuf {
     format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }
 
-fn text(path: &Path) -> io::Result<CString> {
-    Ok(CString::new(path.as_os_str().as_bytes())?)
-}
-
 /// Opens an entry itself, also one that is a link.
-fn open_path(dir: i32, name: &CStr) -> io::Result<File> {
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: a string that ends in NUL; a descriptor that is not negative is ours.
-    unsafe {
-        match libc::openat(dir, name.as_ptr(), flags) {
-            fd if fd >= 0 => Ok(File::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+fn open_path(dir: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(dir, name.as_ref(), flags, Mode::empty())?.into())
 }
 
 fn give(opened: &File, uid: Option<u32>, gid: u32) -> io::Result<()> {
-    // SAFETY: an open descriptor and an empty string.
-    let answer = unsafe {
-        libc::fchownat(
-            opened.as_raw_fd(),
-            c"".as_ptr(),
-            uid.unwrap_or(u32::MAX),
-            gid,
-            libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW,
-        )
-    };
-    match answer {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (uid, gid) = (uid.map(Uid::from_raw), Some(Gid::from_raw(gid)));
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
+    Ok(chownat(opened, "", uid, gid, flags)?)
 }
 
 #[cfg(test)]

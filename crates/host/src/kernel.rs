@@ -108,16 +108,8 @@ pub fn tick_hz(root: &Root) -> Option<u32> {
 
 /// Resolution of CLOCK_MONOTONIC_COARSE, ns, if it is a tick that Linux can have (100 to 1,200 Hz).
 fn coarse_resolution_ns() -> Option<u64> {
-    let mut resolution = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of this frame.
-    if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) } != 0 {
-        return None;
-    }
-    let ns = u64::try_from(resolution.tv_nsec).ok()?;
-    (resolution.tv_sec == 0 && (800_000..=11_000_000).contains(&ns)).then_some(ns)
+    let ns = crate::clock::resolution(libc::CLOCK_MONOTONIC_COARSE)?;
+    (800_000..=11_000_000).contains(&ns).then_some(ns)
 }
 
 /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (the scheduler's feature HRTICK_DL, before Linux 5.12 HRTICK)

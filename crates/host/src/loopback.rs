@@ -1,7 +1,10 @@
 //! The loopback device of a process's network namespace, which is down in a new one.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Brings it up in the network namespace of the process of this pidfd (setns(2) takes one from Linux 5.8).
 ///
@@ -12,10 +15,7 @@ pub fn up(process: BorrowedFd) -> io::Result<()> {
         // A namespace is a thread's: one that ends here takes it along.
         let thread = std::thread::Builder::new().name("loopback".to_owned());
         let done = thread.spawn_scoped(scope, || {
-            // SAFETY: an open descriptor; only this thread moves.
-            if unsafe { libc::setns(process.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            move_into_link_name_space(process, Some(LinkNameSpaceType::Network))?;
             up_here()
         })?;
         done.join()
@@ -25,13 +25,8 @@ pub fn up(process: BorrowedFd) -> io::Result<()> {
 
 /// Brings it up in the namespace of this thread.
 fn up_here() -> io::Result<()> {
-    // SAFETY: no memory is passed.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that was just opened, and nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let kind = SocketType::DGRAM;
+    let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
     // SAFETY: a structure of plain numbers, for which zeros are a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {

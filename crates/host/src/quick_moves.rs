@@ -4,16 +4,14 @@
 //! waits for a grace period of RCU first: 6 to 20 ms on an idle machine at 250 Hz. The mount option `favordynmods` of
 //! version 2 (Linux 6.0) trades the other way round, for the hierarchies of both versions together.
 
-use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
+use rustix::mount::{FsOpenFlags, fsconfig_create, fsconfig_set_flag, fsopen};
+
+use crate::mounts;
 use crate::root::Root;
 
 const OPTION: &str = "favordynmods";
-const SET_FLAG: libc::c_long = 0;
-const CREATE: libc::c_long = 6;
-const CLOSE_ON_EXEC: libc::c_long = 1;
 
 /// As long as this lives, moves do not wait; forks and exits cost some tens of nanoseconds more. Dropped, it puts back what was; a
 /// process that is killed leaves the option on.
@@ -64,49 +62,20 @@ fn options() -> Vec<String> {
 }
 
 fn options_in(mountinfo: &str) -> Vec<String> {
-    let mounts = mountinfo.lines().filter_map(|line| line.split_once(" - "));
-    let mut options = mounts.filter_map(|(_, mount)| {
-        let mut words = mount.split(' ');
-        (words.next() == Some("cgroup2"))
-            .then(|| words.nth(1))
-            .flatten()
-    });
-    let options = options.next().unwrap_or_default().split(',');
+    let mut mounts = mounts::of(mountinfo);
+    let unified = mounts.find(|mount| mount.kind == "cgroup2");
+    let options = unified.map_or("", |mount| mount.options).split(',');
     let kept = options.filter(|option| !["", "rw", "ro"].contains(option));
     kept.map(str::to_owned).collect()
 }
 
 /// Sets them by a mount that is put nowhere and gone at once.
 fn apply(options: &[String]) -> io::Result<()> {
-    // SAFETY: a string that ends in NUL; the kernel answers with a descriptor or -1.
-    let context =
-        owned(unsafe { libc::syscall(libc::SYS_fsopen, c"cgroup2".as_ptr(), CLOSE_ON_EXEC) })?;
+    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
     for option in options {
-        configure(&context, SET_FLAG, Some(&CString::new(option.as_str())?))?;
+        fsconfig_set_flag(&context, option.as_str())?;
     }
-    configure(&context, CREATE, None)
-}
-
-fn configure(context: &OwnedFd, what: libc::c_long, key: Option<&CStr>) -> io::Result<()> {
-    let key = key.map_or(std::ptr::null(), CStr::as_ptr);
-    let none = std::ptr::null::<libc::c_char>();
-    // SAFETY: an open descriptor; the key ends in NUL or is absent.
-    let done =
-        unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), what, key, none, 0) };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
-    match i32::try_from(answer) {
-        Ok(descriptor) if descriptor >= 0 => {
-            // SAFETY: a descriptor that the kernel has just made for this process.
-            Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-        }
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(fsconfig_create(&context)?)
 }
 
 #[cfg(test)]

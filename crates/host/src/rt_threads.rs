@@ -4,11 +4,9 @@
 use std::os::unix::fs::MetadataExt;
 
 use crate::cpus;
+use crate::process::{Stat, value};
 use crate::root::Root;
 use crate::sched;
-
-/// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// A thread of class FIFO, RR or DEADLINE.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,52 +86,47 @@ fn threads_in(root: &Root, pid: i32) -> Vec<i32> {
 fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
     let (name, class, priority) = real_time(stat)?;
     let status = root.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-    let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed = value(&status, "Cpus_allowed_list");
     Some(RtThread {
         pid,
         tid,
         name,
         class,
         priority,
-        cpus: cpus::parse_list(allowed?.trim()).ok()?,
+        cpus: cpus::parse_list(allowed?).ok()?,
     })
 }
 
 /// The parent of a process and how many threads it has, by its own `stat`; `None`: it is one of the kernel's.
 fn process(stat: &str) -> Option<(i32, u64)> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    let mut number = |skipped: usize| fields.nth(skipped)?.parse::<u64>().ok();
-    (number(4)? & KERNEL_THREAD == 0).then_some((parent, number(10)?))
+    let stat = Stat::parse(stat).filter(|stat| !stat.is_kernels())?;
+    Some((stat.parent()?, stat.field(20)?))
 }
 
 /// Name, class and priority of a real-time thread of a program; `None`: it is another one.
 fn real_time(stat: &str) -> Option<(String, String, Option<u8>)> {
-    // The name, in parentheses, may hold anything.
-    let (before, rest) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let stat = Stat::parse(stat)?;
     // One that waits to be reaped runs no more.
-    let has_ended = matches!(*fields.first()?, "Z" | "X");
-    if has_ended || number(6)? & KERNEL_THREAD != 0 {
+    if stat.has_ended() || stat.is_kernels() {
         return None;
     }
-    let priority = u8::try_from(number(37)?).ok()?;
-    let (class, priority) = match number(38)? {
+    let priority: u8 = stat.field(40)?;
+    let (class, priority) = match stat.field::<u64>(41)? {
         1 => (format!("FIFO {priority}"), Some(priority)),
         2 => (format!("RR {priority}"), Some(priority)),
         6 => ("DEADLINE".to_owned(), None),
         _ => return None,
     };
-    Some((name.to_owned(), class, priority))
+    Some((stat.name().to_owned(), class, priority))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Tree;
+
+    /// `PF_KTHREAD`.
+    const KERNEL_THREAD: u64 = 0x0020_0000;
 
     fn stat(name: &str, flags: u64, priority: u64, policy: u64) -> String {
         let zeros = |count: usize| vec!["0"; count].join(" ");

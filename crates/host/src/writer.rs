@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::process::Gid;
+
 use crate::handover::{Owner, own_uid};
 
 /// Links on one way, as many as the kernel follows.
@@ -165,7 +167,7 @@ pub fn remove_dir_all(path: &Path) -> io::Result<()> {
 struct Hand {
     uid: u32,
     gid: u32,
-    groups: Vec<libc::gid_t>,
+    groups: Vec<Gid>,
 }
 
 impl Hand {
@@ -196,22 +198,13 @@ impl Drop for Hand {
 }
 
 /// This thread's supplementary groups.
-fn groups() -> Vec<libc::gid_t> {
-    // SAFETY: the first call only counts; the second writes no more than it is told of.
-    unsafe {
-        let count = libc::getgroups(0, std::ptr::null_mut());
-        let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
-        let written = libc::getgroups(count.max(0), groups.as_mut_ptr());
-        groups.truncate(usize::try_from(written).unwrap_or(0));
-        groups
-    }
+fn groups() -> Vec<Gid> {
+    rustix::process::getgroups().unwrap_or_default()
 }
 
-/// Sets them for this thread only, which the library's function would do for all. A user namespace may forbid it: its root has
-/// no groups that reach files of the host's.
-fn set_groups(groups: &[libc::gid_t]) {
-    // SAFETY: a list and its length.
-    unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+/// Sets them for this thread only. A user namespace may forbid it: its root has no groups that reach files of the host's.
+fn set_groups(groups: &[Gid]) {
+    let _ = rustix::thread::set_thread_groups(groups);
 }
 
 #[cfg(test)]
@@ -272,7 +265,7 @@ mod tests {
             return;
         }
         let before = groups();
-        set_groups(&[1234]);
+        set_groups(&[Gid::from_raw(1234)]);
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         let (home, shared) = (dir.path().join("home"), dir.path().join("shared"));
@@ -284,7 +277,7 @@ mod tests {
         symlink(&shared, home.join("x")).unwrap();
         let refused = create(&home.join("x"));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(groups(), [1234], "given back");
+        assert_eq!(groups(), [Gid::from_raw(1234)], "given back");
         set_groups(&before);
     }
 }

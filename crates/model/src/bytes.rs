@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_the_mend() {
+    fn refuses_with_the_fix() {
         for (text, part) in [
             ("-1MiB", "negative"),
             ("5", "no unit"),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_the_mend() {
+    fn refuses_with_the_fix() {
         for (text, part) in [
             ("-1ms", "negative"),
             ("5", "no unit"),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file::unknown;
 use crate::mission::ImageKind;
 
 /// What makes a cell.
@@ -227,14 +228,10 @@ impl FromStr for EngineKind {
             .into_iter()
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
-                let names = EngineKind::ALL.map(EngineKind::name);
-                let near = crate::reader::nearest(text, &names)
-                    .map(|name| format!("did you mean `{name}`? "))
-                    .unwrap_or_default();
-                format!(
-                    "unknown engine `{text}`; {near}the engines are {}",
-                    names.join(", ")
-                )
+                let all = "the engines are";
+                let (what, fix) =
+                    unknown("engine", text, all, &EngineKind::ALL.map(EngineKind::name));
+                format!("{what}; {fix}")
             })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A fault in something the user wrote: where it is, what is wrong, what would be right.
 ///
-/// Prints as one sentence, `file:line: what; mend`. Maps to exit code 2.
+/// Prints as one sentence, `file:line: what; fix`. Maps to exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct InputError {
     /// File name as the user gave it, or the option's name.
@@ -14,7 +14,7 @@ pub struct InputError {
     /// What is wrong.
     pub what: String,
     /// What would be right; empty when `what` already says it.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl InputError {
@@ -22,13 +22,13 @@ impl InputError {
     pub fn new(
         place: impl Into<String>,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> InputError {
         InputError {
             place: place.into(),
             line: None,
             what: what.into(),
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 
@@ -47,8 +47,8 @@ impl fmt::Display for InputError {
             write!(f, ":{line}")?;
         }
         write!(f, ": {}", self.what)?;
-        if !self.mend.is_empty() {
-            write!(f, "; {}", self.mend)?;
+        if !self.fix.is_empty() {
+            write!(f, "; {}", self.fix)?;
         }
         Ok(())
     }

@@ -18,6 +18,12 @@ impl InputErrors {
         (!faults.is_empty()).then_some(InputErrors(faults))
     }
 
+    /// The same faults, each put otherwise.
+    #[must_use]
+    pub fn map(self, put: impl FnMut(InputError) -> InputError) -> InputErrors {
+        InputErrors(self.0.into_iter().map(put).collect())
+    }
+
     /// The faults, in the order of their lines.
     pub fn iter(&self) -> std::slice::Iter<'_, InputError> {
         self.0.iter()

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineKind;
+use crate::file::{names_of, unknown};
 
 /// The word for no load at all.
 pub const IDLE: &str = "idle";
@@ -48,6 +49,9 @@ impl LoadKind {
         LoadKind::Custom,
     ];
 
+    /// The names in files: none, and every one.
+    pub(crate) const NAMES: &[&str] = &names_of!([IDLE], LoadKind::ALL);
+
     /// The name used in files, options and tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,17 +83,9 @@ impl FromStr for LoadKind {
             .into_iter()
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
-                let names: Vec<&str> = [IDLE]
-                    .into_iter()
-                    .chain(LoadKind::ALL.map(LoadKind::name))
-                    .collect();
-                let near = crate::reader::nearest(text, &names)
-                    .map(|name| format!("did you mean `{name}`? "))
-                    .unwrap_or_default();
-                format!(
-                    "unknown load `{text}`; {near}the loads are {}",
-                    names.join(", ")
-                )
+                let all = "the loads are";
+                let (what, fix) = unknown("load", text, all, LoadKind::NAMES);
+                format!("{what}; {fix}")
             })
     }
 }

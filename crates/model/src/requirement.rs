@@ -14,7 +14,8 @@ pub struct Requirement {
     /// Why it is unmet, or what was found; one sentence without a full stop.
     pub reason: String,
     /// How to get it: a command or a setting.
-    pub mend: Option<String>,
+    #[serde(alias = "mend")]
+    pub fix: Option<String>,
 }
 
 impl Requirement {
@@ -22,13 +23,13 @@ impl Requirement {
     pub fn unmet(
         what: impl Into<String>,
         reason: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Requirement {
         Requirement {
             what: what.into(),
             met: false,
             reason: reason.into(),
-            mend: Some(mend.into()),
+            fix: Some(fix.into()),
         }
     }
 
@@ -38,7 +39,25 @@ impl Requirement {
             what: what.into(),
             met: true,
             reason: found.into(),
-            mend: None,
+            fix: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_earlier_versions_wrote_is_read() {
+        let old =
+            r#"{"what":"podman","met":false,"reason":"not found","mend":"apt install podman"}"#;
+        let read: Requirement = serde_json::from_str(old).unwrap();
+        assert_eq!(
+            read,
+            Requirement::unmet("podman", "not found", "apt install podman")
+        );
+        let written = serde_json::to_value(&read).unwrap();
+        assert_eq!(written["fix"], "apt install podman");
     }
 }

@@ -2,74 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+pub(crate) use host::map::Map;
+use host::map::allocate;
 use record::samples::layout::{Header, counted_file_bytes, file_bytes};
 
 use crate::control::{self, Head, Slot};
-
-/// A shared mapping of a whole file, unmapped on drop.
-pub(crate) struct Map {
-    at: *mut u8,
-    length: usize,
-}
-
-// SAFETY: the mapping is plain shared memory, used through atomics or by one owner only.
-unsafe impl Send for Map {}
-// SAFETY: as above.
-unsafe impl Sync for Map {}
-
-impl Map {
-    pub(crate) fn of(file: &File) -> io::Result<Map> {
-        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        // SAFETY: a fresh shared mapping of an open file; the result is checked.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Map {
-            at: at.cast(),
-            length,
-        })
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut u8 {
-        self.at
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Writes to each page, so that the measuring loop never faults. Keeps the content.
-    pub(crate) fn touch(&self) {
-        for offset in (0..self.length).step_by(4096) {
-            // SAFETY: the offset is inside the mapping, which only this process writes before it is armed.
-            unsafe {
-                let at = self.at.add(offset);
-                at.write_volatile(at.read_volatile());
-            }
-        }
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this address and length.
-        unsafe { libc::munmap(self.at.cast(), self.length) };
-    }
-}
 
 /// The control page, mapped.
 pub(crate) struct ControlMap {
@@ -181,13 +121,11 @@ pub(crate) fn preallocated(path: &Path, length: u64) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
-    // SAFETY: a valid descriptor; the answer is checked.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
-        0 => Ok(file),
-        errno => {
+    match allocate(&file, length) {
+        Ok(()) => Ok(file),
+        Err(error) => {
             let _ = std::fs::remove_file(path);
-            Err(io::Error::from_raw_os_error(errno))
+            Err(error)
         }
     }
 }

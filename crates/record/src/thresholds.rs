@@ -1,6 +1,7 @@
 //! `thresholds.json`: what a run is judged by. It stands beside the record and is no part of it: what was measured
 //! stays as it is, and may be judged by other thresholds at any time.
 
+use model::Threshold;
 use serde::{Deserialize, Serialize};
 
 use crate::document::Document;
@@ -9,12 +10,12 @@ use crate::document::Document;
 pub const THRESHOLDS_SCHEMA: u64 = 1;
 
 /// What was asked when the run was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thresholds {
     /// [`THRESHOLDS_SCHEMA`].
     pub schema: u64,
     /// Conditions that must not hold, as `--fail-if` takes them.
-    pub fail_if: Vec<String>,
+    pub fail_if: Vec<Threshold>,
     /// Directory of the run that ratios are to; `None`: the run's own baseline trial.
     pub baseline: Option<String>,
 }

@@ -60,7 +60,7 @@ fn main() {
     write(&base, &run);
     if kind == "plain" {
         let second = make(&base, kind, 1.04);
-        let both = timecell_report::compare(&run.run, &second.run).unwrap();
+        let both = study::compare(&run.run, &second.run).unwrap();
         std::fs::write(
             base.join("compare.html"),
             timecell_report::compare_html(&both),
@@ -142,12 +142,12 @@ fn make(base: &Path, kind: &str, faster: f64) -> Synthetic {
 }
 
 fn write(base: &Path, run: &Synthetic) {
-    let summary = timecell_report::study(&run.run).unwrap();
-    run.run.write(&summary).unwrap();
-    let page = timecell_report::html(&run.run, &summary).unwrap();
+    let summary = study::study(&run.run).unwrap();
+    run.run.write(&summary.summary).unwrap();
+    let page = timecell_report::html(&summary);
     println!("{} bytes of HTML", page.len());
     std::fs::write(base.join("report.html"), page).unwrap();
-    for (name, svg) in timecell_report::figures(&run.run, &summary).unwrap() {
+    for (name, svg) in timecell_report::figures(&summary) {
         println!("{} bytes of {name}", svg.len());
         std::fs::write(base.join(name), svg).unwrap();
     }

@@ -45,9 +45,9 @@ fn main() {
     lacking(&mut run.manifest);
     run.finish();
     let began = std::time::Instant::now();
-    let summary = timecell_report::scale_study(&run.run).unwrap();
+    let summary = study::scale_study(&run.run).unwrap();
     let studied = began.elapsed();
-    let beside = timecell_report::scale_beside(&run.run, &summary).unwrap();
+    let beside = study::scale_beside(&run.run, &summary).unwrap();
     let page = {
         let extras = timecell_report::Extras {
             beside: Some(&beside),

@@ -4,8 +4,8 @@ use model::EngineKind;
 use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
 use stats::{Comparison, PLANTED_FACTOR, Ratio, Share, Verdict, holm};
 
-use crate::units::{exact, percent, time};
-use crate::words::{FEWEST_ROUNDS, comparison, count, interval, share_of_jobs};
+use text::units::{exact, percent, time};
+use text::words::{FEWEST_ROUNDS, comparison, count, interval, share_of_jobs};
 
 /// States matter when both take at least this share of jobs: rarer ones are found on machines without noise only.
 const MATERIAL_SHARE: f64 = 0.02;

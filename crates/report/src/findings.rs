@@ -3,10 +3,10 @@
 
 use crate::conclusion;
 use crate::tails;
-use crate::units::time;
-use crate::words::{FEWEST_ROUNDS, count, fewer_rounds_of_p99, interval, judged, plural, ratio};
 use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
 use stats::{Comparison, Ratio, Verdict};
+use text::units::time;
+use text::words::{FEWEST_ROUNDS, count, fewer_rounds_of_p99, interval, judged, plural, ratio};
 
 /// The findings of a run, most important first, each one sentence or two with a full stop.
 pub fn findings(summary: &RunSummary) -> Vec<String> {

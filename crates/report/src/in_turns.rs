@@ -4,9 +4,9 @@
 use record::summary::{CellSummary, InTurns, Metric, RunSummary};
 use stats::{Ratio, Verdict};
 
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render_parts};
-use crate::words::{clean, comparison, count, fewer_rounds_of_p99, judged, times, verdict};
+use text::grid::{Column, Text, render_parts};
+use text::style::{Style, Tone};
+use text::words::{clean, comparison, count, fewer_rounds_of_p99, judged, times, verdict};
 
 /// Cells that took turns with another, each with what was compared of this metric.
 pub(crate) fn compared(summary: &RunSummary, metric: Metric) -> Vec<(&CellSummary, &InTurns)> {

@@ -1,7 +1,7 @@
 //! Loads in words: the same in the terminal and on the page.
 
-use crate::words::grouped;
 use record::summary::{AchievedSummary, LoadSummary};
+use text::words::grouped;
 
 /// A number with three digits or more.
 pub(crate) fn number(value: f64) -> String {

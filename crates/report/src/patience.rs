@@ -4,7 +4,7 @@
 use record::summary::RunSummary;
 use stats::{DEFAULT_CONFIDENCE, needed_count};
 
-use crate::words::{count, lost, part};
+use text::words::{count, lost, part};
 
 /// Quantiles that are told of, and their names.
 const RARE: [(f64, &str); 3] = [(0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];

@@ -1,14 +1,14 @@
 //! The table of a run with many trials that differ in load and period: one line for each load and engine, one column
 //! for each period.
 
-use crate::conditions::{self, Conditions, period};
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::units::{Scale, time};
-use crate::words::{clean, count, times, verdict};
 use model::EngineKind;
 use record::summary::{CellSummary, PointSummary, RunSummary};
 use stats::Verdict;
+use study::conditions::{self, Conditions, period};
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::units::{Scale, time};
+use text::words::{clean, count, times, verdict};
 
 /// With more cells than this, cells are summed up.
 const MOST: usize = 12;
@@ -249,6 +249,6 @@ pub(crate) fn notes(cells: &[CellSummary]) -> Vec<String> {
     }
     notes
         .into_iter()
-        .map(|(note, cells)| format!("note: {}: {note}", crate::words::plural(cells, "cell")))
+        .map(|(note, cells)| format!("note: {}: {note}", text::words::plural(cells, "cell")))
         .collect()
 }

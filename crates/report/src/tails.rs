@@ -1,9 +1,9 @@
 //! What tails amount to, in words: curves, periodic spikes, regimes.
 
-use crate::units::{Scale, time};
-use crate::words::{count, plural, share_of_jobs};
 use record::summary::{Metric, RunSummary, TailSummary};
 use stats::{Regimes, Spikes, TAIL_JOBS};
+use text::units::{Scale, time};
+use text::words::{count, plural, share_of_jobs};
 
 /// What a curve of this metric is called.
 pub(crate) fn curve_name(metric: Metric) -> &'static str {

@@ -9,6 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rustix::thread::futex::{self, Timespec};
+
 /// A value that one thread at a time has.
 pub(crate) struct Inheriting<T> {
     /// In a place of its own: it must not be moved once it was used.
@@ -111,21 +113,13 @@ impl Bell {
 
     pub(crate) fn ring(&self) {
         self.0.fetch_add(1, Ordering::Release);
-        let flags = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the kernel only looks for those who wait at this address.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), flags, i32::MAX) };
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 
     /// Waits until it was rung more often than that, or for this time; it may return before.
     pub(crate) fn wait(&self, rung: u32, time: Option<Duration>) {
-        let time = time.map(|time| libc::timespec {
-            tv_sec: i32::try_from(time.as_secs()).unwrap_or(i32::MAX).into(),
-            tv_nsec: time.subsec_nanos().into(),
-        });
-        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let flags = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: a number that lives as long as `self`, and a time on the stack or none.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), flags, rung, time) };
+        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        let _ = futex::wait(&self.0, futex::Flags::PRIVATE, rung, time.as_ref());
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod admit;
 mod cause;
 pub mod control;
+mod dirs;
 mod end;
 pub mod enforce;
 pub mod health;

@@ -8,7 +8,7 @@ use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, enforcers, fair_server, hcbs, rtgroup};
-use model::mission::{Cell, Image, KernelBounds, Machine, Mission, PathKind, Way};
+use model::mission::{Cell, KernelBounds, Machine, Mission, PathKind, Way};
 use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare, ServerRoom};
@@ -404,12 +404,8 @@ fn may_be_real_time() -> Result<(), String> {
 /// A cell whose image stands at this path of the host, as far as the image is concerned; `None` where an engine keeps it.
 fn spec(cell: &Cell, image: &Path) -> Option<AppSpec> {
     let image = std::path::absolute(image).ok()?;
-    let image = match &cell.image {
-        Image::Rootfs(_) => app::Image::Rootfs(image),
-        Image::Bundle(_) => app::Image::Bundle(image),
-        Image::Binary(_) => app::Image::Binary(image),
-        Image::Reference(_) => return None,
-    };
+    cell.image.path()?;
+    let image = cell.image.with_path(|_| image);
     Some(AppSpec::new(&cell.name, cell.engine, image, Path::new("/")))
 }
 
@@ -483,7 +479,7 @@ mod tests {
         for engine in EngineKind::ALL {
             let lacking = here.lacks(engine);
             assert_eq!(here.fit.borrow().contains(&engine), lacking.is_none());
-            assert!(lacking.is_none_or(|need| !need.met && need.mend.is_some()));
+            assert!(lacking.is_none_or(|need| !need.met && need.fix.is_some()));
         }
         let found = here.fit.borrow().len();
         assert!(

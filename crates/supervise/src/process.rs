@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use host::process::Stat;
 use serde::{Deserialize, Serialize};
 
 /// A process of this machine.
@@ -33,12 +34,13 @@ impl Process {
     /// When `/proc` cannot be read.
     pub fn of(pid: i32) -> Result<Option<Process>, ProcUnreadable> {
         let path = format!("/proc/{pid}/stat");
-        let start_ticks = match fs::read_to_string(&path) {
-            Ok(stat) => start_ticks(&stat),
+        let stat = match fs::read(&path) {
+            Ok(line) => Stat::parse(String::from_utf8_lossy(&line)),
             Err(error) if gone(&error) => None,
             Err(source) => return Err(ProcUnreadable { path, source }),
         };
-        let Some(start_ticks) = start_ticks else {
+        let living = stat.filter(|stat| !stat.has_ended());
+        let Some(start_ticks) = living.and_then(|stat| stat.start_ticks()) else {
             return Ok(None);
         };
         Ok(Some(Process {
@@ -62,31 +64,15 @@ const GENERATIONS: usize = 64;
 
 /// Whether a process is one of these or has one of them above it.
 pub(crate) fn descends(pid: i32, from: &[i32]) -> bool {
-    let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
+    let above = std::iter::successors(Some(pid), |pid| Stat::of(*pid)?.parent());
     (above.take_while(|pid| *pid > 1).take(GENERATIONS)).any(|pid| from.contains(&pid))
 }
 
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// When a process, or a thread by its id, was started, in clock ticks since boot; `None`: it has ended.
-pub(crate) fn start_of(tid: i32) -> Option<u64> {
-    start_ticks(&fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)
-}
+pub(crate) use host::process::start_ticks as start_of;
 
 /// This instant, in clock ticks since boot, as [`start_of`] tells starts.
 pub(crate) fn ticks_now() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: a structure on the stack; the clock is there on every kernel that is supported.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
-    let ns = now.tv_sec.saturating_mul(1_000_000_000) + now.tv_nsec;
+    let ns = host::clock::read(libc::CLOCK_BOOTTIME).unwrap_or(0);
     u64::try_from(ns / host::process::tick_ns()).unwrap_or(0)
 }
 
@@ -95,29 +81,15 @@ pub(crate) fn ticks_now() -> u64 {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn boot_id() -> Result<String, ProcUnreadable> {
-    let path = "/proc/sys/kernel/random/boot_id";
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(ProcUnreadable {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+    host::process::boot_id().map_err(|source| ProcUnreadable {
+        path: host::process::BOOT_ID.to_owned(),
+        source,
+    })
 }
 
 fn gone(error: &io::Error) -> bool {
     // ESRCH: it has ended between the opening and the reading.
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
-}
-
-fn start_ticks(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -148,13 +120,5 @@ mod tests {
         child.wait().unwrap();
         assert!(!process.still_runs().unwrap());
         assert_eq!(Process::of(i32::MAX).unwrap(), None);
-    }
-
-    #[test]
-    fn the_start_is_read_behind_any_name() {
-        let stat = "12 (a) b) S 1 12 12 0 -1 4194304 9 0 0 0 3 4 0 0 20 0 1 0 777 4096 1";
-        assert_eq!(start_ticks(stat), Some(777));
-        assert_eq!(start_ticks(&stat.replace(" S ", " Z ")), None);
-        assert_eq!(start_ticks("12 (a"), None);
     }
 }

@@ -377,17 +377,7 @@ fn demote(tid: i32) {
 
 /// Cpu time of a thread of this process, ns; 0: it is gone.
 fn cpu_ns(tid: i32) -> i64 {
-    // MAKE_THREAD_CPUCLOCK(tid, CPUCLOCK_SCHED), include/linux/posix-timers_types.h.
-    let clock = (!tid << 3) | 6;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: a time on the stack.
-    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
-        0 => time.tv_sec * 1_000_000_000 + time.tv_nsec,
-        _ => 0,
-    }
+    host::clock::read(host::clock::of_thread(tid)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod bench;
+mod bench_options;
 mod control;
 mod enforcer;
 mod held;
@@ -21,7 +22,10 @@ pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Kernel, Making, PolicyName, Schedulability,
     Source, UnitName,
 };
-pub use bench::{Bench, ClassName, SetPolicy};
+pub use bench::{Bench, Scenario, of_no_use, scenario_first};
+pub use bench_options::{
+    ClassName, Enforced, Experiment, Isolation, Itself, Judged, Measured, Series, Supply, Trials,
+};
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use held::{Budget, Hold, Release};
 pub use judge::Judge;
@@ -98,8 +102,28 @@ The program of its cells is timecell itself, where it is now.")]
     Completions(Completions),
     /// Write the man pages.
     Man(Man),
+    /// Print the JSON Schema of a kind of file, for editors and for programs that write such files.
+    #[command(after_help = "Examples:
+  timecell schema experiment > experiment.schema.json
+  timecell schema mission                              the same as `timecell admit --schema`")]
+    Schema {
+        /// Kind of file.
+        #[arg(value_name = "KIND")]
+        of: FileKind,
+    },
     /// Print the C header with which a program in a cell reports its jobs and heartbeats.
     Header,
+}
+
+/// The kinds of files that users write.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FileKind {
+    /// What `bench` runs.
+    Experiment,
+    /// What `analyze` reads.
+    Taskset,
+    /// What `up` keeps running.
+    Mission,
 }
 
 /// Options of `up`.

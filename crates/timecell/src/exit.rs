@@ -1,7 +1,7 @@
 //! Exit codes, and the errors behind them.
 
 use bench::BenchError;
-use host::mend::MendError;
+use host::fix::FixError;
 use model::{InputError, InputErrors};
 use record::RecordError;
 use supervise::control::{ControlError, Refusal};
@@ -70,7 +70,7 @@ pub enum CommandError {
     Control(#[from] ControlError),
     /// The machine could not be changed, or put back.
     #[error(transparent)]
-    Mend(#[from] MendError),
+    Fix(#[from] FixError),
     /// Somebody relies on the machine as it is.
     #[error("{who} {why} (nothing was changed)")]
     InUse {
@@ -97,15 +97,15 @@ impl CommandError {
         match self {
             CommandError::Input(_)
             | CommandError::Inputs(_)
-            | CommandError::Mend(MendError::BadUndo { .. })
-            | CommandError::Bench(BenchError::Input(_)) => Ended::BAD_INPUT,
+            | CommandError::Fix(FixError::BadUndo { .. })
+            | CommandError::Bench(BenchError::Input(_) | BenchError::Inputs(_)) => Ended::BAD_INPUT,
             CommandError::Record(error)
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
             ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_))
             | CommandError::InUse { .. }
-            | CommandError::Mend(MendError::NotRoot | MendError::ReadOnly { .. })
+            | CommandError::Fix(FixError::NotRoot | FixError::ReadOnly { .. })
             | CommandError::Ledger(LedgerError::InTheWay { .. }) => 4,
             CommandError::Control(error) => control_code(error),
             CommandError::Held(error) => match error.fault() {
@@ -119,7 +119,7 @@ impl CommandError {
             CommandError::Bench(_)
             | CommandError::Run(_)
             | CommandError::Ledger(_)
-            | CommandError::Mend(MendError::NoUndo { .. })
+            | CommandError::Fix(FixError::NoUndo { .. })
             | CommandError::File { .. } => 1,
         }
     }

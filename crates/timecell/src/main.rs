@@ -16,7 +16,8 @@ mod top;
 
 use std::process::exit;
 
-use clap::Parser;
+use bench::BenchError;
+use clap::{CommandFactory as _, Parser as _};
 use supervise::control::ControlError;
 
 use crate::cli::{Cli, Command};
@@ -36,9 +37,17 @@ fn main() {
         Some(freezer::process::WORD) => exit(freezer::process::inside(&words[1..])),
         _ => {}
     }
-    let mut command = match Cli::try_parse() {
+    let all = Cli::command();
+    let words = cli::scenario_first(&all, std::env::args_os().collect());
+    let mut command = match Cli::try_parse_from(&words) {
         Ok(cli) => cli.command,
-        Err(error) => exit(misused(&error)),
+        Err(error) => exit(match cli::of_no_use(&all, &error, &words) {
+            Some(error) => {
+                out::error(&error.to_string());
+                Ended::BAD_INPUT
+            }
+            None => misused(&error),
+        }),
     };
     let given = commands::kinds::given(&command);
     let resolved = commands::latest::resolve(&mut command).map_err(CommandError::from);
@@ -47,7 +56,7 @@ fn main() {
         Ok(ended) => ended.code(),
         Err(error) => {
             match &error {
-                CommandError::Inputs(faults) => {
+                CommandError::Inputs(faults) | CommandError::Bench(BenchError::Inputs(faults)) => {
                     faults
                         .iter()
                         .for_each(|fault| out::error(&fault.to_string()));
@@ -117,6 +126,7 @@ fn run(command: Command) -> Result<Ended, CommandError> {
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),
+        Command::Schema { of } => commands::generate::schema(of),
         Command::Header => commands::generate::header(),
     }
 }

@@ -121,6 +121,14 @@ fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
+/// Prints a text, or notes it where what is printed is JSON.
+pub fn say(json: bool, text: &str) {
+    match json {
+        true => note(text),
+        false => print(text),
+    }
+}
+
 /// Prints `error: ...` to standard error.
 pub fn error(text: &str) {
     note(&format!("error: {text}"));

@@ -7,12 +7,15 @@ use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
 use record::trial::TrialRecord;
-use report::judge::Threshold;
-use report::{Known, Standing, grouped};
+use report::grouped;
+use study::judge::Threshold;
+use study::{Known, Standing};
 
-use crate::commands::bench_until::NO_RATIO;
 use crate::crowd_row;
 use crate::out;
+
+/// What is said where only the baseline was measured.
+pub const NO_RATIO: &str = "there is no ratio to know: nothing was measured beside the baseline";
 
 /// A duration of a run for people: `41 s`, `3 min`.
 pub fn about(ns: i64) -> String {

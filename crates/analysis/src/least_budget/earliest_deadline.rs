@@ -9,7 +9,7 @@ use crate::reservation::Periodic;
 use crate::utilization::compare_fractions_with_one;
 use crate::{Ns, Task, Undecided};
 
-/// From the least budget whose rate bears the load upwards: each excess is mended by the least budget that mends it,
+/// From the least budget whose rate bears the load upwards: each excess is fixed by the least budget that fixes it,
 /// so no budget that suffices is passed over.
 pub(super) fn least(
     tasks: &[Task],

@@ -27,7 +27,7 @@ pub const DEFAULT_GRID: Ns = 1_000;
 /// [`needed_budget`]: starting from a budget that suffices, the response time with the next smaller one shows at which
 /// instant a still smaller one would do, until the next smaller one fails. Other fixed-priority sets are bisected,
 /// which is right because more budget is never less supply. Under EDF every instant with too little supply tells the
-/// least budget that mends it. (Model and tests: Shin and Lee, RTSS 2003 and TECS 2008; the search of budgets by
+/// least budget that fixes it. (Model and tests: Shin and Lee, RTSS 2003 and TECS 2008; the search of budgets by
 /// scheduling points: Lipari and Bini, JEC 2005.)
 ///
 /// # Errors

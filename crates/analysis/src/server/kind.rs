@@ -14,7 +14,7 @@ pub enum Kind {
     Polling,
     /// Each part of the budget comes back one period after it became usable (Sprunt, Sha and Lehoczky, Real-Time
     /// Systems 1(1), 1989), and parts that came back at different times are kept apart (as Stanovich, Baker, Wang and
-    /// Gonzalez Harbour mend it, RTAS 2010). Where they are merged, as in POSIX, part of the budget comes back too
+    /// Gonzalez Harbour fix it, RTAS 2010). Where they are merged, as in POSIX, part of the budget comes back too
     /// early and the server takes more than a task of its size: such a server is no `Sporadic` here.
     Sporadic,
     /// Refilled every period; idles its budget away when it finds nothing to do (Davis and Burns, RTSS 2005).

@@ -3,35 +3,28 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use engine::Cell;
 use host::root::Root;
 use host::rtgroup::RtGroup;
 use model::{Bytes, Scale};
+use probe::clock;
 use probe::control::State;
-use probe::{Barrier, clock};
 use record::crowd::GaveOut;
 use record::trial::CellRecord;
 
 use super::guard::ran_short;
 use super::{diagnosis, headroom};
-use crate::context::{CREATION_NS, Trial};
-use crate::error::failed;
-use crate::parallel::in_parallel;
-use crate::payload::{prepare_page, probe_words, spec};
-use crate::trial::place_cell;
-use crate::watch::Watch;
+use crate::cells::{CREATION_NS, Cells};
+use crate::context::Trial;
+use crate::payload::{placement, prepare, spec};
 
 /// A cell of the crowd, or what kept it from coming.
 pub(super) struct Seat {
     pub(super) record: CellRecord,
-    pub(super) cell: Option<Box<dyn Cell>>,
-    /// Of its payload.
-    pub(super) pid: Option<i32>,
-    /// Its real-time group, where each cell has one.
-    group: Option<RtGroup>,
+    /// Of its payload, if there is one.
+    pid: Option<i32>,
     /// When the engine was asked for it, CLOCK_MONOTONIC ns.
     asked_ns: Option<i64>,
 }
@@ -39,9 +32,10 @@ pub(super) struct Seat {
 /// All that the makers share.
 pub(super) struct Crowd<'a> {
     pub(super) trial: &'a Trial<'a>,
-    pub(super) barrier: &'a Barrier,
-    pub(super) watch: &'a Watch,
-    pub(super) shared: &'a Path,
+    pub(super) cells: Cells<'a>,
+    shared: &'a Path,
+    /// What the cells are to be.
+    planned: &'a [CellRecord],
     pub(super) seats: Vec<Mutex<Seat>>,
     /// Cells that may fail.
     pub(super) allowed: usize,
@@ -67,28 +61,25 @@ fn group_name(group: &RtGroup) -> String {
 impl<'a> Crowd<'a> {
     pub(super) fn new(
         trial: &'a Trial<'a>,
-        barrier: &'a Barrier,
-        watch: &'a Watch,
+        cells: Cells<'a>,
         shared: &'a Path,
-        cells: &[CellRecord],
+        planned: &'a [CellRecord],
         scale: &Scale,
     ) -> Crowd<'a> {
         let seat = |record: &CellRecord| {
             Mutex::new(Seat {
                 record: record.clone(),
-                cell: None,
                 pid: None,
-                group: None,
                 asked_ns: None,
             })
         };
         Crowd {
             trial,
-            barrier,
-            watch,
+            cells,
             shared,
-            seats: cells.iter().map(seat).collect(),
-            allowed: cells.len() * scale.failure_limit as usize / 1_000,
+            planned,
+            seats: planned.iter().map(seat).collect(),
+            allowed: planned.len() * scale.failure_limit as usize / 1_000,
             memory_reserve: scale.memory_reserve,
             failed: AtomicUsize::new(0),
             gave_out: OnceLock::new(),
@@ -133,23 +124,6 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// What a cell that has ended, or given up, says of itself.
-    pub(super) fn last_words(&self, index: usize, seat: &Seat) -> Option<String> {
-        if let Some(why) = self.barrier.failure(index) {
-            return Some(why);
-        }
-        if !self.watch.is_dead(index) || self.barrier.state(index) >= State::Done {
-            return None;
-        }
-        let said = seat.cell.as_ref().map(|cell| cell.log_tail());
-        let said = said.unwrap_or_default();
-        let ended = "its process ended before its jobs were done";
-        Some(match said.trim() {
-            "" => ended.to_owned(),
-            said => format!("{ended}, saying: {said}"),
-        })
-    }
-
     /// Makes cell `index` and lets it arm itself.
     pub(super) fn make(&self, index: usize) {
         let mut seat = lock(&self.seats[index]);
@@ -162,7 +136,7 @@ impl<'a> Crowd<'a> {
             return;
         }
         if let Err(why) = self.try_make(index, &mut seat) {
-            if self.over() && self.barrier.state(index) < State::Present {
+            if self.over() && self.cells.barrier.state(index) < State::Present {
                 seat.record.failure = Some("given up: creation was called off".to_owned());
             } else {
                 self.fail(&mut seat, why);
@@ -171,54 +145,37 @@ impl<'a> Crowd<'a> {
     }
 
     fn try_make(&self, index: usize, seat: &mut Seat) -> Result<(), String> {
-        let trial = self.trial;
-        let samples = self.shared.join(format!("{}.samples", seat.record.id));
-        probe::prepare_samples(&samples, u64::from(trial.jobs[index]))
-            .map_err(failed(&samples, "make the samples file"))
-            .and_then(|()| prepare_page(trial, self.shared, index, &seat.record.id))
+        let (trial, cells) = (self.trial, &self.cells);
+        let spec = prepare(trial, self.shared, index, &seat.record.id)
+            .and_then(|()| spec(trial, self.shared, index, self.planned))
             .map_err(|error| error.to_string())?;
-        let work = (trial.place)
-            .sub(&format!("trials/{}/cells/{}", trial.number, seat.record.id))
-            .map_err(|error| error.to_string())?;
-        let words = probe_words(trial, &seat.record, index);
-        let spec = spec(trial, index, &seat.record, words, self.shared, &work);
         let asked_ns = clock::now();
         seat.asked_ns = Some(asked_ns);
-        let cell = trial.plan.engines[&seat.record.engine]
-            .create(&spec)
-            .map_err(|error| error.to_string())?;
-        let pid = cell.pid();
-        self.watch.add(index, pid);
-        self.barrier.slot(index).pid.store(pid, Release);
-        seat.cell = Some(cell);
+        let cell =
+            (trial.plan.engines[&spec.engine].create(&spec)).map_err(|error| error.to_string())?;
+        let pid = cells.add(index..index + 1, cell);
         seat.pid = Some(pid);
-        let stop = || self.over() || self.watch.is_dead(index);
-        let present = self.barrier.wait_cell(
-            index,
-            State::Present,
-            "present",
-            asked_ns + CREATION_NS,
-            stop,
-        );
-        if let Some(why) = self.last_words(index, seat) {
+        let stop = || self.over() || cells.watch.is_dead(index);
+        let patience = asked_ns + CREATION_NS;
+        let present = (cells.barrier).wait_cell(index, State::Present, "present", patience, stop);
+        if let Some(why) = cells.failure(index) {
             return Err(why);
         }
         present.map_err(|error| error.to_string())?;
         seat.record.create_ns = self.present_ns(index).map(|at| at - asked_ns);
-        place_cell(trial, None, index, &seat.record, pid)?;
+        cells.place(index, &placement(trial, index, &seat.record))?;
         if let (Some(held), Some(all)) = (trial.reserved, trial.rt_group) {
             let name = format!("{}/{}", group_name(all), seat.record.id);
             let group = RtGroup::create(&name, held.runtime_us, held.period_us)
                 .map_err(|error| error.to_string())?;
-            let group = seat.group.insert(group);
-            group.add(pid).map_err(|error| error.to_string())?;
+            cells.give_group(index, group)?;
         }
-        self.barrier.permit(index);
+        cells.barrier.permit(index);
         Ok(())
     }
 
     fn present_ns(&self, index: usize) -> Option<i64> {
-        Some(self.barrier.slot(index).present_ns.load(Acquire)).filter(|ns| *ns != 0)
+        Some(self.cells.barrier.slot(index).present_ns.load(Acquire)).filter(|ns| *ns != 0)
     }
 
     /// Cells whose payload has spoken.
@@ -271,10 +228,11 @@ impl<'a> Crowd<'a> {
         let alive = self.alive();
         let mut pending: Vec<usize> = alive.iter().map(|(index, _)| *index).collect();
         let mut stopped = false;
-        let waited = self.barrier.wait_all(state, what, deadline_ns, || {
+        let waited = (self.cells.barrier).wait_all(state, what, deadline_ns, || {
             stopped = stop();
-            let dead = self.watch.dead();
-            pending.retain(|index| self.barrier.state(*index) < state && !dead.contains(index));
+            let dead = self.cells.watch.dead();
+            pending
+                .retain(|index| self.cells.barrier.state(*index) < state && !dead.contains(index));
             stopped || pending.is_empty()
         });
         if stopped {
@@ -282,34 +240,13 @@ impl<'a> Crowd<'a> {
         }
         for (index, _) in alive {
             let mut seat = lock(&self.seats[index]);
-            if let Some(why) = self.last_words(index, &seat) {
+            if let Some(why) = self.cells.failure(index) {
                 self.fail(&mut seat, why);
-            } else if self.barrier.state(index) < state {
+            } else if self.cells.barrier.state(index) < state {
                 let late = waited.as_ref().err().map(ToString::to_string);
                 self.fail(&mut seat, late.unwrap_or_else(|| format!("was not {what}")));
             }
         }
         true
-    }
-
-    /// Removes every cell, so many at the same time. Returns what could not be removed.
-    pub(super) fn remove(&self, threads: usize) -> Vec<String> {
-        let left = Mutex::new(Vec::new());
-        let remove = |index: usize| {
-            let mut seat = lock(&self.seats[index]);
-            let removed = match &mut seat.cell {
-                Some(cell) => cell.remove().map_err(|error| error.to_string()),
-                None => Ok(()),
-            };
-            let group = seat.group.take().map_or(Ok(()), RtGroup::remove);
-            let group = group.map_err(|error| error.to_string());
-            for why in [removed, group].into_iter().filter_map(Result::err) {
-                left.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(why);
-            }
-        };
-        in_parallel(threads, self.seats.len(), remove, || {});
-        left.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -60,8 +60,7 @@ pub(super) fn of(why: &str) -> GaveOut {
             [number("runtime"), number("period")].map(|us| us.unwrap_or(0)),
         );
     }
-    // SAFETY: no arguments, cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = crate::place::uid();
     judge(why, &limits::all(&Root::live(), uid))
 }
 
@@ -81,7 +80,7 @@ fn bandwidth(held_us: u64, most_us: Option<u64>, [runtime_us, period_us]: [u64; 
                 most / 1_000
             )
         }),
-        mend: format!(
+        fix: format!(
             "end the deadline threads that hold the rest (newer kernels keep 5 % of each cpu for ordinary work as well), \
              or raise the limit, which is {runtime_us} of every {period_us} us: sysctl -w kernel.sched_rt_runtime_us={raised}"
         ),
@@ -108,20 +107,20 @@ fn judge(why: &str, limits: &[Limit]) -> GaveOut {
             what: limit.what.clone(),
             limit: limit.name.clone(),
             value: (limit.most > 0).then(|| limit.value()),
-            mend: limit.mend,
+            fix: limit.fix,
         },
         None => GaveOut {
             what: "nothing that timecell can name".to_owned(),
             limit: "unknown".to_owned(),
             value: None,
-            mend: "see what the first failed cell says".to_owned(),
+            fix: "see what the first failed cell says".to_owned(),
         },
     }
 }
 
 /// What gives out without a limit of the kernel being reached: time, a class, a cell that was killed.
 fn own(why: &str) -> Option<Limit> {
-    let limit = |what: &str, name: &str, mend: &str| {
+    let limit = |what: &str, name: &str, fix: &str| {
         Some(Limit {
             kind: Kind::Processes,
             what: what.to_owned(),
@@ -129,7 +128,7 @@ fn own(why: &str) -> Option<Limit> {
             used: None,
             most: 0,
             unit: "",
-            mend: mend.to_owned(),
+            fix: fix.to_owned(),
         })
     };
     if why.contains("no answer within")
@@ -174,7 +173,7 @@ mod tests {
             used: Some(used),
             most,
             unit: "",
-            mend: format!("raise {what}"),
+            fix: format!("raise {what}"),
         }
     }
 
@@ -194,7 +193,7 @@ mod tests {
         let pids =
             found("timecell cannot be started: Resource temporarily unavailable (os error 11)");
         assert_eq!(
-            (pids.limit.as_str(), pids.mend.as_str()),
+            (pids.limit.as_str(), pids.fix.as_str()),
             ("/pid_max", "raise pid_max")
         );
         // Words that say nothing: what is fullest, if anything is full.
@@ -209,7 +208,7 @@ mod tests {
             Some("deadline threads hold 1780 of 1900 ms in every second of all cpus")
         );
         assert!(
-            found.mend.ends_with("kernel.sched_rt_runtime_us=975000"),
+            found.fix.ends_with("kernel.sched_rt_runtime_us=975000"),
             "{found:?}"
         );
         // By the words of whoever was refused: a cell, or the coordinator for it.

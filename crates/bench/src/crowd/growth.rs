@@ -17,7 +17,7 @@ pub(crate) struct Growth {
 struct End {
     cells: usize,
     reason: String,
-    mend: String,
+    fix: String,
 }
 
 impl Growth {
@@ -31,23 +31,21 @@ impl Growth {
             return;
         };
         let cells = record.cells.len();
-        let (what, mend) = match &crowd.gave_out {
+        let (what, fix) = match &crowd.gave_out {
             Some(gave_out) => {
                 let value = gave_out.value.as_ref();
                 let value = value.map_or(String::new(), |value| format!(", {value}"));
                 (
                     format!("{} gave out ({}{value})", gave_out.what, gave_out.limit),
-                    gave_out.mend.clone(),
+                    gave_out.fix.clone(),
                 )
             }
             None => (failure.clone(), "see the trial that failed".to_owned()),
         };
         let reason = format!("{} ended at {cells} cells: {what}", first.engine);
-        self.ended.entry(first.engine).or_insert(End {
-            cells,
-            reason,
-            mend,
-        });
+        self.ended
+            .entry(first.engine)
+            .or_insert(End { cells, reason, fix });
     }
 
     /// Why this trial is left out; `None`: it is not.
@@ -57,7 +55,7 @@ impl Growth {
         (planned.cells.len() > end.cells).then(|| NotMeasured {
             trial: planned.name.clone(),
             reason: end.reason.clone(),
-            mend: end.mend.clone(),
+            fix: end.fix.clone(),
         })
     }
 }

@@ -4,14 +4,14 @@
 //! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process whatever engine made
 //! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 use host::root::Root;
-use host::sched;
+use host::{pidfd, sched};
 use model::Bytes;
 use probe::{Wake, clock};
 use record::crowd::{GaveOut, Priorities, WatchdogRecord};
@@ -148,7 +148,7 @@ impl Watchdog {
             value: Some(format!(
                 "none for {delay:.1} s, and {seconds} s are allowed"
             )),
-            mend: "fewer or shorter jobs, or a longer limit (--starvation-limit)".to_owned(),
+            fix: "fewer or shorter jobs, or a longer limit (--starvation-limit)".to_owned(),
         };
         let why = format!("stopped: ordinary work had no turn for more than {seconds} s");
         Some((why, gave_out))
@@ -218,16 +218,8 @@ fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limits: GuardLimits, wake: &Wak
 /// Stops the payloads, all of them before anything else.
 pub(super) fn freeze(cells: &[Arc<OwnedFd>]) {
     for cell in cells {
-        // SAFETY: plain system call on an open descriptor; one that has ended is no matter.
-        unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                cell.as_raw_fd(),
-                libc::SIGSTOP,
-                std::ptr::null::<libc::siginfo_t>(),
-                0,
-            )
-        };
+        // One that has ended is no matter.
+        let _ = pidfd::send(cell, libc::SIGSTOP);
     }
 }
 
@@ -258,7 +250,7 @@ mod tests {
             .arg("60")
             .spawn()
             .unwrap();
-        let cell = Arc::new(crate::pidfd::open(child.id().cast_signed()).unwrap());
+        let cell = Arc::new(pidfd::open(child.id().cast_signed()).unwrap());
         // Nobody is ever on time to the nanosecond before the last look.
         let watchdog = Watchdog::start(
             vec![Arc::clone(&cell)],

@@ -21,15 +21,13 @@ use record::crowd::{CrowdMemory, CrowdRecord, Waiting};
 use record::trial::TrialRecord;
 
 use crate::BenchError;
-use crate::context::{ARMING_NS, INTERRUPTED, Outcome, Trial};
-use crate::error::failed;
-use crate::parallel::in_parallel;
+use crate::cells::parallel::in_parallel;
+use crate::cells::{ARMING_NS, INTERRUPTED, verify};
+use crate::context::{Outcome, Trial};
 use crate::payload::{class, fifo};
 use crate::salvage;
 use crate::session::Progress;
-use crate::trial_record::{longest_loop_ns, new_record};
-use crate::verify::verify;
-use crate::watch::Watch;
+use crate::trial_record::{begin, longest_loop_ns, note_go, note_leftovers};
 use creation::{Crowd, lock};
 use guard::{GuardLimits, InFront, Watchdog};
 
@@ -54,20 +52,11 @@ pub(crate) fn run(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, BenchError> {
     host::limits::raise();
-    let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
-    let shared = (trial.place).sub(&format!("trials/{}/shared", trial.number))?;
-    let control = shared.join("control");
-    let cells = trial.planned.cells.len();
-    let barrier =
-        Barrier::create(&control, cells).map_err(failed(&control, "make the control page"))?;
-    trial.interrupt.wakes(Some(barrier.waker()));
-    let mut record = new_record(trial);
-    crate::live::write(trial, &record, &dir)?;
-    let watch = Watch::start(barrier.waker())
-        .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
-    let crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, scale);
+    let (dir, shared, mut record, cells) = begin(trial)?;
+    let planned = record.cells.clone();
+    let crowd = Crowd::new(trial, cells, &shared, &planned, scale);
     let mut found = CrowdRecord {
-        asked: count(cells),
+        asked: count(planned.len()),
         parallel: scale.parallel,
         ..CrowdRecord::default()
     };
@@ -77,25 +66,19 @@ pub(crate) fn run(
         progress.note(&format!("{}: {told}", trial.planned.name));
     }
     let ended = steps(&crowd, scale, &mut record, &mut found, progress);
+    let cells = &crowd.cells;
     // What still runs at high priority would leave the removal next to nothing of the cpus.
     if ended.is_err() {
-        guard::freeze(&watch.living());
+        guard::freeze(&cells.watch.living());
     }
     trial.interrupt.wakes(None);
-    found.finished = count(
-        (0..cells)
-            .filter(|i| barrier.state(*i) == State::Done)
-            .count(),
-    );
+    let finished = |index: &usize| cells.barrier.state(*index) == State::Done;
+    found.finished = count((0..planned.len()).filter(finished).count());
     found.gave_out = crowd.gave_out();
     let began = clock::now();
     // Nobody is let go before: thousands that end at the same moment are taken apart more slowly than one by one.
-    let mut leftovers = crowd.remove(scale.parallel as usize);
-    if !leftovers.is_empty() {
-        // What was too slow to end has had more time now; what stays is left to `timecell clean`.
-        leftovers = crowd.remove(scale.parallel as usize);
-    }
-    barrier.abort();
+    let mut leftovers = cells.remove(scale.parallel as usize);
+    cells.barrier.abort();
     found.removal_ns = Some(clock::now() - began);
     // Of a crowd, one sentence says it.
     leftovers.truncate(3);
@@ -105,18 +88,9 @@ pub(crate) fn run(
         // What was measured stays.
         record.cut_off = record.failure.take();
     }
-    if !leftovers.is_empty() {
-        record
-            .failure
-            .get_or_insert(format!("could not be removed: {}", leftovers.join("; ")));
-    }
+    note_leftovers(&mut record, &leftovers);
     record.cells = crowd.records();
-    drop(crowd);
-    // Of a cell that died, what it had measured until then.
-    let samples = (record.cells.iter())
-        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
-        .filter(|(_, path)| salvage::was_released(path))
-        .collect();
+    let samples = salvage::released(&record.cells, &shared);
     record.crowd = Some(found);
     Ok(Outcome {
         record,
@@ -170,27 +144,27 @@ fn steps(
     let in_front = InFront::of_cells(priority);
     let own_priority = guard::own_priority();
     let watchdog = Watchdog::start(
-        crowd.watch.living(),
+        crowd.cells.watch.living(),
         priority.saturating_add(1).min(99),
         GuardLimits {
             starvation_ns: scale.starvation_limit.ns(),
             memory_reserve: scale.memory_reserve,
         },
-        crowd.barrier.waker(),
+        crowd.cells.barrier.waker(),
     )
     .map_err(|error| format!("cannot start the watchdog: {error}"))?;
     record.cells = crowd.records();
     record.crowd = Some(found.clone());
     salvage::note_begun(trial.place, record).map_err(|error| error.to_string())?;
-    let go_ns = crowd.barrier.open(Barrier::lead_ns(cells));
-    crate::trial_record::note_go(record, go_ns);
+    let go_ns = crowd.cells.barrier.open(Barrier::lead_ns(cells));
+    note_go(record, go_ns);
     let deadline = clock::now() + longest_loop_ns(trial);
     let settled = crowd.settle(State::Done, "done", deadline, &mut || {
         trial.interrupt.came() || watchdog.froze()
     });
     found.watchdog = Some(watchdog.record(own_priority, fifo(trial, 0).unwrap_or(0)));
     for (index, seat) in crowd.seats.iter().enumerate() {
-        let started = crowd.barrier.slot(index).started_ns.load(Acquire);
+        let started = crowd.cells.barrier.slot(index).started_ns.load(Acquire);
         lock(seat).record.started_ns = (started != 0).then_some(started);
     }
     if let Some((why, gave_out)) = watchdog.stopped() {
@@ -241,7 +215,7 @@ fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
 fn check(crowd: &Crowd<'_>) {
     let class = class(crowd.trial, 0);
     for (index, pid) in crowd.alive() {
-        let locked = crowd.barrier.slot(index).memory_locked.load(Acquire);
+        let locked = crowd.cells.barrier.slot(index).memory_locked.load(Acquire);
         let mut seat = lock(&crowd.seats[index]);
         let mut looked = seat.record.clone();
         verify(&class, pid, locked, &mut looked);
@@ -249,10 +223,8 @@ fn check(crowd: &Crowd<'_>) {
         seat.record = looked;
         if let Some(why) = failure {
             crowd.fail(&mut seat, why);
-            if let Some(cell) = &mut seat.cell {
-                // Said again when everything is removed.
-                let _ = cell.remove();
-            }
+            // Said again when everything is removed.
+            let _ = crowd.cells.remove_one(index);
         }
     }
 }
@@ -274,7 +246,8 @@ fn idle(
     let (began, before) = (clock::now(), process::cpu_ns(alive));
     let mut interrupted = || crowd.trial.interrupt.came();
     // Nobody gets there before the release: it is the time that is waited for.
-    let _ = (crowd.barrier).wait_all(State::Done, "done", began + window_ns, &mut interrupted);
+    let _ =
+        (crowd.cells.barrier).wait_all(State::Done, "done", began + window_ns, &mut interrupted);
     enough(crowd)?;
     let window_ns = clock::now() - began;
     let used = before.and_then(|before| Ok(looks::used_ns(&before, &process::cpu_ns(alive)?)));

@@ -137,7 +137,7 @@ pub(super) fn told(held: Reservation) -> String {
 /// What the study lacks to give each cell a reservation, where one is asked for.
 pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
     let reserve = experiment.scale.as_ref()?.reserve?;
-    let (what, reason, mend) = match reserve {
+    let (what, reason, fix) = match reserve {
         Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::Hcbs => return None,
         Enforcer::RtCgroup => {
             let what = "a real-time group for each cell";
@@ -168,7 +168,7 @@ pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Re
             )
         }
     };
-    Some(Requirement::unmet(what, reason, mend))
+    Some(Requirement::unmet(what, reason, fix))
 }
 
 #[cfg(test)]

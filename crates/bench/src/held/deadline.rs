@@ -10,7 +10,7 @@ use model::{Enforcer, Requirement};
 use probe::SpinClass;
 use record::{Budget, Condition, Machine};
 
-use super::{Holder, Spot};
+use super::holder::{Holder, Spot};
 
 pub(super) struct Deadline;
 

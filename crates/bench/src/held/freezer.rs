@@ -17,8 +17,9 @@ use model::{Enforcer, Requirement};
 use probe::clock;
 use record::{Budget, Condition, Machine, Reacted, Share, Times};
 
-use super::{Held, Holder, LEAVING, Names, Spot, cells_of, enter, group_name, writable};
-use crate::here::fifo_requirement;
+use super::holder::{
+    Held, Holder, LEAVING, Names, Spot, and_fifo, cells_of, enter, group_name, writable,
+};
 
 pub(super) struct Freezer;
 
@@ -28,11 +29,7 @@ impl Holder for Freezer {
     }
 
     fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
-        let mut needs = vec![group(held, spot.priority)];
-        if needs[0].met {
-            needs.push(fifo_requirement(WATCHER));
-        }
-        needs
+        and_fifo(group(held, spot.priority), WATCHER)
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
@@ -221,12 +218,12 @@ fn top() -> Result<PathBuf, hold::HoldError> {
 /// A group that can be held to this budget, with a cell of this priority.
 fn group(held: &Budget, priority: u8) -> Requirement {
     let what = "freezer (cgroup v2 with cgroup.freeze)";
-    let unmet = |reason: String, mend: &str| Requirement::unmet(what, reason, mend);
+    let unmet = |reason: String, fix: &str| Requirement::unmet(what, reason, fix);
     let top = match top() {
         Ok(top) => top,
         Err(error) => {
-            let mend = "Linux 5.2 or later with cgroup v2, which may be mounted beside cgroup v1";
-            return unmet(error.to_string(), mend);
+            let fix = "Linux 5.2 or later with cgroup v2, which may be mounted beside cgroup v1";
+            return unmet(error.to_string(), fix);
         }
     };
     if let Err(why) = writable(&top) {

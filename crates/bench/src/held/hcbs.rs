@@ -12,11 +12,10 @@ use host::sched::bandwidth::period_bounds_us;
 use model::{Enforcer, Requirement};
 use record::{Budget, Condition, Machine};
 
-use super::{
-    Held, Holder, LEAVING, Names, Spot, cells_of, enter, group_name, not_whole, on_every_cpu,
-    tick_ns, writable,
+use super::holder::{
+    Held, Holder, LEAVING, Names, Spot, and_fifo, cells_of, enter, group_name, not_whole,
+    on_every_cpu, tick_ns, writable,
 };
-use crate::here::fifo_requirement;
 
 const WHAT: &str = "hcbs (cgroup v2 with cpu.rt.max)";
 /// The least runtime that the kernel takes, in the whole us of the file.
@@ -30,11 +29,7 @@ impl Holder for Hcbs {
     }
 
     fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
-        let mut needs = vec![server(held)];
-        if needs[0].met {
-            needs.push(fifo_requirement(spot.priority));
-        }
-        needs
+        and_fifo(server(held), spot.priority)
     }
 
     fn condition(&self, spot: &Spot) -> Condition {
@@ -171,13 +166,13 @@ fn in_us(held: &Budget) -> rtgroup::Budget {
 
 /// A group that can have this budget, as far as anybody but the kernel can tell: it alone knows of all threads of SCHED_DEADLINE.
 fn server(held: &Budget) -> Requirement {
-    let unmet = |reason: String, mend: &str| Requirement::unmet(WHAT, reason, mend);
+    let unmet = |reason: String, fix: &str| Requirement::unmet(WHAT, reason, fix);
     let top = match Top::of_this_machine() {
         Ok(top) => top,
         Err(error) => {
-            let mend = "a kernel with the patches of the hierarchical constant bandwidth server and its cpu controller on cgroup v2, or \
+            let fix = "a kernel with the patches of the hierarchical constant bandwidth server and its cpu controller on cgroup v2, or \
                         another enforcer (timecell doctor shows which there are)";
-            return unmet(error.to_string(), mend);
+            return unmet(error.to_string(), fix);
         }
     };
     if let Err(why) = writable(top.path()) {
@@ -195,7 +190,7 @@ fn server(held: &Budget) -> Requirement {
 
 /// Why the kernel takes no such budget with so much free.
 fn cannot(held: &Budget, free_us: u64, root: &Root) -> Option<Requirement> {
-    let unmet = |reason: String, mend: &str| Some(Requirement::unmet(WHAT, reason, mend));
+    let unmet = |reason: String, fix: &str| Some(Requirement::unmet(WHAT, reason, fix));
     let ask_for = "ask for another (--reservation, or [[workload.reservation]])";
     if let Some(unmet) = not_whole(WHAT, held) {
         return Some(unmet);
@@ -270,10 +265,10 @@ mod tests {
     fn a_kernel_without_it_is_told_what_would_have_it_and_nothing_is_left_of_nobody() {
         let needs = server(&held(1_000_000, 10_000_000));
         if Top::of_this_machine().is_err() {
-            let mend = needs.mend.unwrap_or_default();
+            let fix = needs.fix.unwrap_or_default();
             assert!(
-                !needs.met && mend.contains("patches"),
-                "{}: {mend}",
+                !needs.met && fix.contains("patches"),
+                "{}: {fix}",
                 needs.reason
             );
             assert_eq!(Hcbs.free_us(), 0);

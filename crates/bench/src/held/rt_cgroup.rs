@@ -5,8 +5,9 @@ use host::rtgroup::{self, RtGroup};
 use model::{Enforcer, Requirement};
 use record::{Budget, Condition, Machine};
 
-use super::{Held, Holder, Names, Spot, not_whole, on_every_cpu, tick_ns, writable};
-use crate::here::fifo_requirement;
+use super::holder::{
+    Held, Holder, Names, Spot, and_fifo, not_whole, on_every_cpu, tick_ns, writable,
+};
 
 const WHAT: &str = "rt-cgroup (cgroup v1 with RT_GROUP_SCHED)";
 
@@ -18,11 +19,7 @@ impl Holder for RtCgroup {
     }
 
     fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
-        let mut needs = vec![groups(held)];
-        if needs[0].met {
-            needs.push(fifo_requirement(spot.priority));
-        }
-        needs
+        and_fifo(groups(held), spot.priority)
     }
 
     fn condition(&self, spot: &Spot) -> Condition {

@@ -7,12 +7,11 @@ use record::run::Run;
 
 use super::root_domain::OwnDomain;
 use super::setting::Setting;
-use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
-use crate::launch::Stage;
+use crate::held::{Wanted, group_name};
 use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::stolen;
-use crate::together::{self, Around, Beside, Member, cell_name};
+use crate::supply::stolen_while;
+use crate::together::{self, Around, Beside, Member};
 
 /// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
 /// the speed of a machine is not constant. Of jobs that reach it in the mean, every tenth exceeds the runtime of its
@@ -34,17 +33,11 @@ impl Contest<'_> {
     /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> ContestTrial {
         let mut beside = self.load.map(|load| Beside::new(load, &self.around));
-        let domain = (self.arm.enforcer == Some(Enforcer::Deadline))
-            .then(|| OwnDomain::of(self.setting, &self.around.stage.place, self.around.number));
-        let cpus = match &domain {
-            Some(domain) => domain.cpus.clone(),
-            None => vec![self.setting.spot.cpu],
-        };
-        let before = stolen(&cpus);
-        let measured = self.measure(&cpus, domain.as_ref(), beside.as_mut());
-        let stolen = before.zip(stolen(&cpus));
-        let root_domain = domain.as_ref().map(|domain| domain.found.clone());
-        let put_back = domain.map_or(Ok(()), OwnDomain::end);
+        let domain = OwnDomain::of(self.arm.enforcer, self.setting, &self.around);
+        let measure = || self.measure(&domain, beside.as_mut());
+        let (steal_ns, measured) = stolen_while(&domain.cpus, measure);
+        let (cpus, root_domain) = (domain.cpus.clone(), domain.found.clone());
+        let put_back = domain.end();
         ContestTrial {
             number: self.around.number,
             round: self.round,
@@ -57,7 +50,7 @@ impl Contest<'_> {
                 .flat_map(|(_, cell)| &cell.tasks)
                 .map(|task| (task.name.clone(), self.jobs(task)))
                 .collect(),
-            steal_ns: stolen.map(|(before, after)| after.saturating_sub(before)),
+            steal_ns,
             failure: measured.and(put_back).err(),
         }
     }
@@ -76,49 +69,22 @@ impl Contest<'_> {
         jobs_within(self.setting.contest_ns, task.period_ns)
     }
 
-    fn measure(
-        &self,
-        cpus: &[u32],
-        domain: Option<&OwnDomain>,
-        beside: Option<&mut Beside<'_>>,
-    ) -> Result<(), String> {
-        let holds = self.holds()?;
-        let measured = self.while_held(cpus, &holds, domain, beside);
-        let ended = end_all(holds);
-        measured.and(ended)
+    /// What is to hold a cell, where its class does not.
+    fn held(&self, role: Role, cell: &DrawnCell) -> Option<Wanted> {
+        let held = cell.budget_of(self.arm.enforcer?)?;
+        let group = format!("{}/{}", group_name(), role.name());
+        Some((self.around).wanted(role.name(), held, self.setting.spot.cpu, group))
     }
 
-    /// What holds each cell, where its class does not.
-    fn holds(&self) -> Result<Holds, String> {
-        let wanted = |(role, cell): (Role, &DrawnCell)| {
-            let enforcer = self.arm.enforcer?;
-            let held = cell.budget_of(enforcer)?;
-            let name = cell_name(self.around.number, role.name());
-            Some(Wanted {
-                held,
-                cpu: self.setting.spot.cpu,
-                id: Stage::id(&name),
-                rt_group: format!("{}/{}", group_name(), role.name()),
-            })
-        };
-        let wanted: Vec<_> = self.cells().into_iter().map(wanted).collect();
-        hold_all(&wanted)
-    }
-
-    fn while_held(
-        &self,
-        cpus: &[u32],
-        holds: &Holds,
-        domain: Option<&OwnDomain>,
-        beside: Option<&mut Beside<'_>>,
-    ) -> Result<(), String> {
+    fn measure(&self, domain: &OwnDomain, beside: Option<&mut Beside<'_>>) -> Result<(), String> {
+        let cpus = &domain.cpus;
         let cells = self.cells();
         let threads: Vec<Vec<Thread<'_>>> = (cells.iter())
             .map(|(role, cell)| self.threads(*role, cell))
             .collect();
         let mut members = Vec::new();
         let mut first = 0;
-        for (((role, _), threads), held) in cells.iter().zip(&threads).zip(holds) {
+        for ((role, cell), threads) in cells.iter().zip(&threads) {
             let slots = first..first + threads.len();
             first = slots.end;
             periodic::prepare(self.around.stage, threads)?;
@@ -129,10 +95,10 @@ impl Contest<'_> {
                 classes: threads.iter().map(|thread| thread.class.clone()).collect(),
                 slots,
                 rtprio: self.setting.spot.priority,
-                held: held.as_deref(),
+                held: self.held(*role, cell),
             });
         }
-        let partition = domain.and_then(OwnDomain::group);
+        let partition = domain.group();
         let ran = together::run(
             &self.around,
             &members,
@@ -145,7 +111,7 @@ impl Contest<'_> {
             let (stage, trial) = (self.around.stage, self.around.number);
             kept = kept.and(periodic::keep(stage, threads, self.run, trial, ran.is_ok()));
         }
-        ran.and(kept)
+        ran.map(drop).and(kept)
     }
 
     /// The threads of a cell, in the order of their slots.

@@ -233,7 +233,7 @@ pub(super) fn draw(
                     f64::from(permille) / 1_000.0
                 ),
                 reason: why(room, worst, refused(&worst), drawn),
-                mend: "ask for less with --utilisation".to_owned(),
+                fix: "ask for less with --utilisation".to_owned(),
             });
             part.retain(|enforcer| *enforcer != worst);
         }

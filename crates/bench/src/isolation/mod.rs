@@ -23,9 +23,10 @@ pub use options::IsolationOptions;
 pub use run::run_isolation;
 pub use setting::Part;
 
-use crate::held::{self, Spot};
-use crate::here::{allowed_cpus, fifo_requirement};
+use crate::held;
+use crate::here::fifo_requirement;
 use crate::load::{self, PlannedLoad};
+use crate::needs::Needs;
 use crate::supply::Reservation;
 use draw::Room;
 use options::Checked;
@@ -52,8 +53,7 @@ pub struct IsolationPlan {
     loads: Vec<Option<PlannedLoad>>,
     draws: Vec<Draws>,
     sets: Vec<DrawnSet>,
-    not_measured: Vec<NotMeasured>,
-    requirements: Vec<Requirement>,
+    needs: Needs,
     setting: Setting,
 }
 
@@ -89,24 +89,10 @@ impl IsolationPlan {
     /// Names the option that is out of range.
     pub fn new(options: &IsolationOptions) -> Result<IsolationPlan, InputError> {
         let checked = options.check()?;
-        let mut allowed = allowed_cpus();
-        allowed.sort_unstable();
-        let cpu = checked.cpu.or(allowed.last().copied()).unwrap_or(0);
-        if !allowed.contains(&cpu) {
-            return Err(InputError::new(
-                "--cpus",
-                format!("cpu {cpu} is not there, or this process may not use it"),
-                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
-            ));
-        }
         let root = Root::live();
         let tick_ns = Machine::here().slowest_tick_ns();
         let setting = Setting {
-            spot: Spot {
-                cpu,
-                allowed,
-                priority: checked.priority,
-            },
+            spot: checked.spot.clone(),
             tick_ns,
             overrun_permille: checked.overrun_permille,
             contest_ns: checked.contest_ns,
@@ -120,15 +106,17 @@ impl IsolationPlan {
             loads: Vec::new(),
             draws: Vec::new(),
             sets: Vec::new(),
-            not_measured: Vec::new(),
-            requirements: vec![fifo_requirement(checked.priority)],
+            needs: Needs {
+                requirements: vec![fifo_requirement(checked.spot.priority)],
+                ..Needs::default()
+            },
             setting,
             checked,
         };
         plan.find_enforcers();
         plan.find_spinning();
         plan.find_loads();
-        if plan.checked.parts.contains(&Part::Contest) && plan.requirements[0].met {
+        if plan.checked.parts.contains(&Part::Contest) && plan.needs.requirements[0].met {
             plan.draw_sets(&room(&plan.setting, &root));
         }
         Ok(plan)
@@ -144,18 +132,8 @@ impl IsolationPlan {
             };
             let needs = held::by(enforcer).map(|by| by.needs(&small, &self.setting.spot));
             let needs = needs.unwrap_or_default();
-            match needs.iter().find(|needed| !needed.met) {
-                None => self.enforcers.push(enforcer),
-                Some(unmet) => self.not_measured.push(NotMeasured {
-                    trial: enforcer.name().to_owned(),
-                    reason: unmet.reason.clone(),
-                    mend: unmet.mend.clone().unwrap_or_default(),
-                }),
-            }
-            for needed in needs {
-                if !self.requirements.contains(&needed) {
-                    self.requirements.push(needed);
-                }
+            if self.needs.note(enforcer.name(), needs) {
+                self.enforcers.push(enforcer);
             }
         }
     }
@@ -168,16 +146,16 @@ impl IsolationPlan {
         for &enforcer in &self.enforcers {
             match self.cannot_spin(enforcer, real_time_us) {
                 None => self.spinning.push(enforcer),
-                Some((reason, mend)) => self.not_measured.push(NotMeasured {
+                Some((reason, fix)) => self.needs.not_measured.push(NotMeasured {
                     trial: format!("received, {}", enforcer.name()),
                     reason,
-                    mend,
+                    fix,
                 }),
             }
         }
     }
 
-    /// Why the spinning cells cannot be held so, and the mend: one of them by itself, or all together.
+    /// Why the spinning cells cannot be held so, and the fix: one of them by itself, or all together.
     fn cannot_spin(&self, enforcer: Enforcer, real_time_us: u64) -> Option<(String, String)> {
         let spot = &self.setting.spot;
         let holder = held::by(enforcer)?;
@@ -197,7 +175,7 @@ impl IsolationPlan {
             together?.err()
         });
         if let Some(unmet) = lacks {
-            return Some((unmet.reason, unmet.mend.unwrap_or_default()));
+            return Some((unmet.reason, unmet.fix.unwrap_or_default()));
         }
         let cost = means.filter(|_| holder.is_throttled())?.cost();
         let with_cost = |held: &Budget| Budget {
@@ -223,12 +201,7 @@ impl IsolationPlan {
                 None => self.loads.push(None),
                 Some(Ok(planned)) => self.loads.push(Some(planned)),
                 Some(Err(unmet)) => {
-                    self.not_measured.push(NotMeasured {
-                        trial: unmet.what.clone(),
-                        reason: unmet.reason.clone(),
-                        mend: unmet.mend.clone().unwrap_or_default(),
-                    });
-                    self.requirements.push(unmet);
+                    self.needs.note(&unmet.what.clone(), vec![unmet]);
                 }
             }
         }
@@ -245,7 +218,9 @@ impl IsolationPlan {
                 room,
                 first,
             );
-            self.not_measured.extend(draws.without.iter().cloned());
+            self.needs
+                .not_measured
+                .extend(draws.without.iter().cloned());
             self.draws.push(draws);
             self.sets.extend(sets);
         }
@@ -289,12 +264,12 @@ impl IsolationPlan {
 
     /// What is not measured, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
-        &self.not_measured
+        &self.needs.not_measured
     }
 
     /// What the study needs of the machine, met and unmet.
     pub fn requirements(&self) -> &[Requirement] {
-        &self.requirements
+        &self.needs.requirements
     }
 
     /// How the sets came about.

@@ -1,10 +1,10 @@
 //! What may be chosen about an isolation study, and what stands where nothing is said.
 
-use model::Enforcer;
-use model::{Duration, InputError, Limits, LoadKind};
+use model::{Duration, Enforcer, InputError, Limits, LoadKind};
 
 use super::draw::TASKS;
 use super::setting::Part;
+use crate::held::Spot;
 use crate::supply::{Reservation, once, within};
 
 /// Rounds unless asked otherwise, and with `--quick`.
@@ -70,8 +70,7 @@ pub(super) struct Checked {
     pub received_ns: i64,
     pub received_trials: u32,
     pub rounds: u32,
-    pub cpu: Option<u32>,
-    pub priority: u8,
+    pub spot: Spot,
 }
 
 impl IsolationOptions {
@@ -83,13 +82,6 @@ impl IsolationOptions {
         // Below the attacker's tasks there must be room for the victim's.
         let least = 2 * TASKS as i64;
         within("--priority", "priority", priority, &(least..=99))?;
-        if self.cpus.len() > 1 {
-            return Err(InputError::new(
-                "--cpus",
-                format!("{} cpus are named", self.cpus.len()),
-                "both cells run on one cpu; name one",
-            ));
-        }
         let received_ns = of(RECEIVED_NS);
         let reservations = self.reservations(received_ns)?;
         Ok(Checked {
@@ -114,8 +106,7 @@ impl IsolationOptions {
                 RECEIVED_TRIALS.0
             },
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
-            cpu: self.cpus.first().copied(),
-            priority: u8::try_from(priority).unwrap_or(PRIORITY),
+            spot: Spot::on(&self.cpus, u8::try_from(priority).unwrap_or(PRIORITY))?,
         })
     }
 

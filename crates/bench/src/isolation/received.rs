@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use host::sched::Class;
 use model::Enforcer;
 use probe::{SpinClass, SupplyArgs, prepare_gaps};
 use record::Budget;
@@ -11,10 +10,9 @@ use record::run::Run;
 
 use super::root_domain::OwnDomain;
 use super::setting::Setting;
-use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
-use crate::launch::Stage;
-use crate::supply::{Reservation, stolen};
-use crate::together::{self, Around, Member, cell_name};
+use crate::held::{class_of, group_name};
+use crate::supply::{Reservation, stolen_while};
+use crate::together::{self, Around, Member};
 
 /// A trial of received budgets that is to take place.
 pub(super) struct Received<'a> {
@@ -29,29 +27,22 @@ pub(super) struct Received<'a> {
 impl Received<'_> {
     /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> ReceivedTrial {
-        let domain = (self.enforcer == Enforcer::Deadline)
-            .then(|| OwnDomain::of(self.setting, &self.around.stage.place, self.around.number));
-        let cpus = match &domain {
-            Some(domain) => domain.cpus.clone(),
-            None => vec![self.setting.spot.cpu],
-        };
-        let before = stolen(&cpus);
-        let measured = self.measure(&cpus, domain.as_ref());
-        let stolen = before.zip(stolen(&cpus));
-        let root_domain = domain.as_ref().map(|domain| domain.found.clone());
-        let put_back = domain.map_or(Ok(()), OwnDomain::end);
+        let domain = OwnDomain::of(Some(self.enforcer), self.setting, &self.around);
+        let (steal_ns, measured) = stolen_while(&domain.cpus, || self.measure(&domain));
+        let (cpus, root_domain) = (domain.cpus.clone(), domain.found.clone());
+        let put_back = domain.end();
         ReceivedTrial {
             number: self.around.number,
             round: self.round,
             cells: (0..self.reservations.len())
                 .map(|place| ReceivedCell {
                     held: self.held(place),
-                    class: self.class(place).to_string(),
+                    class: class_of(self.spin_class(place)).to_string(),
                 })
                 .collect(),
             cpus,
             root_domain,
-            steal_ns: stolen.map(|(before, after)| after.saturating_sub(before)),
+            steal_ns,
             failure: measured.and(put_back).err(),
         }
     }
@@ -86,52 +77,13 @@ impl Received<'_> {
         }
     }
 
-    fn class(&self, place: usize) -> Class {
-        match self.spin_class(place) {
-            SpinClass::Fifo { priority } => Class::Fifo { priority },
-            SpinClass::Deadline {
-                budget_ns,
-                period_ns,
-            } => Class::Deadline {
-                runtime_ns: budget_ns,
-                deadline_ns: period_ns,
-                period_ns,
-            },
-        }
-    }
-
     fn gaps(&self, place: usize) -> PathBuf {
         self.around.stage.shared.join(format!("{place}.gaps"))
     }
 
-    fn measure(&self, cpus: &[u32], domain: Option<&OwnDomain>) -> Result<(), String> {
-        let wanted: Vec<_> = (0..self.reservations.len())
-            .map(|place| Some(self.wanted(place)))
-            .collect();
-        let holds = hold_all(&wanted)?;
-        let measured = self.while_held(cpus, &holds, domain);
-        let ended = end_all(holds);
-        measured.and(ended)
-    }
-
-    fn wanted(&self, place: usize) -> Wanted {
-        let name = cell_name(self.around.number, &member(place));
-        Wanted {
-            held: self.held(place),
-            cpu: self.setting.spot.cpu,
-            id: Stage::id(&name),
-            rt_group: format!("{}/{}", group_name(), place + 1),
-        }
-    }
-
-    fn while_held(
-        &self,
-        cpus: &[u32],
-        holds: &Holds,
-        domain: Option<&OwnDomain>,
-    ) -> Result<(), String> {
+    fn measure(&self, domain: &OwnDomain) -> Result<(), String> {
         let mut members = Vec::new();
-        for (place, held) in holds.iter().enumerate() {
+        for place in 0..self.reservations.len() {
             let path = self.gaps(place);
             prepare_gaps(&path, 1).map_err(|error| format!("{}: {error}", path.display()))?;
             let args = SupplyArgs {
@@ -140,21 +92,23 @@ impl Received<'_> {
                 gaps: format!("/cell/{place}.gaps"),
                 class: self.spin_class(place),
                 beside: 0,
-                cpus: cpus.to_vec(),
+                cpus: domain.cpus.clone(),
                 stretches: vec![(self.setting.received_ns, 0)],
                 rest_ns: 0,
                 grid_ns: i64::try_from(self.setting.tick_ns).unwrap_or(i64::MAX),
             };
+            let group = format!("{}/{}", group_name(), place + 1);
+            let (name, cpu) = (member(place), self.setting.spot.cpu);
             members.push(Member {
-                name: member(place),
+                held: Some((self.around).wanted(&name, self.held(place), cpu, group)),
+                name,
                 words: args.to_words(),
                 slots: place..place + 1,
-                classes: vec![self.class(place)],
+                classes: vec![class_of(self.spin_class(place))],
                 rtprio: self.setting.spot.priority,
-                held: held.as_deref(),
             });
         }
-        let partition = domain.and_then(OwnDomain::group);
+        let partition = domain.group();
         let ran = together::run(
             &self.around,
             &members,
@@ -171,7 +125,7 @@ impl Received<'_> {
             }
             let _ = std::fs::remove_file(&path);
         }
-        ran
+        ran.map(drop)
     }
 }
 

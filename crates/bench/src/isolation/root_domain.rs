@@ -3,39 +3,50 @@
 use std::path::Path;
 
 use host::isolate::Isolation;
+use model::Enforcer;
 
 use super::setting::Setting;
-use crate::place::Place;
+use crate::together::Around;
 
-/// The cpu of the trial as a root domain of its own, so that SCHED_DEADLINE threads can be bound to it; put back on drop.
+/// Where the cells of a trial run. For SCHED_DEADLINE threads the cpu is a root domain of its own, so that they can be bound to it; put back
+/// on drop.
 pub(super) struct OwnDomain {
     isolation: Option<Isolation>,
-    /// The cpus that such threads are bound to: the trial's alone, or all where there is no domain of its own.
+    /// The cpus that the threads are bound to: the trial's alone, or all where such threads have no domain of their own.
     pub cpus: Vec<u32>,
-    /// What became of it, one sentence.
-    pub found: String,
+    /// What became of it, one sentence; `None`: none was wanted.
+    pub found: Option<String>,
 }
 
 impl OwnDomain {
-    /// Splits the cpu off; where that cannot be, the reason is in `found`.
-    pub(super) fn of(setting: &Setting, place: &Place, trial: u32) -> OwnDomain {
-        let journal = place.isolation_journal(trial);
-        let none = |why: String| OwnDomain {
+    /// Splits the cpu off where cells are held so; where that cannot be, the reason is in `found`.
+    pub(super) fn of(
+        enforcer: Option<Enforcer>,
+        setting: &Setting,
+        around: &Around<'_>,
+    ) -> OwnDomain {
+        let cpu = setting.spot.cpu;
+        let own = |isolation, found| OwnDomain {
+            isolation,
+            cpus: vec![cpu],
+            found,
+        };
+        if enforcer != Some(Enforcer::Deadline) {
+            return own(None, None);
+        }
+        let journal = around.stage.place.isolation_journal(around.number);
+        let why = match Isolation::split(&[cpu], &journal) {
+            Ok(isolation) if isolation.is_split() => {
+                let found = format!("cpu {cpu} is a root domain of its own");
+                return own(Some(isolation), Some(found));
+            }
+            Ok(isolation) => isolation.found().balancing.clone(),
+            Err(error) => error.to_string(),
+        };
+        OwnDomain {
             isolation: None,
             cpus: setting.spot.allowed.clone(),
-            found: format!(
-                "cpu {} is not a root domain of its own: {why}",
-                setting.spot.cpu
-            ),
-        };
-        match Isolation::split(&[setting.spot.cpu], &journal) {
-            Ok(isolation) if isolation.is_split() => OwnDomain {
-                cpus: vec![setting.spot.cpu],
-                found: format!("cpu {} is a root domain of its own", setting.spot.cpu),
-                isolation: Some(isolation),
-            },
-            Ok(isolation) => none(isolation.found().balancing.clone()),
-            Err(error) => none(error.to_string()),
+            found: Some(format!("cpu {cpu} is not a root domain of its own: {why}")),
         }
     }
 

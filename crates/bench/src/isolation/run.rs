@@ -41,53 +41,52 @@ pub fn run_isolation(
         sets: plan.sets.clone(),
         contests: Vec::new(),
         received: Vec::new(),
-        not_measured: plan.not_measured.clone(),
+        not_measured: plan.needs.not_measured.clone(),
     };
     let opening = Opening {
         kind: Kind::Isolation,
         name: "isolation",
         trials: u32::try_from(todo.len()).unwrap_or(u32::MAX),
-        requirements: &plan.requirements,
-        not_measured: &plan.not_measured,
+        requirements: &plan.needs.requirements,
+        not_measured: &plan.needs.not_measured,
         engines: None,
     };
-    conduct(opening, record, settings, progress, |going| {
-        trials(plan, &todo, going)
-    })
+    let loads: Vec<_> = plan.loads.iter().flatten().collect();
+    conduct(
+        opening,
+        record,
+        settings,
+        progress,
+        |going| {
+            let cpu = plan.setting.spot.cpu;
+            let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
+            // The group before the place, whose note tells of it until it is gone.
+            Ok((group(plan, &mut around)?, around))
+        },
+        |(group, around), going| {
+            going.left = TimeLeft::new(plan.expected_ns());
+            for (round, todo) in &todo {
+                one(plan, *round, todo, around, going)?;
+            }
+            (group.take().map_or(Ok(()), RtGroup::remove))
+                .map_err(|error| BenchError::Failed(error.to_string()))
+        },
+    )
 }
 
 fn why_nothing(plan: &IsolationPlan) -> String {
-    let lacking = plan.requirements.iter().filter(|needed| !needed.met);
+    let lacking = plan.needs.requirements.iter().filter(|needed| !needed.met);
     let mut why: Vec<String> = lacking
         .map(|needed| {
-            let mend = needed.mend.clone().unwrap_or_default();
-            format!("{}: {} ({mend})", needed.what, needed.reason)
+            let fix = needed.fix.clone().unwrap_or_default();
+            format!("{}: {} ({fix})", needed.what, needed.reason)
         })
         .collect();
     for absent in &plan.draws {
         let refused = absent.without.iter();
-        why.extend(refused.map(|one| format!("{}: {} ({})", one.trial, one.reason, one.mend)));
+        why.extend(refused.map(|one| format!("{}: {} ({})", one.trial, one.reason, one.fix)));
     }
     format!("isolation cannot be measured here: {}", why.join("; "))
-}
-
-fn trials(
-    plan: &IsolationPlan,
-    todo: &[(u32, Todo<'_>)],
-    going: &mut Study<'_, IsolationRecord>,
-) -> Result<(), BenchError> {
-    let loads: Vec<_> = plan.loads.iter().flatten().collect();
-    let cpu = plan.setting.spot.cpu;
-    let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
-    let group = group(plan, &mut around)?;
-    going.left = TimeLeft::new(plan.expected_ns());
-    for (round, todo) in todo {
-        one(plan, *round, todo, &around, going)?;
-    }
-    match group.map(RtGroup::remove) {
-        None | Some(Ok(())) => Ok(()),
-        Some(Err(error)) => Err(BenchError::Failed(error.to_string())),
-    }
 }
 
 fn one(

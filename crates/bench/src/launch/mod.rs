@@ -18,7 +18,7 @@ use floor::Floor;
 use engine::{CellSpec, Rights, User};
 use host::foreign_file;
 use model::EngineKind;
-use probe::{Life, clock};
+use probe::{Life, ProbeArgs, clock};
 use record::run::Run;
 
 use crate::BenchError;
@@ -90,6 +90,11 @@ impl Stage {
         format!("timecell-{}-{name}", std::process::id())
     }
 
+    /// The directory of the cell called `name`.
+    pub(crate) fn work_dir(&self, name: &str) -> PathBuf {
+        self.place.dir().join(format!("trials/0/cells/{name}"))
+    }
+
     /// What the cell called `name` is to run.
     pub(crate) fn spec(
         &self,
@@ -97,6 +102,7 @@ impl Stage {
         kind: EngineKind,
         user: Option<&User>,
         words: Vec<String>,
+        rights: Rights,
     ) -> Result<CellSpec, BenchError> {
         Ok(CellSpec {
             id: Stage::id(name),
@@ -106,9 +112,24 @@ impl Stage {
             shared: self.shared.clone(),
             work_dir: self.place.sub(&format!("trials/0/cells/{name}"))?,
             user: user.cloned(),
-            rights: Rights::default(),
+            rights,
         })
     }
+}
+
+/// The rights of a cell whose threads take real-time priorities up to this, and lock what they measure with.
+pub(crate) fn rights(rtprio: u8) -> Rights {
+    Rights {
+        rtprio,
+        memlock_bytes: 128 << 20,
+        devices: Vec::new(),
+    }
+}
+
+/// The words of a cell that runs one probe.
+pub(crate) fn probe_words(args: &ProbeArgs) -> Vec<String> {
+    let words = ["probe".to_owned(), "run".to_owned()];
+    words.into_iter().chain(args.to_words()).collect()
 }
 
 /// The page as a cell sees it.

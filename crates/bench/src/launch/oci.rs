@@ -1,6 +1,6 @@
 //! OCI runtimes: the one linked in, crun and runc; in one command, or one command for each step.
 
-use engine::{CellSpec, User};
+use engine::{CellSpec, Rights, User};
 use model::EngineKind;
 use probe::{Life, clock};
 
@@ -21,7 +21,13 @@ impl Launcher for Oci {
         let name = format!("{number}-{}", self.kind);
         let words = Life::ending(&page_in_cell());
         let spec = stage
-            .spec(&name, self.kind, self.user.as_ref(), words)
+            .spec(
+                &name,
+                self.kind,
+                self.user.as_ref(),
+                words,
+                Rights::default(),
+            )
             .map_err(|error| error.to_string())?;
         let launched = if self.in_steps {
             in_steps(stage, &spec)
@@ -64,9 +70,9 @@ fn in_steps(stage: &Stage, spec: &CellSpec) -> Result<Launched, String> {
     let mut steps = engine::step_commands(spec).map_err(|error| error.to_string())?;
     let (asked, created) = timed(&mut steps.create, &log)?;
     let pid = engine::payload_pid(spec).ok_or("the runtime told no pid")?;
-    let payload = crate::pidfd::open(pid).map_err(|error| format!("process {pid}: {error}"))?;
+    let payload = host::pidfd::open(pid).map_err(|error| format!("process {pid}: {error}"))?;
     timed(&mut steps.start, &log)?;
-    if !crate::pidfd::ended_within(&payload, 10_000) {
+    if !host::pidfd::ended_within(&payload, std::time::Duration::from_secs(10)) {
         return Err("the payload did not end within 10 s".to_owned());
     }
     let ended = clock::now();

@@ -8,8 +8,8 @@ use record::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::cells::allowed;
 use crate::context::Trial;
-use crate::verify::allowed;
 
 /// Schema of `live.json`.
 pub const LIVE_SCHEMA: u64 = 1;

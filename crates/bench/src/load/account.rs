@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use host::process::{self, tick_ns};
+use host::process::{self, Stat, tick_ns};
 
 /// What a process and everything below it has consumed until now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub(crate) fn usage(root: i32) -> Usage {
     let parents = parents();
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for (pid, stat) in &parents {
-        children.entry(stat.parent).or_default().push(*pid);
+        let parent = stat.parent().unwrap_or(0);
+        children.entry(parent).or_default().push(*pid);
     }
     let mut usage = Usage::default();
     let mut seen = HashSet::new();
@@ -30,55 +31,31 @@ pub(crate) fn usage(root: i32) -> Usage {
         let Some(stat) = parents.get(&pid).filter(|_| seen.insert(pid)) else {
             continue;
         };
-        usage.processes += u32::from(!stat.ended);
+        usage.processes += u32::from(!stat.has_ended());
         // Ticks of 10 ms are too coarse for hundreds of processes and for what works little; the scheduler's own account
         // is of threads that live, and not every kernel keeps it: the larger one is nearer.
-        let own = match stat.threads {
-            1 => process::scheduled_ns(pid),
+        let own = match stat.field(20) {
+            Some(1) => process::scheduled_ns(pid),
             _ => process::cpu_ns_of_threads(pid),
         };
         let own = own.ok().flatten().unwrap_or(0);
-        let own = own.max(stat.ticks.saturating_mul(tick_ns()));
-        usage.cpu_ns += own + stat.reaped_ticks.saturating_mul(tick_ns());
+        let own = own.max(ns(stat, [14, 15]));
+        usage.cpu_ns += own + ns(stat, [16, 17]);
         usage.written_bytes += written(pid);
         open.extend(children.get(&pid).into_iter().flatten());
     }
     usage
 }
 
-struct Stat {
-    parent: i32,
-    ticks: i64,
-    /// Of children that have ended.
-    reaped_ticks: i64,
-    threads: i64,
-    ended: bool,
+/// Cpu time of two fields (utime and stime; cutime and cstime of children that have ended), ns.
+fn ns(stat: &Stat, fields: [usize; 2]) -> i64 {
+    let ticks: [i64; 2] = fields.map(|field| stat.field(field).unwrap_or(0));
+    (ticks[0] + ticks[1]).saturating_mul(tick_ns())
 }
 
 fn parents() -> HashMap<i32, Stat> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(|pid| {
-            let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, stat(&text)?))
-        })
-        .collect()
-}
-
-/// Fields of proc(5): state (3), ppid (4), utime, stime, cutime and cstime (14 to 17), num_threads (20).
-fn stat(text: &str) -> Option<Stat> {
-    // The name, in parentheses, may contain anything.
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<i64>().ok();
-    Some(Stat {
-        ended: matches!(*fields.first()?, "Z" | "X"),
-        parent: fields.get(1)?.parse().ok()?,
-        ticks: number(11)? + number(12)?,
-        reaped_ticks: number(13)? + number(14)?,
-        threads: number(17)?,
-    })
+    let all = process::all().into_iter();
+    all.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect()
 }
 
 fn written(pid: i32) -> u64 {
@@ -93,12 +70,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_with_a_nasty_name_is_read() {
+    fn the_times_of_a_process_are_told_from_its_childrens() {
         let line = "7 (a) R 1 (b) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99";
-        let stat = stat(line).unwrap();
-        assert_eq!((stat.parent, stat.ended, stat.threads), (3, false, 1));
-        assert_eq!((stat.ticks, stat.reaped_ticks), (30, 70));
-        assert!(super::stat("7 (a) R 1").is_none());
+        let stat = Stat::parse(line).unwrap();
+        let of = |fields| ns(&stat, fields) / tick_ns();
+        assert_eq!((of([14, 15]), of([16, 17])), (30, 70));
     }
 
     #[test]
@@ -116,7 +92,7 @@ mod tests {
         }
         for pid in parents()
             .iter()
-            .filter(|(_, s)| s.parent == root)
+            .filter(|(_, s)| s.parent() == Some(root))
             .map(|(p, _)| *p)
         {
             // SAFETY: a child of our child, which has not been reaped.

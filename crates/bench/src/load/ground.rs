@@ -8,7 +8,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{PlannedLoad, Setting, by_kind, guard, planned::find};
+use super::guard;
+use super::kind::Setting;
+use super::kinds::by_kind;
+use super::planned::{PlannedLoad, find};
 use crate::place::LOAD_FILES;
 use crate::{BenchError, Place};
 

@@ -8,6 +8,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 
 use host::sched;
+use rustix::process::{
+    Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
+};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Where programs are looked for: a cell's environment is empty.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -73,16 +77,16 @@ pub(crate) fn guard(words: &[String]) -> i32 {
 
 fn outer(parent: i32, guarded: &Guarded) -> Result<i32, String> {
     die_with_parent();
-    // SAFETY: no arguments, cannot fail.
-    if unsafe { libc::getppid() } != parent {
+    if Pid::as_raw(getppid()) != parent {
         return Err("the coordinator has ended".to_owned());
     }
     if !guarded.cpus.is_empty() {
         sched::set_affinity(0, &guarded.cpus).map_err(|error| error.to_string())?;
     }
     block_signals();
-    // SAFETY: no memory is involved. Refused without privilege, which is told apart below.
-    let apart = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
+    // Refused without privilege, which is told apart below.
+    // SAFETY: descriptors stay shared.
+    let apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
         -1 => Err(format!("fork: {}", io::Error::last_os_error())),
@@ -90,8 +94,7 @@ fn outer(parent: i32, guarded: &Guarded) -> Result<i32, String> {
             die_with_parent();
             if !apart {
                 // Orphans of the load come to this process instead of the machine's init.
-                // SAFETY: no memory is involved.
-                unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+                let _ = set_child_subreaper(Some(getpid()));
             }
             let code = inner(guarded).unwrap_or_else(|why| {
                 eprintln!("load: {why}");
@@ -211,8 +214,7 @@ fn next_signal() -> i32 {
 }
 
 fn die_with_parent() {
-    // SAFETY: no memory is involved.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
-//! The hidden commands of a load's own processes, and what built-in loads share.
+//! The hidden commands of a load's own processes, and what they are told.
 
 use std::path::Path;
 
 use host::sched;
 use model::LoadKind;
 
-use super::{Setting, Tally, by_kind, guard};
+use super::guard;
+use super::kind::Setting;
+use super::kinds::by_kind;
+use super::tally::Tally;
 
 /// Runs what stands behind `timecell load`; returns the exit code. Must be called before any thread is started.
 pub fn inside(words: &[String]) -> i32 {
@@ -70,34 +73,6 @@ fn work(words: &[String]) -> String {
         Ok(by_kind(kind).work(&setting, &tally))
     };
     run().unwrap_or_else(|why| why)
-}
-
-/// Runs `work` in one thread on each cpu; comes back only if one of them does.
-pub(super) fn on_each_cpu(
-    setting: &Setting,
-    tally: &Tally,
-    work: impl Fn(u32) -> String + Sync,
-) -> String {
-    if let Err(error) = tally.die_with_coordinator() {
-        return error.to_string();
-    }
-    let (said, words) = std::sync::mpsc::channel();
-    std::thread::scope(|scope| {
-        for &cpu in &setting.cpus {
-            let (said, work) = (said.clone(), &work);
-            scope.spawn(move || {
-                let why = match sched::set_affinity(0, &[cpu]) {
-                    Ok(()) => work(cpu),
-                    Err(error) => error.to_string(),
-                };
-                let _ = said.send(why);
-            });
-        }
-        let why = words.recv().unwrap_or_default();
-        // The other workers never end by themselves.
-        eprintln!("load: {why}");
-        std::process::exit(1)
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use model::{LoadForm, LoadKind, LoadPlan, Requirement};
 
-use super::{Program, by_kind, guard};
+use super::guard;
+use super::kind::Program;
+use super::kinds::by_kind;
 
 /// A load that will run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +72,7 @@ pub fn offers() -> Vec<LoadOffer> {
 /// Chooses the form. `allowed` are the cpus that this process may use.
 ///
 /// # Errors
-/// What is lacking, with its mend.
+/// What is lacking, with its fix.
 pub(crate) fn resolve(plan: &LoadPlan, allowed: &[u32]) -> Result<PlannedLoad, Requirement> {
     let form = choose(plan)?;
     let built_in = form.is_none();
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_requirement_with_its_mend() {
+    fn a_program_that_is_not_there_is_a_requirement_with_its_fix() {
         let mut plan = LoadPlan::new(LoadKind::Custom);
         plan.command = vec!["/nonexistent/program".to_owned()];
         let unmet = resolve(&plan, &[0]).unwrap_err();

@@ -7,9 +7,14 @@ use model::EngineKind;
 use probe::clock;
 use record::{Achieved, LoadRecord};
 
+use super::account::Usage;
 use super::guard::Guarded;
+use super::kind::{Gauge, Load, MISSED_SECONDS, Setting, Window};
+use super::kinds::by_kind;
+use super::planned::PlannedLoad;
+use super::tally::Tally;
 use super::tally::{COUNTERS, WORKED};
-use super::{Gauge, Load, PlannedLoad, Setting, Tally, Usage, Window, account, by_kind, inside};
+use super::{account, inside};
 use crate::error::failed;
 use crate::{BenchError, Place};
 
@@ -349,9 +354,6 @@ fn cycles_ns(before: &Look, after: &Look, cycle_ns: i64) -> i64 {
         ended - began
     }
 }
-
-/// Unit of the gauge that counts seconds without their work done.
-pub(super) const MISSED_SECONDS: &str = "missed seconds";
 
 fn measured(gauge: &Gauge, count: u64, window_ns: i64) -> Achieved {
     let amount = count as f64 / gauge.per;

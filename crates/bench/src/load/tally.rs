@@ -3,9 +3,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use host::map::Map;
+use rustix::fs::{FlockOperation, flock};
 
 /// Counters on a page.
 pub(crate) const COUNTERS: usize = 8;
@@ -15,14 +17,9 @@ const BYTES: usize = 4096;
 
 /// The page, mapped.
 pub(crate) struct Tally {
-    at: *mut AtomicU64,
+    page: Map,
     file: File,
 }
-
-// SAFETY: the page is only reached through atomics and stays mapped as long as the value lives.
-unsafe impl Send for Tally {}
-// SAFETY: as above.
-unsafe impl Sync for Tally {}
 
 impl Tally {
     /// Makes the file and holds its lock: the coordinator's side.
@@ -38,10 +35,7 @@ impl Tally {
             .truncate(true)
             .open(path)?;
         file.set_len(BYTES as u64)?;
-        // SAFETY: an open descriptor.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Tally::map(file)
     }
 
@@ -58,30 +52,14 @@ impl Tally {
         if file.metadata()?.len() < BYTES as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: a new shared mapping of a file that is long enough.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Tally {
-            at: at.cast(),
-            file,
-        })
+        let page = Map::of(&file)?;
+        Ok(Tally { page, file })
     }
 
     fn counter(&self, index: usize) -> &AtomicU64 {
         assert!(index < COUNTERS);
         // SAFETY: inside the page, aligned to it, alive as long as self.
-        unsafe { &*self.at.add(index) }
+        unsafe { &*self.page.as_ptr().cast::<AtomicU64>().add(index) }
     }
 
     /// Adds to one counter.
@@ -108,20 +86,12 @@ impl Tally {
             .stack_size(64 << 10)
             .spawn(move || {
                 loop {
-                    // SAFETY: an open descriptor.
-                    if unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_SH) } == 0 {
+                    if flock(&fd, FlockOperation::LockShared).is_ok() {
                         std::process::exit(0);
                     }
                 }
             })?;
         Ok(())
-    }
-}
-
-impl Drop for Tally {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nobody else knows of it.
-        unsafe { libc::munmap(self.at.cast(), BYTES) };
     }
 }
 

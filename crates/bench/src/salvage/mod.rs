@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use model::Keep;
 use probe::clock;
 use record::run::{Manifest, Run, Status};
-use record::trial::TrialRecord;
+use record::trial::{CellRecord, TrialRecord};
 use record::{Document, RecordError};
 
 use crate::utc::utc_before;
@@ -22,10 +22,18 @@ use crate::{BenchError, Place};
 
 use found::Found;
 pub(crate) use logs::{append_whole, close_begun, rest_of_log};
-pub(crate) use samples::was_released;
+use samples::was_released;
 
 const BEGUN: &str = "begun.json";
 const ENDED: &str = "ended.json";
+
+/// The samples of those cells that were released, each with its name: of one that died, what it had measured until then.
+pub(crate) fn released(cells: &[CellRecord], shared: &Path) -> Vec<(String, PathBuf)> {
+    (cells.iter())
+        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
+        .filter(|(_, path)| was_released(path))
+        .collect()
+}
 
 /// Notes the record of a trial beside its samples, before its cells are released.
 pub(crate) fn note_begun(place: &Place, record: &TrialRecord) -> Result<(), BenchError> {
@@ -89,8 +97,12 @@ fn without_run(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, String
 }
 
 fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordError> {
-    let run = Run::open(gone.run)?;
-    let mut manifest = run.manifest()?;
+    let read = Run::open(gone.run).and_then(|run| Ok((run.manifest()?, run)));
+    let (mut manifest, run) = match read {
+        // Nothing was measured that is not on record, so nothing is kept by keeping the place.
+        Err(_) if notes.is_empty() => return Ok(Vec::new()),
+        read => read?,
+    };
     if manifest.status == Status::Complete {
         return Ok(Vec::new());
     }

@@ -5,8 +5,8 @@
 use model::EngineKind;
 use serde_json::Value;
 
+use super::section::{Finding, Section, Setup, us};
 use super::skew::{self, How, Round, Seen, Stage};
-use super::{Finding, Section, Setup, us};
 use crate::BenchError;
 
 const COUNTS: [usize; 4] = [2, 10, 32, 64];

@@ -8,8 +8,8 @@ use model::EngineKind;
 use serde_json::{Value, json};
 use stats::{CompareOptions, compare, median_of};
 
+use super::section::{Finding, Section, Setup, us};
 use super::skew::{self, How, Round, Seen, Stage};
-use super::{Finding, Section, Setup, us};
 use crate::BenchError;
 
 /// Cells of one round of creation.
@@ -80,7 +80,7 @@ fn engines() -> Result<(Engines, Vec<String>), BenchError> {
             Some(r) => unmet.push(format!(
                 "{kind}: {} ({})",
                 r.reason,
-                r.mend.unwrap_or_default()
+                r.fix.unwrap_or_default()
             )),
         }
     }
@@ -194,7 +194,7 @@ fn creation_goals(engines: &[Box<dyn Engine>], kind: &Round, seen: &[Seen], sect
             section.findings.push(if engine.kind() == EngineKind::Crun {
                 Finding::ratio_goal(what, &ratio, 1.0)
             } else {
-                Finding::fact(what, super::ratio(&ratio))
+                Finding::fact(what, super::section::ratio(&ratio))
             });
         }
     }

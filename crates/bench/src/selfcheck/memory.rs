@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::probe_process::reap;
-use super::{Finding, Section, Setup};
+use super::section::{Finding, Section, Setup};
 use crate::BenchError;
 use crate::error::failed;
 use crate::sweep::new_place;

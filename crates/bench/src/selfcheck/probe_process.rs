@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use host::process::scheduled_ns;
 use host::sched;
-use model::{Pacing, Work};
+use model::Work;
 use probe::control::State;
-use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
+use probe::{Barrier, BarrierError, ProbeArgs, clock};
 use record::samples::{self, Samples};
 
 use crate::BenchError;
@@ -44,9 +44,9 @@ pub(super) fn reap(child: &Child) -> Usage {
 /// the kernel does not tell.
 pub(super) fn cost_per_activation(pid: u32, period_ns: i64, span_ns: i64) -> Option<i64> {
     clock::sleep_for(span_ns / 10);
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let thread = tasks
-        .filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok())
+    let threads = host::process::threads(pid.cast_signed()).into_iter();
+    let thread = threads
+        .into_iter()
         .find(|tid| sched::get_class(*tid).is_ok_and(|class| class.is_real_time()))?;
     let read = || Some((scheduled_ns(thread).ok().flatten()?, clock::now()));
     let (cpu_before, before) = read()?;
@@ -90,16 +90,11 @@ impl Probe<'_> {
             control: control.clone(),
             slot: 0,
             samples: Some(file.clone()),
-            ring: false,
             work: self.work,
-            pacing: Pacing::Periodic,
             period_ns: self.period_ns,
             jobs: self.jobs,
             fifo: self.fifo,
-            deadline: None,
             cpu: self.cpu,
-            class_by: ClassBy::Cell,
-            barrier: BarrierKind::Futex,
             ..ProbeArgs::default()
         };
         let child = Command::new("/proc/self/exe")

@@ -4,7 +4,7 @@ use model::EngineKind;
 use serde_json::json;
 use stats::{CompareOptions, Sorted, compare};
 
-use super::{Finding, Section, Setup, ms, ratio};
+use super::section::{Finding, Section, Setup, ms, ratio};
 use crate::BenchError;
 use crate::launch::{Clone3, ForkExec, Launcher, Oci, Stage};
 
@@ -172,7 +172,7 @@ fn unmet() -> Vec<String> {
                 .requirements()
                 .into_iter()
                 .filter(|r| !r.met)
-                .map(move |r| format!("{kind}: {} ({})", r.reason, r.mend.unwrap_or_default()))
+                .map(move |r| format!("{kind}: {} ({})", r.reason, r.fix.unwrap_or_default()))
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stats::{CompareOptions, Sorted, compare};
 
 use super::probe_process::{self, Probe, reap};
-use super::{Finding, Section, Setup, us};
+use super::section::{Finding, Section, Setup, us};
 use crate::BenchError;
 use crate::error::failed;
 use crate::sweep::new_place;

@@ -1,10 +1,13 @@
 //! The cells that scenarios create, watch and remove: every engine, and the OCI runtimes also attached.
 
 use engine::{Cell, CellSpec, User};
-use model::{EngineKind, Helper, Requirement};
-use record::NotMeasured;
+use host::rtgroup::RtGroup;
+use host::sched::Class;
+use model::{EngineKind, Helper};
 
-use super::SeriesOptions;
+use super::bench::SeriesOptions;
+use crate::cells::Placement;
+use crate::needs::Needs;
 
 /// How a cell is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +44,36 @@ impl Subject {
         engine::by_kind(self.kind, &self.options).cell_sets_class()
     }
 
+    /// Where its cells belong, as those of experiments do: in a real-time group where the kernel wants one, and in their class and on their
+    /// cpus where they may not take them themselves.
+    pub(super) fn placement<'a>(
+        &self,
+        rt_group: Option<&'a RtGroup>,
+        cpus: &'a [u32],
+        fifo: Option<u8>,
+    ) -> Placement<'a> {
+        Placement {
+            partition: None,
+            rt_group: rt_group.filter(|_| self.kind != EngineKind::Bare),
+            class: (!self.sets_class()).then(|| (cpus, class(fifo))),
+        }
+    }
+
     /// Whether a process is kept beside each cell that belongs to the cell alone.
     pub(super) fn has_helper(&self) -> bool {
         self.kind.helper() == Helper::Always || self.form == Form::Attached
     }
 }
 
+/// SCHED_FIFO of this priority, or no real-time class.
+pub(super) fn class(fifo: Option<u8>) -> Class {
+    fifo.map_or(Class::Other, |priority| Class::Fifo { priority })
+}
+
 /// What can be measured here, and what cannot.
 pub(super) struct Found {
     pub subjects: Vec<Subject>,
-    pub not_measured: Vec<NotMeasured>,
-    pub requirements: Vec<Requirement>,
+    pub needs: Needs,
 }
 
 /// Holds every engine that is wanted against the machine.
@@ -61,26 +83,14 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
     };
     let mut found = Found {
         subjects: Vec::new(),
-        not_measured: Vec::new(),
-        requirements: Vec::new(),
+        needs: Needs::default(),
     };
     for kind in EngineKind::ALL
         .into_iter()
         .filter(|kind| wanted.wants(*kind))
     {
         let needs = engine::by_kind(kind, &options).requirements();
-        let unmet = needs.iter().find(|need| !need.met).cloned();
-        for need in needs {
-            if !found.requirements.contains(&need) {
-                found.requirements.push(need);
-            }
-        }
-        if let Some(unmet) = unmet {
-            found.not_measured.push(NotMeasured {
-                trial: kind.name().to_owned(),
-                reason: unmet.reason,
-                mend: unmet.mend.unwrap_or_default(),
-            });
+        if !found.needs.note(kind.name(), needs) {
             continue;
         }
         let user = kind.is_rootless().then(|| wanted.user().ok()).flatten();

@@ -9,29 +9,30 @@ use std::path::{Path, PathBuf};
 use engine::{Cell, CellSpec, Rights};
 use host::process::{self, Resident};
 use host::rtgroup::RtGroup;
-use host::sched;
-use model::{EngineKind, Pacing, Requirement, Work};
+use model::{EngineKind, Requirement};
 use probe::control::State;
-use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
+use probe::{ClassBy, ProbeArgs, clock};
 use record::Condition;
 use record::series::Quantity;
 
+use super::bench::{
+    Bench, OwnOption, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn,
+};
 use super::cells::{self, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
+use crate::cells::{ARMING_NS, Cells};
 use crate::here::fifo_requirement;
-use crate::launch::Stage;
+use crate::launch::{Stage, probe_words, rights};
 use crate::rt_group::shared_rt_group;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "footprint",
     question: "How much memory do an idle real-time cell and the processes kept for it take?",
     rounds: (10, 2),
+    own: OwnOption::Nothing,
     prepare,
 };
 
 const PRIORITY: u8 = 80;
-/// Longest time for a cell to be armed, ns.
-const ARMING_NS: i64 = 120_000_000_000;
 /// Rest before looking: what made the cell has ended, what stays has settled, ns.
 const SETTLING_NS: i64 = 200_000_000;
 /// Room to lock all of the payload.
@@ -50,7 +51,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     let mut found = cells::find(options);
     let class = fifo_requirement(PRIORITY);
     let fifo = class.met.then_some(PRIORITY);
-    found.requirements.push(class.clone());
+    found.needs.requirements.push(class.clone());
     let subjects = found.subjects;
     let tasks = subjects
         .iter()
@@ -62,8 +63,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         .collect();
     Prepared {
         tasks,
-        not_measured: found.not_measured,
-        requirements: found.requirements,
+        needs: found.needs,
         conditions: conditions(&class),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
@@ -119,23 +119,22 @@ impl Bench for Footprint {
     fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
         let subject = &self.subjects[turn.task];
         let name = format!("{}-{}", turn.number, subject.kind);
-        let control = self.stage.shared.join("control");
-        let _ = std::fs::remove_file(&control);
-        let barrier = Barrier::create(&control, 1).map_err(|error| error.to_string())?;
-        turn.interrupt.wakes(Some(barrier.waker()));
+        let cells = Cells::new(&self.stage.shared, 1, Some(turn.interrupt))
+            .map_err(|error| error.to_string())?;
         let spec = self.spec(subject, &name)?;
-        let mut cell = subject.create(&spec)?;
-        let readings = self
-            .armed(subject, cell.as_ref(), &barrier, turn)
+        cells.add(0..1, subject.create(&spec)?);
+        let group = self.rt_group.as_ref();
+        let readings = cells
+            .seat(0..1, &subject.placement(group, &[self.cpu], self.fifo))
+            .and_then(|()| cells.reach(0..1, State::Armed, ARMING_NS))
             .and_then(|()| {
                 clock::sleep_for(SETTLING_NS);
-                look(subject, cell.as_ref(), &spec)
+                let looked = cells.look(0, |cell| look(subject, cell, &spec));
+                looked.unwrap_or_else(|| Err("the cell is gone".to_owned()))
             });
-        barrier.abort();
-        turn.interrupt.wakes(None);
-        let removed = cell.remove().map_err(|error| error.to_string());
+        let ended = cells.end().result();
         let _ = std::fs::remove_dir_all(&spec.work_dir);
-        readings.and_then(|readings| removed.map(|()| readings))
+        readings.and_then(|readings| ended.map(|()| readings))
     }
 }
 
@@ -144,69 +143,26 @@ impl Footprint {
         let args = ProbeArgs {
             control: "/cell/control".into(),
             slot: 0,
-            samples: None,
-            ring: false,
-            work: Work::Timer,
-            pacing: Pacing::Periodic,
             period_ns: 1_000_000,
             jobs: 1,
             fifo: self.fifo,
-            deadline: None,
             cpu: self.cpu,
             class_by: if subject.sets_class() {
                 ClassBy::Cell
             } else {
                 ClassBy::Coordinator
             },
-            barrier: BarrierKind::Futex,
             ..ProbeArgs::default()
         };
-        let words = ["probe".to_owned(), "run".to_owned()];
-        let words = words.into_iter().chain(args.to_words()).collect();
-        let spec = self
-            .stage
-            .spec(name, subject.kind, subject.user.as_ref(), words)
-            .map_err(|error| error.to_string())?;
-        Ok(CellSpec {
-            rights: Rights {
-                rtprio: self.fifo.unwrap_or(0),
-                memlock_bytes: MEMLOCK_BYTES,
-                devices: Vec::new(),
-            },
-            ..spec
-        })
-    }
-
-    /// Waits until the cell is there, places it, and waits until it is armed.
-    fn armed(
-        &self,
-        subject: &Subject,
-        cell: &dyn Cell,
-        barrier: &Barrier,
-        turn: &Turn<'_>,
-    ) -> Result<(), String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let until = clock::now() + ARMING_NS;
-        let mut stop = || turn.interrupt.came();
-        let heard = |result: Result<(), probe::BarrierError>| match barrier.failure(0) {
-            Some(why) => Err(why),
-            None => result.map_err(|error| format!("{error} {}", cell.log_tail())),
+        let rights = Rights {
+            memlock_bytes: MEMLOCK_BYTES,
+            ..rights(self.fifo.unwrap_or(0))
         };
-        heard(barrier.wait_cell(0, State::Present, "present", until, &mut stop))?;
-        if subject.kind != EngineKind::Bare
-            && let Some(group) = &self.rt_group
-        {
-            group.add(cell.pid()).map_err(|error| text(&error))?;
-        }
-        if !subject.sets_class() {
-            sched::set_affinity(cell.pid(), &[self.cpu]).map_err(|error| text(&error))?;
-            if let Some(priority) = self.fifo {
-                let class = sched::Class::Fifo { priority };
-                sched::set_class(cell.pid(), &class).map_err(|error| text(&error))?;
-            }
-        }
-        barrier.permit(0);
-        heard(barrier.wait_all(State::Armed, "armed", until, &mut stop))
+        let (kind, user) = (subject.kind, subject.user.as_ref());
+        (self
+            .stage
+            .spec(name, kind, user, probe_words(&args), rights))
+        .map_err(|error| error.to_string())
     }
 }
 

@@ -4,33 +4,33 @@
 //! After the Jailhouse thesis, section 6.2, whose program is Python; ours is a probe mode of our own binary, so that
 //! every engine runs the same machine code. A wrong number of solutions fails the measurement.
 
-use std::path::PathBuf;
-
-use engine::{Cell, CellSpec, Rights};
+use engine::CellSpec;
 use host::rtgroup::RtGroup;
-use host::sched;
 use host::thermal::{self, Sensor};
 use model::{EngineKind, LoadKind, LoadPlan};
 use probe::control::State;
-use probe::{Barrier, BarrierError, ClassBy, Queens, QueensArgs, Solved, clock};
+use probe::{Barrier, ClassBy, Queens, QueensArgs, Solved};
 use record::run::Run;
 use record::series::Quantity;
-use record::{Condition, LoadRecord, NotMeasured};
+use record::{Condition, NotMeasured};
 
+use super::bench::{
+    Bench, OwnOption, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn,
+};
 use super::cells::{self, Form, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
 use crate::BenchError;
+use crate::cells::{ARMING_NS, Cells};
 use crate::here::{allowed_cpus, fifo_requirement};
-use crate::launch::Stage;
+use crate::launch::{Stage, rights};
 use crate::load::{self, PlannedLoad, Setting};
 use crate::rt_group::shared_rt_group;
-use crate::watch::Watch;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "nqueens",
     question: "How long does a computation on 1, 2 and 4 threads take in each engine, with and without load on the \
                other cpus?",
     rounds: (10, 2),
+    own: OwnOption::Cpus,
     prepare,
 };
 
@@ -39,8 +39,7 @@ const QUEENS: u32 = 12;
 const SOLUTIONS: u64 = 14_200;
 const THREADS: [u32; 3] = [1, 2, 4];
 const PRIORITY: u8 = 80;
-/// Longest time for a cell to come to be, and for its computation, ns.
-const CREATION_NS: i64 = 120_000_000_000;
+/// Longest time for its computation, ns.
 const SOLVING_NS: i64 = 1_800_000_000_000;
 /// Guesses for the estimate of how long a run takes: one computation on one thread, and starting a load, ns.
 const SOLVE_GUESS_NS: i64 = 250_000_000;
@@ -93,10 +92,10 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         let load = match loaded.then(|| elsewhere(&rest)).transpose() {
             Ok(load) => load,
             Err(why) => {
-                found.not_measured.push(NotMeasured {
+                found.needs.not_measured.push(NotMeasured {
                     trial: part(threads, true),
                     reason: why,
-                    mend: "a machine with more cpus, or fewer of them in --cpus".to_owned(),
+                    fix: "a machine with more cpus, or fewer of them in --cpus".to_owned(),
                 });
                 continue;
             }
@@ -111,12 +110,11 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             });
         }
     }
-    found.requirements.push(class);
+    found.needs.requirements.push(class);
     let conditions = conditions(fifo, sensor.as_ref(), &points, &options.cpus);
     Prepared {
         tasks: points.iter().map(task).collect(),
-        not_measured: found.not_measured,
-        requirements: found.requirements,
+        needs: found.needs,
         conditions,
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| Ok(Box::new(NQueens::open(run, points, fifo, sensor)?))),
@@ -241,21 +239,10 @@ impl NQueens {
         };
         let subject = &point.subject;
         let name = format!("{number}-{}", subject.kind);
-        let spec = (self.stage)
-            .spec(&name, subject.kind, subject.user.as_ref(), args.to_words())
-            .map_err(|error| error.to_string())?;
-        Ok(CellSpec {
-            rights: Rights {
-                rtprio: self.fifo.unwrap_or(0),
-                memlock_bytes: 128 << 20,
-                devices: Vec::new(),
-            },
-            ..spec
-        })
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.stage.shared.join(name)
+        let (kind, user) = (subject.kind, subject.user.as_ref());
+        let rights = rights(self.fifo.unwrap_or(0));
+        (self.stage.spec(&name, kind, user, args.to_words(), rights))
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -283,77 +270,40 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn run(&self, spec: &CellSpec) -> Result<Vec<Reading>, String> {
-        let control = self.all.file("control");
-        match std::fs::remove_file(&control) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {error}", control.display()));
-            }
-            _ => {}
-        }
-        let say = |error: std::io::Error| error.to_string();
-        let barrier = Barrier::create(&control, 1).map_err(say)?;
-        let page = Queens::create(&self.all.file("queens")).map_err(say)?;
-        let watch = Watch::start(barrier.waker()).map_err(say)?;
-        self.turn.interrupt.wakes(Some(barrier.waker()));
-        let mut cell = self.point.subject.create(spec)?;
-        watch.add(0, cell.pid());
-        let readings = self.solve(cell.as_ref(), &barrier, &watch, &page);
-        barrier.abort();
-        self.turn.interrupt.wakes(None);
-        let removed = cell.remove().map_err(|error| error.to_string());
-        readings.and_then(|readings| removed.map(|()| readings))
+        let shared = &self.all.stage.shared;
+        let cells =
+            Cells::new(shared, 1, Some(self.turn.interrupt)).map_err(|error| error.to_string())?;
+        let page = Queens::create(&shared.join("queens")).map_err(|error| error.to_string())?;
+        cells.add(0..1, self.point.subject.create(spec)?);
+        let readings = self.solve(&cells, &page);
+        let ended = cells.end().result();
+        readings.and_then(|readings| ended.map(|()| readings))
     }
 
-    fn solve(
-        &self,
-        cell: &dyn Cell,
-        barrier: &Barrier,
-        watch: &Watch,
-        page: &Queens,
-    ) -> Result<Vec<Reading>, String> {
-        let wait = |state: State, what: &'static str, patience: i64| {
-            let mut stop = || {
-                self.turn.interrupt.came()
-                    || (barrier.state(0) < State::Done && !watch.dead().is_empty())
-            };
-            let until = clock::now() + patience;
-            let result = barrier.wait_all(state, what, until, &mut stop);
-            if let Some(failure) = barrier.failure(0) {
-                return Err(failure);
-            }
-            result.map_err(|error| match error {
-                BarrierError::Stopped if self.turn.interrupt.came() => "interrupted".to_owned(),
-                BarrierError::Stopped => load::with_words(
-                    "its process ended before the computation was done",
-                    cell.log_tail().trim(),
-                ),
-                late @ BarrierError::TimedOut { .. } => late.to_string(),
-            })
-        };
-        wait(State::Present, "present", CREATION_NS)?;
-        self.place(cell.pid())?;
-        barrier.permit(0);
-        wait(State::Armed, "armed", CREATION_NS)?;
-        self.verify(cell.pid())?;
-        let mut load = self.start_load()?;
-        if let Some((running, _)) = &mut load {
-            running.open_window();
+    fn solve(&self, cells: &Cells<'_>, page: &Queens) -> Result<Vec<Reading>, String> {
+        let (all, point) = (self.all, self.point);
+        let placement = (point.subject).placement(all.group.as_ref(), &point.cpus, all.fifo);
+        cells.seat(0..1, &placement)?;
+        cells.reach(0..1, State::Armed, ARMING_NS)?;
+        cells.verify(0, &[cells::class(all.fifo)])?;
+        if let Some(planned) = &point.load {
+            cells.start_load(&load::Start {
+                planned,
+                place: &all.stage.place,
+                rootfs: &all.stage.rootfs,
+                trial: self.turn.number,
+                setting: Setting {
+                    cpus: planned.cpus.clone(),
+                    ..Setting::default()
+                },
+            })?;
         }
+        cells.open_windows();
         let before = self.temperature();
-        barrier.open(Barrier::lead_ns(1));
-        let ended = wait(State::Done, "done", SOLVING_NS);
+        cells.barrier.open(Barrier::lead_ns(1));
+        cells.reach(0..1, State::Done, SOLVING_NS)?;
         let after = self.temperature();
-        let stopped = load.map_or(Ok(()), |(mut running, mut record)| {
-            running.close_window();
-            running.stop(&mut record)?;
-            match record.failure {
-                Some(failure) => Err(format!("load {}: {failure}", record.name)),
-                None => Ok(()),
-            }
-        });
-        ended?;
-        barrier.leave();
-        stopped?;
+        cells.close_windows();
         let solved = page.solved().ok_or("the payload left no result")?;
         self.readings(&solved, before, after)
     }
@@ -384,62 +334,6 @@ impl Case<'_> {
 
     fn temperature(&self) -> Option<i64> {
         self.all.sensor.as_ref().and_then(Sensor::read)
-    }
-
-    fn class(&self) -> sched::Class {
-        match self.all.fifo {
-            Some(priority) => sched::Class::Fifo { priority },
-            None => sched::Class::Other,
-        }
-    }
-
-    /// As for the cells of experiments: a budget where the kernel wants one, class and cpus where the cell may not
-    /// set them.
-    fn place(&self, pid: i32) -> Result<(), String> {
-        if self.point.subject.kind != EngineKind::Bare
-            && let Some(group) = &self.all.group
-        {
-            group.add(pid).map_err(|error| error.to_string())?;
-        }
-        if !self.point.subject.sets_class() {
-            sched::set_affinity(pid, &self.point.cpus).map_err(|error| error.to_string())?;
-            sched::set_class(pid, &self.class()).map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    }
-
-    fn verify(&self, pid: i32) -> Result<(), String> {
-        let wanted = self.class();
-        let got = sched::get_class(pid).map_err(|error| error.to_string())?;
-        if got == wanted {
-            Ok(())
-        } else {
-            Err(format!("asked for {wanted}, the kernel reports {got}"))
-        }
-    }
-
-    fn start_load(&self) -> Result<Option<(load::Running, LoadRecord)>, String> {
-        let Some(planned) = &self.point.load else {
-            return Ok(None);
-        };
-        let setting = Setting {
-            cpus: planned.cpus.clone(),
-            ..Setting::default()
-        };
-        let record = load::record(planned, &setting);
-        let running = load::start(&load::Start {
-            planned,
-            place: &self.all.stage.place,
-            rootfs: &self.all.stage.rootfs,
-            trial: self.turn.number,
-            setting,
-        })
-        .map_err(|error| error.to_string())??;
-        let mut stop = || self.turn.interrupt.came();
-        if let Err(why) = running.wait_until_at_work(&mut stop) {
-            return Err(load::with_words(&why, &running.last_words()));
-        }
-        Ok(Some((running, record)))
     }
 }
 

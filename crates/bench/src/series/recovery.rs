@@ -3,30 +3,32 @@
 //! The coordinator does what a supervisor would: it notices (by the end of a process, or by a heartbeat that stays
 //! away), removes what is left of the cell, and creates it anew. The new payload's first clock reading ends the time.
 
-use engine::{Cell, CellSpec};
+use engine::{Cell, CellSpec, Rights};
 use model::{EngineKind, Helper};
 use probe::{Life, clock};
 use record::series::Quantity;
 use record::{Condition, NotMeasured};
 
+use super::bench::{
+    Bench, OwnOption, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn,
+};
 use super::cells::{self, Form, Subject};
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
+use crate::cells::CREATION_NS;
 use crate::launch::{Stage, page_in_cell};
-use crate::pidfd;
+use host::pidfd;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "recovery",
     question: "How soon does a cell run again after its payload was killed, stopped answering, or lost its runtime?",
     rounds: (20, 2),
+    own: OwnOption::Heartbeat,
     prepare,
 };
 
 /// Time between heartbeats, ns.
 pub const BEAT_NS: i64 = 1_000_000;
-/// Longest time for a payload to show itself, ns.
-const CREATION_NS: i64 = 120_000_000_000;
 /// Longest time for a process to be seen ended, ms.
-const DEATH_MS: i32 = 10_000;
+const DEATH: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What is done to a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,10 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             }
         }
     }
-    found.not_measured.extend(without_helper(&found.subjects));
+    found
+        .needs
+        .not_measured
+        .extend(without_helper(&found.subjects));
     let listed = tasks
         .iter()
         .map(|(subject, fault)| Task {
@@ -86,8 +91,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         .collect();
     Prepared {
         tasks: listed,
-        not_measured: found.not_measured,
-        requirements: found.requirements,
+        needs: found.needs,
         conditions: conditions(timeout_ns),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
@@ -112,7 +116,7 @@ fn without_helper(subjects: &[Subject]) -> Vec<NotMeasured> {
             Some(NotMeasured {
                 trial: format!("{}, {}", subject.name, Fault::Helper.part()),
                 reason: reason(subject.kind)?.to_owned(),
-                mend: String::new(),
+                fix: String::new(),
             })
         })
         .collect()
@@ -163,7 +167,13 @@ impl Bench for Recovery {
         let spec = |again: u32| {
             let name = format!("{}-{again}-{}", turn.number, subject.kind);
             self.stage
-                .spec(&name, subject.kind, subject.user.as_ref(), words.clone())
+                .spec(
+                    &name,
+                    subject.kind,
+                    subject.user.as_ref(),
+                    words.clone(),
+                    Rights::default(),
+                )
                 .map_err(|error| error.to_string())
         };
         let case = Case {
@@ -266,7 +276,7 @@ impl Case<'_> {
                 Ok(Struck {
                     at,
                     noticed,
-                    lived_on: Some(!pidfd::ended_within(&payload, 0)),
+                    lived_on: Some(!pidfd::ended_within(&payload, std::time::Duration::ZERO)),
                 })
             }
         }
@@ -316,9 +326,12 @@ impl Case<'_> {
 fn killed(process: &std::os::fd::OwnedFd) -> Result<(i64, i64), String> {
     let at = clock::now();
     pidfd::kill(process).map_err(|error| format!("cannot kill a process: {error}"))?;
-    if pidfd::ended_within(process, DEATH_MS) {
+    if pidfd::ended_within(process, DEATH) {
         Ok((at, clock::now()))
     } else {
-        Err(format!("a killed process did not end within {DEATH_MS} ms"))
+        Err(format!(
+            "a killed process did not end within {} ms",
+            DEATH.as_millis()
+        ))
     }
 }

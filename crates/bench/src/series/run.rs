@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use record::series::{Failure, Quantity, SeriesRecord, Value};
 use record::{Document, Kind};
 
-use super::{Bench, Reading, SeriesPlan, Task, Turn};
+use super::bench::{Bench, Reading, SeriesPlan, Task, Turn};
 use crate::BenchError;
 use crate::session::{
     Finished, Opening, Progress, Settings, Study, TimeLeft, conduct, in_turn, nothing_of,
@@ -27,7 +27,7 @@ const TOLD_EVERY: Duration = Duration::from_millis(1500);
 pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
     let prepared = &plan.prepared;
     if prepared.tasks.is_empty() {
-        let why = nothing_of("nothing of this scenario", &prepared.not_measured);
+        let why = nothing_of("nothing of this scenario", &prepared.needs.not_measured);
         return Err((None, why));
     }
     let mut record = SeriesRecord {
@@ -38,7 +38,7 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
         rounds_planned: plan.rounds,
         baseline_subject: prepared.baseline.clone(),
         series: Vec::new(),
-        not_measured: prepared.not_measured.clone(),
+        not_measured: prepared.needs.not_measured.clone(),
     };
     // In the order of the plan, whoever comes first in the first round.
     for task in &prepared.tasks {
@@ -49,23 +49,29 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
         kind: Kind::Series,
         name: plan.scenario,
         trials: plan.rounds.saturating_mul(tasks),
-        requirements: &plan.prepared.requirements,
-        not_measured: &plan.prepared.not_measured,
+        requirements: &plan.prepared.needs.requirements,
+        not_measured: &plan.prepared.needs.not_measured,
         engines: Some(engine::Options::default()),
     };
     let expected_ns = plan.expected_ns();
     let (open, tasks) = (plan.prepared.open, &plan.prepared.tasks);
-    conduct(opening, record, settings, progress, |study| {
-        let bench = open(&study.session.run)?;
-        study.left = TimeLeft::new(expected_ns);
-        rounds(study, bench, tasks, plan.rounds)
-    })
+    conduct(
+        opening,
+        record,
+        settings,
+        progress,
+        |study| open(&study.session.run),
+        |bench, study| {
+            study.left = TimeLeft::new(expected_ns);
+            rounds(study, bench.as_mut(), tasks, plan.rounds)
+        },
+    )
 }
 
 /// A measurement may take a millisecond: neither is all of it told nor each written by itself.
 fn rounds(
     study: &mut Study<'_, SeriesRecord>,
-    mut bench: Box<dyn Bench>,
+    bench: &mut dyn Bench,
     tasks: &[Task],
     rounds: u32,
 ) -> Result<(), BenchError> {

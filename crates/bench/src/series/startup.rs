@@ -7,20 +7,24 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use engine::{Manager, Network, Source, User};
+use engine::{Manager, Network, Rights, Source, User};
 use model::{EngineKind, Requirement};
 use probe::Life;
+use record::Condition;
 use record::series::Quantity;
-use record::{Condition, NotMeasured};
 
-use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn};
+use super::bench::{
+    Bench, OwnOption, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn,
+};
 use crate::BenchError;
 use crate::launch::{Clone3, Commands, ForkExec, Launched, Launcher, Oci, Stage, page_in_cell};
+use crate::needs::Needs;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "startup",
     question: "How long from the request to run a program until it has run, ended, and left nothing behind?",
     rounds: (100, 5),
+    own: OwnOption::Nothing,
     prepare,
 };
 
@@ -101,7 +105,8 @@ impl Managers {
             return Ok((Rc::clone(manager), log.clone()));
         }
         let words = Life::ending(&page_in_cell());
-        let spec = stage.spec(&format!("1-{kind}-manager"), kind, user, words)?;
+        let name = format!("1-{kind}-manager");
+        let spec = stage.spec(&name, kind, user, words, Rights::default())?;
         let manager = Rc::new(Manager::set_up(&spec)?);
         let log = spec.work_dir.join("log");
         self.0.push((kind, Rc::clone(&manager), log.clone()));
@@ -150,24 +155,13 @@ fn readings(l: &Launched) -> Vec<Reading> {
 #[derive(Default)]
 struct Ways {
     ways: Vec<(String, Way, i64)>,
-    not_measured: Vec<NotMeasured>,
-    requirements: Vec<Requirement>,
+    needs: Needs,
 }
 
 impl Ways {
     fn add(&mut self, name: &str, needs: Vec<Requirement>, guess_ns: i64, way: Way) {
-        match needs.iter().find(|need| !need.met) {
-            None => self.ways.push((name.to_owned(), way, guess_ns)),
-            Some(unmet) => self.not_measured.push(NotMeasured {
-                trial: name.to_owned(),
-                reason: unmet.reason.clone(),
-                mend: unmet.mend.clone().unwrap_or_default(),
-            }),
-        }
-        for need in needs {
-            if !self.requirements.contains(&need) {
-                self.requirements.push(need);
-            }
+        if self.needs.note(name, needs) {
+            self.ways.push((name.to_owned(), way, guess_ns));
         }
     }
 }
@@ -181,11 +175,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
     oci_ways(options, &mut ways);
     manager_ways(options, &mut ways);
-    let Ways {
-        ways,
-        not_measured,
-        requirements,
-    } = ways;
+    let Ways { ways, needs } = ways;
     let tasks = ways
         .iter()
         .map(|(name, _, guess_ns)| Task {
@@ -196,8 +186,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         .collect();
     Prepared {
         tasks,
-        not_measured,
-        requirements,
+        needs,
         conditions: conditions(),
         baseline: Some("fork+exec".to_owned()),
         open: Box::new(move |run| {

@@ -69,7 +69,16 @@ impl Session {
         begin: impl FnOnce(&Run) -> Result<(), RecordError>,
         progress: &mut dyn Progress,
     ) -> Result<Session, BenchError> {
-        let interrupt = alone(progress)?;
+        Session::begin(alone(progress)?, opening, settings, begin, progress)
+    }
+
+    fn begin(
+        interrupt: Interrupt,
+        opening: Opening<'_>,
+        settings: &Settings,
+        begin: impl FnOnce(&Run) -> Result<(), RecordError>,
+        progress: &mut dyn Progress,
+    ) -> Result<Session, BenchError> {
         let manifest = Manifest {
             schema: Manifest::SCHEMA,
             timecell_version: settings.version.clone(),
@@ -149,7 +158,7 @@ pub(crate) fn provenance(engines: Option<&engine::Options>, settings: &Settings)
 /// Why nothing of `what` can be measured here.
 pub(crate) fn nothing_of(what: &str, not_measured: &[NotMeasured]) -> BenchError {
     let why: Vec<String> = (not_measured.iter())
-        .map(|n| format!("{}: {} ({})", n.trial, n.reason, n.mend))
+        .map(|n| format!("{}: {} ({})", n.trial, n.reason, n.fix))
         .collect();
     BenchError::Unmet(format!("{what} can be measured here: {}", why.join("; ")))
 }

@@ -18,12 +18,12 @@ pub use options::{Reservation, SupplyOptions};
 pub(crate) use options::{once, within};
 pub use run::run_supply;
 pub use subject::Subject;
-pub(crate) use trial::stolen;
-pub use tried::SupplyStudy;
+pub(crate) use trial::stolen_while;
 
 use crate::held::{self, Spot};
-use crate::here::{allowed_cpus, fifo_requirement};
+use crate::here::fifo_requirement;
 use crate::load::{self, PlannedLoad};
+use crate::needs::Needs;
 use setting::Setting;
 use stretches::Stretches;
 use tried::Trying;
@@ -43,8 +43,7 @@ pub struct SupplyPlan {
     /// How often every budget is measured.
     pub rounds: u32,
     subjects: Vec<Subject>,
-    not_measured: Vec<NotMeasured>,
-    requirements: Vec<Requirement>,
+    needs: Needs,
     setting: Setting,
     /// What follows the spinning; `None`: nothing.
     trying: Option<Trying>,
@@ -59,28 +58,13 @@ impl SupplyPlan {
     /// Names the option that is out of range.
     pub fn new(options: &SupplyOptions) -> Result<SupplyPlan, InputError> {
         let checked = options.check()?;
-        let mut allowed = allowed_cpus();
-        allowed.sort_unstable();
-        let cpu = checked.cpu.or(allowed.last().copied()).unwrap_or(0);
-        if !allowed.contains(&cpu) {
-            return Err(InputError::new(
-                "--cpus",
-                format!("cpu {cpu} is not there, or this process may not use it"),
-                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
-            ));
-        }
         let tick_ns = Machine::here().slowest_tick_ns().cast_signed();
         let mut plan = SupplyPlan {
             rounds: checked.rounds,
             subjects: Vec::new(),
-            not_measured: Vec::new(),
-            requirements: Vec::new(),
+            needs: Needs::default(),
             setting: Setting {
-                spot: Spot {
-                    cpu,
-                    allowed: allowed.clone(),
-                    priority: checked.priority,
-                },
+                spot: checked.spot,
                 threads: checked.threads,
                 stretches: Stretches {
                     long_ns: checked.long_ns,
@@ -95,12 +79,7 @@ impl SupplyPlan {
             && let Err(unmet) = plan.find_load(kind)
         {
             // Without it, other figures would come out than those that were asked for.
-            plan.not_measured.push(NotMeasured {
-                trial: unmet.what.clone(),
-                reason: unmet.reason.clone(),
-                mend: unmet.mend.clone().unwrap_or_default(),
-            });
-            plan.requirements.push(unmet);
+            plan.needs.note(&unmet.what.clone(), vec![unmet]);
             return Ok(plan);
         }
         for &enforcer in &checked.enforcers {
@@ -130,19 +109,8 @@ impl SupplyPlan {
 
     /// Adds a subject, or the reason why it cannot be measured.
     fn add(&mut self, subject: Subject) {
-        for need in needs(&subject, &self.setting) {
-            if !need.met && !self.not_measured.iter().any(|n| n.trial == subject.name()) {
-                self.not_measured.push(NotMeasured {
-                    trial: subject.name(),
-                    reason: need.reason.clone(),
-                    mend: need.mend.clone().unwrap_or_default(),
-                });
-            }
-            if !self.requirements.contains(&need) {
-                self.requirements.push(need);
-            }
-        }
-        if !self.not_measured.iter().any(|n| n.trial == subject.name()) {
+        let needs = needs(&subject, &self.setting);
+        if self.needs.note(&subject.name(), needs) {
             self.subjects.push(subject);
         }
     }
@@ -166,12 +134,12 @@ impl SupplyPlan {
 
     /// What is not measured, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
-        &self.not_measured
+        &self.needs.not_measured
     }
 
     /// What the study needs of the machine, met and unmet.
     pub fn requirements(&self) -> &[Requirement] {
-        &self.requirements
+        &self.needs.requirements
     }
 
     /// How long the run should take, ns.

@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use model::Enforcer;
-use model::{Duration, InputError, Limits, LoadKind};
+use model::{Duration, Enforcer, InputError, Limits, LoadKind};
+
+use crate::held::Spot;
 
 /// Priority of spinning threads unless asked otherwise.
 const PRIORITY: u8 = 80;
@@ -111,8 +112,7 @@ pub(super) struct Checked {
     pub long_ns: i64,
     pub starts: u32,
     pub rounds: u32,
-    pub cpu: Option<u32>,
-    pub priority: u8,
+    pub spot: Spot,
     /// Length of each run of a task set, ns; `None`: none is run.
     pub tried_ns: Option<i64>,
     pub threads: u32,
@@ -141,13 +141,6 @@ impl SupplyOptions {
                 "ask for a --priority of 2 or more",
             ));
         }
-        if self.cpus.len() > 1 {
-            return Err(InputError::new(
-                "--cpus",
-                format!("{} cpus are named", self.cpus.len()),
-                "the study spins on one cpu; name one",
-            ));
-        }
         if self.loads.len() > 1 {
             return Err(InputError::new(
                 "--load",
@@ -166,8 +159,7 @@ impl SupplyOptions {
             reservations,
             starts: u32::try_from(pair(STARTS)).unwrap_or(STARTS.0),
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
-            cpu: self.cpus.first().copied(),
-            priority: u8::try_from(priority).unwrap_or(PRIORITY),
+            spot: Spot::on(&self.cpus, u8::try_from(priority).unwrap_or(PRIORITY))?,
             tried_ns: (!self.no_try).then(|| of(TRIED_NS)),
         })
     }

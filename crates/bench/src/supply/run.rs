@@ -4,7 +4,7 @@ use record::supply::{SupplyRecord, Tried};
 use record::{Document, Kind, Machine};
 
 use super::trial::Trial;
-use super::tried::{SupplyStudy, try_sets};
+use super::tried::try_sets;
 use super::{SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
 use crate::held::group_name;
@@ -13,22 +13,17 @@ use crate::session::{
 };
 use crate::together::Surroundings;
 
-/// Runs the plan. Returns the run with its record complete, also when some trials failed. `study` says what the gaps amount
-/// to, by which the sets are chosen that are run after the spinning.
+/// Runs the plan. Returns the run with its record complete, also when some trials failed. By what the gaps amount to the
+/// sets are chosen that are run after the spinning.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
 /// # Errors
 /// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: what was
 /// measured until then is on record.
-pub fn run_supply(
-    plan: &SupplyPlan,
-    settings: &Settings,
-    study: SupplyStudy<'_>,
-    progress: &mut dyn Progress,
-) -> Finished {
+pub fn run_supply(plan: &SupplyPlan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
     if plan.subjects.is_empty() {
-        return Err((None, nothing_of("no supply", &plan.not_measured)));
+        return Err((None, nothing_of("no supply", &plan.needs.not_measured)));
     }
     let record = SupplyRecord {
         schema: SupplyRecord::SCHEMA,
@@ -37,35 +32,45 @@ pub fn run_supply(
         conditions: plan.conditions(),
         rounds_planned: plan.rounds,
         trials: Vec::new(),
-        not_measured: plan.not_measured.clone(),
+        not_measured: plan.needs.not_measured.clone(),
         tried: Tried::default(),
     };
     let opening = Opening {
         kind: Kind::Supply,
         name: "supply",
         trials: plan.trials(),
-        requirements: &plan.requirements,
-        not_measured: &plan.not_measured,
+        requirements: &plan.needs.requirements,
+        not_measured: &plan.needs.not_measured,
         engines: None,
     };
-    conduct(opening, record, settings, progress, |going| {
-        let around = spin(plan, going)?;
-        match &plan.trying {
-            Some(trying) => try_sets(plan, trying, study, &around, going),
-            None => Ok(()),
-        }
-    })
+    let loads: Vec<_> = plan.load.iter().collect();
+    conduct(
+        opening,
+        record,
+        settings,
+        progress,
+        |going| {
+            let cpu = plan.setting.spot.cpu;
+            let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
+            around.stage.place.note_rt_group(&group_name())?;
+            Ok(around)
+        },
+        |around, going| {
+            spin(plan, around, going)?;
+            match &plan.trying {
+                Some(trying) => try_sets(plan, trying, around, going),
+                None => Ok(()),
+            }
+        },
+    )
 }
 
 /// Measures the supply of every subject, round by round.
 fn spin(
     plan: &SupplyPlan,
+    around: &Surroundings,
     going: &mut Study<'_, SupplyRecord>,
-) -> Result<Surroundings, BenchError> {
-    let loads: Vec<_> = plan.load.iter().collect();
-    let cpu = plan.setting.spot.cpu;
-    let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
-    around.stage.place.note_rt_group(&group_name())?;
+) -> Result<(), BenchError> {
     going.left = TimeLeft::new(plan.expected_ns());
     for (round, place) in in_turn(plan.rounds, plan.subjects.len()) {
         let subject = &plan.subjects[place];
@@ -94,5 +99,5 @@ fn spin(
             },
         )?;
     }
-    Ok(around)
+    Ok(())
 }

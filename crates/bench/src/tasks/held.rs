@@ -143,9 +143,9 @@ fn budget(
         let ns = |time: model::Duration| time.ns().unsigned_abs();
         return Ok((ns(own.budget), ns(own.period)));
     }
-    let unmet = |reason: String, mend: &str| {
+    let unmet = |reason: String, fix: &str| {
         let what = format!("a budget for cell `{name}`");
-        Requirement::unmet(what, reason, mend)
+        Requirement::unmet(what, reason, fix)
     };
     if !is_alone {
         return Err(unmet(

@@ -7,7 +7,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
-use crate::process::send_signal;
+use host::pidfd::send;
+use host::process::{has_signal, is_in, status, value};
 
 /// So many looks must find a program that would not hear the signal before it is killed: what was sent before may have been taken.
 const DROPPED_LOOKS: u8 = 5;
@@ -59,7 +60,7 @@ pub(super) fn to_end(pid: i32, pidfd: &OwnedFd, signal: i32) -> io::Result<Askin
         Fate::Blocked if has_signalfd(pid, signal) => (signal, Asking::Heard),
         Fate::Blocked => (signal, Asking::Blocked(Looks::default())),
     };
-    send_signal(pidfd, sent)?;
+    send(pidfd, sent)?;
     Ok(asking)
 }
 
@@ -70,13 +71,13 @@ pub(super) fn to_end(pid: i32, pidfd: &OwnedFd, signal: i32) -> io::Result<Askin
 /// As [`to_end`].
 pub(super) fn again(pid: i32, pidfd: &OwnedFd, signal: i32, looks: Looks) -> io::Result<Asking> {
     let status = status(pid);
-    let is_pending = |key| has(&status, key, signal) == Some(true);
-    if is_pending("SigPnd:") || is_pending("ShdPnd:") {
+    let is_pending = |key| has_signal(&status, key, signal) == Some(true);
+    if is_pending("SigPnd") || is_pending("ShdPnd") {
         return Ok(Asking::Blocked(Looks::default()));
     }
     let asking = looks.and(fate_now(pid, signal));
     if asking == Asking::Killed {
-        send_signal(pidfd, libc::SIGKILL)?;
+        send(pidfd, libc::SIGKILL)?;
     }
     Ok(asking)
 }
@@ -136,35 +137,17 @@ fn has_signalfd(pid: i32, signal: i32) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
     files.flatten().flatten().take(MOST_FILES).any(|file| {
         let info = fs::read_to_string(file.path()).unwrap_or_default();
-        has(&info, "sigmask:", signal) == Some(true)
+        has_signal(&info, "sigmask", signal) == Some(true)
     })
 }
 
-fn status(pid: i32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
-}
-
-fn value<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key))
-}
-
-/// Whether a signal is in one of the sets of a status; `None`: it has no such set.
-fn has(status: &str, key: &str, signal: i32) -> Option<bool> {
-    let set = u64::from_str_radix(value(status, key)?.trim(), 16).ok()?;
-    Some(is_in(set, signal))
-}
-
-fn is_in(set: u64, signal: i32) -> bool {
-    set & (1 << (signal - 1).clamp(0, 63)) != 0
-}
-
 fn fate(status: &str, signal: i32) -> Fate {
-    let ids: Vec<&str> = value(status, "NSpid:")
+    let ids: Vec<&str> = value(status, "NSpid")
         .unwrap_or_default()
         .split_whitespace()
         .collect();
     let is_first = ids.len() > 1 && ids.last() == Some(&"1");
-    let sets = ["SigIgn:", "SigCgt:", "SigBlk:"].map(|key| has(status, key, signal));
+    let sets = ["SigIgn", "SigCgt", "SigBlk"].map(|key| has_signal(status, key, signal));
     match (is_first, sets) {
         (true, [Some(false), Some(false), Some(true)]) => Fate::Blocked,
         (true, [Some(false), Some(false), Some(false)]) => Fate::Dropped,
@@ -178,7 +161,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process::{ended, pidfd_open};
+    use host::pidfd;
 
     #[test]
     fn the_first_of_a_cell_gets_only_what_it_handles() {
@@ -279,7 +262,7 @@ mod tests {
     /// What is made of one that is asked once it sleeps in this call, and how it ended.
     fn asked_in(then: extern "C" fn(), call: i64) -> Option<(i32, Asking)> {
         let (pid, mut go_on) = first(then)?;
-        let pidfd = pidfd_open(pid).unwrap();
+        let pidfd = pidfd::open(pid).unwrap();
         go_on.write_all(&[1]).unwrap();
         let is_there = || {
             let now = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap();
@@ -300,9 +283,9 @@ mod tests {
     }
 
     fn ended_with(pid: i32, pidfd: &OwnedFd) -> i32 {
-        if !ended(pidfd, Duration::from_secs(20)) {
+        if !pidfd::ended_within(pidfd, Duration::from_secs(20)) {
             // It would outlive the test.
-            send_signal(pidfd, libc::SIGKILL).unwrap();
+            send(pidfd, libc::SIGKILL).unwrap();
             panic!("it goes on");
         }
         let mut status = 0;
@@ -315,7 +298,7 @@ mod tests {
     fn asked(then: extern "C" fn()) -> Option<(i32, Asking)> {
         // Namespaces are root's.
         let (pid, mut go_on) = first(then)?;
-        let pidfd = pidfd_open(pid).unwrap();
+        let pidfd = pidfd::open(pid).unwrap();
         let none = Looks::default();
         let again = |looks| again(pid, &pidfd, libc::SIGTERM, looks).unwrap();
         assert_eq!(

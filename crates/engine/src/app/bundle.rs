@@ -147,8 +147,7 @@ impl Bundle {
         }
         let root = (root.canonicalize()).map_err(|error| failed(error.to_string()))?;
         let beneath = (dir.canonicalize()).is_ok_and(|dir| root.starts_with(dir));
-        // SAFETY: always succeeds.
-        let own = unsafe { libc::geteuid() };
+        let own = rustix::process::geteuid().as_raw();
         if !beneath && owners.iter().any(|owner| ![0, own].contains(owner)) {
             return Err(failed(format!(
                 "`root.path`: {} leads out of the bundle, which is another user's; give the directory as `rootfs`",

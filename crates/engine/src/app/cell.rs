@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use host::pidfd;
+
 use super::asking::{self, Asking, Looks};
 use super::ended::{self, Ended, Told};
 use super::engine::Apps;
@@ -135,7 +137,7 @@ impl AppCell {
     }
 
     fn ask(&mut self) -> Option<Ended> {
-        if !ended::has_ended(&self.pidfd) {
+        if !pidfd::ended_within(&self.pidfd, Duration::ZERO) {
             return None;
         }
         let since = *self.gone.get_or_insert_with(Instant::now);
@@ -171,7 +173,7 @@ impl AppCell {
                 }
                 return Ok(ended);
             }
-            if process::ended(&self.pidfd, left.min(STEP)) {
+            if pidfd::ended_within(&self.pidfd, left.min(STEP)) {
                 // Of a stranger, the status comes a moment after the end.
                 std::thread::sleep(Duration::from_micros(100));
             }
@@ -184,7 +186,7 @@ impl AppCell {
     /// # Errors
     /// In the kernel's words; ESRCH after its end.
     pub fn kill(&self, signal: i32) -> io::Result<()> {
-        process::send_signal(&self.pidfd, signal)
+        pidfd::send(&self.pidfd, signal)
     }
 
     /// Asks the program to end by this signal, or ends it where the kernel would drop the signal: a program that has no handler ends by it
@@ -272,7 +274,7 @@ impl AppCell {
         {
             return Err(format!("its program cannot be killed: {error}"));
         }
-        if !process::ended(&self.pidfd, process::DEATH) {
+        if !pidfd::ended_within(&self.pidfd, process::DEATH) {
             return Err(format!(
                 "its program did not end within {} s of being killed",
                 process::DEATH.as_secs()
@@ -304,7 +306,7 @@ impl Cell for AppCell {
             .filter(|pid| *pid != self.process.pid)
             .map(|pid| CellProcess {
                 pid,
-                name: process::name(pid),
+                name: host::process::name(pid).unwrap_or_default(),
             })
             .collect()
     }

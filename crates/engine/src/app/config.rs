@@ -5,11 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::file::at;
 use model::EngineKind;
 use serde_json::{Value, json};
 
 use super::program::{Program, binary_target};
-use super::spec::{AppSpec, Device, Image, Network};
+use super::spec::{Access, AppSpec, Device, Image, Network};
 use super::{devices, groups, root};
 use crate::{limits, oci, seccomp};
 
@@ -48,7 +49,7 @@ pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
         fs::create_dir_all(oci::runtime_state(spec))?;
         fs::write(bundle.join("config.json"), serde_json::to_vec(&config)?)
     };
-    write().map_err(|error| format!("{}: {error}", bundle.display()))
+    Ok(write().map_err(at(&bundle))?)
 }
 
 fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
@@ -166,8 +167,17 @@ fn node(device: &Device) -> Result<Value, String> {
     let (kind, major, minor) = devices::number(device)?;
     Ok(
         json!({ "path": device.path, "type": kind, "major": major, "minor": minor,
-        "fileMode": device.access.mode(), "uid": 0, "gid": 0 }),
+        "fileMode": file_mode(device.access), "uid": 0, "gid": 0 }),
     )
+}
+
+/// The permissions of a device's node in the cell.
+fn file_mode(access: Access) -> u32 {
+    match access {
+        Access::Read => 0o444,
+        Access::Write => 0o222,
+        Access::ReadWrite => 0o666,
+    }
 }
 
 fn resources(spec: &AppSpec) -> Result<Value, String> {
@@ -176,7 +186,7 @@ fn resources(spec: &AppSpec) -> Result<Value, String> {
         let (kind, major, minor) = devices::number(device)?;
         rules.push(
             json!({ "allow": true, "type": kind, "major": major, "minor": minor,
-            "access": device.access.rule() }),
+            "access": device.access.name() }),
         );
     }
     let mut resources = json!({

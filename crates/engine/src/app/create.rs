@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
+use host::file::at;
 use model::{EngineKind, Requirement};
 
 use super::cell::AppCell;
@@ -80,8 +81,7 @@ fn make(
 ) -> Result<AppCell, String> {
     let apps = apps(spec.engine)?;
     let state = made::state(spec);
-    (DirBuilder::new().mode(0o700).recursive(true).create(&state))
-        .map_err(|error| format!("{}: {error}", state.display()))?;
+    (DirBuilder::new().mode(0o700).recursive(true).create(&state)).map_err(at(&state))?;
     let said_before = log::position(&spec.work_dir);
     let Ends {
         stdin,
@@ -166,7 +166,8 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         return Ok(Adoption::Ended);
     };
     // The descriptor keeps another process from getting the pid between this look and whatever is done to it.
-    if !process::is_of(process.pid, &spec.id) && !process::ended(&pidfd, Duration::ZERO) {
+    if !process::is_of(process.pid, &spec.id) && !host::pidfd::ended_within(&pidfd, Duration::ZERO)
+    {
         return Err(failed(format!(
             "its record names process {}, which is not in the cell's groups and does not carry its mark; it is left alone",
             process.pid

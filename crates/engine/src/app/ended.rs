@@ -6,8 +6,9 @@
 //! relative: it learns the end, and the status only from kernels that tell it through a pidfd (Linux 6.15).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use rustix::process::{WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use serde::{Deserialize, Serialize};
 
 /// How a program ended.
@@ -38,11 +39,7 @@ impl std::fmt::Display for Ended {
 /// # Errors
 /// In the kernel's words.
 pub fn become_subreaper() -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// The end of a process of ours, which is reaped with it; `None` as long as it runs.
@@ -50,36 +47,15 @@ pub fn become_subreaper() -> io::Result<()> {
 /// # Errors
 /// With ECHILD for a process that is no child of this one.
 pub(crate) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
-    // SAFETY: zeroes are a valid siginfo_t, and it is valid for the write.
-    let (answer, info) = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let fd = pidfd.as_raw_fd().cast_unsigned();
-        let how = libc::WEXITED | libc::WNOHANG;
-        (libc::waitid(libc::P_PIDFD, fd, &raw mut info, how), info)
-    };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: filled in by waitid; a pid of 0 says that nothing has ended.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    if pid == 0 {
-        return Ok(None);
-    }
-    Ok(Some(match info.si_code {
-        libc::CLD_EXITED => Ended::Exited(status),
-        _ => Ended::Killed(status),
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let status = waitid(WaitId::PidFd(pidfd.as_fd()), how)?;
+    Ok(status.map(|status| {
+        let signal = status.terminating_signal();
+        match (status.exit_status(), signal) {
+            (Some(status), _) => Ended::Exited(status),
+            (None, signal) => Ended::Killed(signal.unwrap_or_default()),
+        }
     }))
-}
-
-/// Whether the process has ended, whoever's child it is.
-pub(crate) fn has_ended(pidfd: &OwnedFd) -> bool {
-    let mut wait = libc::pollfd {
-        fd: pidfd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one pollfd on the stack.
-    unsafe { libc::poll(&raw mut wait, 1, 0) == 1 }
 }
 
 /// What a kernel tells of the end of a stranger.

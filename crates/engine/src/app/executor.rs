@@ -165,15 +165,10 @@ fn executable(program: &Path) -> Result<(), String> {
     if !found.is_file() {
         return Err(format!("{} is no program", named()));
     }
-    let path = CString::new(program.as_os_str().as_encoded_bytes())
-        .map_err(|error| format!("{}: {error}", named()))?;
-    // SAFETY: a path that ends in NUL.
-    if unsafe { libc::access(path.as_ptr(), libc::X_OK) } == 0 {
-        return Ok(());
-    }
-    // SAFETY: no arguments, cannot fail.
-    let uid = unsafe { libc::getuid() };
-    Err(format!("{} may not be executed by user {uid}", named()))
+    rustix::fs::access(program, rustix::fs::Access::EXEC_OK).map_err(|_| {
+        let uid = rustix::process::getuid().as_raw();
+        format!("{} may not be executed by user {uid}", named())
+    })
 }
 
 #[cfg(test)]

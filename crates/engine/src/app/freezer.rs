@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use host::cgroup::Cgroups;
+use host::file::at;
 
 use super::spec::AppSpec;
 
@@ -185,5 +186,5 @@ impl Freezer {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
-    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+    Ok(fs::write(file, text).map_err(at(file))?)
 }

@@ -81,7 +81,7 @@ fn group(cgroups: &Cgroups, spec: &AppSpec, controller: &str) -> Option<Group> {
 }
 
 fn absent(controller: &str, cgroups: &Cgroups) -> String {
-    let mend = match cgroups.layout() {
+    let fix = match cgroups.layout() {
         Layout::V2 => {
             format!("enable it with `echo +{controller} > /sys/fs/cgroup/cgroup.subtree_control`")
         }
@@ -90,7 +90,7 @@ fn absent(controller: &str, cgroups: &Cgroups) -> String {
         ),
     };
     format!(
-        "the cell cannot be limited: the {controller} controller is not there ({}); {mend}",
+        "the cell cannot be limited: the {controller} controller is not there ({}); {fix}",
         cgroups.layout()
     )
 }
@@ -133,7 +133,7 @@ fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
         // Without the program, the modes of the nodes hold everybody but their owner.
         (Err(error), Some(device)) => Err(format!(
             "the cell cannot be held to `{}` of {}: {error}; grant \"rw\", or use a kernel with CONFIG_CGROUP_BPF",
-            device.access.rule(),
+            device.access.name(),
             device.path.display()
         )),
         _ => Ok(()),

@@ -2,13 +2,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use host::{foreign_file, ground};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::pipe::fcntl_setpipe_size;
 
 use super::Ids;
 
@@ -38,7 +40,7 @@ pub const DRAINED_BYTES: u64 = PIPE_BYTES as u64;
 const READS: u64 = DRAINED_BYTES >> 12;
 
 /// Room in the pipe, in bytes, where the kernel grants it; else 64 KiB.
-const PIPE_BYTES: i32 = 256 << 10;
+const PIPE_BYTES: usize = 256 << 10;
 
 fn pipe_path(dir: &Path) -> PathBuf {
     dir.join("state/output.pipe")
@@ -60,16 +62,12 @@ impl Log {
     /// Makes files in a cell's private directory and the pipe in its state; returns the cell's end beside it.
     pub(crate) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
         let path = pipe_path(dir);
-        let text = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
-        // SAFETY: a path that ends in NUL.
-        if unsafe { libc::mkfifo(text.as_ptr(), 0o600) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
         // Programs open /dev/stdout again, as whoever they are.
         chown(&path, Some(ids.uid), Some(ids.gid))?;
         let end = OpenOptions::new().read(true).write(true).open(&path)?;
-        // SAFETY: an open pipe; a refusal leaves it as it is.
-        unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+        // A refusal leaves it as it is.
+        let _ = fcntl_setpipe_size(&end, PIPE_BYTES);
         Ok((Log::open(dir, most_bytes)?, end.into()))
     }
 
@@ -219,9 +217,10 @@ mod tests {
     use super::*;
 
     fn own_ids() -> Ids {
-        // SAFETY: no arguments, cannot fail.
-        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-        Ids { uid, gid }
+        Ids {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
     }
 
     fn place() -> tempfile::TempDir {
@@ -276,14 +275,8 @@ mod tests {
     fn a_pipe_of_packets_is_drained_in_turns() {
         let dir = place();
         let (mut log, end) = Log::make(dir.path(), 1 << 20, own_ids()).unwrap();
-        // SAFETY: plain numbers; the pipe is ours.
-        unsafe {
-            assert!(libc::fcntl(end.as_raw_fd(), libc::F_SETPIPE_SZ, 1 << 20) >= 1 << 20);
-            assert_eq!(
-                libc::fcntl(end.as_raw_fd(), libc::F_SETFL, libc::O_DIRECT),
-                0
-            );
-        }
+        assert!(fcntl_setpipe_size(&end, 1 << 20).unwrap() >= 1 << 20);
+        rustix::fs::fcntl_setfl(&end, rustix::fs::OFlags::DIRECT).unwrap();
         let mut end = File::from(end);
         for _ in 0..READS + 10 {
             end.write_all(b"x").unwrap();

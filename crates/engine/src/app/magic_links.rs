@@ -4,10 +4,13 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, PROC_SUPER_MAGIC, ResolveFlags, fstatfs};
+use rustix::io::Errno;
 
 use super::program::Program;
 use super::root;
@@ -149,13 +152,12 @@ pub(super) fn check_here(program: &Path) -> Result<(), String> {
 
 /// Whether the kernel finds one of its own links on the way, or a file of `/proc` at its end.
 fn is_magic(path: &Path) -> bool {
-    const RESOLVE_NO_MAGICLINKS: u64 = 0x02;
-    match root::open_path(libc::AT_FDCWD, path, RESOLVE_NO_MAGICLINKS) {
+    match root::open_path(CWD, path, ResolveFlags::NO_MAGICLINKS) {
         Ok(found) => is_of_proc(&found),
         // Too many links, which is a loop, is the same error; such a path leads nowhere either.
-        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => true,
+        Err(Errno::LOOP) => true,
         // A kernel without this call, or a filter that hides it.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+        Err(Errno::NOSYS | Errno::PERM) => {
             let found = resolve(Path::new("/"), path);
             INTO_PROC.iter().any(|proc| found.starts_with(proc))
         }
@@ -165,12 +167,7 @@ fn is_magic(path: &Path) -> bool {
 }
 
 fn is_of_proc(file: &OwnedFd) -> bool {
-    // SAFETY: zeroes are a valid statfs, and the descriptor is open.
-    unsafe {
-        let mut about: libc::statfs = std::mem::zeroed();
-        libc::fstatfs(file.as_raw_fd(), &raw mut about) == 0
-            && about.f_type as u64 == libc::PROC_SUPER_MAGIC as u64
-    }
+    fstatfs(file).is_ok_and(|about| about.f_type == PROC_SUPER_MAGIC)
 }
 
 /// The interpreter that a script or a dynamic program names, if it can be read and has one.

@@ -4,9 +4,13 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Seek};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
 
 /// An executable file without a name: sealed memory, or a private read-only mount of the file.
 #[derive(Debug)]
@@ -43,38 +47,25 @@ fn sealed(program: &Path) -> io::Result<OwnImage> {
     // Memory is made for everybody to write. The seals forbid that, but whoever holds it open for writing keeps it from
     // being executed (ETXTBSY), and no cell may do that to the cells that are made after it.
     copy.set_permissions(Permissions::from_mode(0o555))?;
-    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: an open descriptor, and no memory is involved.
-    checked(unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    fcntl_add_seals(&copy, seals)?;
     Ok(OwnImage(copy.into()))
 }
 
 fn memory() -> io::Result<File> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    let make = |flags: libc::c_uint| {
-        // SAFETY: a name that ends in NUL.
-        let fd = unsafe { libc::memfd_create(c"timecell".as_ptr(), flags) };
-        checked(fd.into())?;
-        // SAFETY: just made, and nobody else's.
-        Ok(unsafe { File::from_raw_fd(fd) })
-    };
-    match make(flags | libc::MFD_EXEC) {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let made = match memfd_create(c"timecell", flags | MemfdFlags::EXEC) {
         // Kernels before 6.3 do not know the flag, and let everything be executed.
-        Err(error) if is(&error, libc::EINVAL) => make(flags),
+        Err(Errno::INVAL) => memfd_create(c"timecell", flags),
         made => made,
-    }
+    };
+    Ok(made?.into())
 }
 
 /// A read-only mount of one file which is in no mount namespace.
 fn mounted(program: &Path) -> io::Result<OwnImage> {
-    let program = std::ffi::CString::new(program.as_os_str().as_encoded_bytes())?;
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
-    // SAFETY: a path that ends in NUL.
-    let fd = checked(unsafe {
-        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, program.as_ptr(), flags)
-    })?;
-    // SAFETY: just made, and nobody else's.
-    let mount = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let mount = open_tree(CWD, program, flags)?;
     let mut attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,
         attr_clr: 0,
@@ -82,7 +73,7 @@ fn mounted(program: &Path) -> io::Result<OwnImage> {
         userns_fd: 0,
     };
     // SAFETY: an empty path, and a structure of the given size.
-    checked(unsafe {
+    let answer = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
@@ -91,19 +82,11 @@ fn mounted(program: &Path) -> io::Result<OwnImage> {
             &raw mut attributes,
             size_of::<libc::mount_attr>(),
         )
-    })?;
-    Ok(OwnImage(mount))
-}
-
-fn checked(answer: libc::c_long) -> io::Result<libc::c_long> {
+    };
     match answer {
-        0.. => Ok(answer),
+        0 => Ok(OwnImage(mount)),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn is(error: &io::Error, number: i32) -> bool {
-    error.raw_os_error() == Some(number)
 }
 
 #[cfg(test)]
@@ -122,6 +105,10 @@ mod tests {
         let copied = Command::new("cp").arg("/bin/echo").arg(&path).status();
         assert!(copied.unwrap().success());
         path
+    }
+
+    fn is(error: &io::Error, number: i32) -> bool {
+        error.raw_os_error() == Some(number)
     }
 
     fn says(image: &OwnImage) -> Vec<u8> {

@@ -69,18 +69,10 @@ pub(super) fn check_source(root: &Root, path: &Path) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     // The last of those mounted at the same place is on top.
     let mut deepest: Option<(usize, &str)> = None;
-    for line in mounts.lines() {
-        let point = (line.split(' ').nth(4)).map(|point| point.replace("\\040", " "));
-        let kind = line
-            .split(" - ")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
-        let (Some(point), Some(kind)) = (point, kind) else {
-            continue;
-        };
-        let depth = point.len();
-        if path.starts_with(&point) && deepest.is_none_or(|(other, _)| depth >= other) {
-            deepest = Some((depth, kind));
+    for mount in host::mounts::of(&mounts) {
+        let depth = mount.point.as_os_str().len();
+        if path.starts_with(&mount.point) && deepest.is_none_or(|(other, _)| depth >= other) {
+            deepest = Some((depth, mount.kind));
         }
     }
     match deepest {

@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::file::at;
 use host::ground;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
+use host::process::boot_id;
 
 /// Longer than any record, bytes.
 const MOST_BYTES: u64 = 4096;
@@ -28,11 +30,6 @@ pub(super) struct Record {
 
 fn path(state: &Path) -> PathBuf {
     state.join("process.json")
-}
-
-fn boot_id() -> io::Result<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(text.trim().to_owned())
 }
 
 impl Record {
@@ -57,11 +54,10 @@ impl Record {
     /// Reads it; `None` if there is none.
     pub(super) fn read(state: &Path) -> Result<Option<Record>, String> {
         let path = path(state);
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         match ground::read(&path, MOST_BYTES) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| failed(&error)),
+            Ok(text) => Ok(serde_json::from_slice(&text).map_err(at(&path))?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(at(&path)(error).into()),
         }
     }
 

@@ -4,14 +4,15 @@
 //! A directory is used as it is where it has every mount point. Where one is missing, or the cell may write, an
 //! overlay in memory takes what is made or written, so that the user's directory is never changed.
 
-use std::ffi::CString;
 use std::fs;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use host::file::at;
 use host::ground;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount_remount};
 
 use super::program::Program;
 use super::spec::AppSpec;
@@ -47,11 +48,11 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
         Some(Path::new("tmpfs")),
         &private,
         Some(c"tmpfs"),
-        libc::MS_NOSUID | libc::MS_NODEV,
+        MountFlags::NOSUID | MountFlags::NODEV,
         Some("mode=755"),
     )?;
     for (index, bind) in spec.binds.iter().enumerate() {
-        bind_source(&bind.source, &source(spec, index), 0)?;
+        bind_source(&bind.source, &source(spec, index), MountFlags::empty())?;
     }
     let place = place(spec);
     make_dir(&place)?;
@@ -60,15 +61,16 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
         return Ok(());
     };
     // Device nodes and other users' rights that lie about in an image are of no effect.
-    let flags = libc::MS_NODEV | libc::MS_NOSUID;
+    let flags = MountFlags::NODEV | MountFlags::NOSUID;
     check(root, spec)?;
     // Of an image that others can change, the directories that its runtime mounts on are in a layer of our own: no link that is
     // put there from now on is followed.
     let own = ground::check(root).is_ok();
     if !spec.writable_root && own && has_mount_points(root, spec) {
-        mount(Some(root), &place, None, libc::MS_BIND)?;
-        let again = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
-        return mount(None, &place, None, again | flags);
+        mount(Some(root), &place, None, MountFlags::BIND)?;
+        let again = MountFlags::BIND | MountFlags::RDONLY | flags;
+        return mount_remount(&place, again, "")
+            .map_err(|error| format!("cannot mount {}: {error}", place.display()));
     }
     // Under a path of our own: the options of an overlay are separated by characters that paths may hold.
     let lower = private.join("lower");
@@ -76,10 +78,9 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
     for dir in [&lower, &upper, &work] {
         make_dir(dir)?;
     }
-    mount(Some(root), &lower, None, libc::MS_BIND)?;
-    let like = fs::metadata(root).map_err(|error| format!("{}: {error}", root.display()))?;
-    fs::set_permissions(&upper, like.permissions())
-        .map_err(|error| format!("{}: {error}", upper.display()))?;
+    mount(Some(root), &lower, None, MountFlags::BIND)?;
+    let like = fs::metadata(root).map_err(at(root))?;
+    fs::set_permissions(&upper, like.permissions()).map_err(at(&upper))?;
     if !own {
         for point in MOUNT_POINTS {
             make_dir(&upper.join(point.trim_start_matches('/')))?;
@@ -103,7 +104,7 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
 }
 
 fn make_dir(dir: &Path) -> Result<(), String> {
-    fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
+    Ok(fs::create_dir_all(dir).map_err(at(dir))?)
 }
 
 fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
@@ -174,7 +175,7 @@ fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
         let mut outer = outer.chain(tmpfs()).chain(binds());
         outer.any(|other| path != other && path.starts_with(other))
     };
-    let Ok(opened) = open_path(libc::AT_FDCWD, root, 0) else {
+    let Ok(opened) = open_path(CWD, root, ResolveFlags::empty()) else {
         return Some(root.to_owned());
     };
     standard
@@ -183,32 +184,19 @@ fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
         .filter(|path| !inside_another(path))
         .find(|path| {
             // As the cell itself would find it: links lead nowhere but into its root.
-            const RESOLVE_IN_ROOT: u64 = 0x10;
-            open_path(opened.as_raw_fd(), path, RESOLVE_IN_ROOT).is_err()
+            open_path(&opened, path, ResolveFlags::IN_ROOT).is_err()
         })
         .map(Path::to_owned)
 }
 
 /// Where a path of a directory is, without opening the file; `resolve` as in openat2(2).
-pub(crate) fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: zeroes are a valid open_how.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = resolve;
-    // SAFETY: a path that ends in NUL and a structure of the given size; a descriptor that is not negative is ours.
-    unsafe {
-        match libc::syscall(
-            libc::SYS_openat2,
-            dir,
-            path.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        ) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd as i32)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+pub(crate) fn open_path(
+    dir: impl AsFd,
+    path: &Path,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(dir, path, flags, Mode::empty(), resolve)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::EngineKind;
-use model::mission::ImageKind;
+pub use model::mission::{Access, Device, Image, Network, User as Ids};
 use serde::{Deserialize, Serialize};
 
 use super::Grants;
@@ -21,7 +21,7 @@ pub struct AppSpec {
     pub engine: EngineKind,
     /// Private directory of this cell, absolute: note, state, output. Nobody else's files may be in it.
     pub work_dir: PathBuf,
-    /// What it is made from.
+    /// What it is made from; paths are of the host and absolute.
     pub image: Image,
     /// Program inside the cell and its first arguments; empty: what the image says.
     pub command: Vec<String>,
@@ -117,50 +117,6 @@ impl AppSpec {
     }
 }
 
-/// What a cell is made from; paths are of the host and absolute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Image {
-    /// A directory that becomes the cell's root.
-    Rootfs(PathBuf),
-    /// An OCI bundle: a directory with `config.json`. Arguments, environment, directory, user and host name are taken
-    /// from it; nothing that it grants is.
-    Bundle(PathBuf),
-    /// A static program, which is all that the cell's root holds, at `/NAME`.
-    Binary(PathBuf),
-    /// The name of an image in podman's storage, such as `localhost/camera:1.2`.
-    Reference(String),
-}
-
-impl Image {
-    /// Which kind of image it is.
-    pub(crate) const fn kind(&self) -> ImageKind {
-        match self {
-            Image::Rootfs(_) => ImageKind::Rootfs,
-            Image::Bundle(_) => ImageKind::Bundle,
-            Image::Binary(_) => ImageKind::Binary,
-            Image::Reference(_) => ImageKind::Reference,
-        }
-    }
-}
-
-/// User and group of a cell's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ids {
-    /// User id.
-    pub uid: u32,
-    /// Group id; there are no supplementary groups.
-    pub gid: u32,
-}
-
-impl Ids {
-    /// Who owns nothing.
-    pub const NOBODY: Ids = Ids {
-        uid: 65_534,
-        gid: 65_534,
-    };
-}
-
 /// A file or directory of the host inside the cell; mounts below it are not seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
@@ -195,57 +151,6 @@ pub struct Tmpfs {
     pub target: PathBuf,
     /// The most bytes that it holds.
     pub size_bytes: u64,
-}
-
-/// A device of the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
-    /// Its path below `/dev`, on the host and in the cell.
-    pub path: PathBuf,
-    /// What the cell may do with it.
-    pub access: Access,
-}
-
-/// What a cell may do with a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Both.
-    ReadWrite,
-}
-
-impl Access {
-    /// As the devices controller writes it.
-    pub(crate) const fn rule(self) -> &'static str {
-        match self {
-            Access::Read => "r",
-            Access::Write => "w",
-            Access::ReadWrite => "rw",
-        }
-    }
-
-    /// The permissions of the node in the cell.
-    pub(crate) const fn mode(self) -> u32 {
-        match self {
-            Access::Read => 0o444,
-            Access::Write => 0o222,
-            Access::ReadWrite => 0o666,
-        }
-    }
-}
-
-/// Which network a cell sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Network {
-    /// A namespace of its own with nothing but loopback.
-    None,
-    /// That of the host, with the abstract Unix sockets of every process in it.
-    Host,
 }
 
 /// What a cell's cgroups allow.

@@ -97,15 +97,7 @@ impl Report {
         let mut said = Vec::new();
         loop {
             let left = within.saturating_sub(began.elapsed());
-            let mut wait = libc::pollfd {
-                fd: self.0.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-            // SAFETY: one pollfd on the stack.
-            let ready = unsafe { libc::poll(&raw mut wait, 1, millis) };
-            if ready == 1 {
+            if host::pidfd::ready_within(&self.0, left) {
                 let mut buffer = [0; 1024];
                 match self.0.read(&mut buffer) {
                     Ok(0) => return Ok(said),

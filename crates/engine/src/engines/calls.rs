@@ -6,8 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use model::Requirement;
+use rustix::thread::UnshareFlags;
 
 use crate::CellSpec;
+use crate::mounts::{keep_mounts_private, unshare};
 
 /// What of the network a container has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,16 +96,8 @@ impl Namespaces {
     pub(super) fn make() -> Result<Namespaces, String> {
         // Made by a thread that ends with it: this process stays where it is.
         let made = std::thread::spawn(|| -> std::io::Result<[File; 2]> {
-            // SAFETY: changes this thread only, which ends below.
-            if unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) } != 0 {
-                return Err(std::io::Error::last_os_error());
-            }
-            let flags = libc::MS_REC | libc::MS_PRIVATE;
-            let none = std::ptr::null();
-            // SAFETY: a path that ends in NUL, null where the call allows it.
-            if unsafe { libc::mount(none, c"/".as_ptr(), none, flags, none.cast()) } != 0 {
-                return Err(std::io::Error::last_os_error());
-            }
+            unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS)?;
+            keep_mounts_private()?;
             let of = |name: &str| File::open(format!("/proc/thread-self/ns/{name}"));
             Ok([of("net")?, of("mnt")?])
         });

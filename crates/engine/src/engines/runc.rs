@@ -1,13 +1,24 @@
 //! `runc`: the OCI runtime in Go.
 
-use model::{EngineKind, Requirement};
+use model::EngineKind;
 
 use super::info::{Info, installed};
-use super::runtime::Runtime;
-use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, programs};
+use super::runtime::{Program, Runtime};
+use crate::Footprint;
 
 pub(super) static INFO: Info = Info {
-    engine: |_| Box::new(Runc),
+    engine: |_| {
+        Box::new(Program {
+            kind: EngineKind::Runc,
+            runtime: &RUNTIME,
+            needs: Vec::new,
+            footprint: Footprint {
+                keys: 1,
+                ..Footprint::CONTAINER
+            },
+            wipe: INFO.wipe,
+        })
+    },
     programs: || installed(&["runc"]),
     wipe: |cell| RUNTIME.wipe(cell),
     run: Some(|spec| RUNTIME.run(spec)),
@@ -21,38 +32,3 @@ static RUNTIME: Runtime = Runtime {
     without_root: &["--rootless", "true"],
     log_prefix: "",
 };
-
-struct Runc;
-
-impl Engine for Runc {
-    fn kind(&self) -> EngineKind {
-        EngineKind::Runc
-    }
-
-    fn requirements(&self) -> Vec<Requirement> {
-        vec![
-            programs::requirement("runc", "runc"),
-            programs::root("runc"),
-        ]
-    }
-
-    fn version(&self) -> Option<String> {
-        let line = programs::first_line("runc", &["--version"])?;
-        Some(line.replace("runc version", "runc"))
-    }
-
-    fn cell_sets_class(&self) -> bool {
-        true
-    }
-
-    fn footprint(&self) -> Footprint {
-        Footprint {
-            keys: 1,
-            ..Footprint::CONTAINER
-        }
-    }
-
-    fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
-        made::create(spec, || RUNTIME.make(spec), INFO.wipe)
-    }
-}

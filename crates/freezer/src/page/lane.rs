@@ -8,6 +8,9 @@ use crate::sys;
 /// No promise.
 pub(crate) const NEVER: i64 = i64::MAX;
 
+/// How long a promise may be broken before the thread that gave it is looked at, ns.
+pub(crate) const PATIENCE_NS: i64 = 250_000;
+
 /// What a thread says of itself, so that others see whether it lives.
 #[derive(Debug)]
 #[repr(C)]

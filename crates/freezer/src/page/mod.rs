@@ -13,14 +13,15 @@ mod twin;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use host::map::{self, Map};
+
 use crate::stats::{MOST_GROUPS, Reacted};
 use crate::sys;
-pub(crate) use lane::{Beat, Lane, NEVER};
+pub(crate) use lane::{Beat, Lane, NEVER, PATIENCE_NS};
 pub(crate) use lowered::LowerTable;
 pub(crate) use record::GroupRecord;
 pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
@@ -75,15 +76,10 @@ pub enum PageError {
 /// A page, mapped.
 #[derive(Debug)]
 pub struct Page {
-    layout: *mut Layout,
+    map: Map,
     /// Of its file, on one file system.
     inode: u64,
 }
-
-// SAFETY: the mapping stays until the page is dropped, and is used through atomics only.
-unsafe impl Send for Page {}
-// SAFETY: as above.
-unsafe impl Sync for Page {}
 
 impl Page {
     /// The page in a directory; `None` if there is none.
@@ -128,12 +124,7 @@ impl Page {
         }
         file.set_permissions(Permissions::from_mode(0o600))
             .map_err(failed)?;
-        let length = size_of::<Layout>() as libc::off_t;
-        // SAFETY: an open file. The room is taken now: a page that the machine has no memory for would be SIGBUS later.
-        let room = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
-        if room != 0 {
-            return Err(failed(io::Error::from_raw_os_error(room)));
-        }
+        map::allocate(&file, size_of::<Layout>() as u64).map_err(failed)?;
         {
             use std::os::unix::fs::FileExt;
             file.write_all_at(&MAGIC.to_ne_bytes(), 0).map_err(failed)?;
@@ -155,22 +146,8 @@ impl Page {
         if about.len() != size_of::<Layout>() as u64 {
             return Err(PageError::Foreign(path.to_owned()));
         }
-        // SAFETY: a new mapping, where nothing was.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<Layout>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(failed(io::Error::last_os_error()));
-        }
         let page = Page {
-            layout: at.cast(),
+            map: Map::populated(file).map_err(failed)?,
             inode: about.ino(),
         };
         match page.layout().magic.load(Ordering::Acquire) {
@@ -181,7 +158,7 @@ impl Page {
 
     fn layout(&self) -> &Layout {
         // SAFETY: mapped as long as `self`, as large as a layout, aligned to a page; atomics are valid whatever is in them.
-        unsafe { &*self.layout }
+        unsafe { &*self.map.as_ptr().cast() }
     }
 
     pub(crate) fn group(&self, place: usize) -> &GroupRecord {
@@ -363,13 +340,6 @@ impl Page {
     }
 }
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made when it was opened, used no more.
-        unsafe { libc::munmap(self.layout.cast(), size_of::<Layout>()) };
-    }
-}
-
 fn is_process(pid: i32) -> bool {
     pid != 0 && sys::thread_state(pid, pid).is_some_and(|state| !b"ZX".contains(&state))
 }
@@ -391,13 +361,8 @@ pub fn memory() -> PathBuf {
 /// Whether a file lies in memory.
 fn in_memory(file: &File) -> io::Result<bool> {
     const RAMFS: u32 = 0x8584_58f6;
-    // SAFETY: plain numbers, all of which may be zero.
-    let mut of: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `of` is valid for the write.
-    let answer = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut of) };
-    sys::checked(i64::from(answer))?;
     // Of another type on each architecture; no such number has more bits.
-    let kind = of.f_type as u32;
+    let kind = rustix::fs::fstatfs(file)?.f_type as u32;
     Ok(kind == libc::TMPFS_MAGIC as u32 || kind == RAMFS)
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
-use super::WORD;
+use super::common::WORD;
 use super::handed::{self, SOCKET};
 use super::wire::{self, Command};
 use crate::page::{Entry, LONGEST_PATH, Page, PageError};
@@ -207,8 +207,7 @@ impl Place {
                 reason,
             })?,
         };
-        // SAFETY: no arguments, cannot fail.
-        let own = unsafe { libc::geteuid() };
+        let own = rustix::process::geteuid().as_raw();
         match made.is_dir() && made.uid() == own && made.mode() & 0o077 == 0 {
             true => Ok(()),
             false => Err(PlaceError::Foreign(self.dir.clone())),

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
-use crate::keeper::{Came, Handle, Home, Id, Keeper, KeeperError, PRIORITY};
+use crate::keeper::{Handle, Home, Id, Keeper, KeeperError, PRIORITY};
 use crate::page::{NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
+use crate::slot::Came;
 use crate::stats::MOST_GROUPS;
 use crate::sys;
 

@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use super::WORD;
+use host::process;
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::common::WORD;
 use super::setup::NAME;
 
 /// What they are, on their command line behind [`WORD`].
@@ -13,8 +16,7 @@ const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
 /// root's and in this process's pid namespace, too, or it is none.
 pub fn is_holder(pid: i32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    is_holder_by(&words, &status)
+    is_holder_by(&words, &process::status(pid))
 }
 
 fn is_holder_by(words: &[u8], status: &str) -> bool {
@@ -32,9 +34,7 @@ fn is_called_so(status: &str) -> bool {
 }
 
 fn of<'a>(status: &'a str, key: &str) -> &'a str {
-    let mut lines = status.lines();
-    let value = lines.find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()));
-    value.unwrap_or_default()
+    process::value(status, key).unwrap_or_default()
 }
 
 /// Reaps those who held cells, have ended and are children of this process: of a subreaper, which becomes the parent of whoever has
@@ -45,10 +45,10 @@ pub fn reap_ended_holders() {
         let Ok(task) = task else { continue };
         let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         for pid in children.split_whitespace() {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            if let (true, Ok(pid)) = (is_ended_holder(&status), pid.parse()) {
-                // SAFETY: no memory is involved. The pid is a child's that has ended, and nobody else's as long as it is not waited for.
-                unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+            let Ok(pid) = pid.parse() else { continue };
+            // A child's that has ended, and nobody else's as long as it is not waited for.
+            if is_ended_holder(&process::status(pid)) {
+                let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
             }
         }
     }

@@ -2,14 +2,16 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use super::{ProcessError, WORD};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+
+use super::common::{ProcessError, WORD};
 use crate::sys;
 
 /// The lock that somebody has as long as a keeper or its watcher lives.
@@ -130,14 +132,16 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
 
 /// Whether children that this process starts have a descriptor, too.
 pub(super) fn hand_down(fd: RawFd, handed: bool) -> io::Result<()> {
-    let flags = if handed { 0 } else { libc::FD_CLOEXEC };
-    // SAFETY: no memory is involved.
-    let answer = unsafe { libc::fcntl(fd, libc::F_SETFD, flags) };
-    sys::checked(i64::from(answer)).map(drop)
+    let flags = match handed {
+        true => FdFlags::empty(),
+        false => FdFlags::CLOEXEC,
+    };
+    // SAFETY: only borrowed for the call, which refuses a descriptor that is not open.
+    Ok(fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, flags)?)
 }
 
 /// Whether a number is that of a descriptor, and none of the streams'.
 pub(super) fn is_open(fd: RawFd) -> bool {
-    // SAFETY: no memory is involved.
-    fd > 2 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
+    // SAFETY: as above.
+    fd > 2 && fcntl_getfd(unsafe { BorrowedFd::borrow_raw(fd) }).is_ok()
 }

@@ -7,8 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::pidfd;
+
+use super::common::{COMMANDER, ProcessError, WORD};
 use super::handed::{self, hand_down};
-use super::{COMMANDER, ProcessError, WORD, setup};
+use super::setup;
 use crate::page::{Beat, Page};
 use crate::sys;
 
@@ -101,7 +104,7 @@ fn look_after(mut page: Page, dir: &Path) {
 
 /// Kills one of this place's processes, and no other that has got its number.
 fn kill(pid: i32, dir: &Path) {
-    let Ok(process) = sys::open_process(pid) else {
+    let Ok(process) = pidfd::open(pid) else {
         return;
     };
     // Asked once the descriptor is there: what it stands for cannot change any more.
@@ -110,6 +113,6 @@ fn kill(pid: i32, dir: &Path) {
     let is_ours =
         words.next() == Some(WORD.as_bytes()) && words.nth(1) == Some(dir.as_os_str().as_bytes());
     if pid > 1 && is_ours {
-        let _ = sys::kill_process(&process);
+        let _ = pidfd::kill(&process);
     }
 }

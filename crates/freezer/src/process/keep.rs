@@ -1,7 +1,7 @@
 //! The keeper's commander: takes commands, sees to it that there is a watcher and an heir, and ends when nothing is held any more.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,14 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::common::{COMMANDER, LONGEST_SLEEP_NS, ProcessError};
 use super::crew::Crew;
 use super::handed::{self, Handed, SOCKET};
 use super::peer::{Doubt, Peer, Verdict};
 use super::wire::{self, Command};
-use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, setup, unheld};
-use crate::keeper::Came;
-use crate::page::{Entry, Page};
+use super::{setup, unheld};
+use crate::page::{Entry, PATIENCE_NS, Page};
+use crate::slot::Came;
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
 
@@ -104,11 +105,8 @@ impl Keeping {
         self.page.commander().promise(sys::now_ns() + COMMAND_NS);
         self.crew.activate();
         let waiting = Waiting::new().map_err(ProcessError::of("epoll"))?;
-        let asked = self.handed.listener.as_raw_fd();
-        // SAFETY: the listener is open as long as this process.
-        let asked = unsafe { std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(asked)) };
         waiting
-            .add(&asked, ASKED)
+            .add(&self.handed.listener, ASKED)
             .map_err(ProcessError::of("epoll"))?;
         loop {
             self.page.commander().promise(sys::now_ns() + COMMAND_NS);

@@ -21,6 +21,7 @@
 //! replaced waits for an answer instead of being turned away.
 
 mod client;
+mod common;
 mod crew;
 mod ended;
 mod handed;
@@ -32,49 +33,13 @@ mod unheld;
 mod watch;
 mod wire;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::keeper::{KeeperError, PRIORITY};
-use crate::page::PageError;
 pub use client::{Place, PlaceError};
+use common::say;
+pub use common::{HIGHEST_HELD, WATCHER, WORD};
 pub use ended::{is_holder, reap_ended_holders};
 use handed::Handed;
-
-/// The first word of the command line of each of the processes.
-pub const WORD: &str = "freezer";
-/// How long a promise may be broken before the thread that gave it is looked at, ns.
-pub(crate) const PATIENCE_NS: i64 = 250_000;
-/// The longest that the watcher and the commander sleep, ns.
-const LONGEST_SLEEP_NS: i64 = 100_000_000;
-/// The commander: above all cells, below the enforcing threads, which it must not keep from their work.
-const COMMANDER: u8 = PRIORITY - 1;
-/// The watcher's FIFO priority, the most urgent of those who hold: above the enforcing threads, which may have gone mad.
-pub const WATCHER: u8 = PRIORITY + 1;
-/// The most urgent FIFO priority of what is held: below all who hold it.
-pub const HIGHEST_HELD: u8 = COMMANDER - 1;
-
-/// Why one of the processes ends otherwise than it should.
-#[derive(Debug, thiserror::Error)]
-enum ProcessError {
-    #[error(transparent)]
-    Page(#[from] PageError),
-    #[error(transparent)]
-    Keeper(#[from] KeeperError),
-    #[error("{what}: {reason}")]
-    System {
-        what: String,
-        reason: std::io::Error,
-    },
-    #[error("{} is held by another keeper", .0.display())]
-    Taken(PathBuf),
-}
-
-impl ProcessError {
-    fn of(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
-        let what = what.into();
-        move |reason| ProcessError::System { what, reason }
-    }
-}
 
 /// One of the processes, by the words that follow [`WORD`] on its command line; what it exits with. The program that calls
 /// [`Place`] has to call this first, with nothing done before.
@@ -99,12 +64,6 @@ pub fn inside(words: &[String]) -> i32 {
             1
         }
     }
-}
-
-/// To whoever has started this process and still listens; nobody may do.
-fn say(what: &dyn std::fmt::Display) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{what}");
 }
 
 const BAD_WORDS: i32 = 2;

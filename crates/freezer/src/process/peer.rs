@@ -1,11 +1,12 @@
 //! Another process that is watched: whether it has ended, is stopped, or does not do what it promised.
 
-use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::PATIENCE_NS;
-use crate::page::Beat;
+use host::pidfd;
+
+use crate::page::{Beat, PATIENCE_NS};
 use crate::sys::{self, Waiting};
 
 /// How long to wait until a killed process has ended, ns.
@@ -18,20 +19,20 @@ const OWN_LATENESS_NS: i64 = 500_000;
 /// The process.
 pub(super) struct Peer {
     pub(super) pid: i32,
-    pub(super) process: File,
+    pub(super) process: OwnedFd,
 }
 
 impl Peer {
     pub(super) fn open(pid: i32) -> io::Result<Peer> {
         Ok(Peer {
             pid,
-            process: sys::open_process(pid)?,
+            process: pidfd::open(pid)?,
         })
     }
 
     /// Kills it and waits until none of its threads can do anything any more, not even within a system call.
     pub(super) fn kill(&self) -> io::Result<()> {
-        sys::kill_process(&self.process)?;
+        pidfd::kill(&self.process)?;
         let waiting = Waiting::new()?;
         waiting.add(&self.process, 0)?;
         let until_ns = sys::now_ns() + DYING_NS;

@@ -5,23 +5,27 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use rustix::fs::Mode;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{setsid, umask};
+use rustix::thread::set_name;
+
 use host::sched::{self, Class, SchedError};
 
-use super::ProcessError;
+use super::common::ProcessError;
 
 /// What they are called in lists of processes, and known by after their end: at most 15 bytes.
 pub(super) const NAME: &CStr = c"timecell-holder";
 
 /// Leaves the starter: its session, its groups, and what the kernel would do to it when memory is short. Before any thread.
 pub(super) fn leave_starter() {
-    // SAFETY: no memory is involved; whoever leads a session already has one of its own.
-    unsafe {
-        libc::setsid();
-        // Children that end are of no interest, but for the descriptors by which they are watched.
-        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-        libc::umask(0o077);
-        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
-    }
+    // Whoever leads a session already has one of its own.
+    let _ = setsid();
+    // Children that end are of no interest, but for the descriptors by which they are watched.
+    // SAFETY: no memory is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    umask(Mode::RWXG | Mode::RWXO);
+    let _ = set_name(NAME);
     let _ = std::env::set_current_dir("/");
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     leave_groups();
@@ -60,15 +64,12 @@ pub(super) enum Lock {
 
 /// Locks what the process has and will have.
 pub(super) fn lock_memory(what: Lock) -> Result<(), ProcessError> {
+    let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
     let flags = match what {
-        Lock::All => libc::MCL_CURRENT | libc::MCL_FUTURE,
-        Lock::Touched => libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT,
+        Lock::All => all,
+        Lock::Touched => all | MlockAllFlags::ONFAULT,
     };
-    // SAFETY: only how this process's pages are kept changes.
-    match unsafe { libc::mlockall(flags) } {
-        0 => Ok(()),
-        _ => Err(ProcessError::of("mlockall")(io::Error::last_os_error())),
-    }
+    mlockall(flags).map_err(|error| ProcessError::of("mlockall")(error.into()))
 }
 
 /// Goes on as a child of nobody who would have to wait for it; the calling process ends. Before any thread.
@@ -84,7 +85,7 @@ pub(super) fn become_orphan() -> io::Result<()> {
 
 /// Says that it is at work, and nothing any more.
 pub(super) fn say_ready() {
-    super::say(&super::wire::READY);
+    super::common::say(&super::wire::READY);
     if let Ok(nothing) = fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Pid, getppid};
+
+use super::common::{COMMANDER, LONGEST_SLEEP_NS, ProcessError, WATCHER};
 use super::crew::Crew;
 use super::handed::Handed;
 use super::keep::Keeping;
 use super::peer::{DOUBT_NS, Doubt, Peer, Verdict};
-use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, WATCHER, setup};
-use crate::keeper::Came;
-use crate::page::{Beat, Lane, NEVER, Page};
+use super::setup;
+use crate::page::{Beat, Lane, NEVER, PATIENCE_NS, Page};
+use crate::slot::Came;
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
 
@@ -31,8 +34,8 @@ const RUNG: u64 = 1;
 /// Watches until the keeper is dead, then is the keeper. Ends when nothing is held any more.
 pub(super) fn run(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
     setup::leave_starter();
-    // SAFETY: no arguments, cannot fail.
-    let parent = unsafe { libc::getppid() };
+    let own_parent = || Pid::as_raw(getppid());
+    let parent = own_parent();
     let keeper = Peer::open(parent).map_err(ProcessError::of("pidfd_open"))?;
     let page = Page::open(dir)?.ok_or_else(|| ProcessError::Taken(dir.to_owned()))?;
     let page = Arc::new(page);
@@ -42,8 +45,7 @@ pub(super) fn run(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
     page.watching().begin();
     page.set_watcher(std::process::id());
     // It may have died before there was a descriptor of it, which is another's then.
-    // SAFETY: no arguments, cannot fail.
-    let is_orphan = unsafe { libc::getppid() } != parent || page.keeper() != parent;
+    let is_orphan = own_parent() != parent || page.keeper() != parent;
     if !is_orphan {
         Watching::new(&page, &keeper, &handed)?.until_dead(&mut crew)?;
     }

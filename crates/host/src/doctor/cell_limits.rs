@@ -46,7 +46,7 @@ pub(super) fn check(root: &Root) -> Check {
     }
     let check = QUESTION.answer(State::Info, parts.join(", "));
     match number("/proc/sys/kernel/keys/maxkeys") {
-        Some(keys) if keys < FEW_KEYS => check.with_mend(
+        Some(keys) if keys < FEW_KEYS => check.with_fix(
             "sysctl -w kernel.keys.maxkeys=20000 kernel.keys.maxbytes=2000000 (for more rootless containers than there are keys)",
         ),
         _ => check,
@@ -68,7 +68,7 @@ mod tests {
     use crate::testing::Tree;
 
     #[test]
-    fn limits_are_information_and_few_keys_can_be_mended() {
+    fn limits_are_information_and_few_keys_can_be_fixed() {
         let tree = Tree::new()
             .file(
                 "/proc/meminfo",
@@ -88,12 +88,12 @@ mod tests {
             check.found,
             "200 keys for each user, 32768 process ids, 500 processes in the own cgroup, 2048 MB memory of the machine"
         );
-        assert!(check.mend.unwrap().contains("kernel.keys.maxkeys=20000"));
+        assert!(check.fix.unwrap().contains("kernel.keys.maxkeys=20000"));
     }
 
     #[test]
-    fn enough_keys_need_no_mend() {
+    fn enough_keys_need_no_fix() {
         let tree = Tree::new().file("/proc/sys/kernel/keys/maxkeys", "20000\n");
-        assert_eq!(check(&tree.root()).mend, None);
+        assert_eq!(check(&tree.root()).fix, None);
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn check(root: &Root) -> Check {
     if layout == Layout::None {
         return QUESTION
             .answer(State::Bad, "no cgroup file system is mounted")
-            .with_mend("mount -t cgroup2 none /sys/fs/cgroup");
+            .with_fix("mount -t cgroup2 none /sys/fs/cgroup");
     }
     let refusals = cgroups.refusals();
     let Some(first) = refusals.first() else {
@@ -37,7 +37,7 @@ pub(super) fn check(root: &Root) -> Check {
         .join("; ");
     QUESTION
         .answer(State::Warning, format!("{layout}; {names}"))
-        .with_mend(first.mend.clone())
+        .with_fix(first.fix.clone())
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     const V2: &str = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn hugetlb_on_v2_of_a_hybrid_is_a_warning_with_the_mount_that_mends_it() {
+    fn hugetlb_on_v2_of_a_hybrid_is_a_warning_with_the_mount_that_fixes_it() {
         let tree = Tree::new()
             .file("/proc/self/mountinfo", &format!("{V1}{V2}"))
             .file("/sys/fs/cgroup/unified/cgroup.controllers", "hugetlb\n");
@@ -58,7 +58,7 @@ mod tests {
         assert!(check.found.contains("crun will not start containers"));
         assert!(
             check
-                .mend
+                .fix
                 .unwrap()
                 .contains("mount -t cgroup -o hugetlb none /sys/fs/cgroup/hugetlb")
         );

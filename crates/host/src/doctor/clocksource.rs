@@ -1,7 +1,7 @@
 //! The clock source: what does reading the time cost?
 
 use super::{Check, Question, State};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -49,11 +49,11 @@ pub(super) fn check(root: &Root) -> Check {
     };
     let check = QUESTION.answer(state, found);
     match better {
-        Some(better) => check.with_mend(format!(
+        Some(better) => check.with_fix(format!(
             "echo {better} > {DIRECTORY}/current_clocksource (permanently: kernel parameter clocksource={better})"
         )),
         None if state == State::Bad => check
-            .with_mend("kernel parameter tsc=reliable, if the machine keeps its time stamp counter steady"),
+            .with_fix("kernel parameter tsc=reliable, if the machine keeps its time stamp counter steady"),
         None => check,
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     fn a_slow_clock_is_bad_and_a_better_one_is_named() {
         let check = clock("hpet\n", "tsc hpet acpi_pm \n");
         assert_eq!(check.state, State::Bad);
-        assert!(check.mend.unwrap().starts_with("echo tsc > "));
+        assert!(check.fix.unwrap().starts_with("echo tsc > "));
         let tree = Tree::new()
             .file(&format!("{DIRECTORY}/current_clocksource"), "hpet\n")
             .file(&format!("{DIRECTORY}/available_clocksource"), "tsc hpet\n");
@@ -114,7 +114,7 @@ mod tests {
             (made.writes[0].set.as_str(), made.parameters.len()),
             ("tsc", 1)
         );
-        assert!(clock("hpet", "hpet").mend.unwrap().contains("tsc=reliable"));
+        assert!(clock("hpet", "hpet").fix.unwrap().contains("tsc=reliable"));
     }
 
     #[test]

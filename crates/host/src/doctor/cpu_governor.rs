@@ -2,7 +2,7 @@
 
 use super::{Check, Question, State};
 use crate::cpus::{self, format_list};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::Root;
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(super) fn check(root: &Root) -> Check {
     // lowest frequency, always.
     let slow = by_governor.contains_key("powersave") && !driver.contains("pstate");
     let state = if slow { State::Bad } else { State::Warning };
-    let mend = format!(
+    let fix = format!(
         "for cpu in {}; do echo performance > /sys/devices/system/cpu/cpu$cpu/cpufreq/scaling_governor; done",
         match &other[..] {
             [first, .., last]
@@ -65,7 +65,7 @@ pub(super) fn check(root: &Root) -> Check {
                 .join(" "),
         }
     );
-    QUESTION.answer(state, found).with_mend(mend)
+    QUESTION.answer(state, found).with_fix(fix)
 }
 
 pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
@@ -115,7 +115,7 @@ mod tests {
             ["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
         );
         assert_eq!(
-            check.mend.unwrap(),
+            check.fix.unwrap(),
             "for cpu in 0; do echo performance > /sys/devices/system/cpu/cpu$cpu/cpufreq/scaling_governor; done"
         );
     }

@@ -2,8 +2,8 @@
 
 use super::{Check, Question, State, name_cpus};
 use crate::cpus::{self, format_list};
+use crate::fix::Fix;
 use crate::kernel::{self, BuildOptions};
-use crate::mend::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -110,7 +110,7 @@ pub(super) fn check(root: &Root, wanted: &[u32]) -> Check {
     let words: Vec<String> = parameters
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    QUESTION.answer(State::Warning, found).with_mend(format!(
+    QUESTION.answer(State::Warning, found).with_fix(format!(
         "kernel parameters {} (for {})",
         words.join(" "),
         name_cpus(wanted)
@@ -161,7 +161,7 @@ mod tests {
         let check = check(&tree("\n", "(null)\n").root(), &[3]);
         assert_eq!(check.state, State::Warning);
         assert_eq!(
-            check.mend.unwrap(),
+            check.fix.unwrap(),
             "kernel parameters isolcpus=managed_irq,domain,3 nohz_full=3 rcu_nocbs=3 (for cpu 3)"
         );
     }
@@ -170,7 +170,7 @@ mod tests {
     fn a_kernel_without_nohz_full_is_not_told_to_use_it() {
         let tree = Tree::new().file("/sys/devices/system/cpu/online", "0-1\n");
         let check = check(&tree.root(), &[1]);
-        assert!(!check.mend.unwrap().contains("nohz_full"));
+        assert!(!check.fix.unwrap().contains("nohz_full"));
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         let (lacking, made) = of("CONFIG_RCU_NOCB_CPU=y\n", "quiet\n");
         assert_eq!(lacking.state, State::Warning);
         assert_eq!(
-            lacking.mend.unwrap(),
+            lacking.fix.unwrap(),
             "kernel parameters isolcpus=managed_irq,domain,3 rcu_nocbs=3 (for cpu 3)"
         );
         assert_eq!(made.len(), 2, "{made:?}");
@@ -213,7 +213,7 @@ mod tests {
         let tree = tree("\n", "(null)\n");
         let of = |cpus: &[u32]| (check(&tree.root(), cpus), fix(&tree.root(), cpus));
         let (all, nothing) = of(&[0, 1, 2, 3]);
-        assert_eq!((all.state, all.mend), (State::Warning, None));
+        assert_eq!((all.state, all.fix), (State::Warning, None));
         assert!(nothing.parameters.is_empty(), "{nothing:?}");
         assert!(nothing.left[0].contains("--cpus"), "{nothing:?}");
         assert_eq!(
@@ -226,6 +226,6 @@ mod tests {
     fn one_cpu_has_nothing_to_isolate() {
         let tree = Tree::new().file("/sys/devices/system/cpu/online", "0\n");
         let check = check(&tree.root(), &[1]);
-        assert_eq!((check.state, check.mend), (State::Warning, None));
+        assert_eq!((check.state, check.fix), (State::Warning, None));
     }
 }

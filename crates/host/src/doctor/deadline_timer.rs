@@ -2,8 +2,8 @@
 
 use super::{Check, Question, State};
 use crate::debugfs;
+use crate::fix::{Fix, Form};
 use crate::kernel::{self, BuildOptions, FEATURES};
-use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -32,7 +32,7 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 format!("in the tick{} (NO_{})", late(root), feature(&features)),
             )
-            .with_mend(format!(
+            .with_fix(format!(
                 "echo {} > {}",
                 feature(&features),
                 debugfs::path(FEATURES)
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tick_is_a_warning_with_its_length_and_is_mended() {
+    fn the_tick_is_a_warning_with_its_length_and_is_fixed() {
         let tick = tree("PLACE_LAG NO_HRTICK NO_HRTICK_DL\n");
         let found = check(&tick.root());
         assert_eq!(found.state, State::Warning);
@@ -128,7 +128,7 @@ mod tests {
             .bytes("/proc/config.gz", &gzip("CONFIG_HZ=1000\n"))
             .file("/sys/kernel/debug/sched/features", "NO_HRTICK_DL\n");
         let found = check(&without.root());
-        assert_eq!((found.state, found.mend), (State::Info, None));
+        assert_eq!((found.state, found.fix), (State::Info, None));
         assert_eq!(fix(&without.root(), &[]), Fix::of("deadline-timer"));
         assert_eq!(check(&tree("PLACE_LAG\n").root()).state, State::Info);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Check, Question, State, name_cpus};
 use crate::debugfs;
 use crate::fair_server::{self, FairServer};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -50,7 +50,7 @@ pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
         (true, true) => QUESTION.answer(State::Good, found),
         (_, false) => QUESTION
             .answer(State::Warning, found)
-            .with_mend(format!("{} (5 % of the period)", to_usual(&large))),
+            .with_fix(format!("{} (5 % of the period)", to_usual(&large))),
         (false, true) => {
             let cpus: Vec<u32> = off.iter().map(|(cpu, _)| *cpu).collect();
             let found = format!(
@@ -58,7 +58,7 @@ pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
                 name_cpus(&cpus)
             );
             (QUESTION.answer(State::Warning, found))
-                .with_mend(format!("{}, unless that is meant", to_usual(&off)))
+                .with_fix(format!("{}, unless that is meant", to_usual(&off)))
         }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         );
         assert!(
             found
-                .mend
+                .fix
                 .unwrap()
                 .starts_with("for cpu in 1; do echo 50000000 >")
         );
@@ -175,10 +175,10 @@ mod tests {
         let writes = fix(&tree.root(), &[0, 1]).writes;
         let sets: Vec<&str> = writes.iter().map(|write| write.set.as_str()).collect();
         assert_eq!(sets, ["5000000", "50000000"]);
-        let mend = check(&tree.root(), &[0, 1]).mend.unwrap();
+        let fix = check(&tree.root(), &[0, 1]).fix.unwrap();
         for (cpu, set) in [(0, 5_000_000), (1, 50_000_000)] {
             let command = format!("for cpu in {cpu}; do echo {set} >");
-            assert!(mend.contains(&command), "{mend}");
+            assert!(fix.contains(&command), "{fix}");
         }
     }
 

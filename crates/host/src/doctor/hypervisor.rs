@@ -13,7 +13,7 @@ const QUESTION: Question = Question {
 pub(super) fn check(root: &Root) -> Check {
     let virt = virt::detect(root);
     match virt.virtual_machine {
-        Some(true) => QUESTION.answer(State::Warning, virt.to_string()).with_mend(
+        Some(true) => QUESTION.answer(State::Warning, virt.to_string()).with_fix(
             "measure worst cases on the real board; here, have the host bind each virtual cpu to a cpu of its own",
         ),
         Some(false) => QUESTION.answer(State::Good, virt.to_string()),

@@ -1,8 +1,8 @@
 //! Idle states: how long does a sleeping cpu take to wake?
 
 use super::{Check, Question, State, name_cpus};
+use crate::fix::{Fix, Form};
 use crate::kernel::CommandLine;
-use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -62,15 +62,15 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
             if latency <= HARMLESS_US {
                 return QUESTION.answer(State::Good, found);
             }
-            let mut mend = format!(
+            let mut fix = format!(
                 "for state in {}; do [ \"$(cat $state/latency)\" -gt {HARMLESS_US} ] && echo 1 > $state/disable; done",
                 rt.iter()
                     .map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*"))
                     .collect::<Vec<_>>()
                     .join(" ")
             );
-            mend.push_str(" (or hold /dev/cpu_dma_latency open with the value 0)");
-            QUESTION.answer(State::Warning, found).with_mend(mend)
+            fix.push_str(" (or hold /dev/cpu_dma_latency open with the value 0)");
+            QUESTION.answer(State::Warning, found).with_fix(fix)
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
         let deep = check(&tree("0\n").root(), &[1]);
         assert_eq!(deep.state, State::Warning);
         assert!(deep.found.contains("C6, 133 us"), "{}", deep.found);
-        assert!(deep.mend.unwrap().contains("cpu1/cpuidle/state*"));
+        assert!(deep.fix.unwrap().contains("cpu1/cpuidle/state*"));
         assert_eq!(check(&tree("1\n").root(), &[1]).state, State::Good);
         let writes = fix(&tree("0\n").root(), &[1]).writes;
         assert_eq!(writes.len(), 1, "state0 is harmless: {writes:?}");

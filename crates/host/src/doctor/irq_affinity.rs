@@ -2,7 +2,7 @@
 
 use super::{Check, Question, State, name_cpus};
 use crate::cpus::{self, format_list, format_mask};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::{Root, Unreadable};
 
 const QUESTION: Question = Question {
@@ -64,28 +64,28 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
         return QUESTION.answer(State::Good, found);
     }
     let list = format_list(&rest);
-    let mut mends = Vec::new();
+    let mut fixes = Vec::new();
     if balanced {
-        mends.push(format!(
+        fixes.push(format!(
             "set IRQBALANCE_BANNED_CPULIST={} in /etc/default/irqbalance and systemctl restart irqbalance",
             format_list(rt)
         ));
     }
     if later {
-        mends.push(format!("echo {} > {DEFAULT}", format_mask(&rest)));
+        fixes.push(format!("echo {} > {DEFAULT}", format_mask(&rest)));
     }
     if may > 0 {
-        mends.push(format!(
+        fixes.push(format!(
             "for irq in /proc/irq/[0-9]*; do echo {list} > $irq/smp_affinity_list; done"
         ));
     }
-    let mut mend = mends.join("; ");
+    let mut fix = fixes.join("; ");
     if may > 0 || later {
-        mend.push_str(&format!(
+        fix.push_str(&format!(
             " (permanently: kernel parameter irqaffinity={list})"
         ));
     }
-    QUESTION.answer(State::Warning, found).with_mend(mend)
+    QUESTION.answer(State::Warning, found).with_fix(fix)
 }
 
 /// Interrupts are taken off the cpus for real-time work, and none is sent to those that are `taken`; those that the kernel binds to
@@ -229,7 +229,7 @@ mod tests {
             check.found,
             "1 of 2 interrupts may arrive on cpu 3, now directed there: 1; irqbalance is not running"
         );
-        assert!(check.mend.unwrap().contains("echo 0-2 >"));
+        assert!(check.fix.unwrap().contains("echo 0-2 >"));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             &[3],
         );
         assert_eq!(moved.state, State::Warning);
-        assert!(moved.mend.unwrap().contains("IRQBALANCE_BANNED_CPULIST=3"));
+        assert!(moved.fix.unwrap().contains("IRQBALANCE_BANNED_CPULIST=3"));
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         );
         assert!(
             found
-                .mend
+                .fix
                 .unwrap()
                 .starts_with("echo 7 > /proc/irq/default_smp_affinity")
         );

@@ -1,6 +1,6 @@
 //! The doctor's checks: each reads one aspect of the machine and says what it found, whether it is
-//! fit for real time, why it matters and what would mend it. Nothing here changes the machine: what a check can mend is told as
-//! a [`Fix`], which [`mend`](crate::mend) makes. What runs containers is looked at elsewhere.
+//! fit for real time, why it matters and what would fix it. Nothing here changes the machine: what a check can fix is told as
+//! a [`Fix`], which [`fix`](crate::fix) makes. What runs containers is looked at elsewhere.
 //!
 //! A check is one file with `check(&Root) -> Check`, or `check(&Root, cpus)` where it is about the cpus for real-time work, and one
 //! line in `ASPECTS`; with a `fix` beside it where something can be done about it.
@@ -28,7 +28,7 @@ mod timer_resolution;
 mod transparent_huge_pages;
 
 use crate::cpus;
-use crate::mend::Fix;
+use crate::fix::Fix;
 use crate::root::{Root, Unreadable};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,12 +37,12 @@ use std::borrow::Cow;
 struct Aspect {
     check: Look,
     /// What could be done about it, if anything.
-    fix: Option<Mend>,
+    fix: Option<Proposal>,
 }
 
 /// What does something about it.
 #[derive(Clone, Copy)]
-enum Mend {
+enum Proposal {
     /// It needs to know the cpus for real-time work at most.
     Of(fn(&Root, &[u32]) -> Fix),
     /// The same, and the cpus that others have taken for such work.
@@ -72,16 +72,16 @@ impl Aspect {
         }
     }
 
-    const fn mended_by(self, fix: fn(&Root, &[u32]) -> Fix) -> Aspect {
+    const fn fixed_by(self, fix: fn(&Root, &[u32]) -> Fix) -> Aspect {
         Aspect {
-            fix: Some(Mend::Of(fix)),
+            fix: Some(Proposal::Of(fix)),
             ..self
         }
     }
 
-    const fn mended_beside(self, fix: fn(&Root, &[u32], &[u32]) -> Fix) -> Aspect {
+    const fn fixed_beside(self, fix: fn(&Root, &[u32], &[u32]) -> Fix) -> Aspect {
         Aspect {
-            fix: Some(Mend::Beside(fix)),
+            fix: Some(Proposal::Beside(fix)),
             ..self
         }
     }
@@ -96,25 +96,25 @@ impl Aspect {
 
 /// Every check, in the order of the answer.
 const ASPECTS: &[Aspect] = &[
-    Aspect::machine(preemption::check).mended_by(preemption::fix),
-    Aspect::machine(rt_throttling::check).mended_by(rt_throttling::fix),
-    Aspect::cpus(fair_server::check).mended_by(fair_server::fix),
-    Aspect::machine(deadline_timer::check).mended_by(deadline_timer::fix),
-    Aspect::cpus(cpu_isolation::check).mended_by(cpu_isolation::fix),
-    Aspect::machine(cpu_governor::check).mended_by(cpu_governor::fix),
-    Aspect::cpus(idle_states::check).mended_by(idle_states::fix),
-    Aspect::cpus(smt::check).mended_by(smt::fix),
-    Aspect::machine(transparent_huge_pages::check).mended_by(transparent_huge_pages::fix),
-    Aspect::machine(clocksource::check).mended_by(clocksource::fix),
+    Aspect::machine(preemption::check).fixed_by(preemption::fix),
+    Aspect::machine(rt_throttling::check).fixed_by(rt_throttling::fix),
+    Aspect::cpus(fair_server::check).fixed_by(fair_server::fix),
+    Aspect::machine(deadline_timer::check).fixed_by(deadline_timer::fix),
+    Aspect::cpus(cpu_isolation::check).fixed_by(cpu_isolation::fix),
+    Aspect::machine(cpu_governor::check).fixed_by(cpu_governor::fix),
+    Aspect::cpus(idle_states::check).fixed_by(idle_states::fix),
+    Aspect::cpus(smt::check).fixed_by(smt::fix),
+    Aspect::machine(transparent_huge_pages::check).fixed_by(transparent_huge_pages::fix),
+    Aspect::machine(clocksource::check).fixed_by(clocksource::fix),
     Aspect::machine(timer_resolution::check),
-    Aspect::machine(timer_migration::check).mended_by(timer_migration::fix),
+    Aspect::machine(timer_migration::check).fixed_by(timer_migration::fix),
     Aspect::machine(hypervisor::check),
     Aspect::machine(steal_time::check),
     Aspect::machine(cgroup_layout::check),
     Aspect::machine(rt_budgets::check),
     Aspect::machine(privileges::check),
-    Aspect::cpus(irq_affinity::check).mended_beside(irq_affinity::fix),
-    Aspect::machine(swap::check).mended_by(swap::fix),
+    Aspect::cpus(irq_affinity::check).fixed_beside(irq_affinity::fix),
+    Aspect::machine(swap::check).fixed_by(swap::fix),
     Aspect::machine(rootless::check),
     Aspect::machine(cell_limits::check),
 ];
@@ -161,12 +161,13 @@ pub struct Check {
     /// Why it matters, in one sentence.
     pub why: Cow<'static, str>,
     /// What would make it better, as a command or kernel parameter where there is one.
-    pub mend: Option<String>,
+    #[serde(alias = "mend")]
+    pub fix: Option<String>,
 }
 
 impl Check {
-    fn with_mend(mut self, mend: impl Into<String>) -> Self {
-        self.mend = Some(mend.into());
+    fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
         self
     }
 }
@@ -186,7 +187,7 @@ impl Question {
             state,
             found: found.into(),
             why: Cow::Borrowed(self.why),
-            mend: None,
+            fix: None,
         }
     }
 
@@ -218,8 +219,8 @@ pub fn fixes_for(root: &Root, cpus: &[u32], taken: &[u32]) -> Vec<Fix> {
     let fixes = ASPECTS.iter().filter_map(|aspect| aspect.fix);
     fixes
         .map(|fix| match fix {
-            Mend::Of(fix) => fix(root, cpus),
-            Mend::Beside(fix) => fix(root, cpus, taken),
+            Proposal::Of(fix) => fix(root, cpus),
+            Proposal::Beside(fix) => fix(root, cpus, taken),
         })
         .collect()
 }
@@ -290,7 +291,7 @@ mod tests {
         let back: Vec<Check> = serde_json::from_str(&json).unwrap();
         assert_eq!(back, checks);
         for check in &checks {
-            let text = format!("{}{:?}", check.found, check.mend);
+            let text = format!("{}{:?}", check.found, check.fix);
             assert!(!text.contains('!'), "{text}");
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{Check, Question, State};
 use crate::debugfs;
+use crate::fix::{Fix, Form};
 use crate::kernel;
-use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -32,14 +32,14 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 format!("not PREEMPT_RT; the model cannot be read (version `{version}`)"),
             )
-            .with_mend(rt_kernel),
+            .with_fix(rt_kernel),
         Some(model @ ("full" | "lazy")) => QUESTION
             .answer(State::Warning, format!("not PREEMPT_RT; model {model}"))
-            .with_mend(rt_kernel),
+            .with_fix(rt_kernel),
         Some(model) => {
             let found = format!("not PREEMPT_RT; model {model}");
             // Where the kernel is locked down the file is there, and nobody may open it.
-            let mend = if root.read("/sys/kernel/debug/sched/preempt").is_ok() {
+            let fix = if root.read("/sys/kernel/debug/sched/preempt").is_ok() {
                 format!(
                     "echo full > /sys/kernel/debug/sched/preempt (permanently: kernel parameter preempt=full); better, {rt_kernel}"
                 )
@@ -48,7 +48,7 @@ pub(super) fn check(root: &Root) -> Check {
             } else {
                 rt_kernel
             };
-            QUESTION.answer(State::Bad, found).with_mend(mend)
+            QUESTION.answer(State::Bad, found).with_fix(fix)
         }
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_kernel_without_preemption_is_bad_and_mended_at_boot() {
+    fn a_dynamic_kernel_without_preemption_is_bad_and_fixed_at_boot() {
         let tree = Tree::new()
             .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n")
             .bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"));
@@ -115,25 +115,25 @@ mod tests {
         assert_eq!(check.found, "not PREEMPT_RT; model none");
         assert!(
             check
-                .mend
+                .fix
                 .unwrap()
                 .starts_with("kernel parameter preempt=full")
         );
     }
 
     #[test]
-    fn a_debugfs_that_cannot_be_read_is_no_way_to_mend() {
-        let mend = |tree: Tree| {
+    fn a_debugfs_that_cannot_be_read_is_no_way_to_fix() {
+        let fix = |tree: Tree| {
             let tree = tree
                 .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n")
                 .bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"));
-            check(&tree.root()).mend.unwrap()
+            check(&tree.root()).fix.unwrap()
         };
         let preempt = "/sys/kernel/debug/sched/preempt";
-        let open = mend(Tree::new().file(preempt, "(none) voluntary full\n"));
+        let open = fix(Tree::new().file(preempt, "(none) voluntary full\n"));
         assert!(open.starts_with("echo full > "), "{open}");
         // A directory in its place: there, and not to be read, as under lockdown.
-        let locked = mend(Tree::new().file(&format!("{preempt}/x"), ""));
+        let locked = fix(Tree::new().file(&format!("{preempt}/x"), ""));
         assert!(
             locked.starts_with("kernel parameter preempt=full"),
             "{locked}"

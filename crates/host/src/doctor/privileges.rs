@@ -48,11 +48,11 @@ pub(super) fn check(root: &Root) -> Check {
             .memlock_bytes
             .soft
             .is_some_and(|bytes| bytes < 64 << 20);
-    let mend = "run as root, or write `* - rtprio 99` and `* - memlock unlimited` to /etc/security/limits.d/timecell.conf and log in again";
+    let fix = "run as root, or write `* - rtprio 99` and `* - memlock unlimited` to /etc/security/limits.d/timecell.conf and log in again";
     if no_class {
-        QUESTION.answer(State::Bad, found).with_mend(mend)
+        QUESTION.answer(State::Bad, found).with_fix(fix)
     } else if no_lock || lacks("CAP_SYS_ADMIN") || lacks("CAP_SYS_NICE") {
-        QUESTION.answer(State::Warning, found).with_mend(mend)
+        QUESTION.answer(State::Warning, found).with_fix(fix)
     } else {
         QUESTION.answer(State::Good, found)
     }

@@ -21,7 +21,7 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 "user namespaces are forbidden (user.max_user_namespaces is 0)",
             )
-            .with_mend("sysctl -w user.max_user_namespaces=15000");
+            .with_fix("sysctl -w user.max_user_namespaces=15000");
     }
     // The first is of Debian's kernels, the second of Ubuntu's.
     for (file, key, wrong, right) in [
@@ -44,7 +44,7 @@ pub(super) fn check(root: &Root) -> Check {
                     State::Warning,
                     format!("user namespaces are kept from ordinary users ({key} is {wrong})"),
                 )
-                .with_mend(format!("sysctl -w {key}={right}"));
+                .with_fix(format!("sysctl -w {key}={right}"));
         }
     }
     let uid = caps::own_uid(root);
@@ -90,7 +90,7 @@ pub(super) fn check(root: &Root) -> Check {
         } else {
             State::Warning
         };
-        return QUESTION.answer(state, found).with_mend(format!(
+        return QUESTION.answer(state, found).with_fix(format!(
             "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}"
         ));
     }
@@ -107,7 +107,7 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 format!("{found}; newuidmap is not installed"),
             )
-            .with_mend("apt install uidmap");
+            .with_fix("apt install uidmap");
     }
     QUESTION.answer(State::Good, found)
 }
@@ -154,7 +154,7 @@ mod tests {
         for range in ["", "bob:100000:65536\n", "ada:100000:1\n"] {
             let check = check(&tree(1000, range).root());
             assert_eq!(check.state, State::Warning);
-            assert!(check.mend.unwrap().ends_with(" ada"));
+            assert!(check.fix.unwrap().ends_with(" ada"));
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(check(&none.root()).state, State::Warning);
         let debian = tree(0, "").file("/proc/sys/kernel/unprivileged_userns_clone", "0\n");
         assert_eq!(
-            check(&debian.root()).mend.unwrap(),
+            check(&debian.root()).fix.unwrap(),
             "sysctl -w kernel.unprivileged_userns_clone=1"
         );
     }

@@ -40,7 +40,7 @@ pub(super) fn check(root: &Root) -> Check {
         "{whose}; the root group has {top_budget} on each cpu, {free_us} us of every 1000000 us free for new groups"
     );
     if !own.has_budget() {
-        return QUESTION.answer(State::Bad, found).with_mend(format!(
+        return QUESTION.answer(State::Bad, found).with_fix(format!(
             "echo $$ > {}/cgroup.procs (moves the shell to the root group), or give {} a budget",
             top.display(),
             own.path.display()
@@ -48,7 +48,7 @@ pub(super) fn check(root: &Root) -> Check {
     }
     // Two ticks of the slowest usual kernel (100 Hz); nothing useful fits into less.
     if free_us < 20_000 {
-        return QUESTION.answer(State::Warning, found).with_mend(format!(
+        return QUESTION.answer(State::Warning, found).with_fix(format!(
             "lower cpu.rt_runtime_us of groups that do not need it: grep . {}/*/cpu.rt_runtime_us",
             top.display()
         ));
@@ -79,7 +79,7 @@ fn without(root: &Root, cgroups: &cgroup::Cgroups, reason: &str) -> Check {
                 State::Bad,
                 "RT_GROUP_SCHED is on under cgroup v2, which has no file for budgets: FIFO is refused outside of the root group once the cpu controller is enabled",
             )
-            .with_mend("kernel parameter rt_group_sched=0 (Linux 6.15 or newer), or a kernel without RT_GROUP_SCHED");
+            .with_fix("kernel parameter rt_group_sched=0 (Linux 6.15 or newer), or a kernel without RT_GROUP_SCHED");
     }
     QUESTION.answer(
         State::Info,
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(check.state, State::Bad);
         assert!(
             check
-                .mend
+                .fix
                 .unwrap()
                 .contains("/sys/fs/cgroup/cpu/cgroup.procs")
         );

@@ -2,8 +2,8 @@
 //! all: since Linux 6.12 a kernel without real-time groups has the fair server instead.
 
 use super::{Check, Question, State};
+use crate::fix::{Fix, Form};
 use crate::kernel;
-use crate::mend::{Fix, Form};
 use crate::root::{Root, Unreadable};
 
 const QUESTION: Question = Question {
@@ -17,7 +17,7 @@ pub(super) fn check(root: &Root) -> Check {
         Ok(limit) => limit,
         Err(reason) => return QUESTION.unknown(&reason),
     };
-    let mend = "sysctl -w kernel.sched_rt_runtime_us=950000";
+    let fix = "sysctl -w kernel.sched_rt_runtime_us=950000";
     if kernel::throttles_real_time(root) == Some(false) {
         let holds = match runtime {
             0 => "which may have nothing".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn check(root: &Root) -> Check {
             "this kernel stops no thread of class FIFO or RR, for which it has the fair server: kernel.sched_rt_runtime_us holds for SCHED_DEADLINE alone, {holds}"
         );
         return match runtime {
-            0 => QUESTION.answer(State::Bad, found).with_mend(mend),
+            0 => QUESTION.answer(State::Bad, found).with_fix(fix),
             _ => QUESTION.answer(State::Good, found),
         };
     }
@@ -38,15 +38,15 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 "off: a task that never blocks keeps its cpu",
             )
-            .with_mend(mend);
+            .with_fix(fix);
     }
     let found = format!("real-time tasks may use {runtime} us of every {period} us on each cpu");
     if runtime == 0 {
-        return QUESTION.answer(State::Bad, found).with_mend(mend);
+        return QUESTION.answer(State::Bad, found).with_fix(fix);
     }
     // Below a half, ordinary mission loads run into it.
     if i128::from(runtime) * 2 < i128::from(period) {
-        return QUESTION.answer(State::Warning, found).with_mend(mend);
+        return QUESTION.answer(State::Warning, found).with_fix(fix);
     }
     QUESTION.answer(State::Good, found)
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, Question, State};
 use crate::cpus::{self, format_list};
-use crate::mend::Fix;
+use crate::fix::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -46,7 +46,7 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
     }
     QUESTION
         .answer(State::Warning, format!("active: {}", shared.join("; ")))
-        .with_mend(
+        .with_fix(
             "echo off > /sys/devices/system/cpu/smt/control (permanently: kernel parameter nosmt)",
         )
 }

@@ -80,7 +80,7 @@ fn judge(before: &Times, after: &Times) -> Check {
     if state == State::Good {
         check
     } else {
-        check.with_mend(
+        check.with_fix(
             "have the host bind each virtual cpu to a cpu of its own, or measure on a real machine",
         )
     }

@@ -1,7 +1,7 @@
 //! Swap: may memory of a real-time program be on a disk when it is needed?
 
 use super::{Check, Question, State};
-use crate::mend::Fix;
+use crate::fix::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -36,7 +36,7 @@ pub(super) fn check(root: &Root) -> Check {
     }
     QUESTION
         .answer(State::Warning, areas.join(", "))
-        .with_mend("swapoff -a (for ever: remove the swap lines from /etc/fstab)")
+        .with_fix("swapoff -a (for ever: remove the swap lines from /etc/fstab)")
 }
 
 /// Bringing back what was swapped out takes as long as it takes, and fails where memory is short.

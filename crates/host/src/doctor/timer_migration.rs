@@ -1,7 +1,7 @@
 //! Timer migration: do timers expire on the cpu that armed them, or on whichever is busy?
 
 use super::{Check, Question, State};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -18,7 +18,7 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 "on: timers of idle cpus expire on busy ones",
             )
-            .with_mend("sysctl -w kernel.timer_migration=0"),
+            .with_fix("sysctl -w kernel.timer_migration=0"),
         Err(reason) => QUESTION.unknown(&reason),
     }
 }
@@ -39,7 +39,7 @@ mod tests {
     use crate::testing::Tree;
 
     #[test]
-    fn timers_that_move_are_warned_of_with_the_mend() {
+    fn timers_that_move_are_warned_of_with_the_fix() {
         let of = |text: &str| {
             check(
                 &Tree::new()
@@ -51,7 +51,7 @@ mod tests {
         let on = of("1\n");
         assert_eq!(on.state, State::Warning);
         assert_eq!(
-            on.mend.as_deref(),
+            on.fix.as_deref(),
             Some("sysctl -w kernel.timer_migration=0")
         );
         assert_eq!(of("some\n").state, State::Unknown);

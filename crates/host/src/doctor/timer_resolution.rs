@@ -1,8 +1,8 @@
 //! Timer resolution: how finely can a task be woken, and how often does the tick look at budgets?
 
 use super::{Check, Question, State};
-use crate::kernel;
 use crate::root::{Root, Unreadable};
+use crate::{clock, kernel};
 
 const QUESTION: Question = Question {
     id: "timer-resolution",
@@ -26,7 +26,7 @@ pub(super) fn check(root: &Root) -> Check {
     if resolution_ns <= 1_000 {
         QUESTION.answer(State::Good, found)
     } else {
-        QUESTION.answer(State::Bad, found).with_mend(
+        QUESTION.answer(State::Bad, found).with_fix(
             "boot without the kernel parameters highres=off and nohz=off, on a kernel built with CONFIG_HIGH_RES_TIMERS",
         )
     }
@@ -34,18 +34,10 @@ pub(super) fn check(root: &Root) -> Check {
 
 /// Resolution of CLOCK_MONOTONIC timers in nanoseconds.
 fn resolution_ns(root: &Root) -> Result<u64, Unreadable> {
-    if root.is_live() {
-        let mut resolution = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: the call only writes `resolution`, which lives through it.
-        if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut resolution) } == 0 {
-            // Both fields have another width on 32-bit boards.
-            let nanoseconds =
-                i128::from(resolution.tv_sec) * 1_000_000_000 + i128::from(resolution.tv_nsec);
-            return Ok(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
-        }
+    if root.is_live()
+        && let Some(ns) = clock::resolution(libc::CLOCK_MONOTONIC)
+    {
+        return Ok(ns);
     }
     let path = "/proc/timer_list";
     root.read(path)?

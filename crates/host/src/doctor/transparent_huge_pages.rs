@@ -1,7 +1,7 @@
 //! Transparent huge pages: does the kernel rearrange the memory of running programs?
 
 use super::{Check, Question, State, chosen};
-use crate::mend::{Fix, Form};
+use crate::fix::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -19,7 +19,7 @@ pub(super) fn check(root: &Root) -> Check {
         Err(reason) => return QUESTION.unknown(&reason),
     };
     match chosen(&text) {
-        Some("always") => QUESTION.answer(State::Warning, "always").with_mend(format!(
+        Some("always") => QUESTION.answer(State::Warning, "always").with_fix(format!(
             "echo madvise > {FILE} (permanently: kernel parameter transparent_hugepage=madvise)"
         )),
         Some("madvise") => QUESTION.answer(State::Good, "madvise: only programs that ask for them"),

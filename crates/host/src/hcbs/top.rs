@@ -286,10 +286,7 @@ impl Top {
     fn write_or_remove(&self, note: Option<&Note>) -> io::Result<()> {
         match note {
             Some(note) => self.write(note),
-            None => match fs::remove_file(self.file()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            },
+            None => crate::file::gone(fs::remove_file(self.file())),
         }
     }
 

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use super::partition::Partitions;
+use crate::cgroup::SUBTREE_CONTROL as CONTROL;
+use crate::file::{gone, there};
 use crate::root::reason_of;
 
 /// What the names of such groups begin with.
@@ -14,8 +16,6 @@ pub const PREFIX: &str = "timecell-controllers-";
 
 /// What cells have files of: their cpus, their memory, and how many processes they may have.
 const KEPT: [&str; 3] = ["cpuset", "memory", "pids"];
-
-const CONTROL: &str = "cgroup.subtree_control";
 
 impl Partitions {
     /// Whether the group of this name keeps all controllers that it could.
@@ -40,11 +40,9 @@ impl Partitions {
         };
         let done = self
             .hand_down(&top, &absent)
-            .and_then(|()| match fs::create_dir(self.at(&group)) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    Err(format!("{}: {}", group.display(), reason_of(&error)))
-                }
-                _ => Ok(()),
+            .and_then(|()| {
+                there(fs::create_dir(self.at(&group)))
+                    .map_err(|error| format!("{}: {}", group.display(), reason_of(&error)))
             })
             .and_then(|()| self.hand_down(&group, &missing(self, &group)));
         if let Some(note) = note {
@@ -60,12 +58,8 @@ impl Partitions {
     /// What the kernel refused, a sentence.
     pub fn leave_controllers(&self, name: &str) -> Result<(), String> {
         let group = self.path(name);
-        match fs::remove_dir(self.at(&group)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("{}: {}", group.display(), reason_of(&error)))
-            }
-            _ => Ok(()),
-        }
+        gone(fs::remove_dir(self.at(&group)))
+            .map_err(|error| format!("{}: {}", group.display(), reason_of(&error)))
     }
 
     /// Does this, and if it fails, keeps no controllers for this name that were not kept before: a group that it has made is removed again.

@@ -6,10 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::found::{IsolateError, Isolated};
 use super::journal::{Change, GROUP, Journal};
-use super::{IsolateError, Isolated};
 use crate::cgroup::{self, Mount};
 use crate::cpus::{format_list, parse_list};
+use crate::file::gone;
 use crate::root::{Root, reason_of};
 
 /// Levels of groups that are looked through.
@@ -178,21 +179,16 @@ pub(super) fn remove(group: &Path) -> Option<String> {
     if state.exists() {
         let _ = write(&state, "member");
     }
-    let above = group.parent()?.join("cgroup.procs");
-    for pid in read(&group.join("cgroup.procs"))
-        .unwrap_or_default()
-        .lines()
-    {
-        let _ = write(&above, pid);
+    let above = group.parent()?;
+    for pid in cgroup::processes(group) {
+        let _ = cgroup::enter(above, pid);
     }
-    match std::fs::remove_dir(group) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Some(format!(
-            "{} could not be removed: {}",
-            group.display(),
-            reason_of(&error)
-        )),
-        _ => None,
-    }
+    let kept = gone(std::fs::remove_dir(group)).err()?;
+    Some(format!(
+        "{} could not be removed: {}",
+        group.display(),
+        reason_of(&kept)
+    ))
 }
 
 fn make(group: &Path) -> Refusal {
@@ -221,9 +217,7 @@ fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
     if depth == 0 {
         return;
     }
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            below(&entry.path(), depth - 1, see);
-        }
+    for inner in cgroup::below(dir) {
+        below(&inner, depth - 1, see);
     }
 }

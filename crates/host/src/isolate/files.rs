@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::found::{IsolateError, Isolated, others};
 use super::journal::{Change, Journal};
-use super::{IsolateError, Isolated, others};
 use crate::cpus::{format_list, format_mask, parse_list, parse_mask};
 use crate::root::{Root, reason_of};
 

@@ -6,73 +6,24 @@ mod affinities;
 mod controllers;
 mod cpuset;
 mod files;
+mod found;
 mod journal;
 mod partition;
 mod process;
 mod tasks;
+mod undo;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cpus::{self, format_list};
 use crate::root::Root;
+use found::others;
 use journal::Journal;
 
 pub use controllers::PREFIX as CONTROLLERS_PREFIX;
-pub use journal::put_back;
+pub use found::{IsolateError, Isolated};
 pub use partition::{Kept, PREFIX as PARTITION_PREFIX, Partition, Partitions, invalid};
-
-/// Why cpus cannot be kept free. Each prints as one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IsolateError {
-    /// All online cpus are to be kept free.
-    #[error("no cpu is left for other work: {cpus} are all that there are")]
-    NothingLeft {
-        /// The cpus, as a list.
-        cpus: String,
-    },
-    /// The journal cannot be written; without it nothing is changed.
-    #[error("{path}: the journal cannot be written ({reason}), so nothing was changed any further")]
-    Journal {
-        /// The journal's path.
-        path: String,
-        /// The system's answer.
-        reason: String,
-    },
-    /// The machine's cpus cannot be told.
-    #[error("{0}")]
-    Unreadable(#[from] crate::root::Unreadable),
-}
-
-/// What was moved off the cpus, and what could not be.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Isolated {
-    /// The cpus kept free.
-    pub cpus: Vec<u32>,
-    /// The cpus that take everything else.
-    pub rest: Vec<u32>,
-    /// Tasks (threads of processes, and kernel threads that let themselves be moved) taken off the cpus.
-    pub tasks_moved: u32,
-    /// Kernel threads that are bound to the cpus and stay.
-    pub kernel_threads_left: u32,
-    /// Names of those, each once.
-    pub kernel_threads: Vec<String>,
-    /// Other tasks that stay, each as `name (reason)`, each once.
-    pub tasks_left: Vec<String>,
-    /// Interrupts directed to other cpus.
-    pub irqs_moved: u32,
-    /// Interrupts that stay, each as `number name (reason)`.
-    pub irqs_left: Vec<String>,
-    /// Whether unbound kernel work is kept off the cpus; `None` where the kernel offers no switch.
-    pub workqueues: Option<bool>,
-    /// What became of load balancing over the cpus, one sentence.
-    pub balancing: String,
-    /// Cpus isolated at boot (`isolcpus=`) or by a cpuset partition before.
-    pub isolcpus: Vec<u32>,
-    /// Cpus without tick (`nohz_full=`).
-    pub nohz_full: Vec<u32>,
-}
+pub use undo::put_back;
 
 /// Cpus kept free for as long as this lives.
 #[derive(Debug)]
@@ -162,24 +113,16 @@ impl Isolation {
     /// Puts everything back; returns one sentence for each thing that could not be.
     pub fn end(mut self) -> Vec<String> {
         self.over = true;
-        journal::undo(&self.root, self.journal.path())
+        undo::undo(&self.root, self.journal.path())
     }
 }
 
 impl Drop for Isolation {
     fn drop(&mut self) {
         if !self.over {
-            let _ = journal::undo(&self.root, self.journal.path());
+            let _ = undo::undo(&self.root, self.journal.path());
         }
     }
-}
-
-/// `all` without `some`.
-fn others(all: &[u32], some: &[u32]) -> Vec<u32> {
-    all.iter()
-        .copied()
-        .filter(|cpu| !some.contains(cpu))
-        .collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::cpuset;
 use super::journal::GROUP;
 use crate::cgroup::{self, Layout};
 use crate::cpus::{self, format_list, parse_list};
+use crate::file::gone;
 use crate::root::{Root, reason_of};
 
 /// What the names of all groups begin with that have cpus for themselves.
@@ -237,10 +238,7 @@ impl Partitions {
         let written = match self.are_there() {
             true => note.write(&file),
             // What it says is true no more.
-            false => match std::fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            },
+            false => gone(std::fs::remove_file(&file)),
         };
         written.map_err(|error| {
             format!(
@@ -276,31 +274,15 @@ fn invalid_at(root: &Root, group: &Path) -> Option<String> {
 
 /// Removes a partition that nobody is in, with the groups below it.
 fn remove_partition(group: &Path) -> io::Result<()> {
-    remove_below(group)?;
+    for below in cgroup::below(group) {
+        cgroup::remove_empty(&below)?;
+    }
     // The kernel takes a removed group apart later on. This it does at once, and whomever it binds otherwise by that is seen after it.
     let state = group.join("cpuset.cpus.partition");
     if state.exists() {
         std::fs::write(state, "member")?;
     }
-    remove_tree(group)
-}
-
-/// Removes a group that nobody is in, with those below it.
-fn remove_tree(dir: &Path) -> io::Result<()> {
-    remove_below(dir)?;
-    match std::fs::remove_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn remove_below(dir: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(dir)?.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path())?;
-        }
-    }
-    Ok(())
+    cgroup::remove_empty(group)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::found::{IsolateError, Isolated, others};
 use super::journal::{Change, Journal};
 use super::process::{self, Task};
-use super::{IsolateError, Isolated, others};
 use crate::sched;
 
 /// Looks at all tasks until none has come since the look before, at most so often: tasks that start between two
@@ -230,7 +230,10 @@ mod tests {
         let grandchild: i32 = line.trim().parse().unwrap();
         assert_eq!(sched::get_affinity(grandchild).unwrap(), rest);
 
-        assert_eq!(super::super::put_back(journal.path()), Vec::<String>::new());
+        assert_eq!(
+            super::super::undo::put_back(journal.path()),
+            Vec::<String>::new()
+        );
         assert_eq!(sched::get_affinity(pid).unwrap(), cpus);
         assert_eq!(sched::get_affinity(grandchild).unwrap(), cpus);
         // SAFETY: a process that this test started.
@@ -251,7 +254,10 @@ mod tests {
         let mut found = isolated(&[*last], rest);
         move_these(&mut journal, &mut found, || only(pid)).unwrap();
         sched::set_affinity(pid, &[*last]).unwrap();
-        assert_eq!(super::super::put_back(journal.path()), Vec::<String>::new());
+        assert_eq!(
+            super::super::undo::put_back(journal.path()),
+            Vec::<String>::new()
+        );
         assert_eq!(sched::get_affinity(pid).unwrap(), [*last]);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,7 +1,7 @@
 //! What control groups allow: the processes and memory of the group that timecell runs in and of every group above,
 //! and the number of groups.
 
-use super::{Kind, Limit};
+use super::limit::{Kind, Limit};
 use crate::cgroup;
 use crate::root::Root;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn pids(root: &Root, group: &Path) -> Option<Limit> {
         used: root.read_number(group.join("pids.current")).ok(),
         most: root.read_number(&file).ok()?,
         unit: "",
-        mend: format!("raise it: echo max > {}", file.display()),
+        fix: format!("raise it: echo max > {}", file.display()),
         name: file.display().to_string(),
     })
 }
@@ -84,7 +84,7 @@ fn memory(root: &Root, group: &Path, used: &str, most: &str) -> Option<Limit> {
         used: (root.read_number::<u64>(group.join(used)).ok()).map(|bytes| bytes >> 20),
         most: bytes >> 20,
         unit: " MB",
-        mend: format!("write a larger number of bytes to {}", file.display()),
+        fix: format!("write a larger number of bytes to {}", file.display()),
         name: file.display().to_string(),
     })
 }
@@ -104,7 +104,7 @@ fn descendants(root: &Root, group: &Path) -> Option<Limit> {
         used,
         most: root.read_number(&file).ok()?,
         unit: "",
-        mend: format!("raise it: echo max > {}", file.display()),
+        fix: format!("raise it: echo max > {}", file.display()),
         name: file.display().to_string(),
     })
 }
@@ -119,7 +119,7 @@ fn memory_groups(root: &Root) -> Option<Limit> {
         used: line.split_whitespace().nth(1)?.parse().ok(),
         most: MEMORY_GROUPS,
         unit: "",
-        mend: "remove groups that nobody needs; the number is built into the kernel".to_owned(),
+        fix: "remove groups that nobody needs; the number is built into the kernel".to_owned(),
     })
 }
 
@@ -144,7 +144,7 @@ mod tests {
         });
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].value(), "99 of 100");
-        assert_eq!(found[0].mend, "raise it: echo max > /cg/a/b/pids.max");
+        assert_eq!(found[0].fix, "raise it: echo max > /cg/a/b/pids.max");
         assert_eq!(memory_groups(&root).unwrap().value(), "77 of 65535");
     }
 }

@@ -1,6 +1,6 @@
 //! Open files, and inotify, whose instances are files.
 
-use super::{Kind, Limit, Resource, of_file, of_process, pids};
+use super::limit::{Kind, Limit, Resource, of_file, of_process, pids};
 use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 
@@ -63,14 +63,12 @@ fn instances(root: &Root, uid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::inotify;
+    use rustix::process::geteuid;
 
     #[test]
     fn an_instance_of_ours_is_counted() {
-        // SAFETY: no pointers; the descriptor is closed below.
-        let (uid, fd) = unsafe { (libc::geteuid(), libc::inotify_init1(libc::IN_CLOEXEC)) };
-        assert!(fd >= 0);
-        assert!(instances(&Root::live(), uid) >= 1);
-        // SAFETY: ours, and nobody else has it.
-        unsafe { libc::close(fd) };
+        let _instance = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        assert!(instances(&Root::live(), geteuid().as_raw()) >= 1);
     }
 }

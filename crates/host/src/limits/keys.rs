@@ -1,6 +1,6 @@
 //! Keys of the kernel: an OCI runtime makes a keyring for each container.
 
-use super::{Kind, Limit, of_file};
+use super::limit::{Kind, Limit, of_file};
 use crate::root::Root;
 
 pub(super) fn limits(root: &Root, uid: u32) -> Vec<Limit> {

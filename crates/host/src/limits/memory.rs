@@ -1,14 +1,13 @@
 //! Memory, and the part of it that file systems in memory may take.
 
-use super::{Kind, Limit};
+use super::limit::{Kind, Limit};
 use crate::process::bytes;
 use crate::root::Root;
-use std::ffi::CStr;
 
 pub(super) fn limits(root: &Root) -> Vec<Limit> {
     let mut found: Vec<Limit> = machine(root).into_iter().collect();
     if root.is_live() {
-        found.extend(room(c"/dev/shm"));
+        found.extend(room("/dev/shm"));
     }
     found
 }
@@ -24,27 +23,18 @@ pub(super) fn machine(root: &Root) -> Option<Limit> {
         used: Some(total.saturating_sub(mebibytes("MemAvailable")?)),
         most: total,
         unit: " MB",
-        mend: "end other work, or give the machine more memory".to_owned(),
+        fix: "end other work, or give the machine more memory".to_owned(),
     })
 }
 
-fn room(path: &CStr) -> Option<Limit> {
-    // SAFETY: a string that ends in NUL and plain data that the call fills in.
-    let stat = unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &raw mut stat) != 0 {
-            return None;
-        }
-        stat
-    };
-    let frsize: u64 = stat.f_frsize;
-    let size = |blocks: u64| blocks.saturating_mul(frsize) >> 20;
-    let place = path.to_string_lossy().into_owned();
+fn room(place: &str) -> Option<Limit> {
+    let stat = rustix::fs::statvfs(place).ok()?;
+    let size = |blocks: u64| blocks.saturating_mul(stat.f_frsize) >> 20;
     Some(Limit {
         kind: Kind::SharedMemory,
         what: "shared memory".to_owned(),
-        mend: format!("make it larger: mount -o remount,size=... {place}, or ask for fewer jobs"),
-        name: place,
+        fix: format!("make it larger: mount -o remount,size=... {place}, or ask for fewer jobs"),
+        name: place.to_owned(),
         used: Some(size(stat.f_blocks).saturating_sub(size(stat.f_bfree))),
         most: size(stat.f_blocks),
         unit: " MB",

@@ -1,6 +1,6 @@
 //! Namespaces: every container has several.
 
-use super::{Kind, Limit, of_file, pids};
+use super::limit::{Kind, Limit, of_file, pids};
 use crate::root::Root;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Processes and threads.
 
-use super::{Kind, Limit, Resource, of_file, of_process, pids};
+use super::limit::{Kind, Limit, Resource, of_file, of_process, pids};
 use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 
@@ -57,6 +57,6 @@ mod tests {
         let found = limits(&tree.root(), 0);
         let values: Vec<String> = found.iter().map(Limit::value).collect();
         assert_eq!(values, ["321 of 32768", "321 of 400"]);
-        assert_eq!(found[0].mend, "raise it: sysctl -w kernel.pid_max=65536");
+        assert_eq!(found[0].fix, "raise it: sysctl -w kernel.pid_max=65536");
     }
 }

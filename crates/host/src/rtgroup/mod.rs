@@ -260,7 +260,7 @@ impl RtGroup {
         }
         for ancestor in std::mem::take(&mut self.made_ancestors) {
             // One that others put groups into in the meantime has to stay.
-            if !holds_groups(&ancestor) {
+            if cgroup::below(&ancestor).is_empty() {
                 result = result.and(remove_group(&ancestor));
             }
         }
@@ -399,20 +399,7 @@ fn tasks_remain(path: &Path, pids: &[i32]) -> RtGroupError {
     }
 }
 
-/// The processes in a group; empty if it cannot be read.
-pub fn processes_in(group: &Path) -> Vec<i32> {
-    fs::read_to_string(group.join("cgroup.procs"))
-        .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
-        .unwrap_or_default()
-}
-
-fn holds_groups(group: &Path) -> bool {
-    fs::read_dir(group).is_ok_and(|entries| {
-        entries
-            .flatten()
-            .any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-    })
-}
+pub use crate::cgroup::processes as processes_in;
 
 fn write(path: &Path, text: &str) -> Result<(), RtGroupError> {
     fs::write(path, text).map_err(|error| io_error("writing", path, &error))

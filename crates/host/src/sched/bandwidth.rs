@@ -19,6 +19,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{Class, SchedError, get_class, set_affinity, set_class, set_class_reset_on_fork};
+use crate::file::there;
+use crate::process;
 use crate::root::Root;
 
 /// The least runtime that the kernel takes, ns (`1 << DL_SCALE`).
@@ -117,10 +119,7 @@ pub fn recount() -> io::Result<()> {
     let top = &cgroups.v1_mount("cpuset").ok_or_else(missing)?.point;
     // Of two at once, or one that was killed in between, either's change will do.
     let group = top.join("timecell-recount");
-    match fs::create_dir(&group) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    there(fs::create_dir(&group))?;
     for file in ["cpuset.mems", "cpuset.cpus"] {
         let all = fs::read_to_string(top.join(file))?;
         fs::write(group.join(file), all.trim())?;
@@ -133,7 +132,7 @@ pub fn recount() -> io::Result<()> {
 /// # Errors
 /// What the kernel says but that a thread has ended.
 pub fn release(pid: i32) -> Result<(), SchedError> {
-    let threads = numbers(&Root::live(), &format!("/proc/{pid}/task"));
+    let threads = process::threads(pid);
     let mut first = Ok(());
     for thread in threads {
         let done = match get_class(thread) {
@@ -229,29 +228,20 @@ pub fn bandwidth_limit_us(root: &Root, cpus: usize) -> Option<u64> {
 
 /// What deadline threads of this machine hold together, us of every second. Looks at every thread.
 pub fn bandwidth_held_us() -> u64 {
-    let root = Root::live();
-    let threads = numbers(&root, "/proc")
-        .into_iter()
-        .flat_map(|pid| numbers(&root, &format!("/proc/{pid}/task")));
+    let threads = process::all().into_iter().flat_map(process::threads);
     let held = |thread: i32| match get_class(thread).ok()? {
         Class::Deadline {
             runtime_ns,
             period_ns,
             ..
         } => {
-            let name = root.read(format!("/proc/{thread}/comm")).ok()?;
+            let name = process::name(thread)?;
             // The governor's threads bear a class that the kernel does not count.
             (!name.starts_with("sugov:")).then(|| per_second(runtime_ns, period_ns))?
         }
         _ => None,
     };
     threads.filter_map(held).sum()
-}
-
-/// Pids or thread ids that name the entries of a directory.
-fn numbers(root: &Root, dir: &str) -> Vec<i32> {
-    let names = root.names_in(dir);
-    names.iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 /// What the kernel would still admit on `cpus` in deadline threads, us of every second, all cpus together; rounded

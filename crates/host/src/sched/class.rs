@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::SCHED_DEADLINE;
+/// `include/uapi/linux/sched.h`.
+pub const SCHED_DEADLINE: i32 = 6;
 
 /// How the kernel chooses when a thread runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

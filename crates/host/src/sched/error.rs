@@ -1,12 +1,12 @@
 //! Why the kernel refused what was asked of the scheduler.
 
-use super::Class;
+use super::class::Class;
 
 /// Why the kernel did not do what was asked of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchedError {
     /// The caller lacks the privilege for a real-time class (EPERM).
-    #[error("{class} was refused for process {pid}: {why}; {mend}")]
+    #[error("{class} was refused for process {pid}: {why}; {fix}")]
     NoPrivilege {
         /// What was asked for.
         class: Class,
@@ -15,7 +15,7 @@ pub enum SchedError {
         /// Which privilege is missing.
         why: String,
         /// What would give it.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The rt cgroup of the process has no runtime (EPERM although the privilege is there).
     #[error(

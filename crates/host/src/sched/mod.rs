@@ -5,7 +5,9 @@ pub mod bandwidth;
 mod class;
 mod error;
 
-pub use class::Class;
+use std::io;
+
+pub use class::{Class, SCHED_DEADLINE};
 pub use error::SchedError;
 
 use crate::caps;
@@ -13,7 +15,6 @@ use crate::cpus::format_list;
 use crate::root::Root;
 use crate::rtgroup;
 
-const SCHED_DEADLINE: i32 = 6;
 /// The bit `sched_getscheduler` adds when children do not inherit the class.
 const SCHED_RESET_ON_FORK: i32 = 0x4000_0000;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
@@ -26,16 +27,47 @@ struct KernelSchedParam {
 
 /// The kernel's `struct sched_attr`, first version (48 bytes).
 #[repr(C)]
-#[derive(Default)]
-struct KernelSchedAttr {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Attributes {
     size: u32,
-    policy: u32,
+    /// The number of the policy, such as SCHED_FIFO.
+    pub policy: u32,
     flags: u64,
     nice: i32,
-    priority: u32,
+    /// 1 to 99 of a real-time policy, else 0.
+    pub priority: u32,
     runtime: u64,
     deadline: u64,
     period: u64,
+}
+
+impl Attributes {
+    /// Of a process's main thread, or of a thread by its id (0: the calling thread). Allocates nothing.
+    ///
+    /// # Errors
+    /// ESRCH once it is gone.
+    pub fn of(tid: i32) -> io::Result<Attributes> {
+        let mut attr = Attributes::default();
+        let size = size_of::<Attributes>() as u32;
+        // SAFETY: the kernel writes at most `size` bytes into `attr`, which is that large.
+        done(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0u32) })?;
+        Ok(attr)
+    }
+
+    /// Whether children start as OTHER.
+    pub const fn resets_on_fork(&self) -> bool {
+        self.flags & SCHED_FLAG_RESET_ON_FORK != 0
+    }
+}
+
+/// Gives a thread a policy by its number, with SCHED_RESET_ON_FORK or without it; any but DEADLINE. The nice value stays. Allocates nothing.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_policy(tid: i32, policy: i32, priority: i32) -> io::Result<()> {
+    let param = KernelSchedParam { priority };
+    // SAFETY: the kernel only reads `param`, which has its layout and outlives the call.
+    done(unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const param) })
 }
 
 /// Sets the scheduling class of a process's main thread, or of a thread by its id (0: the calling
@@ -57,14 +89,14 @@ pub fn set_class_reset_on_fork(pid: i32, class: &Class) -> Result<(), SchedError
 }
 
 fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
-    let result = match class {
+    let given = match class {
         Class::Deadline {
             runtime_ns,
             deadline_ns,
             period_ns,
         } => {
-            let attr = KernelSchedAttr {
-                size: size_of::<KernelSchedAttr>() as u32,
+            let attr = Attributes {
+                size: size_of::<Attributes>() as u32,
                 policy: SCHED_DEADLINE as u32,
                 flags: if reset_on_fork {
                     SCHED_FLAG_RESET_ON_FORK
@@ -74,25 +106,20 @@ fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
                 runtime: *runtime_ns,
                 deadline: *deadline_ns,
                 period: *period_ns,
-                ..KernelSchedAttr::default()
+                ..Attributes::default()
             };
             // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call.
-            unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0u32) }
+            done(unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0u32) })
         }
         _ => {
             let (mut policy, priority) = class.policy();
             if reset_on_fork {
                 policy |= SCHED_RESET_ON_FORK;
             }
-            let param = KernelSchedParam { priority };
-            // SAFETY: the kernel only reads `param`, which has its layout and outlives the call.
-            unsafe { libc::syscall(libc::SYS_sched_setscheduler, pid, policy, &raw const param) }
+            set_policy(pid, policy, priority)
         }
     };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(explain(pid, class, last_errno()))
+    given.map_err(|error| explain(pid, class, error.raw_os_error().unwrap_or(0)))
 }
 
 /// Reads the scheduling class of a process's main thread or of a thread by its id (0: the calling
@@ -109,13 +136,7 @@ pub fn get_class(pid: i32) -> Result<Class, SchedError> {
 /// # Errors
 /// As [`get_class`].
 pub fn get_class_and_reset(pid: i32) -> Result<(Class, bool), SchedError> {
-    let mut attr = KernelSchedAttr::default();
-    let size = size_of::<KernelSchedAttr>() as u32;
-    // SAFETY: the kernel writes at most `size` bytes into `attr`, which is that large.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut attr, size, 0u32) };
-    if result != 0 {
-        return Err(other("sched_getattr", pid));
-    }
+    let attr = Attributes::of(pid).map_err(|error| other("sched_getattr", pid, &error))?;
     let priority = attr.priority.min(99) as u8;
     let class = match attr.policy as i32 {
         libc::SCHED_OTHER => Class::Other,
@@ -130,7 +151,7 @@ pub fn get_class_and_reset(pid: i32) -> Result<(Class, bool), SchedError> {
         libc::SCHED_IDLE => Class::Idle,
         policy => Class::Unknown(policy),
     };
-    Ok((class, attr.flags & SCHED_FLAG_RESET_ON_FORK != 0))
+    Ok((class, attr.resets_on_fork()))
 }
 
 /// Bits of one word of a cpu mask.
@@ -158,14 +179,12 @@ pub fn set_affinity(pid: i32, cpus: &[u32]) -> Result<(), SchedError> {
     }
     let bytes = mask.len() * size_of::<usize>();
     // SAFETY: the kernel reads `bytes` bytes of `mask`, which has them.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, bytes, mask.as_ptr()) };
-    if result == 0 {
-        return Ok(());
-    }
-    match last_errno() {
-        libc::EINVAL => Err(no_usable()),
-        _ => Err(other("sched_setaffinity", pid)),
-    }
+    done(unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, bytes, mask.as_ptr()) }).map_err(
+        |error| match error.raw_os_error() {
+            Some(libc::EINVAL) => no_usable(),
+            _ => other("sched_setaffinity", pid, &error),
+        },
+    )
 }
 
 /// The cpus a process's main thread, or a thread by its id (0: the calling thread), may run on, in
@@ -177,11 +196,8 @@ pub fn get_affinity(pid: i32) -> Result<Vec<u32>, SchedError> {
     let mut mask = vec![0usize; MASK_WORDS];
     let bytes = mask.len() * size_of::<usize>();
     // SAFETY: the kernel writes at most `bytes` bytes into `mask`, which has them.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, mask.as_mut_ptr()) };
-    if result < 0 {
-        return Err(other("sched_getaffinity", pid));
-    }
+    done(unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, mask.as_mut_ptr()) })
+        .map_err(|error| other("sched_getaffinity", pid, &error))?;
     let mut cpus = Vec::new();
     for (index, word) in mask.iter().enumerate() {
         for bit in (0..WORD_BITS).filter(|bit| word & (1 << bit) != 0) {
@@ -191,12 +207,14 @@ pub fn get_affinity(pid: i32) -> Result<Vec<u32>, SchedError> {
     Ok(cpus)
 }
 
-fn last_errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+fn done(answer: libc::c_long) -> io::Result<()> {
+    match answer {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
-fn other(call: &'static str, pid: i32) -> SchedError {
-    let error = std::io::Error::last_os_error();
+fn other(call: &'static str, pid: i32, error: &io::Error) -> SchedError {
     let errno = error.raw_os_error().unwrap_or(0);
     if errno == libc::ESRCH {
         return SchedError::NoSuchProcess { pid };
@@ -204,7 +222,7 @@ fn other(call: &'static str, pid: i32) -> SchedError {
     SchedError::Other {
         call,
         pid,
-        reason: crate::root::reason_of(&error),
+        reason: crate::root::reason_of(error),
         errno,
     }
 }
@@ -256,7 +274,7 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
             class,
             pid,
             why,
-            mend: if caps::in_user_namespace_at(root) {
+            fix: if caps::in_user_namespace_at(root) {
                 "set the class from outside of the namespace, by process id, or start the cell from a process that has it"
             } else if deadline {
                 "run as root (or with CAP_SYS_NICE); limits on real-time priorities do not reach this class"
@@ -277,7 +295,7 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
             pid,
             why: "the caller has CAP_SYS_NICE, and no group without real-time budget was found"
                 .to_owned(),
-            mend: "look for a security filter (seccomp), or a cgroup v2 group on a kernel with RT_GROUP_SCHED (kernel parameter rt_group_sched=0)",
+            fix: "look for a security filter (seccomp), or a cgroup v2 group on a kernel with RT_GROUP_SCHED (kernel parameter rt_group_sched=0)",
         },
     }
 }
@@ -403,7 +421,7 @@ mod tests {
         ));
         assert!(matches!(
             explain(eperm_tree("0", 99, "0"), &deadline),
-            SchedError::NoPrivilege { mend, .. } if mend.contains("do not reach this class")
+            SchedError::NoPrivilege { fix, .. } if fix.contains("do not reach this class")
         ));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Band, Image, Restart, Rights, Rule, Task};
+use super::{Band, CellClass, Image, Restart, Rights, Rule, Task};
 use crate::taskset::{Order, Policy, Reservation, TaskCell};
 use crate::{Duration, EngineKind};
 
@@ -61,35 +61,6 @@ pub struct Cell {
     pub health: Vec<Rule>,
     /// What it may have of the machine.
     pub rights: Rights,
-}
-
-/// Scheduling class of a cell's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CellClass {
-    /// SCHED_FIFO, with priorities of the cell's band.
-    Fifo,
-    /// SCHED_DEADLINE, with a runtime for each task.
-    Deadline,
-    /// SCHED_OTHER: best effort, nothing is guaranteed.
-    Other,
-}
-
-impl CellClass {
-    /// Every class and its name in files.
-    pub const NAMES: [(&'static str, CellClass); 3] = [
-        ("fifo", CellClass::Fifo),
-        ("deadline", CellClass::Deadline),
-        ("other", CellClass::Other),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CellClass::Fifo => "fifo",
-            CellClass::Deadline => "deadline",
-            CellClass::Other => "other",
-        }
-    }
 }
 
 /// How much depends on a cell.

@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use toml::de::DeTable;
-
-use super::faults::Faults;
-use super::keys::{newer, survey};
-use super::lines::Lines;
-use super::{Limits, Machine, Mission, Place, check, machine, read};
-use crate::reader::Source;
+use super::capability::allowed;
+use super::machine::resolve;
+use super::{Limits, Machine, Mission, SCHEMA, check, keys, read};
+use crate::file::{self, Faults, Format, Lines, Place};
 use crate::{EngineKind, InputError, InputErrors};
 
 /// A mission as it stands in a file: its values, and the line of each of them, so that what is found wrong later, on the machine
@@ -66,7 +63,7 @@ impl MissionFile {
     /// Every fault, each with its line and what would be right.
     pub fn check(&self, machine: &dyn Machine) -> Result<(), InputErrors> {
         let mut faults = Faults::new(&self.name, &self.lines);
-        machine::check(&self.name, &self.mission, machine, &mut faults);
+        check::on_machine::check(&self.name, &self.mission, machine, &mut faults);
         faults.into_errors().map_or(Ok(()), Err)
     }
 
@@ -105,9 +102,9 @@ impl MissionFile {
         &self,
         place: &Place,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> InputError {
-        InputError::new(&self.name, what, mend).at(self.line(place))
+        InputError::new(&self.name, what, fix).at(self.line(place))
     }
 
     /// A path of the mission as the machine knows it: a relative one counts from the directory of the file.
@@ -116,12 +113,27 @@ impl MissionFile {
     }
 }
 
-/// A path as it counts from the directory of the file of this name.
-pub(super) fn resolve(file: &str, path: &Path) -> PathBuf {
-    match Path::new(file).parent() {
-        Some(directory) => directory.join(path),
-        None => path.to_owned(),
-    }
+/// The file as its reader knows it.
+pub(crate) const FORMAT: Format = Format {
+    name: "mission",
+    schema: SCHEMA,
+    most_bytes: Limits::FILE_BYTES,
+    top: &keys::TOP,
+    narrower: |_, _, _| None,
+};
+
+/// The JSON Schema (draft 2020-12) of the mission file, for editors and for programs that write missions; a TOML file is held
+/// against it as the JSON with the same keys and values.
+///
+/// ```
+/// let schema = timecell_model::mission::schema();
+/// assert_eq!(schema["properties"]["cell"]["items"]["$ref"], "#/$defs/cell");
+/// ```
+pub fn schema() -> serde_json::Value {
+    let mut schema = file::schema(&FORMAT);
+    let capabilities = &mut schema["$defs"]["rights"]["properties"]["capabilities"];
+    capabilities["items"] = serde_json::json!({ "enum": allowed().collect::<Vec<String>>() });
+    schema
 }
 
 fn parse(
@@ -129,39 +141,17 @@ fn parse(
     text: &str,
     machine: Option<&dyn Machine>,
 ) -> Result<MissionFile, InputErrors> {
-    if text.len() > Limits::FILE_BYTES {
-        let what = format!("the file has {} bytes", text.len());
-        let mend = format!("a mission file has at most {}", Limits::FILE_BYTES);
-        return Err(InputError::new(name, what, mend).at(1).into());
-    }
-    let source = Source { name, text };
-    let (document, errors) = DeTable::parse_recoverable(text);
-    let syntax = (errors.iter()).map(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        let message = error.message().replace('\n', ", ");
-        source.error(offset, format!("not TOML: {message}"), "")
-    });
-    if let Some(errors) = InputErrors::of(syntax.take(Limits::FAULTS).collect()) {
-        return Err(errors);
-    }
-    let document = document.get_ref();
-    if let Some(newer) = newer(source, document) {
-        return Err(newer.into());
-    }
-    let lines = Lines::of(text, document);
-    let mut faults = Faults::new(name, &lines);
-    survey(source, document, &mut faults);
-    let mission = read::mission(document);
-    check::mission(&mission, &mut faults);
-    if let Some(machine) = machine {
-        machine::check(name, &mission, machine, &mut faults);
-    }
-    match faults.into_errors() {
-        Some(errors) => Err(errors),
-        None => Ok(MissionFile {
-            name: name.to_owned(),
-            mission,
-            lines,
-        }),
-    }
+    let (mission, lines) = file::read(&FORMAT, name, text, |top, faults| {
+        let mission = read::mission(top);
+        check::mission(&mission, faults);
+        if let Some(machine) = machine {
+            check::on_machine::check(name, &mission, machine, faults);
+        }
+        mission
+    })?;
+    Ok(MissionFile {
+        name: name.to_owned(),
+        mission,
+        lines,
+    })
 }

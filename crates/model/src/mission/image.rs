@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// What a cell is made from. Relative paths count from the directory of the mission file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Image {
     /// A directory that becomes the cell's root.
     Rootfs(PathBuf),
@@ -31,6 +34,17 @@ impl Image {
         match self {
             Image::Rootfs(path) | Image::Bundle(path) | Image::Binary(path) => Some(path),
             Image::Reference(_) => None,
+        }
+    }
+
+    /// The same with another path on the host, if it has one.
+    #[must_use]
+    pub fn with_path(&self, other: impl FnOnce(&Path) -> PathBuf) -> Image {
+        match self {
+            Image::Rootfs(path) => Image::Rootfs(other(path)),
+            Image::Bundle(path) => Image::Bundle(other(path)),
+            Image::Binary(path) => Image::Binary(other(path)),
+            Image::Reference(name) => Image::Reference(name.clone()),
         }
     }
 

@@ -1,12 +1,8 @@
-//! Whether a machine has what a mission names.
+//! What a mission needs to know of a machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::check::{candidates, is_below, list, runs_by_deadline};
-use super::faults::Faults;
-use super::file::resolve;
-use super::{Cell, Image, KernelBounds, Latency, Mission, Place, Way, swaps};
-use crate::Enforcer;
+use super::{Cell, KernelBounds};
 use crate::{EngineKind, Requirement};
 
 /// What a mission needs to know of a machine. It is asked, and nothing is changed.
@@ -51,6 +47,15 @@ pub trait Machine {
     fn bounds(&self) -> KernelBounds;
 }
 
+/// How a path is followed to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Directories in which a name is looked up, without links; those that links on the way lead through among them.
+    pub through: Vec<PathBuf>,
+    /// Where it ends, without links.
+    pub end: PathBuf,
+}
+
 /// What stands at a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
@@ -82,211 +87,10 @@ impl PathKind {
     }
 }
 
-/// Reports what the mission names and the machine does not have.
-pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults: &mut Faults<'_>) {
-    let mut check = Check {
-        file,
-        machine,
-        cpus: machine.cpus(),
-        bounds: machine.bounds(),
-        faults,
-    };
-    let top = Place::top();
-    check.cpus(&mission.cpus, &top);
-    if let Some(Latency::Run(run)) = &mission.latency {
-        check.path(run, &top.key("latency_run"), "run", &[PathKind::Directory]);
-    }
-    if let Some(run) = &mission.supply_run {
-        check.path(run, &top.key("supply_run"), "run", &[PathKind::Directory]);
-    }
-    if let Some(program) = mission.notify.first() {
-        let place = top.key("notify").item(0);
-        check.path(Path::new(program), &place, "program", &[PathKind::Program]);
-    }
-    check.engines(&mission.cells);
-    for (index, cell) in mission.cells.iter().enumerate() {
-        let place = Place::cell(index);
-        check.cpus(&cell.cpus, &place);
-        check.image(cell, &place.key("image"));
-        check.program(cell, &place);
-        check.rights(cell, &place.key("rights"));
-        check.bounds(mission, cell, &place);
-    }
-    swaps::check(file, mission, machine, faults);
-}
-
-struct Check<'c, 'f> {
-    file: &'c str,
-    machine: &'c dyn Machine,
-    cpus: Vec<u32>,
-    bounds: KernelBounds,
-    faults: &'c mut Faults<'f>,
-}
-
-impl Check<'_, '_> {
-    fn cpus(&mut self, cpus: &[u32], table: &Place) {
-        let place = table.key("cpus");
-        if !self.faults.is_clear(&place) {
-            return;
-        }
-        for (at, cpu) in cpus.iter().enumerate() {
-            if !self.cpus.contains(cpu) {
-                self.faults.report_at(
-                    &place.item(at),
-                    format!("this machine has no cpu {cpu} for cells"),
-                    format!("it has {}", list(&self.cpus)),
-                );
-            }
-        }
-    }
-
-    /// Whether one of the kinds stands at the path.
-    fn path(&mut self, path: &Path, place: &Place, what: &str, wanted: &[PathKind]) {
-        if !self.faults.is_clear(place) || path.as_os_str().is_empty() {
-            return;
-        }
-        let path = resolve(self.file, path);
-        let found = self.machine.path(&path);
-        if wanted.contains(&found) {
-            return;
-        }
-        let shown = path.display();
-        let wanted: Vec<&str> = wanted.iter().map(|kind| kind.name()).collect();
-        match found {
-            PathKind::Absent => self.faults.report_at(
-                place,
-                format!("there is no {what} `{shown}`"),
-                "make it, or correct the path",
-            ),
-            found => self.faults.report_at(
-                place,
-                format!("the {what} `{shown}` is {}", found.name()),
-                format!("it must be {}", wanted.join(" or ")),
-            ),
-        }
-    }
-
-    /// Whether the engines make cells here; told at the first cell of each.
-    fn engines(&mut self, cells: &[Cell]) {
-        let mut asked = Vec::new();
-        for (index, cell) in cells.iter().enumerate() {
-            let place = Place::cell(index).key("engine");
-            if asked.contains(&cell.engine) || !self.faults.is_clear(&place) {
-                continue;
-            }
-            asked.push(cell.engine);
-            if let Some(lacking) = self.machine.lacks(cell.engine) {
-                let what = format!("{} makes no cells here: {}", cell.engine, lacking.reason);
-                (self.faults).report_at(&place, what, lacking.mend.unwrap_or_default());
-            }
-        }
-    }
-
-    fn image(&mut self, cell: &Cell, place: &Place) {
-        let at = place.key(cell.image.key());
-        if !self.faults.is_clear(place) {
-            return;
-        }
-        match &cell.image {
-            Image::Rootfs(path) => {
-                self.path(path, &at, "root filesystem", &[PathKind::Directory]);
-            }
-            Image::Binary(path) => self.path(path, &at, "binary", &[PathKind::Program]),
-            Image::Bundle(path) => {
-                self.path(path, &at, "bundle", &[PathKind::Directory]);
-                let directory = self.machine.path(&resolve(self.file, path));
-                if directory == PathKind::Directory {
-                    let config = path.join("config.json");
-                    let files = [PathKind::File, PathKind::Program];
-                    self.path(&config, &at, "configuration", &files);
-                }
-            }
-            Image::Reference(name) => {
-                let engine = cell.engine;
-                let asked = engine.makes(cell.image.kind())
-                    && self.faults.is_clear(&at)
-                    && !name.is_empty();
-                if asked && self.machine.knows_image(engine, name) == Some(false) {
-                    self.faults.report_at(
-                        &at,
-                        format!("{engine} knows no image `{name}`"),
-                        format!(
-                            "`{engine} images` lists those it knows; pull, build or load it first"
-                        ),
-                    );
-                }
-            }
-        }
-    }
-
-    /// What is executed is a file of the image.
-    fn program(&mut self, cell: &Cell, place: &Place) {
-        let image = place.key("image").key(cell.image.key());
-        let Some(path) = cell.image.path().filter(|_| self.faults.is_clear(&image)) else {
-            return;
-        };
-        let path = resolve(self.file, path);
-        if let Some(why) = self.machine.refuses_image(cell, &path) {
-            let mend =
-                "a link in an image may lead whoever mounts there to a directory of the host";
-            return self.faults.report_at(&image, why, mend);
-        }
-        let Some(why) = self.machine.refuses_program(cell, &path) else {
-            return;
-        };
-        let at = match cell.command.is_empty() {
-            true => image,
-            false => place.key("command"),
-        };
-        self.faults
-            .report_at(&at, why, "a cell executes only what its image holds");
-    }
-
-    fn rights(&mut self, cell: &Cell, place: &Place) {
-        for (index, device) in cell.rights.devices.iter().enumerate() {
-            let at = place.key("devices").item(index).key("path");
-            if is_below(&device.path, "/dev") {
-                self.path(&device.path, &at, "device", &[PathKind::Device]);
-            }
-        }
-        for (index, mount) in cell.rights.mounts.iter().enumerate() {
-            let at = place.key("mounts").item(index).key("source");
-            let kinds = [
-                PathKind::Directory,
-                PathKind::File,
-                PathKind::Program,
-                PathKind::Other,
-            ];
-            self.path(&mount.source, &at, "source of a mount", &kinds);
-        }
-    }
-
-    /// Bounds of this kernel's settings.
-    fn bounds(&mut self, mission: &Mission, cell: &Cell, place: &Place) {
-        if !self.faults.is_clear(&place.key("class")) || !cell.is_real_time() {
-            return;
-        }
-        if let Some(reservation) = &cell.reservation
-            && self.faults.is_clear(&place.key("cpus"))
-        {
-            let cpus = cell.cpu_count();
-            let beyond: Vec<_> = (candidates(mission, cell).into_iter())
-                .map(|enforcer| self.bounds.beyond(enforcer, reservation, cpus))
-                .collect();
-            if beyond.iter().all(Option::is_some)
-                && let Some((key, what, mend)) = beyond.into_iter().flatten().next()
-            {
-                let at = place.key("reservation");
-                self.faults
-                    .report(&at, &[key, "budget", "period"], what, mend);
-            }
-        }
-        let threads = runs_by_deadline(mission, cell)
-            && mission.enforcer.is_none_or(|e| e == Enforcer::Deadline);
-        for (number, task) in cell.tasks.iter().enumerate().filter(|_| threads) {
-            if let Some((key, what, mend)) = self.bounds.deadline_period(task.timing.period) {
-                self.faults.report(&place.task(number), &[key], what, mend);
-            }
-        }
+/// A path as it counts from the directory of the file of this name.
+pub(super) fn resolve(file: &str, path: &Path) -> PathBuf {
+    match Path::new(file).parent() {
+        Some(directory) => directory.join(path),
+        None => path.to_owned(),
     }
 }

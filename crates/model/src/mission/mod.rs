@@ -7,44 +7,39 @@ mod bounds;
 mod capability;
 mod cell;
 mod check;
-mod faults;
+mod class;
 mod file;
 mod health;
 mod image;
 mod keys;
-mod lines;
 mod machine;
 mod modes;
 mod order;
-mod place;
 mod read;
-#[cfg(test)]
-mod reference;
 mod restart;
 mod rights;
-mod schema;
 mod supervisor;
-mod swaps;
 mod task;
 #[cfg(test)]
 mod tests;
 mod uids;
 mod write;
 
+pub use crate::file::Place;
 pub use band::Band;
 pub use bounds::KernelBounds;
-pub use cell::{Cell, CellClass, Criticality, Ready, WhenShed};
-pub use file::MissionFile;
+pub use cell::{Cell, Criticality, Ready, WhenShed};
+pub use class::CellClass;
+#[cfg(test)]
+pub(crate) use file::FORMAT;
+pub use file::{MissionFile, schema};
 pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
 pub use image::{Image, ImageKind};
-pub use machine::{Machine, PathKind};
+pub use machine::{Machine, PathKind, Way};
 pub use modes::{ModePolicy, Modes};
-pub use place::Place;
 pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
-pub use schema::schema;
 pub use supervisor::{Supervisor, SupervisorClass};
-pub use swaps::Way;
 pub use task::{Arrivals, Task};
 pub use uids::Uids;
 
@@ -66,7 +61,7 @@ impl Limits {
     /// Tasks of one cell.
     pub const TASKS: usize = 4_096;
     /// Faults that are listed; more are only said to be there.
-    pub const FAULTS: usize = 1_000;
+    pub const FAULTS: usize = crate::file::Faults::MOST;
     /// Priorities of SCHED_FIFO that cells may have. 98 is theirs only where the supervisor has
     /// no reservation, see [`Supervisor::PRIORITY`]; 99 is left to the kernel's own threads and to what watches that reservation.
     pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=98;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Bytes;
 
 /// What a cell may have of the machine beside cpu time. Nothing by default: an empty network namespace, a read-only root, no
@@ -39,20 +41,29 @@ pub struct Rights {
 }
 
 /// User and group of a cell's program, as the cell sees them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// User id.
     pub uid: u32,
-    /// Group id.
+    /// Group id; there are no supplementary groups.
     pub gid: u32,
 }
 
+impl User {
+    /// Who owns nothing.
+    pub const NOBODY: User = User {
+        uid: 65_534,
+        gid: 65_534,
+    };
+}
+
 /// Which network a cell sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Network {
     /// A namespace of its own with nothing but loopback.
     None,
-    /// That of the host.
+    /// That of the host, with the abstract Unix sockets of every process in it.
     Host,
 }
 
@@ -95,7 +106,7 @@ impl Seccomp {
 }
 
 /// A device of the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Its path, below `/dev`, on the host and in the cell.
     pub path: PathBuf,
@@ -104,7 +115,8 @@ pub struct Device {
 }
 
 /// What a cell may do with a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Read.
     Read,

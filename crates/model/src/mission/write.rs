@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Arrivals, Cell, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids};
 use crate::Enforcer;
+use crate::file::quoted;
 use crate::mission::{Observed, RestartPolicy};
-use crate::parse::quoted;
 use crate::taskset::Reservation;
 
 impl Mission {

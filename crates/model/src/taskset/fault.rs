@@ -1,6 +1,8 @@
 //! What is wrong with a task set, whichever file it came from.
 
-use super::{CellTask, Limits, Order, Reservation, TaskCell};
+use std::collections::HashMap;
+
+use super::{CellTask, Limits, Order, Policy, Refill, Reservation, ServerKind, TaskCell, TaskSet};
 use crate::Duration;
 
 /// What would be right where a time is beyond [`Limits::LONGEST_NS`].
@@ -14,19 +16,19 @@ pub struct Fault {
     /// What is wrong.
     pub what: String,
     /// What would be right; empty when `what` says it.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl Fault {
-    pub(super) fn new(key: &'static str, what: String, mend: &str) -> Fault {
-        let mend = mend.to_owned();
-        Fault { key, what, mend }
+    pub(super) fn new(key: &'static str, what: String, fix: &str) -> Fault {
+        let fix = fix.to_owned();
+        Fault { key, what, fix }
     }
 }
 
-fn fault(key: &'static str, what: String, mend: impl Into<String>) -> Option<Fault> {
-    let mend = mend.into();
-    Some(Fault { key, what, mend })
+fn fault(key: &'static str, what: String, fix: impl Into<String>) -> Option<Fault> {
+    let fix = fix.into();
+    Some(Fault { key, what, fix })
 }
 
 fn out_of_range(key: &'static str, time: Duration, may_be_zero: bool) -> Option<Fault> {
@@ -131,7 +133,7 @@ impl Reservation {
                     "the budget of {} exceeds what {cpus} cpus have in a period of {}",
                     self.budget, self.period
                 ),
-                mend: format!(
+                fix: format!(
                     "it is the sum over all cpus and must be at most {}",
                     Duration::from_ns(most)
                 ),
@@ -162,7 +164,7 @@ impl TaskCell {
         if self.policy.order() != Some(Order::Priority) {
             return None;
         }
-        let mut seen = std::collections::HashMap::new();
+        let mut seen = HashMap::new();
         for (place, task) in self.tasks.iter().enumerate() {
             let Some(priority) = task.priority else {
                 return fault(
@@ -183,6 +185,154 @@ impl TaskCell {
                 )
                 .map(|found| (place, found));
             }
+        }
+        None
+    }
+}
+
+impl TaskCell {
+    /// The first thing that makes the cell's server none, apart from others on its cpu.
+    pub fn server_fault(&self) -> Option<Fault> {
+        let server = self.server?;
+        let Some(reservation) = &self.reservation else {
+            return Some(Fault::new(
+                "server",
+                format!("cell `{}` has a server and no reservation", self.name),
+                "add reservation = { budget = ..., period = ... }",
+            ));
+        };
+        match self.policy {
+            Policy::Fixed(Order::Audsley) => {
+                return Some(Fault::new(
+                    "order",
+                    "an order is not sought inside a server".to_owned(),
+                    "remove the server, or set an order of priority, dm, rm or file",
+                ));
+            }
+            Policy::Fixed(_) | Policy::Edf => {}
+            policy => {
+                return Some(Fault::new(
+                    "server",
+                    format!(
+                        "policy \"{}\" is not analysed inside a server",
+                        policy.name()
+                    ),
+                    "remove the server or set policy = \"fp\" or \"edf\"",
+                ));
+            }
+        }
+        if server.kind != ServerKind::ConstantBandwidth {
+            return None;
+        }
+        if server.priority.is_some() {
+            return Some(Fault::new(
+                "priority",
+                "a server of kind `cbs` has no priority: such servers are dispatched by EDF, above all others"
+                    .to_owned(),
+                "remove the line",
+            ));
+        }
+        (reservation.deadline != reservation.period).then(|| {
+            Fault::new(
+                "server",
+                format!(
+                    "the reservation's deadline of {} is shorter than its period, which the analysis of `cbs` does not cover",
+                    reservation.deadline
+                ),
+                "remove the deadline or the server",
+            )
+        })
+    }
+}
+
+impl TaskSet {
+    /// The first thing that makes servers of one cpu unclear, and the cell it shows in.
+    pub fn servers_fault(&self) -> Option<(usize, Fault)> {
+        let servers = || {
+            let cells = self.cells.iter().enumerate();
+            cells.filter_map(|(place, cell)| Some((place, cell, cell.server?)))
+        };
+        let several_cpus = servers().any(|(_, _, server)| server.on_cpu() > 0);
+        let mut by_priority: HashMap<(u32, Option<i64>), usize> = HashMap::new();
+        let mut first_on: HashMap<u32, usize> = HashMap::new();
+        for (place, cell, server) in servers() {
+            let cpu = server.on_cpu();
+            let found = |key, what, fix: &str| Some((place, Fault::new(key, what, fix)));
+            if several_cpus && server.cpu.is_none() {
+                return found(
+                    "cpu",
+                    format!(
+                        "the servers are on several cpus, and cell `{}` does not say on which",
+                        cell.name
+                    ),
+                    "add a line such as `cpu = 0`",
+                );
+            }
+            if self.cpus.is_some_and(|cpus| cpu >= cpus) {
+                let last = self.cpus.unwrap_or(1).saturating_sub(1);
+                return found(
+                    "cpu",
+                    format!("`cpu` is {cpu}"),
+                    &format!(
+                        "cpus = {} at the top: cpus are counted from 0 to {last}",
+                        last + 1
+                    ),
+                );
+            }
+            if self.refill == Refill::Together {
+                if !server.kind.is_refilled_periodically() {
+                    return found(
+                        "server",
+                        format!(
+                            "a server of kind `{}` has no refill in common with others",
+                            server.kind.name()
+                        ),
+                        "refill = \"together\" goes with deferrable, polling and periodic",
+                    );
+                }
+                let other = &self.cells[*first_on.entry(cpu).or_insert(place)];
+                if other.reservation.map(|r| r.period) != cell.reservation.map(|r| r.period) {
+                    return found(
+                        "reservation",
+                        format!(
+                            "cells `{}` and `{}` on cpu {cpu} have different periods",
+                            other.name, cell.name
+                        ),
+                        "servers that are refilled together have one period",
+                    );
+                }
+            }
+            if server.kind == ServerKind::ConstantBandwidth {
+                continue;
+            }
+            let crowd = || {
+                servers().filter(|(_, _, s)| {
+                    s.on_cpu() == cpu && s.kind != ServerKind::ConstantBandwidth
+                })
+            };
+            if server.priority.is_none() && crowd().count() > 1 {
+                return found(
+                    "priority",
+                    format!(
+                        "there are several servers on cpu {cpu}, and that of cell `{}` has no priority",
+                        cell.name
+                    ),
+                    "add a line such as `priority = 10`; a larger number is more urgent",
+                );
+            }
+            if let Some(&other) = by_priority.get(&(cpu, server.priority)) {
+                return found(
+                    "priority",
+                    format!(
+                        "the servers of cells `{}` and `{}` on cpu {cpu} both have priority {}",
+                        self.cells[other].name,
+                        cell.name,
+                        server.priority.unwrap_or_default()
+                    ),
+                    "who goes first among equals is not analysed; give each its own priority",
+                );
+            }
+            by_priority.insert((cpu, server.priority), place);
         }
         None
     }

@@ -2,13 +2,16 @@
 //! writing of the TOML file beside them. Whether the deadlines hold is not decided here but in crate `analysis`.
 
 mod fault;
-mod parse;
+mod keys;
 mod policy;
+mod read;
 mod server;
 mod write;
 
 pub use fault::Fault;
 pub use policy::{Order, Policy};
+#[cfg(test)]
+pub(crate) use read::FORMAT;
 pub use server::{CellServer, Refill, ServerKind};
 
 use crate::{Duration, Enforcer};
@@ -27,7 +30,7 @@ impl Limits {
     /// Cpus of a machine.
     pub const CPUS: std::ops::RangeInclusive<i64> = 1..=4_096;
     /// The longest time of a task or a reservation in ns: 2^60, 36 years, the range of exact analysis.
-    pub const LONGEST_NS: i64 = 1 << 60;
+    pub const LONGEST_NS: i64 = crate::file::LONGEST_NS;
 }
 
 /// Cells and their tasks, every default filled in.

@@ -20,7 +20,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
         .iter_recorded()
         .map(|bin| (lowest(bin.value_iterated_to()), bin.count_at_value()))
         .collect();
-    let mut exact: Vec<i64> = log.worst.iter().map(|(_, job)| metric.of(job)).collect();
+    let mut exact: Vec<i64> = log.worst.iter().map(|(_, job)| job.of(metric)).collect();
     for extreme in [total.min_ns, total.max_ns] {
         if !exact.contains(&extreme) {
             exact.push(extreme);
@@ -38,7 +38,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
     let bins = bins.into_iter().filter(|bin| bin.1 > 0);
     let known = values.iter().filter(|value| value.0 < 0).count() as u64;
     // No value is above the largest, and none that is not among the worst jobs is above the least of them.
-    let by_this = log.worst.iter().all(|(ns, job)| *ns == metric.of(job));
+    let by_this = log.worst.iter().all(|(ns, job)| *ns == job.of(metric));
     let least_of_worst = log.worst.iter().map(|(ns, _)| *ns).min();
     let most = least_of_worst
         .filter(|_| by_this)

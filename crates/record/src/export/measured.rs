@@ -54,7 +54,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                     };
                     missed += samples.header.missed;
                     let jobs = samples.samples.iter();
-                    jobs.map(|sample| (metric.of(sample), 1)).collect()
+                    jobs.map(|sample| (sample.of(metric), 1)).collect()
                 };
                 let name = match trial.cells.len() {
                     1 => trial.name.clone(),

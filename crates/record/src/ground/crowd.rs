@@ -126,7 +126,8 @@ pub struct GaveOut {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// How to raise it, one sentence.
-    pub mend: String,
+    #[serde(alias = "mend")]
+    pub fix: String,
 }
 
 #[cfg(test)]

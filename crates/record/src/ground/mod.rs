@@ -4,7 +4,6 @@ mod budget;
 pub mod crowd;
 mod load;
 pub(crate) mod machine;
-mod metric;
 mod misses;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub use budget::{Budget, Reacted, Share, Times};
 pub use load::{Achieved, LoadRecord};
 pub use machine::Machine;
-pub use metric::Metric;
 pub use misses::Misses;
+pub use model::Metric;
 
 /// One condition of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,5 +41,6 @@ pub struct NotMeasured {
     /// One sentence.
     pub reason: String,
     /// How to get it.
-    pub mend: String,
+    #[serde(alias = "mend")]
+    pub fix: String,
 }

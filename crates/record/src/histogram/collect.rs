@@ -147,7 +147,7 @@ impl Collector {
         self.next = u64::from(sample.index) + 1;
         let order = self.before + self.here.executed;
         for (place, tally) in self.tallies.iter_mut().enumerate() {
-            let value = tally.metric.of(sample);
+            let value = sample.of(tally.metric);
             tally.take(value);
             if place == 0 {
                 self.worst.offer(value, order, sample);

@@ -436,7 +436,7 @@ impl Sums {
         if let Some(primary) = interval.metrics.first().map(|m| m.metric) {
             for job in &interval.worst {
                 self.order += 1;
-                self.worst.offer(primary.of(&job.0), self.order, &job.0);
+                self.worst.offer(job.0.of(primary), self.order, &job.0);
             }
         }
         self.intervals.push(IntervalSummary {

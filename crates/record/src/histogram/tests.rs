@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(log.unexplained(), 0);
         for (metric, total) in METRICS.iter().zip(&log.totals) {
             prop_assert_eq!(*metric, total.metric);
-            let mut values: Vec<i64> = samples.iter().map(|s| metric.of(s)).collect();
+            let mut values: Vec<i64> = samples.iter().map(|s| s.of(*metric)).collect();
             values.sort_unstable();
             prop_assert_eq!(total.min_ns, values[0]);
             prop_assert_eq!(total.max_ns, *values.last().unwrap());
@@ -95,7 +95,7 @@ proptest! {
                 prop_assert!(off >= 0.0 && off <= exact as f64 * RELATIVE_ERROR, "{} {} {}", p, ours, exact);
             }
         }
-        let mut worst: Vec<(i64, u32)> = samples.iter().map(|s| (METRICS[0].of(s), s.index)).collect();
+        let mut worst: Vec<(i64, u32)> = samples.iter().map(|s| (s.of(METRICS[0]), s.index)).collect();
         worst.sort_by_key(|(value, index)| (std::cmp::Reverse(*value), *index));
         worst.truncate(WORST);
         let kept: Vec<(i64, u32)> = log.worst.iter().map(|(v, s)| (*v, s.index)).collect();

@@ -67,11 +67,11 @@ impl<'a> Source<'a> {
             )));
             head = opening(&mut reader).map_err(|error| unread(&error))?;
         }
-        if let Some((_, what, mend)) = NOT_READ.iter().find(|known| head.starts_with(known.0)) {
+        if let Some((_, what, fix)) = NOT_READ.iter().find(|known| head.starts_with(known.0)) {
             return Err(InputError::new(
                 name,
                 format!("not read: it is {what}"),
-                *mend,
+                *fix,
             ));
         }
         if looks_like_utf_16(&head) {

@@ -7,7 +7,7 @@ use model::InputError;
 /// A fault that does not pour the file onto the terminal.
 pub(super) fn bounded(mut fault: InputError) -> InputError {
     fault.what = shortened(&fault.what, 240).into_owned();
-    fault.mend = shortened(&fault.mend, NOTE).into_owned();
+    fault.fix = shortened(&fault.fix, NOTE).into_owned();
     fault
 }
 

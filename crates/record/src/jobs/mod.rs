@@ -15,7 +15,7 @@ use crate::RecordError;
 use crate::document::{Document, sync_dir};
 use crate::histogram::{self, HistogramLog};
 use crate::run::{Run, Status};
-use crate::samples::{self, Samples, copy_samples};
+use crate::samples::{self, CountRow, Header, Sample, Samples, copy_samples};
 use trial::TrialRecord;
 
 impl Run {
@@ -126,11 +126,29 @@ impl Run {
     /// # Errors
     /// As [`samples::read`].
     pub fn samples(&self, number: u32, cell: &str) -> Result<Option<Samples>, RecordError> {
+        let path = self.samples_path(number, cell);
+        path.map(|path| samples::read(&path)).transpose()
+    }
+
+    /// The same into a collection of the caller's, with the header and the counts: `room` makes it for so many jobs, `push` adds the next.
+    ///
+    /// # Errors
+    /// As [`samples::read`].
+    pub fn samples_into<C>(
+        &self,
+        number: u32,
+        cell: &str,
+        room: impl FnOnce(usize) -> C,
+        push: impl Fn(&mut C, Sample),
+    ) -> Result<Option<(Header, C, Vec<CountRow>)>, RecordError> {
+        let path = self.samples_path(number, cell);
+        path.map(|path| samples::read_into(&path, room, push))
+            .transpose()
+    }
+
+    fn samples_path(&self, number: u32, cell: &str) -> Option<PathBuf> {
         let path = self.trial_dir(number).join(format!("{cell}.samples"));
-        if !path.exists() {
-            return Ok(None);
-        }
-        samples::read(&path).map(Some)
+        path.exists().then_some(path)
     }
 
     /// Reads the histogram log of one cell; `None` when the cell left none.

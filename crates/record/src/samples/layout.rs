@@ -3,6 +3,7 @@
 use std::mem::{offset_of, size_of};
 
 use host::counters::MOST;
+use model::Metric;
 use serde::{Deserialize, Serialize};
 
 /// First eight bytes of every samples file.
@@ -188,6 +189,12 @@ impl Header {
         unsafe { std::mem::transmute(*self) }
     }
 
+    /// Activations that neither ran nor were counted as missed: a cell that was killed leaves some.
+    pub fn unexplained(&self) -> u64 {
+        let accounted = self.count.saturating_add(self.missed);
+        self.planned.saturating_sub(accounted)
+    }
+
     /// Reads the bytes of a header; no check is made.
     pub fn from_bytes(bytes: &[u8; size_of::<Header>()]) -> Header {
         // SAFETY: every bit pattern is a valid Header, which is repr(C) of integers without padding.
@@ -206,6 +213,16 @@ impl Sample {
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES]) -> Sample {
         // SAFETY: every bit pattern is a valid Sample.
         unsafe { std::mem::transmute(*bytes) }
+    }
+
+    /// The metric of the job, ns.
+    pub fn of(&self, metric: Metric) -> i64 {
+        match metric {
+            Metric::WakeupLatency | Metric::StartTime => self.wakeup_latency_ns(),
+            // The time in which the program runs is left out of its sample.
+            Metric::ExecutionTime | Metric::ExitTime => self.execution_time_ns(),
+            Metric::ResponseTime => self.response_time_ns(),
+        }
     }
 
     /// How late the job began: start - release, ns. Early wake-ups are negative and kept so.

@@ -11,4 +11,5 @@ mod read;
 
 pub(crate) use copy::copy_samples;
 pub use layout::{CountRow, Counted, HEADER_BYTES, Header, RECORD_BYTES, Sample};
+pub(crate) use read::read_into;
 pub use read::{Samples, parse, read};

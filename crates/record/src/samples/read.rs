@@ -30,10 +30,9 @@ impl Samples {
         self.counts.get(place).map(|row| row[column])
     }
 
-    /// Activations that neither ran nor were counted as missed: a cell that was killed leaves some.
+    /// As [`Header::unexplained`].
     pub fn unexplained(&self) -> u64 {
-        let accounted = self.header.count.saturating_add(self.header.missed);
-        self.header.planned.saturating_sub(accounted)
+        self.header.unexplained()
     }
 }
 
@@ -43,16 +42,44 @@ impl Samples {
 /// [`RecordError::CutShort`] when records are missing, [`RecordError::Newer`] for a later layout, and
 /// [`RecordError::Malformed`] when the counts or the order of the records contradict each other.
 pub fn read(path: &Path) -> Result<Samples, RecordError> {
+    read_into(path, Vec::with_capacity, Vec::push).map(whole)
+}
+
+fn whole((header, samples, counts): (Header, Vec<Sample>, Vec<CountRow>)) -> Samples {
+    Samples {
+        header,
+        samples,
+        counts,
+    }
+}
+
+/// [`read`] into a collection of the caller's: `room` makes it for so many jobs, `push` adds the next.
+pub(crate) fn read_into<C>(
+    path: &Path,
+    room: impl FnOnce(usize) -> C,
+    push: impl Fn(&mut C, Sample),
+) -> Result<(Header, C, Vec<CountRow>), RecordError> {
     let file = File::open(path).map_err(RecordError::io(path, "open"))?;
     let length = file
         .metadata()
         .map_err(RecordError::io(path, "inspect"))?
         .len();
-    parse(path, length, BufReader::with_capacity(1 << 16, file))
+    let from = BufReader::with_capacity(1 << 16, file);
+    parse_into(path, length, from, room, push)
 }
 
 /// [`read`] from any source of `length` bytes; the fuzz target's way in.
-pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, RecordError> {
+pub fn parse(path: &Path, length: u64, from: impl Read) -> Result<Samples, RecordError> {
+    parse_into(path, length, from, Vec::with_capacity, Vec::push).map(whole)
+}
+
+fn parse_into<C>(
+    path: &Path,
+    length: u64,
+    mut from: impl Read,
+    room: impl FnOnce(usize) -> C,
+    push: impl Fn(&mut C, Sample),
+) -> Result<(Header, C, Vec<CountRow>), RecordError> {
     let cut = |what: String| RecordError::CutShort {
         path: path.to_owned(),
         what,
@@ -98,7 +125,7 @@ pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, R
             header.count, header.missed, header.planned
         )));
     }
-    let mut samples = Vec::with_capacity(header.count as usize);
+    let mut samples = room(header.count as usize);
     let mut bytes = [0u8; RECORD_BYTES];
     let mut next = 0u64;
     let mut missed = 0u64;
@@ -116,7 +143,7 @@ pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, R
             )));
         }
         next = u64::from(sample.index) + 1;
-        samples.push(sample);
+        push(&mut samples, sample);
     }
     if (header.complete == 1 && missed > header.missed) || next > header.planned {
         return Err(malformed(format!(
@@ -141,11 +168,7 @@ pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, R
                 header.count
             ))
         })?;
-    Ok(Samples {
-        header: Header { missed, ..header },
-        samples,
-        counts,
-    })
+    Ok((Header { missed, ..header }, samples, counts))
 }
 
 /// The rows behind the records, which were read; `None` where the file cannot hold them.

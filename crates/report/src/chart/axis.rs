@@ -1,6 +1,6 @@
 //! From values to positions, and where the ticks stand.
 
-use crate::words::grouped;
+use text::words::grouped;
 
 /// An axis from `low` to `high` (any unit), drawn between two positions.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,8 @@
 //! A figure that stands alone.
 
 use super::{css, n};
-use crate::style::Style;
 use maud::{Markup, PreEscaped, html};
+use text::style::Style;
 
 /// What surrounds a figure that stands alone.
 pub(crate) struct Dress<'a> {

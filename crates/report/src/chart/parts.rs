@@ -1,8 +1,8 @@
 //! Axes with their grids and titles, row names, legends.
 
 use super::{Axis, LOOKS, Mark, sample};
-use crate::words::shortened;
 use maud::{Markup, html};
+use text::words::shortened;
 
 /// A coordinate with one decimal at most.
 pub(crate) fn n(value: f64) -> String {

@@ -1,81 +1,42 @@
-//! Two runs side by side: `timecell report A B`.
-//!
-//! Cells are matched by their label. The runs were made at different times, so drift between them is not cancelled as
-//! it is within a run; every output says so.
+//! Two runs side by side, for terminal and page.
 
-mod differences;
 mod page;
 mod readings;
 mod text;
 
-pub use differences::{Difference, unlike};
 pub use page::{compare_figures, compare_html};
-pub use readings::{Change, ReadingPair, ReadingsComparison, compare_readings, unlike_runs};
 pub use text::compare_table;
 
-use crate::html::Section;
-use crate::kind::Kind;
-use crate::style::Style;
+use ::text::style::Style;
+use study::Compared;
 
-use crate::study::{Source, metrics, round_quantiles, study};
-use model::Keep;
-use record::RecordError;
-use record::histogram::RELATIVE_ERROR;
-use record::run::Run;
-use record::summary::{CellSummary, Metric, RunSummary};
-use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
+use crate::html::Section;
 
 /// What a ratio of two runs is, without a full stop.
 pub(crate) const RATIO_OF_ROUNDS: &str = "Each ratio is the geometric mean over rounds of the second run's median (or \
     p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio";
 
-/// What every comparison of two runs says first.
-const NOT_INTERLEAVED: &str = "The runs were made at different times and are not interleaved: a difference may be the \
-    machine's, not the cell's.";
-
-/// Two runs of one kind side by side.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Compared {
-    /// Runs of periodic jobs: ratios over rounds.
-    Jobs(Box<RunComparison>),
-    /// Of every other kind: figures beside each other.
-    Readings(ReadingsComparison),
+/// For a terminal.
+pub fn compared_table(compared: &Compared, style: Style) -> String {
+    match compared {
+        Compared::Jobs(jobs) => compare_table(jobs, style),
+        Compared::Readings(figures) => readings::table(figures, style),
+    }
 }
 
-impl Compared {
-    /// Compares two runs of one kind.
-    ///
-    /// # Errors
-    /// When a file of either record cannot be read.
-    pub fn of(first: &Run, second: &Run) -> Result<Compared, RecordError> {
-        Ok(match Kind::of(second)? {
-            Kind::Jobs => Compared::Jobs(Box::new(compare(first, second)?)),
-            _ => Compared::Readings(compare_readings(first, second)?),
-        })
+/// As one HTML file.
+pub fn compared_html(compared: &Compared) -> String {
+    match compared {
+        Compared::Jobs(jobs) => compare_html(jobs),
+        Compared::Readings(figures) => readings::html(figures),
     }
+}
 
-    /// For a terminal.
-    pub fn table(&self, style: Style) -> String {
-        match self {
-            Compared::Jobs(jobs) => compare_table(jobs, style),
-            Compared::Readings(figures) => readings::table(figures, style),
-        }
-    }
-
-    /// As one HTML file.
-    pub fn html(&self) -> String {
-        match self {
-            Compared::Jobs(jobs) => compare_html(jobs),
-            Compared::Readings(figures) => readings::html(figures),
-        }
-    }
-
-    /// Its pictures as SVG files: name and content.
-    pub fn pictures(&self) -> Vec<(String, String)> {
-        match self {
-            Compared::Jobs(jobs) => compare_figures(jobs),
-            Compared::Readings(_) => Vec::new(),
-        }
+/// Its pictures as SVG files: name and content.
+pub fn compared_pictures(compared: &Compared) -> Vec<(String, String)> {
+    match compared {
+        Compared::Jobs(jobs) => compare_figures(jobs),
+        Compared::Readings(_) => Vec::new(),
     }
 }
 
@@ -85,196 +46,4 @@ pub(crate) fn section(compared: &Compared) -> Section {
         Compared::Jobs(jobs) => page::section(jobs),
         Compared::Readings(figures) => readings::section(figures),
     }
-}
-
-/// Two runs, studied and set side by side. Ratios are of the second to the first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunComparison {
-    /// The first run, compared against.
-    pub first: RunSummary,
-    /// The second run.
-    pub second: RunSummary,
-    /// The metric compared: the primary one of the first run.
-    pub metric: Metric,
-    /// Cells that both have, in the first run's order.
-    pub pairs: Vec<Pair>,
-    /// Labels of cells that only the first has.
-    pub only_first: Vec<String>,
-    /// Labels of cells that only the second has.
-    pub only_second: Vec<String>,
-    /// What differs between the machines: name, first, second.
-    pub machine: Vec<Difference>,
-    /// What differs between the experiments.
-    pub experiment: Vec<Difference>,
-    /// What a reader must keep in mind, as sentences with a full stop.
-    pub cautions: Vec<String>,
-}
-
-/// One cell in both runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// Its label in both.
-    pub label: String,
-    /// Whether it ran in a real-time class in both.
-    pub real_time: bool,
-    /// Median in the first and second run, ns, rounds pooled.
-    pub medians_ns: [i64; 2],
-    /// Second over first; `None` where no ratio exists.
-    pub comparison: Option<Comparison>,
-    /// Why there is none.
-    pub problem: Option<String>,
-}
-
-/// Compares two runs; reads the samples of one cell of each at a time.
-///
-/// # Errors
-/// When a file of either record cannot be read.
-pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> {
-    let sources = [Source::open(first)?, Source::open(second)?];
-    let summaries = [study(first)?, study(second)?];
-    let metric = metrics(sources[0].plan.workload.work)[0];
-    let mut cautions = vec![NOT_INTERLEAVED.to_owned()];
-    let (pairs, uneven) = pairs(&sources, [&summaries[0], &summaries[1]], metric)?;
-    if uneven {
-        cautions.push(
-            "The runs differ in their number of rounds; of each cell only as many rounds are compared as both have."
-                .to_owned(),
-        );
-    }
-    if summaries[0].primary != summaries[1].primary {
-        cautions.push(format!(
-            "The runs are about different things: {} and {}; compared is the {}.",
-            summaries[0].primary.title(),
-            summaries[1].primary.title(),
-            metric.title()
-        ));
-    }
-    let experiment = differences::experiment(&sources[0].plan, &sources[1].plan);
-    if !experiment.is_empty() {
-        cautions.push("The experiments differ, and ratios may come from that.".to_owned());
-    }
-    if summaries.iter().any(|summary| !summary.real_time) {
-        cautions.push("not real-time: cells labelled so ran in no real-time class.".to_owned());
-    }
-    let only = |here: &RunSummary, there: &RunSummary| {
-        let absent = measured(here).filter(|cell| measured(there).all(|c| c.label != cell.label));
-        absent.map(|cell| cell.label.clone()).collect()
-    };
-    let [a, b] = summaries;
-    Ok(RunComparison {
-        metric,
-        pairs,
-        only_first: only(&a, &b),
-        only_second: only(&b, &a),
-        machine: differences::machine(&first.provenance()?, &second.provenance()?),
-        experiment,
-        cautions,
-        first: a,
-        second: b,
-    })
-}
-
-/// The cells that both runs have, compared by another metric than the primary one.
-pub(crate) fn pairs_of(
-    runs: [&Run; 2],
-    summaries: [&RunSummary; 2],
-    metric: Metric,
-) -> Result<Vec<Pair>, RecordError> {
-    let sources = [Source::open(runs[0])?, Source::open(runs[1])?];
-    Ok(pairs(&sources, summaries, metric)?.0)
-}
-
-/// The cells that both runs have, and whether rounds were left out of any.
-fn pairs(
-    sources: &[Source; 2],
-    summaries: [&RunSummary; 2],
-    metric: Metric,
-) -> Result<(Vec<Pair>, bool), RecordError> {
-    let mut pairs = Vec::new();
-    let mut uneven = false;
-    for one in measured(summaries[0]) {
-        if let Some(other) = measured(summaries[1]).find(|cell| cell.label == one.label) {
-            let (pair, cut) = pair(sources, [one, other], metric)?;
-            uneven |= cut;
-            pairs.extend(pair);
-        }
-    }
-    Ok((pairs, uneven))
-}
-
-fn measured(summary: &RunSummary) -> impl Iterator<Item = &CellSummary> {
-    summary.cells.iter().filter(|cell| !cell.metrics.is_empty())
-}
-
-/// The pair, and whether rounds were left out; no pair if one side never measured the metric.
-fn pair(
-    sources: &[Source; 2],
-    cells: [&CellSummary; 2],
-    metric: Metric,
-) -> Result<(Option<Pair>, bool), RecordError> {
-    let medians = cells.map(|cell| {
-        let of = cell.metrics.iter().find(|m| m.metric == metric);
-        of.map(|m| m.summary.median_ns)
-    });
-    let [Some(a), Some(b)] = medians else {
-        return Ok((None, false));
-    };
-    let (compared, cut) = if sources.iter().all(|s| s.plan.keep == Keep::Samples) {
-        let rounds = |place: usize| -> Result<Vec<Vec<i64>>, RecordError> {
-            let cell = cells[place];
-            let rounds = sources[place].rounds(&cell.trial, &cell.cell, metric)?;
-            Ok(rounds.into_values().collect())
-        };
-        let (left, right, cut) = even(rounds(0)?, rounds(1)?);
-        let compared = stats::compare(&left, &right, &CompareOptions::default());
-        (compared, cut)
-    } else {
-        let rounds = |place: usize| quantiles(&sources[place], cells[place], metric);
-        let (left, right, cut) = even(rounds(0)?, rounds(1)?);
-        (stats::compare_quantiles(&left, &right, RELATIVE_ERROR), cut)
-    };
-    let (comparison, problem) = match compared {
-        Ok(comparison) => (Some(comparison), None),
-        Err(error) => (None, Some(error.to_string())),
-    };
-    let pair = Pair {
-        label: cells[0].label.clone(),
-        real_time: cells.iter().all(|cell| cell.real_time),
-        medians_ns: [a, b],
-        comparison,
-        problem,
-    };
-    Ok((Some(pair), cut))
-}
-
-/// As many rounds of each as both have, and whether any were left out.
-fn even<T>(mut left: Vec<T>, mut right: Vec<T>) -> (Vec<T>, Vec<T>, bool) {
-    let both = left.len().min(right.len());
-    let cut = left.len() != right.len();
-    left.truncate(both);
-    right.truncate(both);
-    (left, right, cut)
-}
-
-/// The quantiles of each round, from what the run kept. Jobs of histograms cannot be drawn again, so a comparison with
-/// them rests on how the rounds' quantiles differ.
-fn quantiles(
-    source: &Source,
-    cell: &CellSummary,
-    metric: Metric,
-) -> Result<Vec<RoundQuantiles>, RecordError> {
-    if let Keep::Histograms { .. } = source.plan.keep {
-        let rounds = round_quantiles(source, &cell.trial, &cell.cell, metric)?;
-        return Ok(rounds.into_values().collect());
-    }
-    let rounds = source.rounds(&cell.trial, &cell.cell, metric)?;
-    let of = |values: Vec<i64>| {
-        let sorted = Sorted::new(values);
-        let p99 = Quantile::of(&sorted, 0.99, stats::DEFAULT_CONFIDENCE)?;
-        Some(RoundQuantiles {
-            median_ns: sorted.nearest_rank(0.5)?,
-            p99_ns: p99.value_ns,
-        })
-    };
-    Ok(rounds.into_values().filter_map(of).collect())
 }

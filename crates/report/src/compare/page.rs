@@ -1,12 +1,12 @@
 //! Two runs side by side, as one HTML file.
 
-use super::{Difference, Pair, RunComparison};
 use crate::figure::Figure;
 use crate::html::{Section, document, time_cell};
-use crate::units::Scale;
-use crate::words::{clean, times, verdict};
 use maud::{Markup, html};
 use stats::Verdict;
+use study::{Difference, Pair, RunComparison};
+use text::units::Scale;
+use text::words::{clean, times, verdict};
 
 /// The comparison as one HTML file, under the same promises as [`crate::html()`].
 pub fn compare_html(comparison: &RunComparison) -> String {
@@ -195,7 +195,7 @@ fn ratio(ratio: Option<&stats::Ratio>, rounds: u32) -> Markup {
     let Some(ratio) = ratio else {
         return html! { td { span.quiet { "too few samples" } } };
     };
-    let class = match crate::words::judged(ratio, rounds) {
+    let class = match text::words::judged(ratio, rounds) {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
         Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",

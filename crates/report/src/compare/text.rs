@@ -1,11 +1,11 @@
 //! Two runs side by side, for a terminal.
 
-use super::{Difference, Pair, RunComparison};
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::units::Scale;
-use crate::words::{clean, comparison, interval};
 use stats::Verdict;
+use study::{Difference, Pair, RunComparison};
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::units::Scale;
+use text::words::{clean, comparison, interval};
 
 /// What to keep in mind, the table over cells that both runs have, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
@@ -17,7 +17,7 @@ pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     } else {
         out += &render(&columns(pairs), style);
         if pairs.iter().any(|pair| pair.comparison.is_some()) {
-            let note = format!("note: {}", crate::words::uncapital(super::RATIO_OF_ROUNDS));
+            let note = format!("note: {}", text::words::uncapital(super::RATIO_OF_ROUNDS));
             out += &format!("\n{}\n", style.wrap(&note, 4));
         }
     }
@@ -104,7 +104,7 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
 fn medians(pair: &Pair) -> Text {
     match &pair.comparison {
         Some(c) => {
-            let tone = match crate::words::judged(&c.ratio_of_medians, c.rounds) {
+            let tone = match text::words::judged(&c.ratio_of_medians, c.rounds) {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
                 Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
@@ -119,7 +119,7 @@ fn p99(pair: &Pair) -> String {
     let ratio = pair
         .comparison
         .as_ref()
-        .filter(|c| c.rounds >= crate::words::FEWEST_ROUNDS)
+        .filter(|c| c.rounds >= text::words::FEWEST_ROUNDS)
         .and_then(|c| c.ratio_of_p99.as_ref());
     ratio.map_or("-".to_owned(), interval)
 }

@@ -4,8 +4,8 @@
 mod acceptance;
 mod picture;
 
-pub use acceptance::{Acceptance, Curve, acceptance_csv, acceptance_svg};
-pub use picture::{Mark, Picture, Touch, picture_svg};
+pub use acceptance::acceptance_svg;
+pub use picture::picture_svg;
 
 use crate::chart::{Axis, n};
 use std::fmt::Write;

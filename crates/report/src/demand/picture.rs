@@ -5,10 +5,11 @@ use crate::chart::{
     Axis, Band, Dress, Entry, document, legend, legend_height, n, sample, title_below, title_left,
     x_axis, y_axis,
 };
-use crate::units::{Unit, time};
-use crate::words::{capital, clean, sentence};
+use feasibility::{Mark, Picture, Touch};
 use maud::{Markup, html};
 use std::fmt::Write;
+use text::units::{Unit, time};
+use text::words::{capital, clean, sentence};
 
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDTH - 24.0;
@@ -21,55 +22,6 @@ const UPRIGHT: usize = 16;
 /// Length of those ticks in px, and how far they must be apart.
 const TICK: f64 = 8.0;
 const APART: f64 = 4.0;
-
-/// How demand and supply lie to each other at an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
-    /// The demand is more than the supply: a deadline is missed.
-    Missed,
-    /// The demand counted is more than the supply, but whether a deadline is missed is not decided.
-    Doubt,
-    /// The demand is met: all of the work is done.
-    Met,
-    /// The supply is nowhere so little more than the demand.
-    Nearest,
-}
-
-/// An instant to point out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
-    /// The instant, ns.
-    pub instant: u64,
-    /// Demand there, ns.
-    pub demand: u64,
-    /// Supply there, ns.
-    pub supply: u64,
-    /// How the two lie to each other.
-    pub touch: Touch,
-}
-
-/// Demand against supply over one interval, all in ns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    /// The heading, such as `cell control: task loop under fp`.
-    pub title: String,
-    /// What the demand counts.
-    pub demand_of: String,
-    /// What supplies.
-    pub supply_of: String,
-    /// What the deadlines drawn are, such as `deadline, less 1 ms of jitter`.
-    pub deadlines_of: String,
-    /// Length of the interval.
-    pub until: u64,
-    /// The demand's steps: from each instant on, so much.
-    pub demand: Vec<(u64, u64)>,
-    /// The supply's corners, joined by straight lines.
-    pub supply: Vec<(u64, u64)>,
-    /// Deadlines; that of the mark is drawn as an upright line, and the others too unless they are many.
-    pub deadlines: Vec<u64>,
-    /// The witness, or where the demand is met.
-    pub mark: Option<Mark>,
-}
 
 /// The picture as an SVG document.
 pub fn picture_svg(picture: &Picture) -> String {
@@ -265,6 +217,14 @@ mod tests {
             ..picture()
         });
         assert!(svg.contains("met at 10.0 ms") && !svg.contains("witness at"));
+        let mark = (picture().mark).map(|mark| Mark {
+            touch: Touch::Nearest,
+            supply: 3_000_000,
+            ..mark
+        });
+        assert!(
+            picture_svg(&Picture { mark, ..picture() }).contains("nothing to spare at 10.0 ms")
+        );
     }
 
     #[test]

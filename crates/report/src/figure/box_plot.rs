@@ -2,20 +2,21 @@
 
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
-use crate::data::{CellData, Data};
 use maud::{Markup, html};
+use study::JobsStudy;
+use study::jobs::CellData;
 
 const ROW: f64 = 34.0;
 const TOP: f64 = 8.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    if data.cells.is_empty() {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    if data.drawing.cells.is_empty() {
         return None;
     }
-    let names: Vec<String> = data.cells.iter().map(name).collect();
+    let names: Vec<String> = data.drawing.cells.iter().map(name).collect();
     let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * data.cells.len() as f64;
-    let values = data.cells.iter().flat_map(|cell| {
+    let bottom = TOP + ROW * data.drawing.cells.len() as f64;
+    let values = data.drawing.cells.iter().flat_map(|cell| {
         let plot = &cell.box_plot;
         let ends = [plot.low_whisker_ns, plot.high_whisker_ns];
         plot.outliers_ns.iter().copied().chain(ends)
@@ -32,7 +33,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             (x_axis(&axis, Band(TOP, bottom), unit))
             (title_below(&axis, bottom, &title))
             (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, cell) in data.cells.iter().enumerate() { (one(cell, &axis, y(row))) }
+            @for (row, cell) in data.drawing.cells.iter().enumerate() { (one(cell, &axis, y(row))) }
         },
     })
 }
@@ -69,8 +70,9 @@ fn one(cell: &CellData, axis: &Axis, y: f64) -> Markup {
     }
 }
 
-fn caption(data: &Data, axis: &Axis) -> String {
+fn caption(data: &JobsStudy, axis: &Axis) -> String {
     let thinned = data
+        .drawing
         .cells
         .iter()
         .any(|cell| cell.box_plot.outlier_count > cell.box_plot.outliers_ns.len() as u64);
@@ -82,7 +84,7 @@ fn caption(data: &Data, axis: &Axis) -> String {
         text += " Marks are thinned, the most extreme are kept.";
     }
     let below = |cell: &CellData| cell.box_plot.outliers_ns.first().is_some_and(|&ns| ns <= 0);
-    if axis.is_log() && data.cells.iter().any(below) {
+    if axis.is_log() && data.drawing.cells.iter().any(below) {
         text += " Values of 0 or less stand at the left edge.";
     }
     text

@@ -5,20 +5,21 @@ use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
     x_axis, y_axis,
 };
-use crate::data::{CellData, Data};
 use maud::html;
 use std::fmt::Write;
+use study::JobsStudy;
+use study::jobs::CellData;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 330.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let points = || data.cells.iter().flat_map(|cell| &cell.ccdf);
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let points = || data.drawing.cells.iter().flat_map(|cell| &cell.ccdf);
     let least = points().map(|&(_, p)| p).fold(1.0, f64::min);
     let x = time_axis(data, points().map(|&(ns, _)| ns as f64)).between(LEFT, WIDTH - 24.0);
     let y = Axis::probability(least).between(BOTTOM, TOP);
-    if data.cells.is_empty() {
+    if data.drawing.cells.is_empty() {
         return None;
     }
     let (unit, title) = time_title(&x, data.summary.primary.title());
@@ -44,7 +45,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             (x_axis(&x, Band(TOP, BOTTOM), unit))
             (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
             (title_below(&x, BOTTOM, &title))
-            @for cell in &data.cells {
+            @for cell in &data.drawing.cells {
                 @let look = cell.look % LOOKS;
                 path class=(format!("line s{look} d{look}")) d=(steps(cell, &x, &y)) {}
                 @if let Some(&(ns, p)) = cell.ccdf.last() {
@@ -58,9 +59,9 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
 }
 
 /// One entry for each look in use: the cell's name, or the trial's where a look stands for a trial.
-fn entries(data: &Data) -> Vec<(usize, String)> {
+fn entries(data: &JobsStudy) -> Vec<(usize, String)> {
     let mut entries: Vec<(usize, String)> = Vec::new();
-    for cell in &data.cells {
+    for cell in &data.drawing.cells {
         match entries.iter_mut().find(|entry| entry.0 == cell.look) {
             Some(entry) => entry.1.clone_from(&data.summary_of(cell).trial),
             None => entries.push((cell.look, name(cell))),

@@ -5,15 +5,16 @@ use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, title_below, title_left, x_axis,
     y_axis,
 };
-use crate::data::{Data, Scatter};
 use maud::html;
 use record::summary::Per;
+use study::JobsStudy;
+use study::jobs::Scatter;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 320.0;
 
-pub(super) fn of_activations(data: &Data) -> Option<Figure> {
+pub(super) fn of_activations(data: &JobsStudy) -> Option<Figure> {
     let metric = data.summary.primary.title();
     let words = Words {
         name: "counters-by-activation",
@@ -27,7 +28,7 @@ pub(super) fn of_activations(data: &Data) -> Option<Figure> {
     draw(data, Per::Activation, |_| words)
 }
 
-pub(super) fn of_windows(data: &Data) -> Option<Figure> {
+pub(super) fn of_windows(data: &JobsStudy) -> Option<Figure> {
     let metric = data.summary.primary.title();
     draw(data, Per::Window, |scatter| Words {
         name: "counters",
@@ -55,8 +56,12 @@ struct Words {
     caution: &'static str,
 }
 
-fn draw(data: &Data, per: Per, words: impl FnOnce(&Scatter) -> Words) -> Option<Figure> {
-    let scatter = data.scatters.iter().find(|scatter| scatter.per == per)?;
+fn draw(data: &JobsStudy, per: Per, words: impl FnOnce(&Scatter) -> Words) -> Option<Figure> {
+    let scatter = data
+        .drawing
+        .scatters
+        .iter()
+        .find(|scatter| scatter.per == per)?;
     let words = words(scatter);
     let points = || scatter.clouds.iter().flat_map(|(_, points)| points);
     let x = Axis::linear(points().map(|point| point.0 as f64)).between(LEFT, WIDTH - 24.0);
@@ -69,7 +74,7 @@ fn draw(data: &Data, per: Per, words: impl FnOnce(&Scatter) -> Words) -> Option<
         name: words.name.into(),
         title: format!(
             "{} {} against {}",
-            crate::words::capital(&scatter.name),
+            text::words::capital(&scatter.name),
             words.counts,
             data.summary.primary.title()
         ),

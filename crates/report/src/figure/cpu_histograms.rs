@@ -2,12 +2,13 @@
 
 use super::{Figure, WIDTH, with_omission};
 use crate::chart::{Axis, Band, Entry, LOOKS, legend, legend_height, n, x_axis, y_axis};
-use crate::conditions::{self, period};
-use crate::data::{CpuHistogram, Data};
-use crate::units::Unit;
-use crate::words::{clean, shortened};
 use maud::{Markup, html};
 use std::fmt::Write;
+use study::JobsStudy;
+use study::conditions::{self, period};
+use study::jobs::CpuHistogram;
+use text::units::Unit;
+use text::words::{clean, shortened};
 
 const TOP: f64 = 44.0;
 const LEFT: f64 = 66.0;
@@ -17,9 +18,9 @@ const HIGH: f64 = 66.0;
 /// Loads drawn at most, the first of the experiment.
 const MOST: usize = 10;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let conditions = conditions::of(data.summary)?;
-    let bins = || data.histograms.iter().flat_map(|h| &h.bins);
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let conditions = conditions::of(&data.summary)?;
+    let bins = || data.drawing.histograms.iter().flat_map(|h| &h.bins);
     bins().next()?;
     let loads = &conditions.loads[..conditions.loads.len().min(MOST)];
     let periods = &conditions.periods;
@@ -28,6 +29,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let y = Axis::log([0.8, most]);
     let unit = Unit::of(x.middle());
     let mut looks: Vec<(u32, bool)> = data
+        .drawing
         .histograms
         .iter()
         .map(|h| (h.cpu, h.isolated))
@@ -77,7 +79,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
                     @let y = y.clone().between(low, low - HIGH);
                     (x_axis(&x, Band(low - HIGH, low), unit.ns()))
                     @if column == 0 { (y_axis(&y, Band(from, from + wide - 30.0), 1.0)) }
-                    @for one in data.histograms.iter().filter(|h| h.load == *load && h.period_ns == ns) {
+                    @for one in data.drawing.histograms.iter().filter(|h| h.load == *load && h.period_ns == ns) {
                         (curve(one, &looks, &x, &y))
                     }
                 }

@@ -2,15 +2,16 @@
 
 use super::{Figure, WIDTH, with_omission};
 use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
-use crate::data::Data;
-use crate::units::{Unit, time};
 use maud::html;
+use study::JobsStudy;
+use text::units::{Unit, time};
 
 const ROW: f64 = 28.0;
 const TOP: f64 = 8.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let rows: Vec<_> = data
+        .drawing
         .cells
         .iter()
         .filter_map(|cell| Some((cell, data.summary_of(cell).create_median_ns?)))

@@ -2,11 +2,12 @@
 
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, n, title_below, title_left, y_axis};
-use crate::data::{CellData, Data};
-use crate::data_of_histograms::Stretch;
-use crate::units::time;
 use maud::{Markup, html};
 use std::fmt::Write;
+use study::JobsStudy;
+use study::jobs::CellData;
+use study::jobs::Stretch;
+use text::units::time;
 
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDTH - 64.0;
@@ -19,8 +20,12 @@ const LINE: f64 = 14.0;
 /// Names of a stretch's figures, in their order.
 const NAMES: [&str; 4] = ["min", "median", "p99", "max"];
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let cells = data.cells.iter().filter(|cell| !cell.stretches.is_empty());
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let cells = data
+        .drawing
+        .cells
+        .iter()
+        .filter(|cell| !cell.stretches.is_empty());
     let cells: Vec<&CellData> = cells.take(MOST_PANELS).collect();
     let stretches = || cells.iter().flat_map(|cell| &cell.stretches);
     let longest = stretches().map(|stretch| stretch.span.1).max()?;
@@ -35,7 +40,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
          is something that recurs.",
         data.summary.primary.title()
     );
-    let left_out = data.cells.len().saturating_sub(cells.len());
+    let left_out = data.drawing.cells.len().saturating_sub(cells.len());
     if left_out > 0 {
         let _ = write!(caption, " {left_out} more cells are not drawn.");
     }

@@ -2,19 +2,19 @@
 
 use super::{Figure, WIDTH, time_title, with_omission};
 use crate::chart::{Axis, Band, n, title_left, y_axis};
-use crate::conditions::{self, Conditions, period};
-use crate::data::Data;
-use crate::units::time;
-use crate::words::{clean, shortened};
 use maud::{Markup, html};
+use study::JobsStudy;
+use study::conditions::{self, Conditions, period};
+use text::units::time;
+use text::words::{clean, shortened};
 
 const LEFT: f64 = 62.0;
 const TOP: f64 = 60.0;
 const PANEL: f64 = 190.0;
 const GAP: f64 = 74.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let conditions = conditions::of(data.summary)?;
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let conditions = conditions::of(&data.summary)?;
     let panels: Vec<bool> = [false, true]
         .into_iter()
         .filter(|&isolated| {

@@ -1,4 +1,4 @@
-//! The figures of a run. Each is one file with `draw(&Data) -> Option<Figure>` and one line in [`FIGURES`]; `None`
+//! The figures of a run. Each is one file with `draw(&JobsStudy) -> Option<Figure>` and one line in [`FIGURES`]; `None`
 //! means that the run has nothing to show there. Every caption says what to look for.
 
 mod box_plot;
@@ -20,16 +20,13 @@ mod tail_ratios;
 pub(crate) use ratios::picture as ratios;
 
 use crate::chart::{Axis, Dress, document, n};
-use crate::data::Data;
-use crate::units::Unit;
 use maud::{Markup, html};
-use record::RecordError;
-use record::run::Run;
-use record::summary::RunSummary;
 use std::borrow::Cow;
+use study::JobsStudy;
+use text::units::Unit;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 16] = [
+const FIGURES: [fn(&JobsStudy) -> Option<Figure>; 16] = [
     normalised::draw,
     max_bars::draw,
     cpu_histograms::draw,
@@ -68,21 +65,17 @@ pub(crate) struct Figure {
 }
 
 /// The figures of a run as SVG files of their own: file name and content, readable when opened alone.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn figures(run: &Run, summary: &RunSummary) -> Result<Vec<(String, String)>, RecordError> {
-    let data = Data::gather(run, summary)?;
+pub fn figures(data: &JobsStudy) -> Vec<(String, String)> {
     let mut note = format!("timecell run {}", data.summary.run);
     if !data.summary.real_time {
         note += ", not real-time";
     }
     let standalone = |figure: &Figure| (format!("{}.svg", figure.name), alone(figure, &note));
-    Ok(draw(&data).iter().map(standalone).collect())
+    draw(data).iter().map(standalone).collect()
 }
 
 /// Draws all that have something to show.
-pub(crate) fn draw(data: &Data) -> Vec<Figure> {
+pub(crate) fn draw(data: &JobsStudy) -> Vec<Figure> {
     FIGURES.iter().filter_map(|figure| figure(data)).collect()
 }
 
@@ -110,8 +103,9 @@ pub(crate) fn alone(figure: &Figure, note: &str) -> String {
 }
 
 /// An axis for times in ns: logarithmic when every value that matters is positive, as early wake-ups are not.
-fn time_axis(data: &Data, values: impl Iterator<Item = f64>) -> Axis {
+fn time_axis(data: &JobsStudy, values: impl Iterator<Item = f64>) -> Axis {
     if data
+        .drawing
         .cells
         .iter()
         .all(|cell| cell.box_plot.low_whisker_ns > 0)
@@ -130,8 +124,8 @@ pub(crate) fn time_title(axis: &Axis, what: &str) -> (f64, String) {
 }
 
 /// A row's or a legend's name, with the label that a cell without real-time class carries everywhere.
-fn name(cell: &crate::data::CellData) -> String {
-    let label = crate::words::clean(&cell.label);
+fn name(cell: &study::jobs::CellData) -> String {
+    let label = text::words::clean(&cell.label);
     if cell.real_time {
         label
     } else {
@@ -140,11 +134,11 @@ fn name(cell: &crate::data::CellData) -> String {
 }
 
 /// A caption with what the figures leave out.
-fn with_omission(data: &Data, caption: String) -> String {
+fn with_omission(data: &JobsStudy, caption: String) -> String {
     let mut caption = caption;
-    if !data.left_out.is_empty() {
+    if !data.drawing.left_out.is_empty() {
         caption += " ";
-        caption += &data.left_out;
+        caption += &data.drawing.left_out;
     }
     if !data.summary.real_time {
         caption += " \"not rt\" marks cells that ran in no real-time class.";

@@ -4,18 +4,18 @@ use super::{Figure, WIDTH};
 use crate::chart::{
     Axis, Band, Entry, LOOKS, legend, legend_height, n, title_below, title_left, x_axis, y_axis,
 };
-use crate::data::Data;
-use crate::words::clean;
 use maud::html;
 use record::summary::TaskSummary;
 use std::fmt::Write;
+use study::JobsStudy;
+use text::words::clean;
 
 const LEFT: f64 = 64.0;
 const TOP: f64 = 30.0;
 const PANEL: f64 = 150.0;
 const GAP: f64 = 66.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     // All of them: the other figures draw only some of many cells.
     let tasks: Vec<(&str, &TaskSummary)> = (data.summary.cells.iter())
         .filter_map(|cell| Some((cell.trial.as_str(), cell.task.as_ref()?)))

@@ -2,21 +2,22 @@
 
 use super::{Figure, WIDTH, name, with_omission};
 use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
-use crate::data::Data;
 use maud::{Markup, html};
 use stats::{Comparison, Ratio};
+use study::JobsStudy;
 
 const ROW: f64 = 36.0;
 const TOP: f64 = 30.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let rows: Vec<_> = data
+        .drawing
         .cells
         .iter()
         .filter_map(|cell| Some((cell, data.summary_of(cell).against_baseline.as_ref()?)))
         .collect();
     let rows: Vec<(String, &Comparison)> = rows.into_iter().map(|(c, r)| (name(c), r)).collect();
-    let baseline = crate::words::clean(&data.summary.baseline);
+    let baseline = text::words::clean(&data.summary.baseline);
     let figure = picture(&rows, &baseline, "ratios")?;
     let caption = with_omission(data, figure.caption);
     Some(Figure { caption, ..figure })

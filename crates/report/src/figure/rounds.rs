@@ -5,8 +5,8 @@ use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
     y_axis,
 };
-use crate::data::Data;
 use maud::html;
+use study::JobsStudy;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
@@ -14,10 +14,10 @@ const BOTTOM: f64 = 230.0;
 /// More rounds than this are not numbered one by one.
 const NUMBERED: u32 = 20;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let all = || data.cells.iter().flat_map(|cell| &cell.rounds);
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let all = || data.drawing.cells.iter().flat_map(|cell| &cell.rounds);
     let most = all().map(|round| round.number).max()?;
-    if most < 2 || data.cells.len() > LOOKS {
+    if most < 2 || data.drawing.cells.len() > LOOKS {
         return None;
     }
     let y = Axis::linear(all().map(|round| round.median_ns as f64)).between(BOTTOM, TOP);
@@ -29,8 +29,9 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let step = (right - LEFT) / f64::from(most);
     let x = |number: u32| LEFT + (f64::from(number) - 0.5) * step;
     let across = Axis::linear([0.0, 1.0]).between(LEFT, right);
-    let names: Vec<String> = data.cells.iter().map(name).collect();
+    let names: Vec<String> = data.drawing.cells.iter().map(name).collect();
     let entries: Vec<Entry> = data
+        .drawing
         .cells
         .iter()
         .zip(&names)
@@ -58,7 +59,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
                 text class="faint mid" x=(n(x(round))) y=(n(BOTTOM + 17.0)) { (round) }
             }
             (title_below(&across, BOTTOM, "round"))
-            @for cell in &data.cells {
+            @for cell in &data.drawing.cells {
                 @let look = cell.look % LOOKS;
                 @let points = cell.rounds.iter()
                     .map(|round| (x(round.number), y.at(round.median_ns as f64))).collect::<Vec<_>>();

@@ -2,10 +2,11 @@
 
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_below, title_left, y_axis};
-use crate::data::{CellData, Data, RoundData};
-use crate::units::time;
 use maud::{Markup, html};
 use std::fmt::Write;
+use study::JobsStudy;
+use study::jobs::{CellData, RoundData};
+use text::units::time;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 46.0;
@@ -17,8 +18,8 @@ const NAMED: f64 = 62.0;
 /// Rounds drawn, from the first on: with more there is no room to see anything.
 const MOST_ROUNDS: u32 = 12;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let cells = &data.cells[..data.cells.len().min(MOST_PANELS)];
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    let cells = &data.drawing.cells[..data.drawing.cells.len().min(MOST_PANELS)];
     let numbers = cells.iter().flat_map(|cell| &cell.rounds);
     let last = numbers.map(|round| round.number).max()?;
     let rounds = last.clamp(1, MOST_ROUNDS) as usize;
@@ -53,8 +54,8 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             " Of {last} rounds the first {MOST_ROUNDS} are drawn."
         );
     }
-    if data.cells.len() > MOST_PANELS {
-        let more = data.cells.len() - MOST_PANELS;
+    if data.drawing.cells.len() > MOST_PANELS {
+        let more = data.drawing.cells.len() - MOST_PANELS;
         let _ = write!(caption, " {more} more are not drawn.");
     }
     Some(Figure {

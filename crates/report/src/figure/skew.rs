@@ -2,16 +2,16 @@
 
 use super::{Figure, WIDTH, time_title};
 use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
-use crate::data::Data;
-use crate::words::clean;
 use maud::html;
+use study::JobsStudy;
+use text::words::clean;
 
 const ROW: f64 = 36.0;
 const TOP: f64 = 50.0;
 /// Two containers released by a polled file on an emulated ZCU102 board: published, in ns.
 const PUBLISHED_NS: f64 = 3_400_000.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let skews = &data.summary.skews;
     if skews.is_empty() {
         return None;

@@ -2,15 +2,15 @@
 
 use super::{Figure, WIDTH, time_title};
 use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
-use crate::data::Data;
-use crate::words::clean;
 use maud::html;
 use record::summary::CellSummary;
+use study::JobsStudy;
+use text::words::clean;
 
 const ROW: f64 = 36.0;
 const TOP: f64 = 30.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let mut trials: Vec<(&str, Vec<&CellSummary>)> = Vec::new();
     for cell in data.summary.cells.iter().filter(|c| !c.metrics.is_empty()) {
         match trials.iter_mut().find(|(trial, _)| *trial == cell.trial) {

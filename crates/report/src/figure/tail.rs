@@ -6,11 +6,12 @@ use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
     x_axis, y_axis,
 };
-use crate::data::{CellData, Data};
 use crate::tails::curve_name;
 use maud::html;
 use stats::{CurvePoint, Tail};
 use std::fmt::Write;
+use study::JobsStudy;
+use study::jobs::CellData;
 
 /// The stem of its file name.
 pub(crate) const NAME: &str = "tail";
@@ -20,7 +21,7 @@ const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 350.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let tail_of = |cell: &CellData| -> Option<&Tail> {
         let of = data.summary_of(cell);
         let found = data.summary.tails.iter().find(|tail| {
@@ -31,6 +32,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             .filter(|tail| !tail.curve.is_empty())
     };
     let all: Vec<(&CellData, &Tail)> = data
+        .drawing
         .cells
         .iter()
         .filter_map(|cell| Some((cell, tail_of(cell)?)))

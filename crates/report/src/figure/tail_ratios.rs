@@ -2,21 +2,26 @@
 
 use super::{Figure, WIDTH, name, with_omission};
 use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
-use crate::data::Data;
-use crate::words::{needs, ratio};
 use maud::{Markup, html};
+use study::JobsStudy;
+use text::words::{needs, ratio};
 
 const ROW: f64 = 40.0;
 const TOP: f64 = 30.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    if data.cells.is_empty() {
+pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
+    if data.drawing.cells.is_empty() {
         return None;
     }
-    let names: Vec<String> = data.cells.iter().map(name).collect();
+    let names: Vec<String> = data.drawing.cells.iter().map(name).collect();
     let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * data.cells.len() as f64;
-    let rows: Vec<[Bar; 2]> = data.cells.iter().map(|cell| bars(data, cell)).collect();
+    let bottom = TOP + ROW * data.drawing.cells.len() as f64;
+    let rows: Vec<[Bar; 2]> = data
+        .drawing
+        .cells
+        .iter()
+        .map(|cell| bars(data, cell))
+        .collect();
     let values = rows.iter().flatten().filter_map(|bar| bar.value);
     let values: Vec<f64> = values.collect();
     let wide = values.iter().any(|&value| value > 20.0);
@@ -47,7 +52,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             (x_axis(&axis, Band(TOP, bottom), 1.0))
             (title_below(&axis, bottom, &format!("ratio to the cell's own median, no unit{scale}")))
             (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, (cell, bars)) in data.cells.iter().zip(&rows).enumerate() {
+            @for (row, (cell, bars)) in data.drawing.cells.iter().zip(&rows).enumerate() {
                 (one(&bars[0], &axis, y(row) - 15.0, cell.look, "bar"))
                 (one(&bars[1], &axis, y(row) + 1.0, cell.look, "bar2"))
             }
@@ -61,7 +66,7 @@ struct Bar {
     text: String,
 }
 
-fn bars(data: &Data, cell: &crate::data::CellData) -> [Bar; 2] {
+fn bars(data: &JobsStudy, cell: &study::jobs::CellData) -> [Bar; 2] {
     let summary = &data.summary_of(cell).metrics[0].summary;
     let bar = |value: Option<f64>, probability| Bar {
         value,

@@ -1,9 +1,9 @@
 //! The question and the plan.
 
-use super::{Page, Section};
-use crate::plan;
-use crate::words::clean;
+use super::section::{Page, Section};
 use maud::html;
+use study::plan;
+use text::words::clean;
 
 /// What a trial has beside its cells.
 fn beside(trial: &model::TrialPlan, workload: &model::Workload) -> String {
@@ -15,7 +15,7 @@ fn beside(trial: &model::TrialPlan, workload: &model::Workload) -> String {
         text += &format!(", period {period}");
     }
     if let Some(jobs) = trial.jobs.filter(|jobs| *jobs != workload.jobs) {
-        text += &format!(", {}", crate::words::plural(jobs.into(), "job"));
+        text += &format!(", {}", text::words::plural(jobs.into(), "job"));
     }
     if trial.isolate {
         text += ", cpus kept free of other work";

@@ -1,9 +1,9 @@
 //! What a reader must know before any number.
 
-use super::Page;
-use crate::words::{clean, count, plural};
+use super::section::Page;
 use maud::{Markup, html};
 use record::run::{Manifest, Status};
+use text::words::{clean, count, plural};
 
 /// Banners for a run that did not end well, that failed in part, or that was not real-time.
 pub(super) fn banners(page: &Page) -> Markup {
@@ -12,7 +12,7 @@ pub(super) fn banners(page: &Page) -> Markup {
     let explained = manifest.not_measured.len() as u64 * u64::from(page.data.plan.rounds);
     let known = explained.saturating_add(manifest.trials_done.into());
     let whole = known >= manifest.trials_planned.into();
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let unreal: Vec<String> = summary
         .cells
         .iter()

@@ -1,16 +1,17 @@
 //! The tables over cells: the primary metric and what it amounts to.
 
+use super::section::{Page, Section};
 use super::tables::{
     detail, lost_with_share, name, quantile_heads, quantiles, region, shape, shape_heads, told,
 };
-use super::{Page, Section, time_cell};
-use crate::units::{Scale, Unit};
-use crate::words::{clean, count, times, verdict};
+use super::time_cell;
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
+use text::units::{Scale, Unit};
+use text::words::{clean, count, times, verdict};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     if summary.cells.is_empty() {
         return None;
     }
@@ -31,8 +32,8 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                     " Late jobs ended after their deadline; activations that were missed never began. Below each stands the \
                      95% interval of their share of all activations, from what rounds differ by."
                 }
-                @if let Some(sentence) = crate::patience::sentence(summary) { " " (crate::words::capital(&sentence)) "." }
-                @if let Some(sentence) = crate::patience::maximum(summary) { " " (crate::words::capital(&sentence)) "." }
+                @if let Some(sentence) = crate::patience::sentence(summary) { " " (text::words::capital(&sentence)) "." }
+                @if let Some(sentence) = crate::patience::maximum(summary) { " " (text::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
             @if let Some(compared) = super::in_turns::table(summary, summary.primary) { (compared) }
@@ -47,7 +48,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 }
 
 fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let max = Scale::of(rows.iter().map(|(_, m)| m.summary.max_ns as f64));
     let compared = summary
         .cells
@@ -75,7 +76,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                     tr {
                         th scope="row" { (name(cell)) }
                         (quantiles(rows, row))
-                        @match crate::words::lost(cell) {
+                        @match text::words::lost(cell) {
                             0 => (time_cell(&max.show(m.summary.max_ns as f64), "")),
                             lost => (time_cell(
                                 &format!(">= {}", max.show(m.summary.max_ns as f64)),
@@ -119,7 +120,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
         td.verdict {
             (told(&c.ratio_of_medians, c.rounds))
             @if let Some(p99) = &c.ratio_of_p99 {
-                br; span.below { "p99 " (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
+                br; span.below { "p99 " (times(p99, c.rounds)) (verdict(p99, c.rounds)) (text::words::fewer_rounds_of_p99(c)) }
             } @else if let Some(needs) = cell.in_turns.first().filter(|turns| turns.against == baseline && turns.jobs_for_p99.is_some()) {
                 br; span.below { "p99 " (crate::in_turns::p99_needs(needs)) }
             }

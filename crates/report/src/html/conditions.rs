@@ -1,18 +1,20 @@
 //! Cells by load and period: least, mean, largest and variance on each cpu; before and after cpus were kept free; what
 //! was moved for that; counters.
 
+use super::section::{Page, Section};
 use super::tables::detail;
-use super::{Page, Section, time_cell};
-use crate::conditions::{self, Conditions, period};
-use crate::data::{Data, Moved};
-use crate::units::{Scale, time};
-use crate::words::{clean, count, ratio, times, verdict};
+use super::time_cell;
 use host::isolate::Isolated;
 use maud::{Markup, html};
 use record::summary::{CellSummary, Per, PointSummary};
+use study::JobsStudy;
+use study::conditions::{self, Conditions, period};
+use study::jobs::Moved;
+use text::units::{Scale, time};
+use text::words::{clean, count, ratio, times, verdict};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let found = conditions::of(summary);
     let counted = summary
         .points
@@ -26,7 +28,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "Loads and periods".to_owned(),
         body: html! {
             @if let Some(found) = &found {
-                (detail(&format!("{} on each cpu", crate::words::capital(summary.primary.title())), found.points.len(), moments(found)))
+                (detail(&format!("{} on each cpu", text::words::capital(summary.primary.title())), found.points.len(), moments(found)))
                 @if found.both {
                     p.quiet {
                         "Kept free over shared: rounds are paired by their number; below 1 the cpu that was kept free is faster."
@@ -34,8 +36,8 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                     (detail("Before and after the cpus were kept free", 0, against(found)))
                 }
             }
-            @if !page.data.moved.is_empty() { (moved(&page.data.moved)) }
-            @if counted { (counters(&summary.points, &page.data)) }
+            @if !page.data.drawing.moved.is_empty() { (moved(&page.data.drawing.moved)) }
+            @if counted { (counters(&summary.points, page.data)) }
         },
     })
 }
@@ -94,7 +96,7 @@ fn against(found: &Conditions) -> Markup {
                     Some(c) => {
                         td.verdict { (times(&c.ratio_of_medians, c.rounds)) (verdict(&c.ratio_of_medians, c.rounds)) }
                         td.verdict { @match &c.ratio_of_p99 {
-                            Some(p99) => { (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
+                            Some(p99) => { (times(p99, c.rounds)) (verdict(p99, c.rounds)) (text::words::fewer_rounds_of_p99(c)) }
                             None => { span.quiet { "too few jobs" } }
                         } }
                     }
@@ -131,7 +133,7 @@ fn moved(trials: &[Moved]) -> Markup {
             tbody { @for group in &groups {
                 @let first = &group[0].isolated;
                 tr {
-                    th scope="row" { (crate::plan::list(&first.cpus)) " kept free" br; span.below { "the rest on " (crate::plan::list(&first.rest)) } }
+                    th scope="row" { (study::plan::list(&first.cpus)) " kept free" br; span.below { "the rest on " (study::plan::list(&first.rest)) } }
                     td.num { (group.len()) }
                     td.num { (span(group, |i| i.tasks_moved)) }
                     td.num { (span(group, |i| i.irqs_moved)) }
@@ -143,8 +145,8 @@ fn moved(trials: &[Moved]) -> Markup {
                     }
                     td {
                         (names(group, |i| std::slice::from_ref(&i.balancing)))
-                        @if !first.isolcpus.is_empty() { "; isolcpus " (crate::plan::list(&first.isolcpus)) }
-                        @if !first.nohz_full.is_empty() { "; nohz_full " (crate::plan::list(&first.nohz_full)) }
+                        @if !first.isolcpus.is_empty() { "; isolcpus " (study::plan::list(&first.isolcpus)) }
+                        @if !first.nohz_full.is_empty() { "; nohz_full " (study::plan::list(&first.nohz_full)) }
                     }
                 }
             } }
@@ -187,12 +189,12 @@ fn costs(least: u64, most: u64) -> String {
     }
 }
 
-fn counters(points: &[PointSummary], data: &Data) -> Markup {
+fn counters(points: &[PointSummary], data: &JobsStudy) -> Markup {
     let rows = points.iter().map(|point| point.counters.len()).sum();
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |r| format!("{r:.2}"));
     html! {
         p.quiet {
-            @match data.reading_cost_ns {
+            @match data.drawing.reading_cost_ns {
                 Some((least, most)) => {
                     "Where the table says activation, the measuring thread read its own counters once for each activation, after \
                      its end; one reading took " (costs(least, most)) " in the mean. A job that was due by then began later by it. "
@@ -204,7 +206,7 @@ fn counters(points: &[PointSummary], data: &Data) -> Markup {
                 }
             }
             "\"-\" stands where the counter or the metric never changed."
-            @for what in &data.lacking { " " (crate::words::sentence(&clean(what))) }
+            @for what in &data.drawing.lacking { " " (text::words::sentence(&clean(what))) }
         }
         (detail("Counters against the time of each activation, or the largest of each window", rows, html! {
             thead { tr {

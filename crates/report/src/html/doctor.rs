@@ -1,10 +1,10 @@
 //! What the doctor found on the machine when it measured; what disturbs real time first.
 
-use super::{Page, Section};
-use crate::words::{clean, count, plural};
+use super::section::{Page, Section};
 use host::doctor::{Check, State};
 use host::provenance::Provenance;
 use maud::html;
+use text::words::{clean, count, plural};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     checks(&page.data.provenance)
@@ -33,7 +33,7 @@ pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
                                 td data-label="found" { (clean(&check.found)) }
                                 td data-label="why it matters" { (clean(&check.why)) }
                                 td data-label="fix" {
-                                    @if let Some(mend) = &check.mend { code { (clean(mend)) } } @else { "-" }
+                                    @if let Some(fix) = &check.fix { code { (clean(fix)) } } @else { "-" }
                                 }
                             }
                         }

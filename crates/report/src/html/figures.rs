@@ -1,6 +1,6 @@
 //! The figures with their captions.
 
-use super::{Page, Section};
+use super::section::{Page, Section};
 use crate::figure::{Figure, TAIL, inline};
 use maud::{Markup, html};
 

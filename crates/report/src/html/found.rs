@@ -1,12 +1,12 @@
 //! The findings, as sentences.
 
-use super::{Page, Section};
+use super::section::{Page, Section};
 use crate::findings;
-use crate::words::clean;
 use maud::html;
+use text::words::clean;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let sentences = findings(page.data.summary);
+    let sentences = findings(&page.data.summary);
     Some(Section {
         id: "found",
         heading: "What was found".to_owned(),

@@ -5,9 +5,8 @@ use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
 
-use super::{
-    Extras, Section, checks_section, document, ended, failures, provenance_section, run_head,
-};
+use super::section::{Extras, Section};
+use super::{checks_section, document, ended, failures, provenance_section, run_head};
 
 /// What a kind of run has of its own on its page.
 pub(crate) struct Own<'a> {

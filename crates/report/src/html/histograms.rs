@@ -1,17 +1,18 @@
 //! What was kept instead of samples: how exact it is, what interrupted the run, and the worst jobs.
 
+use super::section::{Page, Section};
 use super::tables::{detail, name};
-use super::{Page, Section, time_cell};
-use crate::units::{Scale, time};
-use crate::words::{clean, count, plural, resumed};
+use super::time_cell;
 use maud::{Markup, html};
 use record::summary::{CellSummary, HistogramSummary};
+use text::units::{Scale, time};
+use text::words::{clean, count, plural, resumed};
 
 /// Worst jobs shown of each cell.
 const SHOWN: usize = 20;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let cells: Vec<(&CellSummary, &HistogramSummary)> = summary
         .cells
         .iter()

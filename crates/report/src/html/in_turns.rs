@@ -3,10 +3,10 @@
 use super::tables::{breakable, detail, name, told};
 use crate::conclusion::in_it;
 use crate::in_turns::{against, compared, p99_needs};
-use crate::words::{capital, clean, fewer_rounds_of_p99};
 use maud::{Markup, html};
 use record::summary::{Metric, RunSummary};
 use stats::WithinStates;
+use text::words::{capital, clean, fewer_rounds_of_p99};
 
 /// The table of a metric; `None` where no cell took turns. Ratios to the run's baseline that the main table has are left to it.
 pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {

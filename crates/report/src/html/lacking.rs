@@ -1,13 +1,13 @@
-//! What failed, what was not measured, and what the machine lacks, each with its mend.
+//! What failed, what was not measured, and what the machine lacks, each with its fix.
 
-use super::{Page, Section};
-use crate::words::{clean, sentence};
+use super::section::{Page, Section};
 use maud::{Markup, html};
 use model::Requirement;
 use record::summary::NotMeasured;
+use text::words::{clean, sentence};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
     Some(Section {
@@ -35,7 +35,7 @@ pub(crate) fn failure_list(failures: &[String]) -> Markup {
 /// What was not measured, each a `what`; nothing where all was.
 pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
     let rows: Vec<[&str; 3]> = (absent.iter())
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.fix.as_str()])
         .collect();
     html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "fix"], &rows)) } }
 }
@@ -47,14 +47,14 @@ pub(crate) fn unmet_table(unmet: &[Requirement]) -> Markup {
             [
                 r.what.as_str(),
                 r.reason.as_str(),
-                r.mend.as_deref().unwrap_or(""),
+                r.fix.as_deref().unwrap_or(""),
             ]
         })
         .collect();
     html! { @if !rows.is_empty() { (table("Requirements not met", ["what", "reason", "fix"], &rows)) } }
 }
 
-/// Things that are not there: name, reason, mend.
+/// Things that are not there: name, reason, fix.
 pub(crate) fn table(caption: &str, headings: [&str; 3], rows: &[[&str; 3]]) -> Markup {
     html! {
         div.scroll {
@@ -62,11 +62,11 @@ pub(crate) fn table(caption: &str, headings: [&str; 3], rows: &[[&str; 3]]) -> M
                 caption { (caption) }
                 thead { tr { @for heading in headings { th scope="col" { (heading) } } } }
                 tbody {
-                    @for [what, reason, mend] in rows {
+                    @for [what, reason, fix] in rows {
                         tr {
                             th scope="row" { (clean(what)) }
                             td data-label=(headings[1]) { (clean(reason)) }
-                            td data-label=(headings[2]) { @if mend.is_empty() { "-" } @else { code { (clean(mend)) } } }
+                            td data-label=(headings[2]) { @if fix.is_empty() { "-" } @else { code { (clean(fix)) } } }
                         }
                     }
                 }

@@ -1,6 +1,6 @@
 //! What the numbers cannot say.
 
-use super::{Page, Section};
+use super::section::{Page, Section};
 use maud::html;
 
 pub(super) fn section(page: &Page) -> Option<Section> {

@@ -1,11 +1,11 @@
 //! What disturbed the cells, and how hard: a load that did little proves little.
 
+use super::section::{Page, Section};
 use super::tables::detail;
-use super::{Page, Section};
 use crate::loads::{number, span};
-use crate::words::clean;
 use maud::{Markup, html};
 use record::summary::LoadSummary;
+use text::words::clean;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let loads = &page.data.summary.loads;
@@ -69,7 +69,7 @@ fn how(loads: &[LoadSummary]) -> Markup {
             tr {
                 th scope="row" { (clean(&load.trial)) }
                 td { (clean(&load.name)) }
-                td { (crate::plan::list(&load.cpus)) }
+                td { (study::plan::list(&load.cpus)) }
                 td { code { (clean(&load.command)) } }
             }
         } }

@@ -19,6 +19,7 @@ mod others;
 mod page;
 mod repetitions;
 mod rerun;
+mod section;
 mod selves;
 mod tables;
 mod tail;
@@ -29,19 +30,14 @@ pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::pictures;
 pub(crate) use frame::{Own, finished, framed};
 pub(crate) use lacking::{failure_list, not_measured_table, table as absent_table, unmet_table};
-pub(crate) use machine::{facts, provenance_section};
+pub(crate) use machine::provenance_section;
 pub(crate) use page::{document, run_head, time_cell};
+pub use section::Extras;
+pub(crate) use section::{Page, Section};
 pub(crate) use tables::{detail, region};
 
-use crate::compare::Compared;
-use crate::data::Data;
-use crate::figure::{self, Figure};
-use crate::judge::Judged;
-use crate::published::Beside;
-use maud::Markup;
-use record::RecordError;
-use record::run::Run;
-use record::summary::RunSummary;
+use crate::figure;
+use study::JobsStudy;
 
 /// Every section, in the order of the page.
 const SECTIONS: [fn(&Page) -> Option<Section>; 17] = [
@@ -64,54 +60,24 @@ const SECTIONS: [fn(&Page) -> Option<Section>; 17] = [
     limits::section,
 ];
 
-/// What sections are made of.
-pub(crate) struct Page<'a> {
-    pub data: Data<'a>,
-    pub figures: Vec<Figure>,
-}
-
-/// One section of the page.
-pub(crate) struct Section {
-    /// Where links within the page point.
-    pub id: &'static str,
-    pub heading: String,
-    pub body: Markup,
-}
-
-/// What stands on the page beside what the run itself says.
-#[derive(Clone, Copy, Default)]
-pub struct Extras<'a> {
-    /// Published figures.
-    pub beside: Option<&'a Beside>,
-    /// Verdicts on thresholds.
-    pub judged: Option<&'a Judged>,
-    /// The run as the second one, compared with a baseline run.
-    pub compared: Option<&'a Compared>,
-}
-
 /// The report of a run as one HTML file, a few hundred kilobytes at most.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn html(run: &Run, summary: &RunSummary) -> Result<String, RecordError> {
-    html_with(run, summary, Extras::default())
+pub fn html(study: &JobsStudy) -> String {
+    html_with(study, Extras::default())
 }
 
 /// The same page with whatever sections there are of `extras`.
-///
-/// # Errors
-/// When a file of the record cannot be read.
-pub fn html_with(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, RecordError> {
-    let data = Data::gather(run, summary)?;
-    let figures = figure::draw(&data);
-    let page = Page { data, figures };
+pub fn html_with(study: &JobsStudy, extras: Extras) -> String {
+    let page = Page {
+        data: study,
+        figures: figure::draw(study),
+    };
     let sections = SECTIONS.iter().filter_map(|make| make(&page)).collect();
     let head = run_head(
-        &summary.experiment,
-        &summary.run,
-        &page.data.manifest,
-        &page.data.provenance,
+        &study.experiment,
+        &study.run,
+        &study.manifest,
+        &study.provenance,
         &banner::banners(&page),
     );
-    Ok(finished(&summary.experiment, &head, sections, extras))
+    finished(&study.experiment, &head, sections, extras)
 }

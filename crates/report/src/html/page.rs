@@ -1,11 +1,11 @@
 //! The frame of every page: head, style, navigation, sections.
 
-use super::Section;
+use super::section::Section;
 use crate::chart::{css, dark, light};
-use crate::words::clean;
 use host::provenance::Provenance;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::run::Manifest;
+use text::words::clean;
 
 /// How the page looks, apart from figures and colours.
 const CSS: &str = include_str!("page.css");

@@ -1,11 +1,12 @@
 //! Mean and standard deviation, over rounds, of each round's average and worst value: the field's way to sum up
 //! repeated latency tests.
 
+use super::section::{Page, Section};
 use super::tables::{detail, name};
-use super::{Page, Section, time_cell};
-use crate::units::Scale;
+use super::time_cell;
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
+use text::units::Scale;
 
 /// With fewer rounds there is nothing that varies.
 const LEAST_ROUNDS: usize = 2;

@@ -1,8 +1,8 @@
 //! How to measure the same again, and how to study this run again.
 
-use super::{Page, Section};
-use crate::words::clean;
+use super::section::{Page, Section};
 use maud::html;
+use text::words::clean;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let run = clean(&page.data.summary.run);

@@ -1,11 +1,12 @@
 //! The cells themselves: class, cpus, activations, costs and remarks.
 
+use super::section::{Page, Section};
 use super::tables::{detail, lost, name};
-use super::{Page, Section, time_cell};
-use crate::plan::list;
-use crate::units::Scale;
-use crate::words::{clean, count};
+use super::time_cell;
 use maud::html;
+use study::plan::list;
+use text::units::Scale;
+use text::words::{clean, count};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let cells = &page.data.summary.cells;

@@ -1,11 +1,11 @@
 //! What the tables over cells share.
 
 use super::time_cell;
-use crate::units::Scale;
-use crate::words::{clean, count, ends, judged, needs, ratio, times, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
 use stats::{Quantile, Ratio, Share, Summary, Verdict};
+use text::units::Scale;
+use text::words::{clean, count, ends, judged, needs, ratio, times, verdict};
 
 /// The quantiles that have a column.
 const SHOWN: [(f64, &str); 5] = [

@@ -1,17 +1,18 @@
 //! Tails: curves where the jobs pass the tests, else why not; periodic spikes and regimes.
 
+use super::section::{Page, Section};
 use super::tables::detail;
-use super::{Page, Section, time_cell};
+use super::time_cell;
 use crate::figure::{TAIL, inline};
 use crate::tails::{chance, curve_name, images, jobs, jobs_ns, regimes_text};
-use crate::units::{Scale, time};
-use crate::words::{capital, clean, count};
 use maud::{Markup, html};
 use record::summary::TailSummary;
 use stats::{Pareto, Spikes, TAIL_JOBS};
+use text::units::{Scale, time};
+use text::words::{capital, clean, count};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let tails: Vec<&TailSummary> = (summary.tails.iter())
         .filter(|tail| tail.tail.jobs >= TAIL_JOBS)
         .collect();

@@ -1,15 +1,16 @@
 //! A task set: every task's responses against its deadline and against the bound of the analysis.
 
+use super::section::{Page, Section};
 use super::tables::{lost, name, region};
-use super::{Page, Section, time_cell};
+use super::time_cell;
 use crate::reserved;
 use crate::tasks::{beyond, median, normalised, rows};
-use crate::units::Scale;
-use crate::words::clean;
 use maud::html;
+use text::units::Scale;
+use text::words::clean;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let summary = page.data.summary;
+    let summary = &page.data.summary;
     let rows = rows(summary);
     if rows.is_empty() {
         return None;

@@ -6,8 +6,9 @@ use record::isolation::{
 };
 
 use super::rows::{lateness, missed};
-use crate::supply::{percent, reservation};
-use crate::words::plural;
+use crate::supply::percent;
+use study::reservation;
+use text::words::plural;
 
 /// The sentences, without full stops, the most important first.
 pub(super) fn findings(summary: &IsolationSummary) -> Vec<String> {

@@ -14,9 +14,9 @@ use crate::html::{
     Extras, Own, Section, failure_list, framed, not_measured_table, region, unmet_table,
 };
 use crate::supply::toned;
-use crate::table::Text;
-use crate::units::time;
-use crate::words::{clean, plural, sentence};
+use text::grid::Text;
+use text::units::time;
+use text::words::{clean, plural, sentence};
 
 /// The report as one HTML file, with whatever sections there are of `extras`.
 ///

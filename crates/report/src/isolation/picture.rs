@@ -10,7 +10,7 @@ use crate::chart::{
     title_left, x_axis, y_axis,
 };
 use crate::figure::{Figure, WIDTH};
-use crate::supply::reservation;
+use study::reservation;
 
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = WIDTH - 24.0;

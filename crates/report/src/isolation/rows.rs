@@ -2,11 +2,12 @@
 
 use record::isolation::{Against, ArmSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing};
 
-use crate::style::Tone;
-use crate::supply::{percent, reservation};
-use crate::table::Text;
-use crate::units::time;
-use crate::words::count;
+use crate::supply::percent;
+use study::reservation;
+use text::grid::Text;
+use text::style::Tone;
+use text::units::time;
+use text::words::count;
 
 /// Headings of an arm's row.
 pub(super) const ARM: [&str; 8] = [

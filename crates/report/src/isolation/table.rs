@@ -4,9 +4,9 @@ use record::isolation::IsolationSummary;
 
 use super::findings::findings;
 use super::rows::{ARM, RECEIVED, STANDING, arm, received, standing};
-use crate::style::Style;
-use crate::table::{from_rows, render};
-use crate::words::{clean, with_mend};
+use text::grid::{from_rows, render};
+use text::style::Style;
+use text::words::{clean, with_fix};
 
 /// The arms, the enforcers, the budgets; then what was found, what was not measured and what failed. Ends with a line break.
 pub fn isolation_table(summary: &IsolationSummary, style: Style) -> String {
@@ -38,7 +38,7 @@ pub fn isolation_table(summary: &IsolationSummary, style: Style) -> String {
     }
     let mut sentences = findings(summary);
     sentences.extend(summary.not_measured.iter().map(|absent| {
-        let why = with_mend(&absent.reason, &absent.mend);
+        let why = with_fix(&absent.reason, &absent.fix);
         format!("{}: not measured: {why}", absent.trial)
     }));
     let failures = summary.failures.iter();

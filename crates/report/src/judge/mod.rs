@@ -1,33 +1,8 @@
-//! Thresholds: is a number good enough? Judging is separate from measuring and from summing up: a verdict is a pure
-//! function of a summary, the thresholds, and the ratios to a baseline, and can be had again with other thresholds.
-//!
-//! A verdict rests on 95 % intervals wherever there is one. `missed` means that the whole interval lies where it must
-//! not, `met` that none of it does, `undecided` that the limit lies within. Smallest and largest value, mean, deviation
-//! and counts are facts about what was seen and are compared as they are; shares of activations have an interval.
-//!
-//! Each kind of run lists its figures ([`Readings`]); they are judged by one algorithm, whatever they are of.
+//! Verdicts on thresholds, for terminal and page.
 
-mod algorithm;
-mod jobs;
 mod page;
-mod parse;
-mod ratios;
-mod readings;
 mod text;
-mod threshold;
-mod until;
-mod verdict;
 
-pub use algorithm::judge;
-pub use jobs::jobs_readings;
-pub use parse::ThresholdError;
-pub use ratios::{RatioOf, Ratios, between, within};
-pub use readings::{Absent, Reading, Readings, Subject};
-pub use text::judged_table;
-pub use threshold::{Count, Figure, Limit, Operator, Selector, Statistic, Threshold};
-pub use until::judge_run;
-pub use verdict::{CellVerdict, Ends, Judged, JudgedThreshold, Measured, Outcome, Unit, Why};
-
-pub(crate) use jobs::{no_class, of_skews};
 pub(crate) use page::section;
+pub use text::judged_table;
 pub(crate) use text::shown;

@@ -1,10 +1,10 @@
 //! Verdicts as a section of the page.
 
 use super::text::measured;
-use super::verdict::{Judged, Outcome, Unit};
 use crate::html::{Section, region};
-use crate::words::clean;
 use maud::html;
+use study::judge::{Judged, Outcome, Unit};
+use text::words::clean;
 
 /// The section; `None` where nothing was asked.
 pub(crate) fn section(judged: &Judged) -> Option<Section> {

@@ -1,11 +1,11 @@
 //! Verdicts for a terminal, and the words that the page shares with it.
 
-use super::verdict::{CellVerdict, Judged, Outcome, Unit};
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::units::Scale;
-use crate::words::{self, clean, count, grouped, part, ratio};
 use stats::Share;
+use study::judge::{CellVerdict, Judged, Outcome, Unit};
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::units::Scale;
+use text::words::{self, clean, count, grouped, part, ratio};
 
 /// One line for each threshold and cell. Ends with a line break.
 pub fn judged_table(judged: &Judged, style: Style) -> String {

@@ -11,7 +11,7 @@ use crate::chart::{
     x_axis, y_axis,
 };
 use crate::figure::{Figure, WIDTH, time_title};
-use crate::words::plural;
+use text::words::plural;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;

@@ -4,54 +4,16 @@
 
 mod figure;
 mod page;
-mod readings;
-mod summary;
 mod text;
 
 pub use page::measured_html;
-pub use readings::measured_readings;
-pub use summary::{
-    DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
-    measured_summary,
-};
 pub use text::measured_table;
 
-use record::import::measured::{Distribution, Measured, Overflow, Reach};
+use record::import::measured::{Distribution, Measured, Overflow};
+use study::{QUANTILES, Shown, shown};
 
-use crate::units::time;
-use crate::words::{clean, count, plural};
-
-/// The quantiles that are shown, and their names.
-const QUANTILES: [(f64, &str); 4] = [
-    (0.5, "median"),
-    (0.99, "p99"),
-    (0.999, "p99.9"),
-    (0.9999, "p99.99"),
-];
-
-/// A quantile, or why there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    /// The value, ns.
-    At(i64),
-    /// Among the overflowed: at least this, ns.
-    Above(i64),
-    /// More values are needed: so many.
-    Needs(u64),
-    /// The file does not hold it.
-    Absent,
-}
-
-/// The quantile where so many values bound it, as everywhere in timecell.
-fn shown(d: &Distribution, probability: f64) -> Shown {
-    let needed = stats::needed_count(probability, stats::DEFAULT_CONFIDENCE);
-    match (d.quantile(probability), d.total(), needed) {
-        (Reach::Unknown, ..) | (_, None, _) => Shown::Absent,
-        (_, Some(total), Some(needed)) if total < needed => Shown::Needs(needed),
-        (Reach::At(ns), ..) => Shown::At(ns),
-        (Reach::Above(ns), ..) => Shown::Above(ns),
-    }
-}
+use ::text::units::time;
+use ::text::words::{clean, count, plural};
 
 /// A quantile in words; `show` prints a time.
 fn words(shown: Shown, show: impl Fn(i64) -> String) -> String {

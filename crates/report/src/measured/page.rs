@@ -7,8 +7,8 @@ use super::{
     QUANTILES, figure, heading, label, of_quantity, overflow, quantities, shown, tool, total, words,
 };
 use crate::html::{Extras, Section, finished, pictures, time_cell};
-use crate::units::Scale;
-use crate::words::{capital, clean, sentence};
+use text::units::Scale;
+use text::words::{capital, clean, sentence};
 
 /// The files as one HTML page, without network or script, with whatever sections there are of `extras`.
 pub fn measured_html(files: &[Measured], extras: Extras) -> String {

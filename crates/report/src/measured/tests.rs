@@ -4,6 +4,7 @@ use super::*;
 use crate::Style;
 use crate::html::Extras;
 use record::import::measured::{Options, import};
+use study::measured_summary;
 
 fn file(name: &str, text: &str) -> Measured {
     import(None, name, text.as_bytes(), Options::default()).expect(name)

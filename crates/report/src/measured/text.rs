@@ -5,10 +5,10 @@ use record::import::measured::{Distribution, Measured};
 use super::{
     QUANTILES, heading, label, of_quantity, overflow, quantities, shown, tool, total, words,
 };
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::units::Scale;
-use crate::words::{capital, clean};
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::units::Scale;
+use text::words::{capital, clean};
 
 /// A table for each quantity, then what each file leaves open.
 ///

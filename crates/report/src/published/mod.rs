@@ -1,18 +1,7 @@
-//! Figures that papers, theses and slides print, beside a run: `timecell report RUN --against published`.
-//!
-//! The figures are a data file (`data/published.toml`), each with its document, place, board, kernel and conditions.
-//! They were measured by others on other hardware. So they are shown with that label beside ours, and nothing is
-//! computed from the two: no ratio, no verdict, no colour.
+//! Published figures beside those of a run, for terminal and page.
 
-mod beside;
-mod ours;
 mod page;
-mod source;
 mod text;
 
-pub(crate) use beside::beside_own;
-pub use beside::{Beside, Block, Line, Ours, Without, beside, series_beside};
-pub(crate) use ours::Own;
 pub(crate) use page::section;
-pub use source::{About, Kind};
 pub use text::{beside_table, sources_table};

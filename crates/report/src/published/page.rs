@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::beside::{Beside, Block};
 use super::text::{credit, own_value};
 use crate::html::{Section, time_cell};
-use crate::words::{capital, clean, count};
+use study::published::{Beside, Block};
+use text::words::{capital, clean, count};
 
 /// The section of a run's page.
 pub(crate) fn section(beside: &Beside) -> Section {

@@ -1,11 +1,11 @@
 //! The terminal's tables of published figures.
 
-use super::beside::{Beside, Block};
-use super::source::{About, published};
-use crate::style::Style;
-use crate::table::{Column, render};
-use crate::units::time;
-use crate::words::{clean, plural};
+use study::published::{About, published};
+use study::published::{Beside, Block};
+use text::grid::{Column, render};
+use text::style::Style;
+use text::units::time;
+use text::words::{clean, plural};
 
 /// A value of a run in its own unit.
 pub(super) fn own_value(about: About, value: f64) -> String {

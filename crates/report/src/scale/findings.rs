@@ -1,14 +1,14 @@
 //! What a scale study found, engine by engine, in sentences with figures.
 
-use super::study::median_of;
 use super::words::percent;
-use crate::units::{exact, time};
-use crate::words::{count, plural, ratio};
 use model::Enforcer;
 use model::EngineKind;
 use record::crowd::CrowdRecord;
 use record::scale::{GrowthOf, ScaleEngine, ScalePoint, ScaleSummary};
 use stats::{Even, Growth};
+use study::median_of;
+use text::units::{exact, time};
+use text::words::{count, plural, ratio};
 
 /// The sentences of every engine.
 pub(super) fn findings(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<String>)> {
@@ -106,7 +106,7 @@ fn gave_out(points: &[&ScalePoint]) -> Option<String> {
         plural(point.count.into(), "cell"),
         gave_out.what,
         gave_out.limit,
-        gave_out.mend
+        gave_out.fix
     ))
 }
 

@@ -2,7 +2,6 @@
 
 use super::findings::{crowd, memory, rate};
 use super::picture::{LEFT, RIGHT, bottom, panel_frame};
-use super::study::{mean_response, median_of};
 use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
     x_axis, y_axis,
@@ -11,6 +10,7 @@ use crate::figure::{Figure, WIDTH, time_title};
 use maud::{Markup, html};
 use record::scale::{ScaleEngine, ScalePoint, ScaleSummary};
 use stats::{Closed, Growth};
+use study::{mean_response, median_of};
 
 pub(super) fn draw(summary: &ScaleSummary) -> Vec<Figure> {
     let figures = [

@@ -9,12 +9,12 @@ use crate::html::{
     Extras, Own, Section, absent_table, failure_list, framed, not_measured_table, pictures,
     unmet_table,
 };
-use crate::words::{clean, count, sentence};
 use maud::{Markup, html};
 use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
 use record::RecordError;
 use record::run::Run;
 use record::scale::{ScalePoint, ScaleSummary};
+use text::words::{clean, count, sentence};
 
 /// The report as one HTML file, with whatever sections there are of `extras`.
 ///
@@ -71,7 +71,7 @@ fn asked(plan: &Experiment) -> Section {
     let engines: Vec<String> = plan.engines().iter().map(ToString::to_string).collect();
     let work = match plan.workload.work {
         Work::Mac { steps } => format!("mac, {} multiply-accumulate steps", count(steps.into())),
-        _ => crate::plan::work(&plan.workload),
+        _ => study::plan::work(&plan.workload),
     };
     let pacing = match plan.workload.pacing {
         Pacing::Relative => "rest between the end of a job and the next release",
@@ -96,12 +96,12 @@ fn asked(plan: &Experiment) -> Section {
                 dt { "engines" } dd { (engines.join(", ")) }
                 dt { "cells together" } dd { (counts(cells)) }
                 dt { "work of a job" } dd { (work) }
-                dt { (pacing) } dd { (crate::units::exact(plan.workload.period.ns().unsigned_abs())) }
+                dt { (pacing) } dd { (text::units::exact(plan.workload.period.ns().unsigned_abs())) }
                 dt { "jobs of each cell" } dd {
                     (count(least.into())) @if least != most { " to " (count(most.into())) ", fewer the more cells" }
                 }
                 dt { "class" } dd { (class) }
-                dt { "cpus" } dd { (crate::plan::list(&plan.scheduling.cpus)) }
+                dt { "cpus" } dd { (study::plan::list(&plan.scheduling.cpus)) }
                 @if let Some(scale) = &plan.scale {
                     dt { "reservation of each cell" } dd { (reservation(scale.reserve)) }
                     dt { "created at the same time" } dd { (scale.parallel) }
@@ -264,7 +264,7 @@ fn lacking(summary: &ScaleSummary) -> Section {
     let out: Vec<[&str; 3]> = gave_out
         .iter()
         .zip(&whats)
-        .map(|((point, out), what)| [point.trial.as_str(), what.as_str(), out.mend.as_str()])
+        .map(|((point, out), what)| [point.trial.as_str(), what.as_str(), out.fix.as_str()])
         .collect();
     Section {
         id: "lacking",

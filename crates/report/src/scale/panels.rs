@@ -5,12 +5,12 @@ use super::picture::{About, one};
 use super::words::{even, percent};
 use crate::chart::{Axis, Band, n, x_axis, y_axis};
 use crate::figure::{Figure, WIDTH};
-use crate::units::Unit;
-use crate::words::grouped;
 use maud::{Markup, html};
 use model::EngineKind;
 use record::scale::{Between, ScalePoint, ScaleSummary, StatColumns};
 use std::fmt::Write;
+use text::units::Unit;
+use text::words::grouped;
 
 /// Numbers of cells that the thesis shows in detail.
 const SHOWN: [u32; 3] = [16, 32, 64];

@@ -1,14 +1,14 @@
 //! The terminal's tables of a scale study.
 
 use super::findings::{crowd, findings, memory, part, rate};
-use super::study::{mean_response, median_of};
 use super::words::{even, percent};
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::units::Scale;
-use crate::words::{clean, count, not_measured, ratio};
 use record::scale::{Between, ScalePoint, ScaleSummary};
 use stats::Even;
+use study::{mean_response, median_of};
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::units::Scale;
+use text::words::{clean, count, not_measured, ratio};
 
 /// A table for each engine, a row for each number of cells; then what was found, what was not measured and what
 /// failed. Ends with a line break.

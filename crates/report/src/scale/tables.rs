@@ -2,17 +2,17 @@
 
 use super::findings::{crowd, memory, part, rate};
 use super::picture::About;
-use super::study::median_of;
 use super::table::short;
 use super::words::{even, percent};
 use crate::html::{detail, time_cell};
-use crate::units::Scale;
-use crate::words::{count, ratio};
 use maud::{Markup, html};
 use model::EngineKind;
 use record::crowd::CrowdRecord;
 use record::scale::{Between, ScalePoint, ScaleSummary};
 use stats::{BoxPlot, Even};
+use study::median_of;
+use text::units::Scale;
+use text::words::{count, ratio};
 
 /// Rows of every engine: the engine's name stands in the first only.
 fn rows(

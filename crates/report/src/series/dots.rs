@@ -1,13 +1,13 @@
 //! Every value of one part, a row for each subject: the raw points, and a box over them.
 
-use super::amount::axis_unit;
 use super::{of_part, shares};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
 use crate::figure::{Figure, WIDTH};
-use crate::words::{capital, clean};
 use maud::{Markup, html};
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Sorted;
+use text::amount::axis_unit;
+use text::words::{capital, clean};
 
 const ROW: f64 = 34.0;
 const TOP: f64 = 8.0;

@@ -1,16 +1,11 @@
 //! Runs of single measurements (`series.json`): what they amount to, their table, page and figures.
 
-mod amount;
 mod dots;
 mod page;
-mod readings;
 mod stacks;
-mod study;
 mod table;
 
 pub use page::series_html;
-pub(crate) use readings::series_readings;
-pub use study::series_study;
 pub use table::series_table;
 
 use record::RecordError;

@@ -1,19 +1,19 @@
 //! The report of a run of single measurements as one HTML file.
 
-use super::amount::Amount;
 use super::table::{median, said, scale, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
 use crate::html::{
     Extras, Own, Section, failure_list, framed, not_measured_table, pictures, region, time_cell,
     unmet_table,
 };
-use crate::words::{capital, clean, judged, sentence};
 use maud::{Markup, html};
 use model::Requirement;
 use record::RecordError;
 use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Verdict;
+use text::amount::Amount;
+use text::words::{capital, clean, judged, sentence};
 
 /// The report as one HTML file, with whatever sections there are of `extras`.
 ///

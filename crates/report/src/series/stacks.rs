@@ -1,13 +1,13 @@
 //! What one part is made of: its shares, stacked, a row for each subject.
 
-use super::amount::{amount, axis_unit};
 use super::table::{share_names, short_name};
 use super::{of_part, shares};
 use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
 use crate::figure::{Figure, WIDTH};
-use crate::words::{capital, clean, shortened};
 use maud::{Markup, html};
 use record::series::{SeriesFigure, SeriesSummary};
+use text::amount::{amount, axis_unit};
+use text::words::{capital, clean, shortened};
 
 const ROW: f64 = 28.0;
 /// Height of one line of the legend.

@@ -1,12 +1,12 @@
 //! The tables that a terminal shows after a run of single measurements.
 
-use super::amount::Amount;
 use super::{of_part, shares, wholes};
-use crate::style::{Style, Tone};
-use crate::table::{Column, Text, render};
-use crate::words::{capital, clean, count, judged, not_measured, times, verdict};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use stats::{Ratio, Verdict};
+use text::amount::Amount;
+use text::grid::{Column, Text, render};
+use text::style::{Style, Tone};
+use text::words::{capital, clean, count, judged, not_measured, times, verdict};
 
 /// One table for each part, its shares below it; then what was not measured and what failed. Ends with a line break.
 pub fn series_table(summary: &SeriesSummary, style: Style) -> String {

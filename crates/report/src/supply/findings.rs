@@ -2,9 +2,10 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
-use super::{percent, reaction, reservation, tried};
-use crate::units::time;
-use crate::words::plural;
+use super::{percent, reaction, tried};
+use study::reservation;
+use text::units::time;
+use text::words::plural;
 
 /// The sentences, without full stops, the most important first.
 pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {

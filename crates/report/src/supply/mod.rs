@@ -5,35 +5,24 @@ mod findings;
 mod page;
 mod picture;
 mod reaction;
-mod readings;
 mod rows;
-mod study;
 mod table;
 mod tried;
 
 pub use page::supply_html;
 pub(crate) use page::toned;
 pub use picture::supply_figures;
-pub use reaction::supply_reaction;
-pub(crate) use readings::supply_readings;
-pub(crate) use study::span;
-pub use study::supply_study;
 pub use table::supply_table;
 
-use record::supply::{Budget, SupplyPoint, SupplySummary};
+use record::supply::{SupplyPoint, SupplySummary};
 
-use crate::units::{exact, time};
+use text::units::time;
 
 /// What the table is about.
 fn heading(summary: &SupplySummary) -> String {
     let load =
         (summary.load.as_ref()).map_or(String::new(), |load| format!(", beside load {load}"));
     format!("cpu time of a cell that always wants it and has its cpu to itself{load}")
-}
-
-/// What a budget is called in tables: `30 ms / 100 ms`.
-pub(crate) fn reservation(held: &Budget) -> String {
-    format!("{} / {}", exact(held.budget_ns), exact(held.period_ns))
 }
 
 /// A share with three digits, in percent.

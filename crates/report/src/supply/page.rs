@@ -9,16 +9,17 @@ use record::supply::{MeasuredSupply, Promise, Spread, SupplyRecord, SupplySummar
 use super::findings::findings;
 use super::picture::draw;
 use super::rows::{HEADINGS, host_row, kept, row};
-use super::{heading, line, percent, reaction, reservation, tried};
+use super::{heading, line, percent, reaction, tried};
 use crate::figure::Figure;
 use crate::html::{
     Extras, Own, Section, absent_table, failure_list, framed, not_measured_table, region,
     time_cell, unmet_table,
 };
-use crate::style::Tone;
-use crate::table::Text;
-use crate::units::time;
-use crate::words::{capital, clean, count, plural, sentence};
+use study::reservation;
+use text::grid::Text;
+use text::style::Tone;
+use text::units::time;
+use text::words::{capital, clean, count, plural, sentence};
 
 /// The report as one HTML file, with whatever sections there are of `extras`.
 ///
@@ -289,7 +290,7 @@ fn lacking(summary: &SupplySummary) -> Section {
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
     let untried: Vec<[&str; 3]> = (summary.not_tried.iter())
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.fix.as_str()])
         .collect();
     Section {
         id: "lacking",

@@ -6,13 +6,14 @@ use analysis::reservation::Periodic;
 use maud::html;
 use record::supply::{MeasuredSupply, Promise, SupplySummary};
 
-use super::{line, reservation};
+use super::line;
 use crate::chart::{
     Axis, Band, Dress, Entry, document, legend, legend_height, n, title_below, title_left, x_axis,
     y_axis,
 };
 use crate::figure::{Figure, WIDTH};
-use crate::units::Unit;
+use study::reservation;
+use text::units::Unit;
 
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = WIDTH - 24.0;

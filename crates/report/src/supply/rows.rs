@@ -2,10 +2,11 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, Share, SupplyHost};
 
-use super::{line, percent, reservation};
-use crate::style::Tone;
-use crate::table::Text;
-use crate::units::time;
+use super::{line, percent};
+use study::reservation;
+use text::grid::Text;
+use text::style::Tone;
+use text::units::time;
 
 /// Headings of a row.
 pub(super) const HEADINGS: [&str; 8] = [

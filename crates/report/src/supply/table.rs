@@ -5,9 +5,9 @@ use record::supply::SupplySummary;
 use super::findings::findings;
 use super::rows::{HEADINGS, host_row, row};
 use super::{heading, reaction, tried};
-use crate::style::Style;
-use crate::table::{Text, from_rows, render};
-use crate::words::{clean, with_mend};
+use text::grid::{Text, from_rows, render};
+use text::style::Style;
+use text::words::{clean, with_fix};
 
 /// A row for each budget, the host below; then what was found, what was not measured and what failed. Ends with a line
 /// break.
@@ -34,12 +34,12 @@ pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
     }
     let mut sentences = findings(summary);
     sentences.extend(summary.not_measured.iter().map(|absent| {
-        let why = with_mend(&absent.reason, &absent.mend);
+        let why = with_fix(&absent.reason, &absent.fix);
         format!("{}: not measured: {why}", absent.trial)
     }));
     let not_tried = summary.not_tried.iter();
     sentences.extend(not_tried.map(|absent| {
-        let why = with_mend(&absent.reason, &absent.mend);
+        let why = with_fix(&absent.reason, &absent.fix);
         format!("{}: no set tried: {why}", absent.trial)
     }));
     let failures = summary.failures.iter();

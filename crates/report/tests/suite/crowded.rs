@@ -3,7 +3,8 @@
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Crun, Podman, Runc};
 use record::summary::NotMeasured;
-use timecell_report::{Style, study, table};
+use study::study;
+use timecell_report::{Style, table};
 
 const HEAD: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n\
                     [workload]\nkind = \"timer\"\njobs = 400\nperiod = \"1ms\"\n[matrix]\n\
@@ -23,7 +24,7 @@ fn text(more: &str) -> String {
             run.manifest.not_measured.push(NotMeasured {
                 trial: trial.name.clone(),
                 reason: "no daemon answers".to_owned(),
-                mend: "apt install docker.io".to_owned(),
+                fix: "apt install docker.io".to_owned(),
             });
         }
     }

@@ -9,9 +9,10 @@ use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::series::{Condition, Quantity, SERIES_SCHEMA, SeriesRecord, Value};
 use record::summary::NotMeasured;
 use record::supply::{Machine, SUPPLY_SCHEMA, SupplyRecord, SupplySummary};
-use timecell_report::judge::{Judged, Readings, Threshold, judge, judged_table};
+use study::judge::{Judged, Readings, Threshold, judge};
+use study::{Ask, Compared, Kind, Studied, measured_readings};
 use timecell_report::{
-    Ask, Compared, Extras, Kind, Studied, Style, measured_html, measured_readings,
+    Drawn, Extras, Style, compared_html, compared_table, judged_table, measured_html,
 };
 
 use crate::synthetic::crowd::{DEMAND, add, toml};
@@ -56,7 +57,7 @@ fn said(judged: &Judged, page: &str) -> String {
 }
 
 /// What judging such a run says, and its figures.
-fn of_run(name: &str, run: &Run, studied: &dyn Studied, thresholds: &[&str]) {
+fn of_run(name: &str, run: &Run, studied: &dyn Drawn, thresholds: &[&str]) {
     let thresholds = parse(thresholds);
     let judged = studied.judged(run, &thresholds, None).unwrap();
     let extras = Extras {
@@ -118,7 +119,7 @@ fn absent(name: &str) -> NotMeasured {
 fn periodic_jobs() {
     let base = tempfile::tempdir().unwrap();
     let run = crate::judge::run(base.path(), 3);
-    let summary = timecell_report::study(&run.run).unwrap();
+    let summary = study::study(&run.run).unwrap();
     of_run(
         "jobs",
         &run.run,
@@ -146,7 +147,7 @@ fn growing_numbers_of_cells() {
     }
     lacking(&mut run.manifest);
     run.finish();
-    let summary = timecell_report::scale_study(&run.run).unwrap();
+    let summary = study::scale_study(&run.run).unwrap();
     of_run(
         "scale",
         &run.run,
@@ -210,7 +211,7 @@ fn series(base: &Path, time: &str, times: i64) -> Run {
 fn single_measurements() {
     let base = tempfile::tempdir().unwrap();
     let run = series(base.path(), "2026", 3);
-    let summary = timecell_report::series_study(&run).unwrap();
+    let summary = study::series_study(&run).unwrap();
     of_run(
         "series",
         &run,
@@ -235,9 +236,9 @@ fn two_runs_of_single_measurements() {
     let first = series(base.path(), first.0, first.1);
     let second = series(base.path(), second.0, second.1);
     let compared = Compared::of(&first, &second).unwrap();
-    let table = compared.table(Style::default());
+    let table = compared_table(&compared, Style::default());
     golden("compared-series.txt", &table);
-    let page = compared.html();
+    let page = compared_html(&compared);
     for part in [
         "1.333x, larger",
         "1.000x, not told apart",
@@ -246,14 +247,14 @@ fn two_runs_of_single_measurements() {
         assert!(page.contains(part) && table.contains(part), "{part}");
     }
     // The same comparison stands on the page of the second.
-    let summary = timecell_report::series_study(&second).unwrap();
+    let summary = study::series_study(&second).unwrap();
     let extras = Extras {
         compared: Some(&compared),
         ..Extras::default()
     };
     let own = summary.page(&second, extras).unwrap();
     assert!(own.contains("id=\"baseline\"") && own.contains("Against run 2026-1-recovery"));
-    assert_eq!(timecell_report::unlike_runs(&first, &second).unwrap(), None);
+    assert_eq!(study::unlike_runs(&first, &second).unwrap(), None);
 }
 
 fn supply_summary() -> SupplySummary {
@@ -293,7 +294,7 @@ fn supply_summary() -> SupplySummary {
         "supplies": [supply("rt-cgroup", 14_500_000), supply("deadline", 9_000_000)],
         "host": { "rounds": 3, "received": { "cpu_ns": 97, "of_ns": 100 }, "longest_gap_ns": between(400_000),
             "point": { "supplied": 97, "per": 100, "delay_ns": 400_000 }, "most_lost": [[1_000_000, 400_000]] },
-        "not_measured": [{ "trial": "freezer 3 ms / 10 ms", "reason": "no freezer", "mend": "" }],
+        "not_measured": [{ "trial": "freezer 3 ms / 10 ms", "reason": "no freezer", "fix": "" }],
         "tried": [tried(1, "textbook", 40), tried(2, "measured", 0)],
         "unmet": [], "failures": [],
     });
@@ -343,11 +344,36 @@ fn what_budgets_supply() {
     statistics("supply", &summary.readings());
 }
 
+/// Three budgets that the freezer enforces, as `timecell-study` makes them out: held, broken by a gap, and looked at too late.
+#[test]
+fn what_the_freezer_supplies() {
+    let mut summary = supply_summary();
+    let measured = include_str!("../golden/freezer.json");
+    summary.supplies = serde_json::from_str(measured).unwrap();
+    summary.load = Some("disk".to_owned());
+    let style = Style {
+        colour: false,
+        width: 1_000,
+    };
+    let table = timecell_report::supply_table(&summary, style);
+    for part in [
+        "has its cpu to itself, beside load disk",
+        "how exact the freezer was",
+        "14.4 ms",
+        "1.60 % of a cpu",
+        "the freezer looked up to 11.0 ms late",
+        "`--reaction 11000us/11000us/noticed`",
+        "nothing is certain of 3 ms / 10 ms",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+}
+
 #[test]
 fn contests_of_two_cells() {
     let base = tempfile::tempdir().unwrap();
     let run = crate::isolation::run(base.path());
-    let summary = timecell_report::isolation_study(&run).unwrap();
+    let summary = study::isolation_study(&run).unwrap();
     of_run(
         "isolation",
         &run,

@@ -13,9 +13,8 @@ use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{Header, Sample};
 use record::series::Condition;
 use record::supply::{Budget, Machine};
-use timecell_report::{
-    Extras, Style, isolation_figures, isolation_html, isolation_study, isolation_table,
-};
+use study::isolation_study;
+use timecell_report::{Extras, Style, isolation_figures, isolation_html, isolation_table};
 
 const MS: i64 = 1_000_000;
 const JOBS: u32 = 10;

@@ -2,10 +2,9 @@
 
 use crate::synthetic::{Synthetic, cell, lacking, miss, taking};
 use model::EngineKind::{Bare, Podman};
-use timecell_report::judge::{self, Judged, Outcome, Ratios, Threshold, Why};
-use timecell_report::{
-    Compared, Extras, Style, compare, compare_html, compare_table, html_with, study, unlike,
-};
+use study::judge::{self, Judged, Outcome, Ratios, Threshold, Why};
+use study::{Compared, compare, study, unlike};
+use timecell_report::{Extras, Style, compare_html, compare_table, html_with};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 300\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n[[trial]]\ncells = [\"docker\"]\n";
@@ -164,7 +163,7 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     assert_eq!(cells(&judged, 1)[1], ("podman", Outcome::Met));
     assert!(judged.cautions[0].contains("not interleaved"));
 
-    let table = judge::judged_table(&judged, Style::default());
+    let table = timecell_report::judged_table(&judged, Style::default());
     assert!(table.contains("execution.median > 1.2x"), "{table}");
     assert!(table.contains("1.500x (1."), "{table}");
     assert!(table.contains("not interleaved"), "{table}");
@@ -174,7 +173,7 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
         compared: Some(&side_by_side),
         beside: None,
     };
-    let page = html_with(&now.run, &summary, extras).unwrap();
+    let page = html_with(&summary, extras);
     for part in [
         "id=\"thresholds\"",
         "Thresholds: missed",
@@ -225,7 +224,7 @@ fn judging_is_the_same_every_time_and_nothing_asked_is_nothing_said() {
     let summary = study(&run.run).unwrap();
     let none = judge::judge(&judge::jobs_readings(&summary, &Ratios::default()), &[]);
     assert_eq!(none.outcome(), Outcome::Met);
-    assert_eq!(judge::judged_table(&none, Style::default()), "");
+    assert_eq!(timecell_report::judged_table(&none, Style::default()), "");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::synthetic::{Cell, Chance, Synthetic, cell, taking};
 use model::EngineKind::Bare;
 use record::summary::Metric;
 use stats::Refusal;
-use timecell_report::{Style, figures, findings, html, study, table};
+use study::study;
+use timecell_report::{Style, figures, findings, html, table};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 2\nrecord = \"histogram\"\ninterval = \"1s\"\n\
                     [workload]\nkind = \"mac\"\njobs = 60000\nperiod = \"1ms\"\n[[trial]]\ncells = [\"bare\"]\n";
@@ -62,11 +63,11 @@ fn the_worst_jobs_give_a_curve_that_says_so() {
     );
     let lines = table(&summary, Style::default());
     assert!(lines.contains("pWCET: one job in 1,200,000"), "{lines}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("it rests on the worst jobs alone"));
     assert!(page.contains(&format!("the worst {},{:03}", kept / 1_000, kept % 1_000)));
     assert!(!page.contains("NaN"));
-    let files = figures(&run.run, &summary).unwrap();
+    let files = figures(&summary);
     assert!(files.iter().any(|(name, _)| name == "tail.svg"));
 }
 
@@ -105,7 +106,7 @@ fn a_job_that_was_lost_may_have_been_the_longest() {
     assert_eq!(summary.failures.len(), 1);
     let text = table(&summary, Style::default());
     assert!(text.contains(">= ") && text.contains("+ 14 lost"), "{text}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("14 jobs were lost from the record"));
     assert!(
         page.contains(">= ") || page.contains("&gt;= "),

@@ -4,7 +4,8 @@ use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::Bare;
 use model::LoadKind;
 use record::trial::{Achieved, LoadRecord};
-use timecell_report::{Style, html, study, table};
+use study::study;
+use timecell_report::{Style, html, table};
 
 const PLAN: &str = "schema = 1\nname = \"loaded\"\nrounds = 2\n[workload]\nkind = \"mac\"\njobs = 400\n\
                     [[trial]]\ncells = [\"bare\"]\n\
@@ -61,7 +62,7 @@ fn loads_are_named_with_their_rates_and_failures() {
     // Lines are wrapped to the terminal's width.
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(words.join(" ").contains(line), "{text}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     for part in [
         "Achieved rates",
         "0.50..1.00",
@@ -93,7 +94,7 @@ fn without_loads_nothing_speaks_of_them() {
     let mut run = Synthetic::new(base.path(), &plan);
     run.trial("bare", 1, vec![cell("1-bare", Bare, &jobs(270_000))]);
     let summary = study(&run.run).unwrap();
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(!page.contains("Achieved rates") && !page.contains("Over repetitions"));
     assert!(!table(&summary, Style::default()).contains("load"));
 }

@@ -3,7 +3,7 @@
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Podman};
 use record::run::Status;
-use timecell_report::study;
+use study::study;
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 10\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n";
@@ -32,13 +32,13 @@ fn a_trial_that_is_gone_is_named() {
     assert_eq!(run.run.damage().unwrap(), [""; 0]);
     assert_eq!(study(&run.run).unwrap().failures, [""; 0]);
     std::fs::remove_dir_all(run.dir.join("trials/4")).unwrap();
-    let said = study(&run.run).unwrap().failures;
+    let said = study(&run.run).unwrap().summary.failures;
     assert!(
         said[0].starts_with("trial 4 is gone: run.json counts 6 on record, and 5 are here"),
         "{said:?}"
     );
     std::fs::remove_dir_all(run.dir.join("trials/6")).unwrap();
-    let said = study(&run.run).unwrap().failures;
+    let said = study(&run.run).unwrap().summary.failures;
     assert!(said[0].starts_with("trials 4, 6 are gone"), "{said:?}");
 }
 
@@ -47,7 +47,7 @@ fn a_complete_run_was_not_cut_off() {
     let base = tempfile::tempdir().unwrap();
     let mut run = made(base.path());
     std::fs::remove_file(run.dir.join("trials/2/trial.json")).unwrap();
-    let said = study(&run.run).unwrap().failures;
+    let said = study(&run.run).unwrap().summary.failures;
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
         said[0].starts_with("trial 2 has lost its trial.json"),
@@ -55,7 +55,7 @@ fn a_complete_run_was_not_cut_off() {
     );
     run.manifest.status = Status::Running;
     run.finish();
-    let said = study(&run.run).unwrap().failures;
+    let said = study(&run.run).unwrap().summary.failures;
     assert!(said[0].starts_with("trial 2 was cut off"), "{said:?}");
 }
 
@@ -72,7 +72,7 @@ fn what_a_run_did_not_reach_is_to_be_resumed() {
         "the run has not reached it, or ended without a word"
     );
     assert_eq!(
-        absent.mend,
+        absent.fix,
         format!("timecell bench --resume {}", run.dir.display())
     );
     let mut begun = run.run.trial(1).unwrap();
@@ -87,7 +87,7 @@ fn what_a_run_did_not_reach_is_to_be_resumed() {
     run.manifest.status = Status::Complete;
     run.finish();
     assert_eq!(
-        study(&run.run).unwrap().not_measured[0].mend,
+        study(&run.run).unwrap().not_measured[0].fix,
         "run the experiment again"
     );
 }

@@ -8,6 +8,7 @@ mod judge;
 mod kept_tails;
 mod loads;
 mod lost;
+mod opens;
 mod output;
 mod overloads;
 mod published;

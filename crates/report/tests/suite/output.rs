@@ -3,9 +3,8 @@
 use crate::synthetic::{Synthetic, cell, lacking, miss, provenance, taking};
 use model::EngineKind::{Bare, Podman, PodmanRootless};
 use record::run::Status;
-use timecell_report::{
-    Style, compare, compare_html, compare_table, figures, findings, html, study, table,
-};
+use study::{compare, study};
+use timecell_report::{Style, compare_html, compare_table, figures, findings, html, table};
 
 const PLAN: &str = "schema = 1\nname = \"overhead\"\nquestion = \"What <script>alert(1)</script> does it cost?\"\nrounds = 3\n\
                     [workload]\nkind = \"mac\"\njobs = 400\n[[trial]]\ncells = [\"bare\"]\n\
@@ -62,7 +61,7 @@ fn too_few_samples_print_how_many_are_needed() {
         text.contains("bare     270.0 us   needs 299   270.1 us     needs 299       2.00 us   1"),
         "{text}"
     );
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("needs 299") && page.contains("needs 2,995"));
     // As the doctor counts them.
     assert!(page.contains("2 warnings in 5 checks"));
@@ -122,7 +121,7 @@ fn what_was_not_real_time_says_so_everywhere() {
         "{line}"
     );
     assert!(text.contains("not real-time: 1 of 2 cells"), "{text}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(
         page.contains("<strong>not real-time:</strong> podman-rootless ran in no real-time class")
     );
@@ -133,7 +132,7 @@ fn what_was_not_real_time_says_so_everywhere() {
         findings(&summary)[0]
             .starts_with("podman-rootless (not real-time): no ratio to bare is told of 1 round;")
     );
-    for (name, svg) in figures(&run.run, &summary).unwrap() {
+    for (name, svg) in figures(&summary) {
         assert!(svg.contains(", not real-time"), "{name}");
     }
 }
@@ -150,7 +149,7 @@ fn a_run_that_did_not_end_well_opens_with_a_banner() {
     ] {
         run.manifest.status = status;
         run.finish();
-        let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+        let page = html(&study(&run.run).unwrap());
         assert!(
             page.contains(&format!(
                 "<strong>{word}</strong> 2 of 9 planned trials are on record"
@@ -159,7 +158,7 @@ fn a_run_that_did_not_end_well_opens_with_a_banner() {
         );
     }
     let whole = overhead(base.path(), 10);
-    let page = html(&whole.run, &study(&whole.run).unwrap()).unwrap();
+    let page = html(&study(&whole.run).unwrap());
     assert!(!page.contains("planned trials are on record"));
 }
 
@@ -182,7 +181,7 @@ fn the_page_is_alone_and_escaped() {
     run.finish();
     let summary = study(&run.run).unwrap();
     let both = compare(&run.run, &run.run).unwrap();
-    let mut pages = vec![html(&run.run, &summary).unwrap(), compare_html(&both)];
+    let mut pages = vec![html(&summary), compare_html(&both)];
     for page in &pages {
         for outside in [
             "http",
@@ -199,12 +198,7 @@ fn the_page_is_alone_and_escaped() {
             assert!(link.starts_with('#'), "{}", &link[..20]);
         }
     }
-    pages.extend(
-        figures(&run.run, &summary)
-            .unwrap()
-            .into_iter()
-            .map(|(_, svg)| svg),
-    );
+    pages.extend(figures(&summary).into_iter().map(|(_, svg)| svg));
     for page in &pages {
         assert!(!page.contains("<script") && !page.contains('\u{1b}'));
     }
@@ -216,7 +210,7 @@ fn the_page_is_alone_and_escaped() {
 fn the_page_names_what_is_lacking_and_every_heading_is_linked() {
     let base = tempfile::tempdir().unwrap();
     let run = overhead(base.path(), 400);
-    let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+    let page = html(&study(&run.run).unwrap());
     assert!(page.contains("<code>apt install docker.io</code>"));
     for link in page.split("href=\"#").skip(1) {
         let id = link.split('"').next().unwrap();
@@ -244,7 +238,7 @@ fn the_page_names_what_is_lacking_and_every_heading_is_linked() {
 fn figures_stand_alone() {
     let base = tempfile::tempdir().unwrap();
     let run = overhead(base.path(), 400);
-    let figures = figures(&run.run, &study(&run.run).unwrap()).unwrap();
+    let figures = figures(&study(&run.run).unwrap());
     assert_eq!(figures.len(), 7);
     for (name, svg) in figures {
         assert!(name.ends_with(".svg"));
@@ -313,7 +307,7 @@ fn numbers_of_many_rounds_do_not_overlap() {
         }
         run.finish();
         let summary = study(&run.run).unwrap();
-        let all = figures(&run.run, &summary).unwrap();
+        let all = figures(&summary);
         let (_, svg) = all
             .iter()
             .find(|(name, _)| name.contains("time-series"))

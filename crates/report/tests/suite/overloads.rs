@@ -6,7 +6,8 @@ use model::EngineKind::Bare;
 use record::summary::RunSummary;
 use record::supply::{Budget, Machine};
 use record::trial::{HeldBy, HeldCell, HoldsRecord, TaskRecord};
-use timecell_report::{Style, findings, html, study, table};
+use study::{JobsStudy, study};
+use timecell_report::{Style, findings, html, table};
 
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 20\n\
                    period = \"1ms\"\n[[trial]]\ncells = [\"bare\"]\n";
@@ -34,7 +35,7 @@ fn missing(used_ns: u64, other: bool) -> Vec<String> {
             width: 4_000,
         },
     );
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     for why in &summary.overloads {
         assert!(shown.contains(&format!("overload: {why}")), "{shown}");
         assert!(
@@ -42,7 +43,7 @@ fn missing(used_ns: u64, other: bool) -> Vec<String> {
             "{why}"
         );
     }
-    summary.overloads
+    summary.summary.overloads
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn set(policy: &str, class: &str, used_ns: [u64; 2], response_ns: i64) -> Vec<St
     let a = thread("1-a", "a", class, 4_000_000, used_ns[0], response_ns);
     let b = thread("2-b", "b", class, 5_000_000, used_ns[1], response_ns);
     run.trial("bare", 1, vec![a, b]);
-    study(&run.run).unwrap().overloads
+    study(&run.run).unwrap().summary.overloads
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_runtime_that_jobs_use_up_is_named() {
 }
 
 /// Two threads, each alone in a cell that its class holds to `budget_ns` of every 10 ms, in a set of FIFO threads.
-fn held(budget_ns: u64, used_ns: [u64; 2], response_ns: i64) -> RunSummary {
+fn held(budget_ns: u64, used_ns: [u64; 2], response_ns: i64) -> JobsStudy {
     let base = tempfile::tempdir().unwrap();
     let mut run = Synthetic::new(base.path(), &SET.replace("POLICY", "fifo"));
     let class = "DEADLINE";
@@ -198,12 +199,16 @@ fn held(budget_ns: u64, used_ns: [u64; 2], response_ns: i64) -> RunSummary {
 #[test]
 fn threads_that_their_class_holds_are_told_by_their_budgets() {
     // The runtime is the budget, whatever a margin would make of the wcet.
-    let within = held(5_500_000, [4_500_000, 5_200_000], 11_000_000).overloads;
+    let within = held(5_500_000, [4_500_000, 5_200_000], 11_000_000)
+        .summary
+        .overloads;
     assert!(
         within.len() == 1 && within[0].contains("20 jobs missed"),
         "{within:?}"
     );
-    let beyond = held(5_000_000, [4_500_000, 5_200_000], 11_000_000).overloads;
+    let beyond = held(5_000_000, [4_500_000, 5_200_000], 11_000_000)
+        .summary
+        .overloads;
     assert!(
         beyond.len() == 1 && beyond[0].contains("of b with 5.20 ms of 5.00 ms"),
         "{beyond:?}"

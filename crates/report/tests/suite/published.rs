@@ -2,7 +2,9 @@
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind;
-use timecell_report::{Extras, Style, beside, beside_table, html_with, sources_table, study};
+use study::published::beside;
+use study::study;
+use timecell_report::{Extras, Style, beside_table, html_with, sources_table};
 
 fn run(base: &std::path::Path, work: &str) -> Synthetic {
     let toml = format!(
@@ -44,7 +46,7 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
     let max = real
         .lines
         .iter()
-        .find(|line| line.kind == timecell_report::PublishedKind::Max)
+        .find(|line| line.kind == study::published::Kind::Max)
         .expect("the maximum");
     assert_eq!(
         (max.published.as_str(), max.published_base),
@@ -101,7 +103,7 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
         beside: Some(&found),
         ..Extras::default()
     };
-    let page = html_with(&made.run, &summary, extras).unwrap();
+    let page = html_with(&summary, extras);
     assert!(page.contains("Other hardware, other kernels, other programs."));
     // Nothing is judged: no ratio and no word of better or worse in the section.
     let section = page

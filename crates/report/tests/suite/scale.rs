@@ -7,9 +7,8 @@ use record::Document;
 use record::crowd::Priorities;
 use record::scale::ScaleSummary;
 use stats::{Even, Growth};
-use timecell_report::{
-    Extras, Style, scale_beside, scale_figures, scale_html, scale_study, scale_table,
-};
+use study::{scale_beside, scale_study};
+use timecell_report::{Extras, Style, scale_figures, scale_html, scale_table};
 
 const COUNTS: [u32; 8] = [1, 2, 10, 16, 20, 32, 50, 64];
 

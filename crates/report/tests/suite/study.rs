@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use record::run::Status;
 use record::summary::{Metric, RunSummary};
 use stats::Verdict;
-use timecell_report::study;
+use study::study;
 
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 10\n\
                    [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n\
@@ -266,15 +266,15 @@ proptest! {
         run.manifest.status = [Status::Running, Status::Complete, Status::Interrupted, Status::Failed][ended];
         run.finish();
         let summary = study(&run.run).unwrap();
-        run.run.write(&summary).unwrap();
+        run.run.write(&summary.summary).unwrap();
         prop_assert_eq!(&run.run.read::<RunSummary>().unwrap().cells.len(), &summary.cells.len());
         timecell_report::table(&summary, timecell_report::Style::default());
-        let page = timecell_report::html(&run.run, &summary).unwrap();
-        for (_, figure) in timecell_report::figures(&run.run, &summary).unwrap() {
+        let page = timecell_report::html(&summary);
+        for (_, figure) in timecell_report::figures(&summary) {
             prop_assert!(!figure.contains("NaN") && !figure.contains("inf\""), "{}", figure);
         }
         prop_assert!(!page.contains("NaN"));
-        let both = timecell_report::compare(&run.run, &run.run).unwrap();
+        let both = study::compare(&run.run, &run.run).unwrap();
         timecell_report::compare_table(&both, timecell_report::Style { colour: true, width: 40 });
         timecell_report::compare_html(&both);
     }

@@ -2,15 +2,16 @@
 
 use crate::synthetic::{Chance, Synthetic, cell, taking};
 use model::EngineKind::{Bare, Crun, Podman};
-use record::summary::{Metric, RunSummary};
+use record::summary::Metric;
 use stats::Refusal;
-use timecell_report::{Style, figures, findings, html, study, table};
+use study::{JobsStudy, study};
+use timecell_report::{Style, figures, findings, html, table};
 
 const TOML: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 2000\nperiod = \"1ms\"\n\
                     [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n[[trial]]\ncells = [\"crun\"]\n";
 
 /// bare: exponential jobs; podman: the same with a spike of 2 jobs every 125; crun: 300 us, now and then 20 ms for a while.
-fn made(base: &std::path::Path) -> (Synthetic, RunSummary) {
+fn made(base: &std::path::Path) -> (Synthetic, JobsStudy) {
     let mut run = Synthetic::new(base, TOML);
     let mut chance = Chance(3);
     let mut slow = false;
@@ -79,7 +80,7 @@ fn a_curve_or_the_reason() {
     ] {
         assert!(lines.contains(part), "{part} in {lines}");
     }
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     for part in [
         "id=\"tail\"",
         "id=\"tail-t\"",
@@ -90,7 +91,7 @@ fn a_curve_or_the_reason() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("NaN"));
-    let files = figures(&run.run, &summary).unwrap();
+    let files = figures(&summary);
     assert!(
         files
             .iter()
@@ -126,13 +127,13 @@ fn what_hardly_matters_is_left_to_the_page() {
         said.contains("also has 1 such pattern of less than 1% of the period"),
         "{said}"
     );
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("Spikes that come periodically"));
 }
 
 /// What the run keeps of its summary.
-fn serde_json_of(run: &Synthetic, summary: &RunSummary) -> String {
-    run.run.write(summary).unwrap();
+fn serde_json_of(run: &Synthetic, summary: &JobsStudy) -> String {
+    run.run.write(&summary.summary).unwrap();
     std::fs::read_to_string(run.dir.join("summary.json")).unwrap()
 }
 
@@ -149,7 +150,7 @@ fn few_jobs_have_no_tail() {
             needed: 1_000
         }]
     );
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("largest: 50."));
     assert!(!findings(&summary).join(" ").contains("pWCET"));
 }
@@ -181,6 +182,6 @@ fn bad_checks_are_not_called_warnings() {
     machine.checks[0].state = host::doctor::State::Bad;
     let mut run = Synthetic::with(base.path(), TOML, &machine);
     run.trial("bare", 1, vec![cell("1-bare", Bare, &taking(&[1_000; 50]))]);
-    let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+    let page = html(&study(&run.run).unwrap());
     assert!(page.contains("1 warning, 1 bad in 5 checks"));
 }

@@ -6,7 +6,8 @@ use record::summary::Metric;
 use record::summary::{CellSummary, InTurns, RunSummary};
 use record::trial::TurnsRecord;
 use stats::Verdict;
-use timecell_report::{Style, findings, html, study, table};
+use study::{JobsStudy, study};
+use timecell_report::{Style, findings, html, table};
 
 const TURN: u32 = 12;
 const LAPS: u32 = 40;
@@ -57,12 +58,12 @@ impl Machine {
 
 /// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer, and wakes up 5 % later where that is
 /// what the machine slows down.
-fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, RunSummary) {
+fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, JobsStudy) {
     run_of(base, PLAN, slows, LAPS)
 }
 
 /// The same of another plan of the same trials, and of so many laps.
-fn run_of(base: &std::path::Path, plan: &str, slows: Slows, laps: u32) -> (Synthetic, RunSummary) {
+fn run_of(base: &std::path::Path, plan: &str, slows: Slows, laps: u32) -> (Synthetic, JobsStudy) {
     let plan = plan.replace("jobs = 480", &format!("jobs = {}", TURN * laps));
     let mut run = Synthetic::new(base, &plan);
     run.jobs = u64::from(TURN * laps);
@@ -199,7 +200,7 @@ fn the_baseline_and_its_repetition_are_one_for_the_others() {
 #[test]
 fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     let dir = tempfile::tempdir().unwrap();
-    let (run, summary) = run(dir.path(), Slows::Work);
+    let (_, summary) = run(dir.path(), Slows::Work);
     let (_, turns) = of(&summary, "slow");
     assert!((turns.slow_over_fast.unwrap() - 1.9).abs() < 0.05);
     let within = turns.within.as_ref().unwrap();
@@ -220,7 +221,7 @@ fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     // The terminal's lines are folded.
     let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unfolded.contains(&sentence), "{sentence}: {said}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains(&told), "{told}");
 }
 
@@ -333,7 +334,7 @@ fn an_interval_that_may_leave_out_one_by_chance_is_told() {
 #[test]
 fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
     let dir = tempfile::tempdir().unwrap();
-    let (run, summary) = run(dir.path(), Slows::WakeUps);
+    let (_, summary) = run(dir.path(), Slows::WakeUps);
     let (cell, execution) = of(&summary, "slow");
     assert_eq!(
         (execution.metric, &execution.within),
@@ -367,7 +368,7 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
     };
     assert!(line("cell").ends_with("median of response time"), "{said}");
     assert!(line("slow-cpu").contains("bare-cpu   1.0"), "{said}");
-    let page = html(&run.run, &summary).unwrap();
+    let page = html(&summary);
     let part = page
         .split("Wake-up latency in turns, against its own each")
         .nth(2)
@@ -422,7 +423,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
     );
     // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for what is missed.
     let dir = tempfile::tempdir().unwrap();
-    let (synthetic, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 20);
+    let (_, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 20);
     let (_, turns) = of(&summary, "slow");
     assert_eq!(turns.comparison.ratio_of_p99, None);
     assert_eq!(turns.jobs_for_p99, Some(31 * TURN));
@@ -442,7 +443,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
         line.starts_with("slow       bare       needs 372 jobs a round"),
         "{line}"
     );
-    let page = html(&synthetic.run, &summary).unwrap();
+    let page = html(&summary);
     assert!(page.contains("needs 372 jobs a round"));
     // With so many there is one.
     let dir = tempfile::tempdir().unwrap();

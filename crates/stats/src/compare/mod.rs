@@ -47,7 +47,7 @@ pub struct Comparison {
 /// procedure for stationary data", 1992).
 ///
 /// With the few rounds a benchmark has, bootstrap intervals are far too narrow: the resampled spread lacks the
-/// factor √(n/(n-1)), and the normal quantile z stands where t with n-1 degrees of freedom belongs. Both are mended
+/// factor √(n/(n-1)), and the normal quantile z stands where t with n-1 degrees of freedom belongs. Both are fixed
 /// as Hesterberg shows ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015): the
 /// interval z · (bootstrap standard error) around the estimate is widened by √(n/(n-1)) · t/z. The standard error is
 /// used, not the percentiles, because with 2 or 3 rounds percentiles are merely the extreme rounds, and even widened

@@ -253,7 +253,7 @@ fn within_limit(
             )
             .fold(0, Ns::saturating_add);
         if all > limit.runtime_ns {
-            let (then, mend) = match limit.by {
+            let (then, fix) = match limit.by {
                 LimitedBy::Throttling => (
                     "the kernel stops all real-time threads",
                     ", or raise kernel.sched_rt_runtime_us",
@@ -267,7 +267,7 @@ fn within_limit(
                 of,
                 why: format!(
                     "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn \
-                     included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{mend}",
+                     included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{fix}",
                     all as f64 / 1e6,
                     limit.period_ns as f64 / 1e6,
                     limit.runtime_ns as f64 / 1e6

@@ -106,7 +106,7 @@ pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
         return Ok(());
     };
     let is_deadline = cells[other].asked.class == CellClass::Deadline;
-    let mend = match is_deadline {
+    let fix = match is_deadline {
         true => "give them different cpus",
         false => "give them different cpus, or both the enforcer `hcbs`",
     };
@@ -115,7 +115,7 @@ pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
         of: server.max(other),
         why: format!(
             "`hcbs` holds {} by a server of SCHED_DEADLINE, which goes before threads of class FIFO whatever their priorities, and is not \
-             analysed beside {}, which `{}` holds on the same cpu: {mend}",
+             analysed beside {}, which `{}` holds on the same cpu: {fix}",
             cells[server].asked.called(),
             cells[other].asked.called(),
             cells[other].asked.enforcer.name(),

@@ -30,13 +30,13 @@ pub fn base_dir() -> Option<PathBuf> {
 
 /// Where missions are looked for: [`base_dir`], and where those of one program are that nobody has written down.
 pub fn places() -> Option<Vec<PathBuf>> {
-    Some(vec![base_dir()?, crate::run::place_of_ones()])
+    Some(vec![base_dir()?, crate::dirs::place_of_ones()])
 }
 
 /// How a mission of this name and directory is called in the words of `timecell ps` and `down`: by its name, where that is found.
 pub fn called(name: &str, dir: &Path) -> String {
     let usual = base_dir().map(|base| base.join(name));
-    match usual.as_deref() == Some(dir) || crate::run::dir_of_one(name) == dir {
+    match usual.as_deref() == Some(dir) || crate::dirs::dir_of_one(name) == dir {
         true => name.to_owned(),
         false => format!("--dir {}", dir.display()),
     }

@@ -73,7 +73,7 @@ fn cell(dir: &Path, name: &str, state: &State) -> CellStatus {
     let mut status = CellStatus::of(
         name,
         known,
-        crate::run::work_dir(dir, name, known.is_some_and(crate::state::Cell::is_beside)),
+        crate::dirs::work_dir(dir, name, known.is_some_and(crate::state::Cell::is_beside)),
     );
     let instance = known.and_then(|known| known.instances.values().next_back());
     if let Some(instance) = instance {

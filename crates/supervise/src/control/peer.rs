@@ -29,8 +29,7 @@ pub(super) fn user(socket: BorrowedFd<'_>) -> io::Result<u32> {
 
 /// The user of this process.
 pub(super) fn own_user() -> u32 {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Whether this user is one whom the other, be it a supervisor or who asks one, has to do with: root or the same user.

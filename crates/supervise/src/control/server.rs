@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::line::LineBuffer;
 use super::message::{Ask, Refusal, Request, Say, line};
@@ -56,7 +58,7 @@ struct Client {
     /// The last entry that a subscriber was not told of.
     behind: Option<u64>,
     /// What epoll was asked to tell.
-    watched: u32,
+    watched: EventFlags,
 }
 
 impl Server {
@@ -65,30 +67,16 @@ impl Server {
     /// # Errors
     /// When the file system or the kernel refuses.
     pub(crate) fn open(dir: &Path) -> io::Result<Server> {
-        // SAFETY: no memory is involved; the answer is checked.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if epoll < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a descriptor of our own that nobody else has.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         let server = Server {
             listener: socket::listen(dir)?,
-            epoll,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             path: socket::path(dir),
             user: peer::own_user(),
             clients: BTreeMap::new(),
             next: LISTENER + 1,
         };
-        let readable = libc::EPOLLIN as u32;
-        let listener = server.listener.as_raw_fd();
-        watch(
-            &server.epoll,
-            libc::EPOLL_CTL_ADD,
-            listener,
-            LISTENER,
-            readable,
-        )?;
+        let mark = EventData::new_u64(LISTENER);
+        epoll::add(&server.epoll, &server.listener, mark, EventFlags::IN)?;
         Ok(server)
     }
 
@@ -105,15 +93,14 @@ impl Server {
                 self.accept();
                 continue;
             }
-            let gone = libc::EPOLLHUP as u32 | libc::EPOLLERR as u32;
-            if events & gone != 0 {
+            if events.intersects(EventFlags::HUP | EventFlags::ERR) {
                 self.clients.remove(&mark);
                 continue;
             }
-            if events & libc::EPOLLOUT as u32 != 0 {
+            if events.contains(EventFlags::OUT) {
                 self.send(mark);
             }
-            if events & libc::EPOLLIN as u32 != 0
+            if events.contains(EventFlags::IN)
                 && let Some(ask) = self.read(mark)
             {
                 asked.push((mark, ask));
@@ -183,21 +170,8 @@ impl Server {
         }
     }
 
-    fn events(&self) -> Vec<(u64, u32)> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_CLIENTS + 1];
-        // SAFETY: an array of the length given.
-        let count = unsafe {
-            libc::epoll_wait(
-                self.epoll.as_raw_fd(),
-                events.as_mut_ptr(),
-                events.len() as i32,
-                0,
-            )
-        };
-        let count = usize::try_from(count).unwrap_or(0);
-        (events.iter().take(count))
-            .map(|event| (event.u64, event.events))
-            .collect()
+    fn events(&self) -> Vec<(u64, EventFlags)> {
+        host::epoll::wait(&self.epoll, MOST_CLIENTS + 1, 0).unwrap_or_default()
     }
 
     fn accept(&mut self) {
@@ -243,18 +217,10 @@ impl Server {
                 output: Vec::new(),
                 sent: 0,
                 behind: None,
-                watched: libc::EPOLLIN as u32,
+                watched: EventFlags::IN,
             };
-            let fd = client.stream.as_raw_fd();
-            if watch(
-                &self.epoll,
-                libc::EPOLL_CTL_ADD,
-                fd,
-                mark,
-                libc::EPOLLIN as u32,
-            )
-            .is_ok()
-            {
+            let known = EventData::new_u64(mark);
+            if epoll::add(&self.epoll, &client.stream, known, client.watched).is_ok() {
                 self.clients.insert(mark, client);
             }
         }
@@ -349,18 +315,17 @@ impl Server {
             self.clients.remove(&mark);
             return;
         }
-        let mut watched = 0;
-        if sends {
-            watched |= libc::EPOLLOUT as u32;
-        } else if client.phase == Phase::Asks {
-            watched |= libc::EPOLLIN as u32;
-        }
+        let watched = match client.phase {
+            _ if sends => EventFlags::OUT,
+            Phase::Asks => EventFlags::IN,
+            _ => EventFlags::empty(),
+        };
         if watched == client.watched {
             return;
         }
         client.watched = watched;
-        let fd = client.stream.as_raw_fd();
-        if watch(&self.epoll, libc::EPOLL_CTL_MOD, fd, mark, watched).is_err() {
+        let known = EventData::new_u64(mark);
+        if epoll::modify(&self.epoll, &client.stream, known, watched).is_err() {
             self.clients.remove(&mark);
         }
     }
@@ -378,13 +343,4 @@ fn would_wait(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
-}
-
-fn watch(epoll: &OwnedFd, how: i32, fd: RawFd, mark: u64, events: u32) -> io::Result<()> {
-    let mut event = libc::epoll_event { events, u64: mark };
-    // SAFETY: two open descriptors and an event on the stack.
-    match unsafe { libc::epoll_ctl(epoll.as_raw_fd(), how, fd, &raw mut event) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

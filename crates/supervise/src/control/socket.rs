@@ -7,6 +7,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 /// Name of the socket in the mission's directory.
 const NAME: &str = "control";
 /// Longest path that the kernel takes as it is.
@@ -47,11 +50,10 @@ pub(super) fn listen(dir: &Path) -> io::Result<UnixListener> {
         Err(error) => return Err(error),
     }
     let (short, _open) = short(dir)?;
-    // SAFETY: no memory is involved. Nobody but us may connect, from the first instant.
-    let before = unsafe { libc::umask(0o177) };
+    // Nobody but us may connect, from the first instant.
+    let before = umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
     let listener = UnixListener::bind(short);
-    // SAFETY: as above.
-    unsafe { libc::umask(before) };
+    umask(before);
     let listener = listener?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -1,6 +1,5 @@
 //! Budgets held by SCHED_DEADLINE.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,7 +173,7 @@ impl Thread {
     fn is(&self, thread: i32, first: i32) -> bool {
         match &self.which {
             Which::First => thread == first,
-            Which::Named(name) => comm(thread).as_ref() == Some(name),
+            Which::Named(name) => host::process::name(thread).as_ref() == Some(name),
         }
     }
 
@@ -334,12 +333,6 @@ impl Thread {
         }
         Err(SchedError::NoSuchProcess { pid: thread })
     }
-}
-
-fn comm(thread: i32) -> Option<String> {
-    let name = fs::read(format!("/proc/{thread}/comm")).ok()?;
-    let name = name.strip_suffix(b"\n").unwrap_or(&name);
-    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 fn told(class: &Class) -> String {

@@ -1,6 +1,6 @@
 //! A cell's processes, as the host sees them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -30,10 +30,7 @@ impl Inside {
         match listed.into_iter().find(|threads| !threads.is_empty()) {
             // 0 stands for a thread of another pid namespace.
             Some(threads) => threads.into_iter().filter(|thread| *thread > 0).collect(),
-            None => (fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter())
-                .flatten()
-                .flatten()
-                .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            None => (host::process::threads(self.pid).into_iter())
                 .take(most)
                 .collect(),
         }
@@ -63,11 +60,10 @@ fn listed(group: &Path, most: usize) -> Vec<i32> {
         let room = most - threads.len();
         threads.extend(lines.filter_map(|line| line.parse::<i32>().ok()).take(room));
     }
-    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+    for below in host::cgroup::below(group) {
         // podman puts its monitor of the container beside it, which is no thread of the cell.
-        let is_monitor = entry.file_name() == "conmon";
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_monitor {
-            threads.extend(listed(&entry.path(), most - threads.len()));
+        if !below.ends_with("conmon") {
+            threads.extend(listed(&below, most - threads.len()));
         }
     }
     threads
@@ -76,6 +72,7 @@ fn listed(group: &Path, most: usize) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn threads_come_from_any_group_that_tells_and_else_from_proc() {

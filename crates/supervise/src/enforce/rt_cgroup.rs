@@ -226,11 +226,10 @@ impl Enforce for RtCgroup {
 
 /// Puts a process into a group.
 pub(super) fn join(group: &Path, pid: i32) -> Result<(), EnforceError> {
-    let procs = group.join("cgroup.procs");
-    std::fs::write(&procs, pid.to_string()).map_err(|error| RtGroupError::Io {
+    host::cgroup::enter(group, pid).map_err(|error| RtGroupError::Io {
         action: "writing",
-        path: procs.display().to_string(),
-        reason: error.to_string(),
+        path: error.path.display().to_string(),
+        reason: error.source.to_string(),
     })?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::End;
 
 use super::counting::{Counting, Verdict};
-use super::event::Event;
+use super::event::{Event, TaskTimes};
 use super::finding::{Decision, Finding, Sight, Why};
 use super::restarts::Restarts;
 use super::watch::Watch;
@@ -18,17 +18,6 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// What follows when its program ends.
     pub restart: Restart,
-}
-
-/// What the rules need to know of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskTimes {
-    /// Its name.
-    pub name: String,
-    /// Its deadline relative to the release in ns; `None`: no job is late.
-    pub deadline_ns: Option<i64>,
-    /// Its wcet in ns; `None`: no job overruns.
-    pub wcet_ns: Option<i64>,
 }
 
 /// A rule is about a task that the cell does not have.
@@ -148,6 +137,11 @@ impl CellHealth {
     /// When [`CellHealth::tick`] has something to say if no event comes; `None`: never.
     pub fn due_ns(&self) -> Option<i64> {
         self.watches.iter().filter_map(Watch::due_ns).min()
+    }
+
+    /// Its tasks; events name them by their index.
+    pub fn tasks(&self) -> &[TaskTimes] {
+        &self.config.tasks
     }
 
     /// Whether the cell is watched: it runs and is not frozen.

@@ -2,6 +2,17 @@
 
 use crate::End;
 
+/// What the rules need to know of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// Its name.
+    pub name: String,
+    /// Its deadline relative to the release in ns; `None`: no job is late.
+    pub deadline_ns: Option<i64>,
+    /// Its wcet in ns; `None`: no job overruns.
+    pub wcet_ns: Option<i64>,
+}
+
 /// Something that the supervisor has seen of a cell. A task is its index in [`super::Config::tasks`], or, in a cell that declares
 /// none, its slot in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

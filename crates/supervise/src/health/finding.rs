@@ -1,5 +1,6 @@
 //! What was observed, and what is to be done about it.
 
+use super::event::TaskTimes;
 use crate::incident::{Evidence, Incident, SCHEMA, Seen, Taken};
 use crate::{End, Stamp};
 
@@ -128,8 +129,8 @@ pub struct Context<'a> {
     pub generation: u64,
     /// The wall clock at the finding, in ns since 1970.
     pub wall_unix_ns: i64,
-    /// Names of the tasks, in the order of [`super::Config::tasks`].
-    pub tasks: &'a [String],
+    /// The tasks, as in [`super::Config::tasks`].
+    pub tasks: &'a [TaskTimes],
 }
 
 impl Sight {
@@ -205,7 +206,7 @@ impl Finding {
             wall_unix_ns: context.wall_unix_ns,
         };
         let task = self.sight.task();
-        let name = |task| context.tasks.get(task).cloned();
+        let name = |at: usize| context.tasks.get(at).map(|task| task.name.clone());
         let mut evidence = evidence.bounded();
         if let Sight::Ended(end) = self.sight {
             evidence.end = Some(end);
@@ -332,7 +333,11 @@ mod tests {
 
     #[test]
     fn a_finding_becomes_an_incident_that_people_can_read() {
-        let tasks = ["loop".to_owned()];
+        let tasks = [TaskTimes {
+            name: "loop".to_owned(),
+            deadline_ns: None,
+            wcet_ns: None,
+        }];
         let context = Context {
             number: 4,
             mission: "rover",

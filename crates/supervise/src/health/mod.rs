@@ -31,6 +31,6 @@ mod silence;
 mod tests;
 mod watch;
 
-pub use cell::{CellHealth, Config, TaskTimes, UnknownTask};
-pub use event::Event;
+pub use cell::{CellHealth, Config, UnknownTask};
+pub use event::{Event, TaskTimes};
 pub use finding::{Context, Decision, Finding, Sight, Why};

@@ -46,8 +46,7 @@ fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> b
         is_given || sched::get_affinity(*tid).is_ok_and(|cpus| cpus == [cpu])
     };
     let started_since = |pid: &i32| back.began_since(*pid) && descends(*pid, &noted);
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let processes = host::process::all().into_iter();
     for pid in processes.filter(|pid| noted.contains(pid) || started_since(pid)) {
         found.extend(threads_of(pid).into_iter().filter(has_from_there));
     }

@@ -101,10 +101,7 @@ impl Records {
             reason,
         };
         if self.all.is_empty() {
-            return match std::fs::remove_file(&self.path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-                _ => Ok(()),
-            };
+            return host::file::gone(std::fs::remove_file(&self.path)).map_err(failed);
         }
         let file = File {
             schema: SCHEMA,

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use freezer::hold::{HoldError, remove};
 use freezer::process::is_holder;
+use host::cgroup;
+use host::file::FileError;
 
 use super::HeldError;
 use super::thing::{Kind, Thing};
@@ -36,21 +38,11 @@ pub(super) fn threads(group: &Path) -> Vec<i32> {
     listed(group, "cgroup.threads")
 }
 
+/// 0 stands for one of another pid namespace.
 fn listed(group: &Path, file: &str) -> Vec<i32> {
-    let mut all = own(group, file);
-    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            all.extend(listed(&entry.path(), file));
-        }
-    }
+    let mut all = cgroup::listed_with_those_below(group, file);
+    all.retain(|number| *number > 0);
     all
-}
-
-/// Those in this group itself; 0 stands for one of another pid namespace.
-fn own(group: &Path, file: &str) -> Vec<i32> {
-    let text = fs::read_to_string(group.join(file)).unwrap_or_default();
-    let numbers = text.lines().filter_map(|line| line.parse().ok());
-    numbers.filter(|number| *number > 0).collect()
 }
 
 /// Whether nobody is in this group but the process and what it has started.
@@ -113,7 +105,8 @@ pub(super) fn check(
 /// Those of the group `from` that get a group of their own with a process: itself and what it has started where it shares the group with others, and
 /// all where the group is the container's.
 pub(super) fn family(thing: &Thing, from: &Path, pid: i32) -> Vec<i32> {
-    let mut all = own(from, "cgroup.procs");
+    let mut all = cgroup::processes(from);
+    all.retain(|pid| *pid > 0);
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     if thing.kind != Kind::Docker || !name.contains(&thing.id) {
         all.retain(|other| descends(*other, &[pid]));
@@ -200,11 +193,13 @@ pub(super) fn dissolve(group: &Path, from: &Path) -> Result<(), HeldError> {
 
 /// Puts a process into a group; `false`: it has ended.
 pub(super) fn enter(group: &Path, pid: i32) -> Result<bool, HeldError> {
-    let path = group.join("cgroup.procs");
-    match fs::write(&path, pid.to_string()) {
+    match cgroup::enter(group, pid) {
         Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
-        Err(reason) => Err(HeldError::File { path, reason }),
+        Err(FileError { source, .. }) if source.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+        Err(FileError { path, source }) => Err(HeldError::File {
+            path,
+            reason: source,
+        }),
     }
 }
 

@@ -32,9 +32,8 @@ fn place() -> Place {
 
 /// Whether this process is root's, which all of this takes.
 fn as_root() -> Result<(), HeldError> {
-    // SAFETY: it cannot fail.
-    match unsafe { libc::geteuid() } {
-        0 => Ok(()),
-        _ => Err(HeldError::NotRoot),
+    match crate::ledger::is_root() {
+        true => Ok(()),
+        false => Err(HeldError::NotRoot),
     }
 }

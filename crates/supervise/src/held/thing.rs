@@ -220,7 +220,7 @@ fn of_unit(what: &str, top: &Path) -> Result<Found, HeldError> {
 }
 
 fn of_process(pid: i32, root: &Root, cgroups: &Cgroups, top: &Path) -> Result<Found, HeldError> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = process::name(pid).unwrap_or_default();
     let mut thing = Thing {
         kind: Kind::Process,
         name: pid.to_string(),

@@ -352,14 +352,7 @@ pub(super) fn above(group: &Path, others: &[i32]) -> usize {
     all.filter(comes_before).count()
 }
 
-/// The threads of a process; none of one that is gone.
-pub(super) fn threads_of(pid: i32) -> Vec<i32> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let names = entries.into_iter().flatten().flatten();
-    names
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
+pub(super) use host::process::threads as threads_of;
 
 /// Does something to every thread until none is left to which it does anything. Those that end meanwhile are passed over.
 fn each(

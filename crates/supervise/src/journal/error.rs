@@ -59,7 +59,7 @@ pub enum JournalError {
         /// What the serializer said.
         reason: String,
     },
-    /// An earlier write failed, and what the file ends with is not known since. [`super::Journal::compact`] mends it.
+    /// An earlier write failed, and what the file ends with is not known since. [`super::Journal::compact`] fixes it.
     #[error("{} takes no more entries since a write failed: {reason}", path.display())]
     Broken {
         /// The journal.

@@ -155,7 +155,7 @@ impl<E: Entry> Journal<E> {
     }
 
     /// Puts these entries in place of all that are there, durably and at once: whoever opens the journal after a power cut
-    /// finds either the old ones or these. The old file stays as `journal.old`. Mends a broken journal.
+    /// finds either the old ones or these. The old file stays as `journal.old`. Fixes a broken journal.
     ///
     /// # Errors
     /// When the file system refuses; the journal is as it was then.

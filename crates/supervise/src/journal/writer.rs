@@ -306,7 +306,7 @@ impl<E: Entry> Clerk<E> {
                     }
                 }
                 Err(error) => {
-                    // Only a new file mends it.
+                    // Only a new file fixes it.
                     if matches!(error, JournalError::Broken { .. }) {
                         (self.tell)(Told::WantsSnapshot);
                     }

@@ -326,6 +326,5 @@ fn is_same(one: &Holder, other: &Holder) -> bool {
 
 /// Whether this process is root's.
 pub(crate) fn is_root() -> bool {
-    // SAFETY: it cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }

@@ -94,7 +94,7 @@ fn what_was_held_before_a_reboot_is_over() {
 }
 
 #[test]
-fn a_damaged_ledger_says_how_to_mend_it() {
+fn a_damaged_ledger_says_how_to_fix_it() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::at(dir.path());
     std::fs::write(ledger.path(), "{\"schema\": 1, ").unwrap();

@@ -2,12 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
+use host::file::gone;
+use host::map::allocate;
 use timecell_client::layout::{self, DECLARED, Head, Identity, MAGIC, MAX_SLOTS, VERSION};
 use timecell_client::{Name, now_ns};
 
@@ -231,12 +232,7 @@ fn read_at(path: &Path, file: &File, buffer: &mut [u8], at: usize) -> Result<(),
 fn make(path: &Path, bytes: usize) -> Result<File, PageError> {
     let end = Instant::now() + MOMENT;
     loop {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(system(path, "replaced", error));
-            }
-            _ => {}
-        }
+        gone(std::fs::remove_file(path)).map_err(|error| system(path, "replaced", error))?;
         let opened = OpenOptions::new()
             .read(true)
             .write(true)
@@ -245,7 +241,7 @@ fn make(path: &Path, bytes: usize) -> Result<File, PageError> {
             .open(path);
         let (tried, error) = match opened {
             Err(error) => ("made", error),
-            Ok(file) => match allocate(&file, bytes) {
+            Ok(file) => match allocate(&file, bytes as u64) {
                 Ok(()) => return Ok(file),
                 Err(error) => ("given its memory", error),
             },
@@ -254,15 +250,6 @@ fn make(path: &Path, bytes: usize) -> Result<File, PageError> {
             return Err(system(path, tried, error));
         }
         std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn allocate(file: &File, bytes: usize) -> io::Result<()> {
-    let bytes = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
-    // SAFETY: a valid descriptor; the answer is checked.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 

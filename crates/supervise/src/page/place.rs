@@ -3,10 +3,12 @@
 use std::ffi::CString;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use host::file::gone;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
 use timecell_client::layout;
 
 use super::PageError;
@@ -72,46 +74,22 @@ impl Place {
             }
         };
         unmount(&self.dir).map_err(failed("unmounted"))?;
-        match std::fs::remove_dir(&self.dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removed")(error)),
-            _ => Ok(()),
-        }
+        gone(std::fs::remove_dir(&self.dir)).map_err(failed("removed"))
     }
-}
-
-fn c_path(dir: &Path) -> io::Result<CString> {
-    CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
 fn mount(dir: &Path, options: &str) -> io::Result<()> {
-    let (dir, options) = (c_path(dir)?, CString::new(options)?);
-    // SAFETY: all strings end with a NUL and outlive the call.
-    let answer = unsafe {
-        libc::mount(
-            c"timecell-page".as_ptr(),
-            dir.as_ptr(),
-            c"tmpfs".as_ptr(),
-            libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-            options.as_ptr().cast(),
-        )
-    };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let options = CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount(c"timecell-page", dir, c"tmpfs", flags, options.as_c_str())?;
+    Ok(())
 }
 
 fn unmount(dir: &Path) -> io::Result<()> {
-    let dir = c_path(dir)?;
-    // SAFETY: the path ends with a NUL.
-    if unsafe { libc::umount2(dir.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) } == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
+    let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+    match rustix::mount::unmount(dir, flags) {
         // Not a mount point, or not there.
-        Some(libc::EINVAL | libc::ENOENT) => Ok(()),
-        _ => Err(error),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        done => Ok(done?),
     }
 }

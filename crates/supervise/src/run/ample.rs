@@ -1,14 +1,9 @@
 //! Whether ample budgets are used up all the same: a sign that something else than its tasks ran in a cell, its start included, that a job took more
 //! than its wcet, or that those who hold it looked later than the budget allows for.
 
-use super::keeper::Keeper;
-use super::{Event, RunError};
-use crate::admit::Basis;
-use crate::state::{Entry, Limit};
-
 const SECOND_NS: i64 = 1_000_000_000;
 /// How often it is looked whether budgets were used up, ns.
-const LOOK_NS: i64 = SECOND_NS;
+pub(super) const LOOK_NS: i64 = SECOND_NS;
 /// How often a cell is told of at most, ns.
 const AGAIN_NS: i64 = 60 * SECOND_NS;
 
@@ -16,7 +11,7 @@ const AGAIN_NS: i64 = 60 * SECOND_NS;
 #[derive(Debug, Default)]
 pub(super) struct AmpleUse {
     /// When to look again, CLOCK_MONOTONIC ns.
-    next_ns: i64,
+    pub(super) next_ns: i64,
     /// Until when it is starting: that is no job, and may take more than the tasks do.
     start: Start,
     /// Periods whose budget was used up before.
@@ -40,24 +35,24 @@ enum Start {
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy)]
-struct Look {
-    now_ns: i64,
-    budget_ns: u64,
-    period_ns: i64,
+pub(super) struct Look {
+    pub(super) now_ns: i64,
+    pub(super) budget_ns: u64,
+    pub(super) period_ns: i64,
     /// How long a start may take, ns.
-    start_ns: i64,
-    is_ready: bool,
+    pub(super) start_ns: i64,
+    pub(super) is_ready: bool,
     /// Periods in which the budget was used up since the cell is held.
-    exhausted: u64,
+    pub(super) exhausted: u64,
     /// Who has counted them.
-    by: i32,
+    pub(super) by: i32,
     /// Whether another supervisor has told of some, in this life.
-    was_told: bool,
+    pub(super) was_told: bool,
 }
 
 impl AmpleUse {
     /// A look at a cell; how many used-up budgets are to be told of.
-    fn see(&mut self, look: Look) -> Option<u64> {
+    pub(super) fn see(&mut self, look: Look) -> Option<u64> {
         let Look {
             now_ns, exhausted, ..
         } = look;
@@ -116,64 +111,6 @@ impl AmpleUse {
         if let Some((_, known)) = &mut self.told {
             *known = 0;
         }
-    }
-}
-
-impl Keeper<'_> {
-    /// Tells of ample budgets that were used up: the first time in a life of the cell, and then once a minute.
-    pub(super) fn look_at_ample_budgets(&mut self) -> Result<(), RunError> {
-        let now_ns = timecell_client::now_ns();
-        let mut used_up = Vec::new();
-        for (at, live) in &mut self.live {
-            if now_ns < live.ample.next_ns {
-                continue;
-            }
-            live.ample.next_ns = now_ns.saturating_add(LOOK_NS);
-            let cell = &self.file.mission().cells[*at];
-            let name = &cell.name;
-            let grant = self.admission.grant(name);
-            let Some(grant) = grant.filter(|grant| matches!(grant.basis, Basis::Ample { .. }))
-            else {
-                // What is used up of another budget is no sign of anything, should an ample one come later.
-                live.ample = AmpleUse {
-                    next_ns: live.ample.next_ns,
-                    ..AmpleUse::default()
-                };
-                continue;
-            };
-            let period_ns = grant.period_ns.and_then(|ns| i64::try_from(ns).ok());
-            let counted = live.hold.as_ref().and_then(|hold| hold.counted());
-            let (Some(budget_ns), Some(period_ns), Some(counted)) =
-                (grant.budget_ns, period_ns, counted)
-            else {
-                continue;
-            };
-            let known = self.state.cells.get(name);
-            let was_told = known.is_some_and(|known| {
-                (known.limits.iter()).any(|limit| matches!(limit, Limit::AmpleBudget { .. }))
-            });
-            let told = live.ample.see(Look {
-                now_ns,
-                budget_ns,
-                period_ns,
-                start_ns: cell.start_timeout.ns(),
-                is_ready: self.watches[*at].is_ready(),
-                exhausted: counted.exhausted,
-                by: counted.by,
-                was_told,
-            });
-            used_up.extend(told.map(|periods| (name.clone(), live.generation, periods)));
-        }
-        for (cell, generation, periods) in used_up {
-            let limit = Limit::AmpleBudget { periods };
-            self.note(Entry::LimitReached {
-                cell: cell.clone(),
-                generation,
-                limit,
-            })?;
-            (self.tell)(&Event::LimitReached { cell, limit });
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Plan;
 use super::plan::pin;
 use crate::admit::{Admission, Facts, Outcome, decision};
-use crate::run::cell::place;
+use crate::dirs::place;
 
 /// Which cells of the old mission may run beside the new one for a while: those of `old`, in that order, as long as admission
 /// says that every guarantee of both is kept. The others have to end before the new versions are started, for these reasons,

@@ -1,13 +1,10 @@
-//! Shedding a cell to best effort, where its threads lose their classes, and giving these back. Whoever holds it lets it go first and holds it
-//! again last, which may take seconds where nobody answers: that is waited for elsewhere.
+//! The real-time classes that the threads of a cell lose while it is shed to best effort, and giving them back. Whoever holds the cell lets it go
+//! first and holds it again last, which may take seconds where nobody answers: that is waited for elsewhere.
+
+use std::fs;
 
 use host::sched::{self, Class};
-use model::mission::WhenShed;
 
-use super::cell::Live;
-use super::modes::{pids, threads};
-use super::work::Work;
-use super::{Event, Keeper};
 use crate::process::start_of;
 
 /// How often the threads of a cell are gone through that lose their class, at most.
@@ -21,7 +18,7 @@ const AGAIN_AND_AGAIN: &str = "its threads get a real-time class again and again
 
 /// How often the threads of a cell that is shed have taken a class again.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Retaken {
+struct Retaken {
     /// Looks that have found some.
     looks: u32,
     /// Those since the last one that has found none.
@@ -49,215 +46,65 @@ impl Retaken {
     }
 }
 
-/// What is under way with a cell that was shed to best effort, or comes back from there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Under {
-    /// It is let go; then its threads lose their class.
+/// Whether whoever is to hold a cell does so: one that is shed to best effort is let go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Grip {
+    #[default]
+    Held,
+    /// It is being let go; then its threads lose their class.
     LettingGo,
-    /// It is held again; then they get it back.
+    LetGo,
+    /// It is being held again; then they get it back.
     Holding,
 }
 
-impl Keeper<'_> {
-    /// Takes their real-time class from the threads of a cell, once it is let go; `None`: that takes longer, and is told then.
-    pub(super) fn begin_best_effort(&mut self, at: usize) -> Option<Result<&'static str, String>> {
-        let name = self.name(at);
-        match self.live.get_mut(&at) {
-            Some(live) => live.let_go(&name, &self.work),
-            None => Some(Ok("it does not run")),
-        }
-    }
-
-    /// The threads of a cell get back the class that they had, once it is held.
-    pub(super) fn end_best_effort(&mut self, at: usize) {
-        let name = self.name(at);
-        let Some(live) = self.live.get_mut(&at) else {
-            return;
-        };
-        if live.under.is_some() {
-            return;
-        }
-        if let Some(step) = live.hold.as_mut().and_then(|hold| hold.unshed()) {
-            live.under = Some(Under::Holding);
-            let Some(done) = self.work.step(name, live.generation, step) else {
-                return;
-            };
-            live.under = None;
-            self.held_again(at, done);
-            return;
-        }
-        self.goes_on(at);
-    }
-
-    /// What took longer is done: the cell goes on from there to where it is to be by now.
-    pub(super) fn stepped(&mut self, cell: &str, generation: u64, result: Result<(), String>) {
-        let leaving = self.desk.leaving.get_mut(cell);
-        if let Some(leaving) = leaving.filter(|one| one.live.generation == generation) {
-            if let Err(why) = leaving.live.stepped_aside(result) {
-                self.stop_leaving(cell, &why);
-            }
-            return;
-        }
-        let at = self.mission().position(cell);
-        let live = at.and_then(|at| Some((at, self.live.get_mut(&at)?)));
-        let Some((at, live)) = live.filter(|(_, live)| live.generation == generation) else {
-            return;
-        };
-        let Some(under) = live.under.take() else {
-            return;
-        };
-        if live.told_until_ns.is_some() {
-            return;
-        }
-        match (under, self.is_shed(at)) {
-            (Under::LettingGo, true) => {
-                let taken = result.and_then(|()| match self.live.get_mut(&at) {
-                    Some(live) => live.take_classes(),
-                    None => Ok(0),
-                });
-                self.tell_shed(at, taken.map(|_| "it goes on with what cpu time is left"));
-            }
-            (Under::LettingGo, false) => self.end_best_effort(at),
-            (Under::Holding, true) => {
-                if let Some(done) = self.begin_best_effort(at) {
-                    self.tell_shed(at, done);
-                }
-            }
-            (Under::Holding, false) => self.held_again(at, result),
-        }
-    }
-
-    /// A cell that could not be held again goes on all the same: it is tried again, and told, as long as it runs.
-    fn held_again(&mut self, at: usize, result: Result<(), String>) {
-        if let Err(what) = result {
-            let cell = self.name(at);
-            (self.tell)(&Event::Left { cell, what });
-        }
-        self.goes_on(at);
-    }
-
-    /// The threads of a cell cannot get back what they had, which whoever took it from them knew and is gone: it is started anew.
-    pub(super) fn begin_anew(&mut self, at: usize) {
-        let cell = self.name(at);
-        self.tell_to_end(at);
-        self.due.insert(at, timecell_client::now_ns());
-        (self.tell)(&Event::Held {
-            cell,
-            what: "is shed no more, and is started anew: which classes its threads had went with the supervisor that took them"
-                .to_owned(),
-        });
-    }
-
-    /// A thread that has taken a real-time class again while its cell is shed loses it once more. What comes back after its version was put
-    /// aside goes on if it is shed no more.
-    pub(super) fn keep_to_best_effort(&mut self) {
-        let now_ns = timecell_client::now_ns();
-        let back = self.live.iter().filter(|(at, live)| {
-            let goes_on = live.under.is_none() && live.told_until_ns.is_none();
-            goes_on && live.is_best_effort && !self.is_shed(**at)
-        });
-        let back = back.map(|(at, live)| (*at, live.forgotten));
-        for (at, is_forgotten) in back.collect::<Vec<(usize, bool)>>() {
-            match is_forgotten {
-                true => self.begin_anew(at),
-                false => self.end_best_effort(at),
-            }
-        }
-        let due = self.live.iter().filter(|(at, live)| {
-            live.under != Some(Under::Holding)
-                && live.told_until_ns.is_none()
-                && live.tended.is_due(now_ns)
-                && self.mission().cells[**at].when_shed == WhenShed::BestEffort
-                && self.is_shed(**at)
-        });
-        for at in due.map(|(at, _)| *at).collect::<Vec<usize>>() {
-            let taken = self.live.get_mut(&at).map(Live::take_classes_again);
-            match taken.unwrap_or(Ok(None)) {
-                Ok(None) => {}
-                Ok(Some(what)) => {
-                    let cell = self.name(at);
-                    (self.tell)(&Event::Held { cell, what });
-                }
-                Err(why) => self.tell_shed(at, Err(why)),
-            }
-        }
+impl Grip {
+    /// Whether that is changing, beside the loop.
+    pub(super) fn changes(self) -> bool {
+        matches!(self, Grip::LettingGo | Grip::Holding)
     }
 }
 
-impl Live {
-    /// Has its threads lose their real-time class, once it is let go; `None`: that takes longer, and is fetched as [`super::work::Done::Stepped`].
-    pub(super) fn let_go(
-        &mut self,
-        name: &str,
-        work: &Work,
-    ) -> Option<Result<&'static str, String>> {
-        self.is_best_effort = true;
-        // Also where whatever holds it needs nobody who looks after it.
-        self.tended.look_now();
-        if self.under.is_some() {
-            // It goes on from there.
-            return None;
-        }
-        if let Some(step) = self.hold.as_mut().and_then(|hold| hold.shed()) {
-            // Threads of a real-time class that nobody holds may keep those from their cpu who are to say that they hold them no more.
-            if let Err(why) = self.take_classes() {
-                return Some(Err(why));
-            }
-            self.under = Some(Under::LettingGo);
-            self.tended.look_now();
-            let done = work.step(name.to_owned(), self.generation, step)?;
-            self.under = None;
-            if let Err(why) = done {
-                return Some(Err(why));
-            }
-        }
-        let taken = self.take_classes();
-        Some(taken.map(|_| "it goes on with what cpu time is left"))
-    }
+/// The classes that the threads of a cell have lost for now.
+#[derive(Debug, Default)]
+pub(super) struct Classes {
+    taken: Vec<WithoutClass>,
+    retaken: Retaken,
+}
 
-    /// Takes their real-time class from all of its threads, and knows what each had; how many had one. One that keeps it is an error, a clause.
-    pub(super) fn take_classes(&mut self) -> Result<usize, String> {
-        let mut all = 0;
+impl Classes {
+    /// Takes their real-time class from all threads of these processes, and knows what each had. One that keeps it is an error, a clause.
+    pub(super) fn take(&mut self, pids: impl Fn() -> Vec<i32>) -> Result<(), String> {
         // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
         for _ in 0..MOST_PASSES {
-            let had = without_class(&pids(self))?;
+            let had = without_class(&pids())?;
             if had.is_empty() {
-                return Ok(all);
+                return Ok(());
             }
-            all += had.len();
-            note(&mut self.classes, had);
+            note(&mut self.taken, had);
         }
         Err(AGAIN_AND_AGAIN.to_owned())
     }
 
-    /// Takes it from those that have one again: what is to be told of that. One pass, since the next look is not far.
-    fn take_classes_again(&mut self) -> Result<Option<String>, String> {
-        let had = without_class(&pids(self))?;
+    /// Takes it from those that have one again: what is to be told of that. One pass, since the next look is not far; `lets_go`: those who held
+    /// them give classes back once more while they let go, and that is not the cell's doing.
+    pub(super) fn take_again(
+        &mut self,
+        pids: &[i32],
+        lets_go: bool,
+    ) -> Result<Option<String>, String> {
+        let had = without_class(pids)?;
         let threads = had.len();
-        note(&mut self.classes, had);
-        // Those who held it give classes back once more while they let go: that is not the cell's doing.
-        match self.under {
-            Some(_) => Ok(None),
-            None => self.retaken.seen(threads),
+        note(&mut self.taken, had);
+        match lets_go {
+            true => Ok(None),
+            false => self.retaken.seen(threads),
         }
     }
 
-    /// Goes on, put aside as it is, from where something that took longer is done. Whom nobody holds any more loses its class here too; where
-    /// that fails, a clause, it must not go on.
-    fn stepped_aside(&mut self, result: Result<(), String>) -> Result<(), String> {
-        match self.under.take() {
-            Some(Under::LettingGo) if self.told_until_ns.is_none() => {
-                result.and_then(|()| self.take_classes()).map(drop)
-            }
-            // Where it comes back, it goes on from there.
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn give_classes_back(&mut self) {
-        self.is_best_effort = false;
-        self.retaken = Retaken::default();
-        for thread in std::mem::take(&mut self.classes) {
+    /// Each thread gets back what it had.
+    pub(super) fn give_back(&mut self) {
+        for thread in std::mem::take(self).taken {
             thread.give_back();
         }
     }
@@ -274,7 +121,7 @@ fn note(known: &mut Vec<WithoutClass>, had: Vec<WithoutClass>) {
 
 /// A thread that has lost its class for now, and what it had.
 #[derive(Debug)]
-pub(super) struct WithoutClass {
+struct WithoutClass {
     thread: i32,
     /// Who has its number later is another one.
     start_ticks: u64,
@@ -294,6 +141,14 @@ impl WithoutClass {
             false => sched::set_class(self.thread, &self.class),
         };
     }
+}
+
+pub(super) fn threads(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    // A process that is gone has none.
+    (tasks.into_iter().flatten().flatten())
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Takes their real-time class from all threads of these processes; what each of them had. A thread that keeps it is an error, a

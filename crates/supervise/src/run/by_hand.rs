@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use super::RunError;
 use super::desk::Pending;
-use super::{Keeper, RunError};
+use super::keeper::Keeper;
+use super::phase::Next;
 use crate::cause::ended;
 use crate::control::{CellDone, Refusal, Say};
 use crate::state::{Entry, Hold};
 
 impl Keeper<'_> {
-    pub(super) fn name(&self, at: usize) -> String {
-        self.mission().cells[at].name.clone()
-    }
-
     pub(super) fn stop_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
         let mut waits = Vec::new();
         let mut done = Vec::new();
@@ -21,8 +19,6 @@ impl Keeper<'_> {
             let name = self.name(at);
             let mut ends = vec![at];
             ends.extend(self.mission().dependents(at));
-            self.due.remove(&at);
-            self.pending.remove(&at);
             self.stays(at, Hold::ByHand)?;
             for one in ends {
                 let known = waits.iter().any(|(cell, _)| *cell == self.name(one));
@@ -31,7 +27,7 @@ impl Keeper<'_> {
                 }
             }
             if self.is_there(at) {
-                self.tell_to_end(at);
+                self.tell_to_end(at)?;
             } else {
                 done.push(CellDone {
                     text: "did not run, and stays stopped".to_owned(),
@@ -50,7 +46,7 @@ impl Keeper<'_> {
     }
 
     pub(super) fn restart_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
-        let moving = (cells.iter()).find(|at| self.is_there(**at) && !self.live.contains_key(at));
+        let moving = (cells.iter()).find(|at| self.is_there(**at) && !self.is_running(**at));
         if let Some(&at) = moving {
             let why = format!(
                 "`{}` is being started or ended; try again when it is",
@@ -59,7 +55,7 @@ impl Keeper<'_> {
             self.desk.refuse(client, Refusal::NotPossible, why);
             return Ok(());
         }
-        let stopped = cells.iter().find(|at| !self.live.contains_key(at));
+        let stopped = cells.iter().find(|at| !self.is_running(**at));
         if let Some(&at) = stopped {
             let name = self.name(at);
             let why = format!("`{name}` does not run; `timecell start {name}` lets it run again");
@@ -67,11 +63,9 @@ impl Keeper<'_> {
             return Ok(());
         }
         let mut waits = Vec::new();
-        for at in cells {
-            if let Some(live) = self.live.get(at) {
-                waits.push((self.name(*at), live.generation));
-            }
-            self.tell_to_end(*at);
+        for &at in cells {
+            waits.push((self.name(at), self.cells[at].generation));
+            self.tell_to_end(at)?;
         }
         self.desk.pending.push(Pending {
             client,
@@ -95,11 +89,11 @@ impl Keeper<'_> {
         let mut starts = Vec::new();
         for &at in cells {
             let name = self.name(at);
-            if self.work.starting.contains_key(&name) {
+            if self.cells[at].phase.is_starting() {
                 starts.push((name, true));
                 continue;
             }
-            if let Some(live) = self.live.get(&at) {
+            if let Some(live) = self.live(at) {
                 let pid = engine::Cell::pid(&live.app);
                 done.push(CellDone {
                     text: format!("runs already (pid {pid})"),
@@ -109,15 +103,13 @@ impl Keeper<'_> {
                 });
                 continue;
             }
-            self.release(at, &|_| true)?;
+            self.release(at, &|_| true);
             // What went wrong before does not count any more.
-            self.watches[at] = self.new_watch(&self.mission().cells[at], &[])?;
-            if self.is_there(at) {
-                // It has just ended, and begins anew once nothing is left of it.
-                self.work.ask_for_end(&name);
-                self.due.remove(&at);
-                self.pending.insert(at);
-            } else {
+            self.cells[at].watch = self.new_watch(&self.mission().cells[at], &[])?;
+            // One that has just ended begins anew once nothing is left of it.
+            self.tell_to_end(at)?;
+            self.follow(at, Next::Waits);
+            if !self.is_there(at) {
                 self.start(at)?;
             }
             starts.push((name, true));
@@ -141,14 +133,7 @@ impl Keeper<'_> {
                 cell.name
             ));
         }
-        let live = self.live.get(&at);
-        let told = live.is_some_and(|live| live.told_until_ns.is_some());
-        let starting = self.work.starting.get(&cell.name);
-        let removing = self.work.removing_of(&cell.name);
-        if told
-            || starting.is_some_and(|starting| starting.ends_by.is_some())
-            || removing.is_some_and(|(_, removing)| removing.asked && !removing.cleared)
-        {
+        if self.cells[at].phase.is_told() {
             return Err(format!(
                 "`{}` is being ended; try again when it has",
                 cell.name
@@ -157,8 +142,8 @@ impl Keeper<'_> {
         for needed in &cell.needs {
             let there = self.mission().position(needed);
             if there.is_some_and(|at| {
-                let starting = self.work.starting.contains_key(needed);
-                !self.live.contains_key(&at) && !starting && !with.contains(&at)
+                let is_starting = self.cells[at].phase.is_starting();
+                !self.is_running(at) && !is_starting && !with.contains(&at)
             }) {
                 return Err(format!(
                     "`{}` needs `{needed}`, which does not run; start both: timecell start {needed} {}",
@@ -170,11 +155,7 @@ impl Keeper<'_> {
     }
 
     /// Lets go of the reasons why a cell is not to run.
-    pub(super) fn release(
-        &mut self,
-        at: usize,
-        which: &dyn Fn(Hold) -> bool,
-    ) -> Result<(), RunError> {
+    pub(super) fn release(&mut self, at: usize, which: &dyn Fn(Hold) -> bool) {
         let name = self.name(at);
         let holds: BTreeSet<Hold> = (self.state.cells.get(&name))
             .map(|cell| cell.holds.clone())
@@ -183,9 +164,8 @@ impl Keeper<'_> {
             self.note(Entry::CellReleased {
                 cell: name.clone(),
                 why,
-            })?;
+            });
         }
-        Ok(())
     }
 
     /// Starts those that were stopped only because they need this one.
@@ -197,15 +177,15 @@ impl Keeper<'_> {
             let name = self.name(dependent);
             let runs = |needed: &String| {
                 (self.mission().position(needed))
-                    .is_some_and(|at| self.live.contains_key(&at) || self.pending.contains(&at))
+                    .is_some_and(|at| self.is_running(at) || self.cells[at].phase.waits())
             };
             let all = self.mission().cells[dependent].needs.iter().all(runs);
             if !all || self.is_there(dependent) {
                 continue;
             }
-            self.release(dependent, &|hold| hold == Hold::Needs)?;
-            if self.state.should_run(&name) && !self.due.contains_key(&dependent) {
-                self.pending.insert(dependent);
+            self.release(dependent, &|hold| hold == Hold::Needs);
+            if self.state.should_run(&name) && self.cells[dependent].phase.due_ns().is_none() {
+                self.follow(dependent, Next::Waits);
                 begun.push(dependent);
             }
         }
@@ -216,11 +196,14 @@ impl Keeper<'_> {
     /// Whether it is seen shortly if a cell runs: it is being made, or is as soon as another one was.
     fn is_coming(&self, at: usize) -> bool {
         let cell = &self.mission().cells[at];
-        let work = &self.work;
+        let phase = &self.cells[at].phase;
         let mut before = cell.after.iter().chain(&cell.needs);
-        work.starting.contains_key(&cell.name)
-            || (self.pending.contains(&at)
-                && (work.is_at(&cell.name) || before.any(|name| work.starting.contains_key(name))))
+        let starts = |name: &String| {
+            let at = self.mission().position(name);
+            at.is_some_and(|at| self.cells[at].phase.is_starting())
+        };
+        let moves = !self.is_running(at) && self.is_there(at);
+        phase.is_starting() || (phase.waits() && (moves || before.any(starts)))
     }
 
     /// Answers those whose cells have ended.
@@ -237,6 +220,7 @@ impl Keeper<'_> {
                 match at {
                     Some(at) if one.again && self.state.should_run(&name) => {
                         if !self.is_there(at) {
+                            self.follow(at, Next::Waits);
                             self.start(at)?;
                         }
                         one.starts.push((name, false));
@@ -250,7 +234,7 @@ impl Keeper<'_> {
                     Some(at) if self.is_coming(at) => one.starts.push((name, with_dependents)),
                     Some(at) => {
                         one.done.push(self.done_started(at));
-                        if with_dependents && self.live.contains_key(&at) {
+                        if with_dependents && self.is_running(at) {
                             starts.extend(self.start_dependents(at)?);
                         }
                     }
@@ -273,23 +257,23 @@ impl Keeper<'_> {
     /// What became of a cell that was started.
     pub(super) fn done_started(&self, at: usize) -> CellDone {
         let cell = self.name(at);
-        if let Some(live) = self.live.get(&at) {
+        if let Some(live) = self.live(at) {
             let pid = engine::Cell::pid(&live.app);
             return CellDone {
-                text: format!("runs (pid {pid}, start {})", live.generation),
+                text: format!("runs (pid {pid}, start {})", self.cells[at].generation),
                 pid: Some(pid),
                 end: None,
                 cell,
             };
         }
-        let why = self.desk.failures.get(&cell).cloned();
+        let why = self.cells[at].failure.clone();
         let held = self.state.cells.get(&cell);
         let held = held.and_then(|cell| cell.holds.first());
         CellDone {
             text: match (why, held) {
                 (Some(why), _) => format!("could not be started: {why}"),
                 (None, Some(hold)) => format!("does not run: {}", hold.clause()),
-                (None, None) if self.pending.contains(&at) => {
+                (None, None) if self.cells[at].phase.waits() => {
                     "is started once those that it comes after are ready".to_owned()
                 }
                 (None, None) => "does not run".to_owned(),

@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::cell::{Live, work_dir};
-use super::desk::{Desk, Leaving, Wanted, when_shed};
+use super::desk::{Desk, Wanted};
 use super::health::Incidents;
 use super::keeper::Keeper;
 use super::modes::Return;
 use super::update::Updating;
-use super::watch::CellWatch;
+use super::version::{Aside, Cell, when_shed};
 use super::work::Work;
 use super::{Event, Plan, RunError, sources};
 use crate::control::{CellUpdate, Change, Refusal, Say};
 use crate::enforce::Mechanisms;
 use crate::journal::Writer;
 use crate::ledger::{LedgerError, Locked};
-use crate::state::{Mode, Record, State};
+use crate::state::{Record, State};
 
 /// All that goes on while the mission file becomes another one: what a [`Keeper`] has beside its mission, cells by their names.
 pub(super) struct Carried {
@@ -26,22 +25,19 @@ pub(super) struct Carried {
     state: State,
     last_sequence: u64,
     mechanisms: Mechanisms,
-    same_boot: bool,
-    live: BTreeMap<String, Live>,
     work: Work,
-    due: BTreeMap<String, i64>,
-    watches: BTreeMap<String, CellWatch>,
+    cells: BTreeMap<String, Cell>,
+    put_aside: Vec<Cell>,
     incidents: Incidents,
-    mode: Mode,
     back: Option<Return>,
     shed_by_mode: BTreeSet<String>,
 }
 
 impl<'a> Keeper<'a> {
     /// Lets go of the mission and of nothing else.
-    pub(super) fn carried(self) -> Carried {
-        let cells = &self.file.mission().cells;
-        let name = |at: usize| cells[at].name.clone();
+    pub(super) fn carried(mut self) -> Carried {
+        let put_aside = self.cells.split_off(self.mission().cells.len());
+        let names = (self.mission().cells.iter()).map(|cell| cell.name.clone());
         Carried {
             dir: self.dir,
             desk: self.desk,
@@ -50,20 +46,11 @@ impl<'a> Keeper<'a> {
             last_sequence: self.last_sequence,
             mechanisms: self.mechanisms,
             work: self.work,
-            live: (self.live.into_iter())
-                .map(|(at, live)| (name(at), live))
-                .collect(),
-            due: (self.due.into_iter())
-                .map(|(at, due)| (name(at), due))
-                .collect(),
-            watches: (self.watches.into_iter().enumerate())
-                .map(|(at, watch)| (name(at), watch))
-                .collect(),
-            same_boot: self.same_boot,
+            cells: names.zip(self.cells).collect(),
+            put_aside,
             incidents: self.incidents.carried(),
-            mode: self.mode,
             back: self.back,
-            shed_by_mode: self.shed_by_mode.into_iter().map(name).collect(),
+            shed_by_mode: self.shed_by_mode,
         }
     }
 
@@ -77,25 +64,15 @@ impl<'a> Keeper<'a> {
         tell: &'a mut dyn FnMut(&Event),
     ) -> Result<Keeper<'a>, RunError> {
         let mission = plan.inputs.mission();
-        let at = |name: &str| mission.position(name);
-        let due = (carried.due.iter()).filter_map(|(name, due)| Some((at(name)?, *due)));
-        let shed = carried.shed_by_mode.iter().filter_map(|name| at(name));
+        (carried.shed_by_mode).retain(|name| mission.position(name).is_some());
         let mut keeper = Keeper {
             file: &plan.inputs.file,
             admission: &plan.admission,
-            due: due.collect(),
-            pending: BTreeSet::new(),
-            watches: Vec::new(),
-            last_output: BTreeMap::new(),
-            shed_by_mode: shed.collect(),
+            cells: Vec::new(),
+            shed_by_mode: carried.shed_by_mode,
             incidents: carried.incidents,
             limits_looked_ns: 0,
-            mode: carried.mode,
             back: carried.back,
-            same_boot: carried.same_boot,
-            live: (carried.live.into_iter())
-                .filter_map(|(name, live)| Some((at(&name)?, live)))
-                .collect(),
             dir: carried.dir,
             desk: carried.desk,
             journal: carried.journal,
@@ -106,12 +83,13 @@ impl<'a> Keeper<'a> {
             tell,
         };
         for cell in &mission.cells {
-            let watch = match carried.watches.remove(&cell.name) {
-                Some(watch) => watch,
-                None => keeper.new_watch(cell, &[])?,
+            let cell = match carried.cells.remove(&cell.name) {
+                Some(cell) => cell,
+                None => Cell::new(keeper.new_watch(cell, &[])?),
             };
-            keeper.watches.push(watch);
+            keeper.cells.push(cell);
         }
+        keeper.cells.append(&mut carried.put_aside);
         Ok(keeper)
     }
 }
@@ -130,7 +108,8 @@ pub(super) struct Decided {
 impl Carried {
     /// The first processes of the cells that run.
     pub(super) fn pids(&self) -> Vec<i32> {
-        self.live.values().map(|live| live.inside.pid).collect()
+        let live = self.cells.values().filter_map(|cell| cell.phase.live());
+        live.map(|live| live.inside.pid).collect()
     }
 
     pub(super) fn take_wanted(&mut self) -> Option<Wanted> {
@@ -145,7 +124,8 @@ impl Carried {
 
     /// The limit of memory with which this cell runs, bytes.
     pub(super) fn memory_limit(&self, cell: &str) -> Option<u64> {
-        self.live.get(cell)?.app.spec().limits.memory_bytes
+        let live = self.cells.get(cell)?.phase.live()?;
+        live.app.spec().limits.memory_bytes
     }
 
     pub(super) fn refuse(&mut self, client: u64, kind: Refusal, why: Vec<String>) {
@@ -154,36 +134,31 @@ impl Carried {
 
     /// Puts aside what the next plan changes or does not have, so that it can be ended or come back.
     pub(super) fn update(&mut self, before: &Plan, next: &Plan, decided: Decided) {
-        let mut first = BTreeSet::new();
+        let (mut first, mut aside) = (BTreeSet::new(), BTreeSet::new());
         for (name, change) in &decided.changes {
             if !matches!(change, Change::Changed | Change::Removed) {
                 continue;
             }
-            self.due.remove(name);
-            let watch = self.watches.remove(name);
-            let Some(live) = self.live.remove(name) else {
+            let declared = before.inputs.mission().cell(name);
+            let cell = self.cells.remove(name).filter(|cell| cell.phase.is_there());
+            let (Some(mut cell), Some(declared)) = (cell, declared) else {
                 continue;
             };
             if !decided.stay.contains(name) {
                 first.insert(name.clone());
             }
-            let beside = (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside);
-            let cell = before.inputs.mission().cell(name);
-            let leaving = Leaving {
-                live,
-                watch,
-                beside,
-                stop_timeout_ns: cell.map_or(0, |cell| cell.stop_timeout.ns()),
-                output: work_dir(&self.dir, name, beside),
+            cell.aside = Some(Box::new(Aside {
+                declared: declared.clone(),
                 when_shed: when_shed(before.inputs.mission(), name),
                 shed_by_mode: self.shed_by_mode.contains(name),
-            };
-            self.desk.leaving.insert(name.clone(), leaving);
+            }));
+            aside.insert(name.clone());
+            self.put_aside.push(cell);
         }
         let cells = decided.changes.iter().map(|(name, change)| CellUpdate {
             cell: name.clone(),
             change: *change,
-            beside: self.desk.leaving.contains_key(name) && !first.contains(name),
+            beside: aside.contains(name) && !first.contains(name),
             pid: None,
         });
         let holds = (self.state.cells.iter())
@@ -205,20 +180,18 @@ impl Carried {
     pub(super) fn put_back(&mut self) {
         // Those of the new versions: what of the old ones is not put aside begins anew.
         for name in std::mem::take(&mut self.desk.taken_back) {
-            self.watches.remove(&name);
-            self.due.remove(&name);
+            self.cells.remove(&name);
         }
-        let leaving = std::mem::take(&mut self.desk.leaving);
-        for (name, leaving) in leaving {
-            match leaving.watch {
-                Some(watch) => self.watches.insert(name.clone(), watch),
-                None => self.watches.remove(&name),
+        for mut cell in std::mem::take(&mut self.put_aside) {
+            let Some(aside) = cell.aside.take() else {
+                continue;
             };
+            let name = aside.declared.name;
             // A mission without the cell has forgotten it.
-            if leaving.shed_by_mode {
+            if aside.shed_by_mode {
                 self.shed_by_mode.insert(name.clone());
             }
-            self.live.insert(name, leaving.live);
+            self.cells.insert(name, cell);
         }
     }
 }

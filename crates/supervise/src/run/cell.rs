@@ -1,7 +1,7 @@
 //! A cell that runs: started, ended, removed.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,16 +11,18 @@ use engine::app::{self, AppCell, AppSpec, Asking, Ended, Launcher, Looks};
 use model::mission;
 
 use super::ample::AmpleUse;
-use super::best_effort::{Retaken, Under, WithoutClass};
+use super::best_effort::{Classes, Grip};
+use super::options::OutputTo;
+use super::spec;
 use super::tend::{Tended, Unheld};
 use super::watch::Counters;
-use super::{OutputTo, RunError, spec};
 use crate::admit::{Admission, Grant};
-use crate::cause::{Cause, Reason, is_kill};
+use crate::dirs::place;
 use crate::end::End;
-use crate::enforce::{BestEffort, Enforce, EnforceError, Inside, Mechanisms, leave_real_time};
-use crate::journal::JournalError;
-use crate::page::Place;
+use crate::enforce::{
+    BestEffort, Enforce, EnforceError, Inside, Mechanism, Mechanisms, leave_real_time,
+};
+use crate::page::{Page, Place};
 
 /// Between two looks at what has become of a signal that was blocked when it was sent, ns.
 const AGAIN_NS: i64 = 5_000_000;
@@ -30,33 +32,22 @@ pub(super) struct Live {
     pub(super) app: AppCell,
     /// Its processes; looking for its groups takes some twenty files, and they stay as long as the cell.
     pub(super) inside: Inside,
-    pub(super) hold: Option<Box<dyn Enforce>>,
-    pub(super) generation: u64,
+    pub(super) hold: Box<dyn Enforce>,
     pub(super) started_ns: i64,
     /// What the kernel counts of it, until somebody watches it.
     pub(super) counters: Counters,
-    /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
-    pub(super) told_until_ns: Option<i64>,
-    /// When it was asked to end (SIGTERM), CLOCK_MONOTONIC ns.
-    pub(super) asked_ns: Option<i64>,
+    /// The page that was made for it, until then, or why it has none.
+    pub(super) page: Option<Result<Page, String>>,
     /// When it is to be seen to what has become of the signal by which it was asked, that signal, and what was seen; `None`: that is known.
     asks_again: Option<(i64, i32, Looks)>,
     /// Whether it was killed because it was asked, since it does not handle that.
-    killed_as_asked: bool,
-    /// What it is killed for.
-    pub(super) killed_for: Option<Reason>,
-    /// It did not become ready in its time, and was killed for it.
-    pub(super) given_up: bool,
-    /// Threads that have lost their class for now.
-    pub(super) classes: Vec<WithoutClass>,
+    pub(super) killed_as_asked: bool,
+    /// Those that its threads have lost for now.
+    pub(super) classes: Classes,
     /// A supervisor that is gone took them from it, and what it knew of them went with it.
     pub(super) forgotten: bool,
-    /// Whether it was shed to best effort, and does not go on yet.
-    pub(super) is_best_effort: bool,
-    /// What is under way where it was.
-    pub(super) under: Option<Under>,
-    /// How often its threads have taken a class again meanwhile.
-    pub(super) retaken: Retaken,
+    /// Whether it was shed to best effort.
+    pub(super) grip: Grip,
     /// Takes a freeze back that is still under way.
     pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,
@@ -95,6 +86,18 @@ impl Given {
         }
     }
 
+    /// What holds the cell: what a mechanism gives for its grant.
+    fn held_by(
+        &self,
+        mechanisms: &Mechanisms,
+        give: impl FnOnce(&dyn Mechanism, &Grant) -> Result<Box<dyn Enforce>, EnforceError>,
+    ) -> Result<Box<dyn Enforce>, EnforceError> {
+        match self {
+            Given::Grant(grant) => give(mechanisms.of_grant(grant)?, grant),
+            Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
+        }
+    }
+
     /// The cpus of the partition in which the cell is to be; `None`: in none.
     pub(super) fn partition(&self) -> Option<&[u32]> {
         match self {
@@ -105,13 +108,39 @@ impl Given {
 }
 
 impl Live {
+    fn new(
+        app: AppCell,
+        inside: Inside,
+        hold: Box<dyn Enforce>,
+        started_ns: i64,
+        counters: Counters,
+        cell: &mission::Cell,
+    ) -> Live {
+        Live {
+            app,
+            inside,
+            hold,
+            started_ns,
+            counters,
+            page: None,
+            asks_again: None,
+            killed_as_asked: false,
+            classes: Classes::default(),
+            forgotten: false,
+            grip: Grip::default(),
+            unfreeze: None,
+            tended: Tended::from_now(cell),
+            ample: AmpleUse::default(),
+            unheld: Unheld::default(),
+        }
+    }
+
     /// Makes a cell, puts it under its enforcer while it waits, and lets it begin.
     pub(super) fn start(
         spec: &AppSpec,
         mechanisms: &Mechanisms,
         given: &Given,
         cell: &mission::Cell,
-        generation: u64,
         output: OutputTo,
     ) -> Result<Live, String> {
         // What an earlier life's removal has left, because its engine did not answer for instance. Nobody watches it.
@@ -120,13 +149,8 @@ impl Live {
         {
             return Err(left);
         }
-        let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
-            Given::Grant(grant) => {
-                (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.make(grant, cell))
-            }
-            Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
-        };
-        let mut hold = Some(hold.map_err(|error| error.to_string())?);
+        let mut hold = (given.held_by(mechanisms, |mechanism, grant| mechanism.make(grant, cell)))
+            .map_err(|error| error.to_string())?;
         (mechanisms.ready(given.partition())).map_err(|error| error.to_string())?;
         let created = Launcher::own()
             .map_err(|error| error.to_string())
@@ -138,7 +162,8 @@ impl Live {
         let mut app = match created {
             Ok(app) => app,
             Err(why) => {
-                release(&mut hold);
+                // The cell's own failure is what is told; the group goes with the mission's.
+                let _ = hold.release();
                 return Err(why);
             }
         };
@@ -149,10 +174,7 @@ impl Live {
             Some(_) => (app.freeze().and_then(|()| app.thaw())).map_err(|error| error.to_string()),
             None => Ok(()),
         };
-        let held = there.and_then(|()| match &hold {
-            Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
-            None => Ok(()),
-        });
+        let held = there.and_then(|()| hold.hold(app.pid()).map_err(|error| error.to_string()));
         let inside = inside(&app);
         let counters = Counters::of(app.pid(), &inside.groups);
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
@@ -168,35 +190,14 @@ impl Live {
             };
             leave_real_time(&inside);
             let removed = app.remove().map_err(|error| error.to_string());
-            release(&mut hold);
+            let _ = hold.release();
             return Err(match removed {
                 Ok(()) => why,
                 Err(left) => format!("{why}; and {left}"),
             });
         }
-        Ok(Live {
-            app,
-            inside,
-            hold,
-            generation,
-            started_ns: timecell_client::now_ns(),
-            counters,
-            told_until_ns: None,
-            asked_ns: None,
-            asks_again: None,
-            killed_as_asked: false,
-            killed_for: None,
-            given_up: false,
-            classes: Vec::new(),
-            forgotten: false,
-            is_best_effort: false,
-            under: None,
-            retaken: Retaken::default(),
-            unfreeze: None,
-            tended: Tended::from_now(cell),
-            ample: AmpleUse::default(),
-            unheld: Unheld::default(),
-        })
+        let now_ns = timecell_client::now_ns();
+        Ok(Live::new(app, inside, hold, now_ns, counters, cell))
     }
 
     /// Takes over a cell of a supervisor that is gone, if its program still runs; one that is shed to best effort is held by nobody
@@ -206,7 +207,7 @@ impl Live {
         work_dir: &Path,
         given: &Given,
         cell: &mission::Cell,
-        (generation, started_ns): (u64, i64),
+        started_ns: i64,
         is_let_go: bool,
     ) -> Result<Option<Live>, String> {
         let app = match app::adopt(work_dir).map_err(|error| error.to_string())? {
@@ -217,37 +218,13 @@ impl Live {
         if app.spec().within != mechanisms.within(given.partition()) {
             return Ok(None);
         }
-        let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
-            Given::Grant(grant) => {
-                let mechanism = mechanisms.of_grant(grant);
-                mechanism.and_then(|mechanism| mechanism.adopt(grant, cell, is_let_go))
-            }
-            Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
-        };
-        let hold = Some(hold.map_err(|error| error.to_string())?);
-        Ok(Some(Live {
-            inside: inside(&app),
-            app,
-            hold,
-            generation,
-            started_ns,
-            counters: Counters::default(),
-            told_until_ns: None,
-            asked_ns: None,
-            asks_again: None,
-            killed_as_asked: false,
-            killed_for: None,
-            given_up: false,
-            classes: Vec::new(),
-            forgotten: false,
-            is_best_effort: false,
-            under: None,
-            retaken: Retaken::default(),
-            unfreeze: None,
-            tended: Tended::from_now(cell),
-            ample: AmpleUse::default(),
-            unheld: Unheld::default(),
-        }))
+        let hold = given.held_by(mechanisms, |mechanism, grant| {
+            mechanism.adopt(grant, cell, is_let_go)
+        });
+        let hold = hold.map_err(|error| error.to_string())?;
+        let (inside, counters) = (inside(&app), Counters::default());
+        let live = Live::new(app, inside, hold, started_ns, counters, cell);
+        Ok(Some(live))
     }
 
     /// What becomes readable when its program has ended; `None`: its end has been seen, and is told once it has settled.
@@ -265,72 +242,26 @@ impl Live {
     pub(super) fn ended(&mut self) -> std::io::Result<Option<End>> {
         let mut ended = self.app.try_wait_kernel()?;
         if ended.is_some() {
-            let held_ns = self.hold.as_ref().map_or(0, |hold| hold.settle_ns());
+            let held_ns = self.hold.settle_ns();
             ended = ended.filter(|_| self.tended.has_settled(held_ns));
         }
         Ok(ended.map(end_of))
     }
 
-    /// Whether it did not end in the time that it had.
-    pub(super) fn is_late(&self, now_ns: i64) -> bool {
-        self.tended.settles_ns().is_none()
-            && self.told_until_ns.is_some_and(|until| until <= now_ns)
+    /// Asks it to end by this signal.
+    pub(super) fn ask_to_end(&mut self, signal: i32) {
+        // One that has just ended cannot be told; it is seen as ended.
+        let asking = self.app.ask_to_end(signal).unwrap_or(Asking::Heard);
+        self.was_asked(signal, asking, timecell_client::now_ns());
     }
 
-    /// How it ended, or that it did not in the time that it had and is killed now, and why; `None` as long as it may run.
-    pub(super) fn over(&mut self) -> Result<Option<(End, Option<Cause>)>, RunError> {
-        self.ask_again();
-        let ended = self
-            .ended()
-            .map_err(RunError::system("learn how a cell ended"))?;
-        if let Some(end) = ended {
-            let killed_for = self.killed_for.clone().filter(|_| is_kill(end));
-            let by_us = killed_for.map(|reason| Cause::Supervisor { reason });
-            let asked = || self.asked_ns.map(|_| Cause::Asked);
-            return Ok(Some((end, by_us.or_else(asked))));
-        }
-        if !self.is_late(timecell_client::now_ns()) {
-            return Ok(None);
-        }
-        let waited_ns = match (self.told_until_ns, self.asked_ns) {
-            (Some(until_ns), Some(asked_ns)) => until_ns - asked_ns,
-            _ => 0,
-        };
-        let too_late = Reason::StopTimeout { waited_ns };
-        let end = End::Killed {
-            signal: libc::SIGKILL,
-            core_dumped: false,
-        };
-        let cause = match self.killed_for.clone() {
-            // It takes long to die, and was not late.
-            None if self.killed_as_asked => Cause::Asked,
-            reason => Cause::Supervisor {
-                reason: reason.unwrap_or(too_late),
-            },
-        };
-        Ok(Some((end, Some(cause))))
-    }
-
-    /// This signal, and so much time to end, ns; one that was told before keeps to its time. One that does not handle it is killed.
-    pub(super) fn tell_to_end(&mut self, signal: i32, patience_ns: i64) {
-        if self.told_until_ns.is_none() {
-            // One that has just ended cannot be told; it is seen as ended.
-            let asking = self.app.ask_to_end(signal).unwrap_or(Asking::Heard);
-            let now_ns = timecell_client::now_ns();
-            self.was_asked(signal, asking, now_ns);
-            self.asked_ns = Some(now_ns);
-            self.told_until_ns = Some(now_ns.saturating_add(patience_ns));
-        }
-    }
-
-    /// When something is to be done about it that was told to end.
-    pub(super) fn told_next_ns(&self) -> Option<i64> {
-        let again_ns = self.asks_again.map(|(at_ns, ..)| at_ns);
-        self.told_until_ns.into_iter().chain(again_ns).min()
+    /// When it is to be asked again, CLOCK_MONOTONIC ns.
+    pub(super) fn asks_again_ns(&self) -> Option<i64> {
+        self.asks_again.map(|(at_ns, ..)| at_ns)
     }
 
     /// One that blocked the signal by which it was asked to end may not have heard it.
-    fn ask_again(&mut self) {
+    pub(super) fn ask_again(&mut self) {
         let now_ns = timecell_client::now_ns();
         let asks = self.asks_again.filter(|(at_ns, ..)| *at_ns <= now_ns);
         if let Some((_, signal, looks)) = asks {
@@ -347,6 +278,20 @@ impl Live {
         self.killed_as_asked |= asking == Asking::Killed;
     }
 
+    /// Sees what of it is not held, for whoever asks how it stands.
+    pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
+        match self.grip {
+            Grip::Held => self.unheld.look(now_ns, || self.hold.unheld(&self.inside)),
+            // It is shed, and held by nothing on purpose.
+            _ => self.unheld = Unheld::default(),
+        }
+    }
+
+    /// Takes their real-time class from all of its threads; one that keeps it is an error, a clause.
+    pub(super) fn take_classes(&mut self) -> Result<(), String> {
+        self.classes.take(|| pids(&self.app))
+    }
+
     /// A freeze that is under way is not wanted any more.
     pub(super) fn unfreeze(&mut self) {
         if let Some(unwanted) = self.unfreeze.take() {
@@ -358,14 +303,18 @@ impl Live {
     /// sentences.
     pub(super) fn remove(mut self) -> (Option<End>, Vec<String>) {
         let mut left: Vec<String> = take_down(&mut self.app).into_iter().collect();
-        if let Some(mut hold) = self.hold.take()
-            && let Err(error) = hold.release()
-        {
+        if let Err(error) = self.hold.release() {
             left.push(error.to_string());
         }
         let told = self.app.is_told_of_by_engine();
         (self.app.end().filter(|_| told).map(end_of), left)
     }
+}
+
+/// The processes of a cell.
+pub(super) fn pids(app: &AppCell) -> Vec<i32> {
+    let others = app.processes().into_iter().map(|process| process.pid);
+    std::iter::once(app.pid()).chain(others).collect()
 }
 
 pub(super) fn end_of(ended: Ended) -> End {
@@ -376,13 +325,6 @@ pub(super) fn end_of(ended: Ended) -> End {
             core_dumped: false,
         },
         Ended::Unknown => End::Unknown,
-    }
-}
-
-fn release(hold: &mut Option<Box<dyn Enforce>>) {
-    if let Some(mut hold) = hold.take() {
-        // The cell's own failure is what is told; the group goes with the mission's.
-        let _ = hold.release();
     }
 }
 
@@ -414,24 +356,4 @@ pub(super) fn sweep(work_dir: &Path) -> Option<String> {
 pub(super) fn remove_page(page_dir: &Path) -> Option<String> {
     let removed = Place::at(page_dir).remove();
     removed.err().map(|error| error.to_string())
-}
-
-/// Name of one of a cell's two places: a version that runs beside another one is made in the second. No cell's name has a dot.
-pub(super) fn place(cell: &str, beside: bool) -> String {
-    format!("{cell}{}", if beside { ".b" } else { "" })
-}
-
-/// That the places of all cells in a mission's directory are directories of our own: what is in them is acted upon.
-pub(super) fn own_places(dir: &Path) -> Result<(), JournalError> {
-    Ok(host::ground::check_with(dir, &["cells", "pages"])?)
-}
-
-/// Where a cell's engine keeps what it needs.
-pub(crate) fn work_dir(dir: &Path, cell: &str, beside: bool) -> PathBuf {
-    dir.join("cells").join(place(cell, beside))
-}
-
-/// Where the page of a cell lies: a mount of its own.
-pub(super) fn page_dir(dir: &Path, cell: &str, beside: bool) -> PathBuf {
-    dir.join("pages").join(place(cell, beside))
 }

@@ -1,17 +1,13 @@
 //! What clients have asked for and wait for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::mission::{Mission, WhenShed};
-
 use super::RunError;
-use super::cell::Live;
 use super::keeper::Keeper;
 use super::notify::Notify;
 use super::update::{TRYING_NS, Updating};
-use super::watch::CellWatch;
 use crate::control::{Ask, CellDone, Refusal, Say, Server, check_window};
 use crate::ledger::{self, Ledger, LedgerError, Locked};
 use crate::state::{Hold, Record};
@@ -24,10 +20,6 @@ pub(super) struct Desk {
     /// `None`: the socket could not be made, and the mission goes on without.
     pub(super) server: Option<Server>,
     pub(super) pending: Vec<Pending>,
-    /// Why the last start of a cell failed.
-    pub(super) failures: BTreeMap<String, String>,
-    /// Cells' versions that an update replaces, and cells that it removes, as long as they run.
-    pub(super) leaving: BTreeMap<String, Leaving>,
     pub(super) updating: Option<Updating>,
     /// New versions that an update has taken back.
     pub(super) taken_back: Vec<String>,
@@ -51,27 +43,6 @@ pub(super) struct Desk {
     /// Who has asked for the end of the mission.
     downs: Vec<u64>,
     pub(super) notify: Notify,
-}
-
-/// A cell of the mission as it was before an update.
-pub(super) struct Leaving {
-    pub(super) live: Live,
-    pub(super) watch: Option<CellWatch>,
-    /// Whether it is in the second of its places.
-    pub(super) beside: bool,
-    pub(super) stop_timeout_ns: i64,
-    /// Its directory.
-    pub(super) output: PathBuf,
-    /// How high mode sheds it; `None`: not at all, for it is of high criticality or its mission has one mode.
-    pub(super) when_shed: Option<WhenShed>,
-    /// Whether the mission's high mode has shed it, before it was put aside or since.
-    pub(super) shed_by_mode: bool,
-}
-
-/// How the high mode of this mission sheds a cell of it; `None`: not at all.
-pub(super) fn when_shed(mission: &Mission, cell: &str) -> Option<WhenShed> {
-    let cell = mission.cell(cell).filter(|cell| !cell.is_high())?;
-    mission.modes.map(|_| cell.when_shed)
 }
 
 /// An update that was asked for.
@@ -105,8 +76,6 @@ impl Desk {
         let desk = Desk {
             server,
             pending: Vec::new(),
-            failures: BTreeMap::new(),
-            leaving: BTreeMap::new(),
             updating: None,
             taken_back: Vec::new(),
             wanted: None,
@@ -183,13 +152,11 @@ impl Desk {
     /// When it wants to be woken, CLOCK_MONOTONIC ns.
     pub(super) fn next_ns(&self) -> Option<i64> {
         let updating = self.updating.as_ref().and_then(Updating::next_ns);
-        let told = self.leaving.values();
-        let told = told.filter_map(|leaving| leaving.live.told_next_ns()).min();
         let shrinks = (self.shrinks_until_ns).map(|_| timecell_client::now_ns() + TRYING_NS);
         let beat = self.notify.next_ns().filter(|_| self.told_ready);
         let ledger = self.asks_ledger_since_ns;
         let ledger = ledger.map(|_| timecell_client::now_ns() + TRYING_NS);
-        [updating, told, shrinks, beat, ledger]
+        [updating, shrinks, beat, ledger]
             .into_iter()
             .flatten()
             .min()
@@ -293,7 +260,7 @@ impl Keeper<'_> {
     fn carry_out(&mut self, client: u64, ask: Ask) -> Result<(), RunError> {
         match ask {
             Ask::Status => {
-                self.look_at_limits_again()?;
+                self.look_at_limits_again();
                 self.say_status(client);
             }
             Ask::Metrics => self.say_metrics(client),
@@ -361,7 +328,7 @@ impl Keeper<'_> {
                     .iter()
                     .map(|cell| cell.name.as_str())
                     .collect();
-                let mend = match model::nearest(name, &all) {
+                let fix = match model::nearest(name, &all) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if all.len() > 12 => {
                         format!("its {} cells are in `timecell ps`", all.len())
@@ -369,7 +336,7 @@ impl Keeper<'_> {
                     None => format!("its cells are {}", all.join(", ")),
                 };
                 unknown.push(format!(
-                    "mission {} has no cell `{name}`; {mend}",
+                    "mission {} has no cell `{name}`; {fix}",
                     mission.name
                 ));
             }

@@ -3,18 +3,23 @@
 use std::os::fd::RawFd;
 
 use engine::Cell as _;
-use model::mission::{Action, Cell};
+use model::mission::{self, Action};
 
-use super::cell::page_dir;
+use super::ample::{self, AmpleUse};
+use super::keeper::Keeper;
 use super::notifiers::Notifiers;
+use super::phase::{Event as Happens, Next, Phase};
+use super::version::Cell;
 use super::watch::{CellWatch, Counters};
-use super::{Event, Keeper, RunError};
+use super::{Event, RunError};
+use crate::admit::Basis;
 use crate::cause::{Cause, Reason, ended};
+use crate::dirs::page_dir;
 use crate::end::End;
 use crate::health::{Context, Decision, Finding, Sight, Why};
 use crate::incident::{Incident, OutputTail};
 use crate::stamp::Stamp;
-use crate::state::{Entry, Hold, Limit, Mode};
+use crate::state::{Entry, Hold, Limit};
 
 /// Incidents of one cell that are recorded in a second; more are counted.
 const INCIDENTS_PER_SECOND: u32 = 16;
@@ -43,31 +48,27 @@ impl Incidents {
 }
 
 impl Keeper<'_> {
-    /// Watches of all cells of the mission, none of which runs yet.
-    pub(super) fn watch_all(&mut self) -> Result<(), RunError> {
-        let cells = self.mission().cells.iter();
-        let watches: Result<Vec<CellWatch>, RunError> = cells
-            .map(|cell| {
-                let starts = self.state.cells.get(&cell.name).map(|known| &known.starts);
-                // The first start is no restart.
-                let restarts: Vec<i64> = starts
-                    .filter(|_| self.same_boot)
-                    .into_iter()
-                    .flatten()
-                    .skip(1)
-                    .map(|stamp| stamp.monotonic_ns)
-                    .collect();
-                self.new_watch(cell, &restarts)
-            })
-            .collect();
-        self.watches = watches?;
+    /// All cells of the mission, none of which runs yet. What an earlier supervisor of the `same_boot` has restarted counts to their limits.
+    pub(super) fn watch_all(&mut self, same_boot: bool) -> Result<(), RunError> {
+        for cell in &self.mission().cells {
+            let starts = self.state.cells.get(&cell.name).map(|known| &known.starts);
+            // The first start is no restart.
+            let restarts: Vec<i64> = starts
+                .filter(|_| same_boot)
+                .into_iter()
+                .flatten()
+                .skip(1)
+                .map(|stamp| stamp.monotonic_ns)
+                .collect();
+            self.cells.push(Cell::new(self.new_watch(cell, &restarts)?));
+        }
         Ok(())
     }
 
     /// The watch of a cell that does not run yet; `restarts_ns` count to its limit.
     pub(super) fn new_watch(
         &self,
-        cell: &Cell,
+        cell: &mission::Cell,
         restarts_ns: &[i64],
     ) -> Result<CellWatch, RunError> {
         let modes = self.mission().modes.is_some();
@@ -83,32 +84,29 @@ impl Keeper<'_> {
     pub(super) fn look(&mut self) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
         let is_due = |watch: &CellWatch| watch.due_ns().is_some_and(|due| due <= now_ns);
-        let due: Vec<usize> = (self.watches.iter().enumerate())
-            .filter(|(at, watch)| is_due(watch) && !self.is_being_removed(*at))
+        let due: Vec<usize> = (self.own().iter().enumerate())
+            .filter(|(_, cell)| !cell.phase.is_removing() && is_due(&cell.watch))
             .map(|(at, _)| at)
             .collect();
         for at in due {
-            let looked = self.watches[at].look(now_ns);
+            let looked = self.cells[at].watch.look(now_ns);
             let mission = self.mission();
             let cell = || mission.cells[at].name.clone();
             if let Some(what) = looked.broken {
                 (self.tell)(&Event::Unwatched { cell: cell(), what });
             }
             if looked.ready {
-                let took_ns = self
-                    .live
-                    .get(&at)
-                    .map_or(0, |live| now_ns - live.started_ns);
+                let took_ns = self.live(at).map_or(0, |live| now_ns - live.started_ns);
                 (self.tell)(&Event::Ready {
                     cell: cell(),
                     took_ns,
                 });
             }
             if looked.limits {
-                self.tell_limits(at, None)?;
+                self.tell_limits(at, None);
             }
             self.judge(at, looked.findings)?;
-            if looked.overran && self.mission().modes.is_some() && self.mode == Mode::Low {
+            if looked.overran {
                 self.switch_to_high(at)?;
             }
         }
@@ -117,31 +115,33 @@ impl Keeper<'_> {
 
     /// What to sleep on: signals when a cell has come up against a limit.
     pub(super) fn alarms(&self) -> Vec<RawFd> {
-        self.watches.iter().flat_map(CellWatch::alarms).collect()
+        (self.own().iter())
+            .flat_map(|cell| cell.watch.alarms())
+            .collect()
     }
 
     /// As [`Keeper::look_at_limits`], unless that was done a moment ago: several files of every cell are read for it, and anybody may
     /// ask as often as he likes.
-    pub(super) fn look_at_limits_again(&mut self) -> Result<(), RunError> {
+    pub(super) fn look_at_limits_again(&mut self) {
         let since_ns = timecell_client::now_ns() - self.limits_looked_ns;
-        match since_ns < LIMITS_NS {
-            true => Ok(()),
-            false => self.look_at_limits(),
+        if since_ns >= LIMITS_NS {
+            self.look_at_limits();
         }
     }
 
     /// Sees whether cells have come up against limits that nobody was told of.
-    pub(super) fn look_at_limits(&mut self) -> Result<(), RunError> {
+    pub(super) fn look_at_limits(&mut self) {
         self.limits_looked_ns = timecell_client::now_ns();
-        for at in 0..self.watches.len() {
-            self.tell_limits(at, None)?;
+        for at in 0..self.own().len() {
+            self.tell_limits(at, None);
         }
-        Ok(())
     }
 
     /// Tells of the limits that a cell has come up against, but for what is told as the cause of its end.
-    pub(super) fn tell_limits(&mut self, at: usize, cause: Option<&Cause>) -> Result<(), RunError> {
-        let reached = self.watches[at].limits_reached(timecell_client::now_ns());
+    pub(super) fn tell_limits(&mut self, at: usize, cause: Option<&Cause>) {
+        let reached = self.cells[at]
+            .watch
+            .limits_reached(timecell_client::now_ns());
         let killed = matches!(cause, Some(Cause::Memory(_)));
         for limit in reached {
             if killed && matches!(limit, Limit::Memory(_)) {
@@ -153,26 +153,84 @@ impl Keeper<'_> {
                 cell: cell.clone(),
                 generation,
                 limit,
-            })?;
+            });
             (self.tell)(&Event::LimitReached { cell, limit });
         }
-        Ok(())
+    }
+
+    /// Tells of ample budgets that were used up: the first time in a life of the cell, and then once a minute.
+    pub(super) fn look_at_ample_budgets(&mut self) {
+        let now_ns = timecell_client::now_ns();
+        let mut used_up = Vec::new();
+        for (at, cell) in self.file.mission().cells.iter().enumerate() {
+            let version = &mut self.cells[at];
+            let Some(live) = version.phase.live_mut() else {
+                continue;
+            };
+            if now_ns < live.ample.next_ns {
+                continue;
+            }
+            live.ample.next_ns = now_ns.saturating_add(ample::LOOK_NS);
+            let name = &cell.name;
+            let grant = self.admission.grant(name);
+            let Some(grant) = grant.filter(|grant| matches!(grant.basis, Basis::Ample { .. }))
+            else {
+                // What is used up of another budget is no sign of anything, should an ample one come later.
+                let next_ns = live.ample.next_ns;
+                live.ample = AmpleUse::default();
+                live.ample.next_ns = next_ns;
+                continue;
+            };
+            let period_ns = grant.period_ns.and_then(|ns| i64::try_from(ns).ok());
+            let counted = live.hold.counted();
+            let (Some(budget_ns), Some(period_ns), Some(counted)) =
+                (grant.budget_ns, period_ns, counted)
+            else {
+                continue;
+            };
+            let known = self.state.cells.get(name);
+            let was_told = known.is_some_and(|known| {
+                (known.limits.iter()).any(|limit| matches!(limit, Limit::AmpleBudget { .. }))
+            });
+            let told = live.ample.see(ample::Look {
+                now_ns,
+                budget_ns,
+                period_ns,
+                start_ns: cell.start_timeout.ns(),
+                is_ready: version.watch.is_ready(),
+                exhausted: counted.exhausted,
+                by: counted.by,
+                was_told,
+            });
+            used_up.extend(told.map(|periods| (name.clone(), version.generation, periods)));
+        }
+        for (cell, generation, periods) in used_up {
+            let limit = Limit::AmpleBudget { periods };
+            self.note(Entry::LimitReached {
+                cell: cell.clone(),
+                generation,
+                limit,
+            });
+            (self.tell)(&Event::LimitReached { cell, limit });
+        }
     }
 
     /// A cell whose program has ended without having been told to: what its rules and its restart policy say.
     pub(super) fn ended_untold(&mut self, at: usize, end: End) -> Result<(), RunError> {
         if end.is_failure() && self.fails_update(at, None) {
-            self.watches[at].gone();
+            self.cells[at].watch.gone();
             return Ok(());
         }
-        let findings = self.watches[at].ended(timecell_client::now_ns(), end);
+        let findings = self.cells[at].watch.ended(timecell_client::now_ns(), end);
         self.judge(at, findings)
     }
 
     /// A cell that could not even be started.
     pub(super) fn never_started(&mut self, at: usize) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
-        self.watches[at].started(None, Counters::default(), now_ns);
+        self.cells[at]
+            .watch
+            .started(None, Counters::default(), now_ns);
         self.ended_untold(at, End::Unknown)
     }
 
@@ -205,7 +263,7 @@ impl Keeper<'_> {
                     Action::Log => {}
                     Action::Notify => self.notify(at, incident.as_ref()),
                     Action::Restart | Action::RestartBackoff => {
-                        self.restart(at, wait_ns, finding.sight.name());
+                        self.restart(at, wait_ns, finding.sight.name())?;
                     }
                     Action::Stop => {
                         stays = Some(match finding.sight {
@@ -226,7 +284,7 @@ impl Keeper<'_> {
         }
         if let Some(hold) = stays {
             self.stays(at, hold)?;
-            self.tell_to_end(at);
+            self.tell_to_end(at)?;
         }
         Ok(())
     }
@@ -246,11 +304,11 @@ impl Keeper<'_> {
             return None;
         }
         let dropped = std::mem::take(dropped);
-        let output = self
-            .live
-            .get(&at)
-            .map_or_else(|| self.last_output.remove(&at), |live| live.output_tail());
-        let mut evidence = self.watches[at].evidence(output);
+        let output = match self.cells[at].phase.live() {
+            Some(live) => live.output_tail(),
+            None => self.cells[at].tail.take(),
+        };
+        let mut evidence = self.cells[at].watch.evidence(output);
         if dropped > 0 {
             let counters = &mut evidence.counters;
             counters.insert("incidents_not_recorded".to_owned(), dropped);
@@ -266,7 +324,7 @@ impl Keeper<'_> {
                 generation: (self.state.cells.get(cell)).map_or(0, |cell| cell.generation),
                 // Of the finding, which may be a little older than now.
                 wall_unix_ns: stamp.wall_unix_ns - (stamp.monotonic_ns - finding.at_ns),
-                tasks: self.watches[at].tasks(),
+                tasks: self.cells[at].watch.tasks(),
             },
             evidence,
         );
@@ -281,12 +339,11 @@ impl Keeper<'_> {
     }
 
     /// Writes down what has happened.
-    pub(super) fn write_incidents(&mut self) -> Result<(), RunError> {
+    pub(super) fn write_incidents(&mut self) {
         for incident in std::mem::take(&mut self.incidents.unwritten) {
-            self.note(Entry::Incident(Box::new(incident)))?;
+            self.note(Entry::Incident(Box::new(incident)));
         }
         self.incidents.notifiers.reap();
-        Ok(())
     }
 
     fn notify(&mut self, at: usize, incident: Option<&Incident>) {
@@ -301,90 +358,63 @@ impl Keeper<'_> {
     }
 
     /// Starts a cell anew after a wait. One that runs is killed: whatever is wrong with it, it is not asked to help.
-    fn restart(&mut self, at: usize, wait_ns: i64, rule: &str) {
-        let cell = self.mission().cells[at].name.clone();
-        let now_ns = timecell_client::now_ns();
-        self.due.insert(at, now_ns.saturating_add(wait_ns));
+    fn restart(&mut self, at: usize, wait_ns: i64, rule: &str) -> Result<(), RunError> {
+        let due_ns = timecell_client::now_ns().saturating_add(wait_ns);
+        let cell = self.name(at);
         (self.tell)(&Event::Restarts { cell, wait_ns });
-        if let Some(live) = self.live.get_mut(&at) {
-            live.told_until_ns = Some(now_ns);
-            let rule = rule.to_owned();
-            live.killed_for.get_or_insert(Reason::Rule { rule });
-        }
+        let rule = rule.to_owned();
+        self.happens(at, Happens::Kill(Reason::Rule { rule }))?;
+        self.follow(at, Next::Due(due_ns));
+        Ok(())
     }
 
     /// A cell that has not become ready in its time is killed; its restart policy goes on from there.
     fn end_late_starts(&mut self, now_ns: i64) -> Result<(), RunError> {
-        let late: Vec<usize> = (self.live.iter())
-            .filter(|(at, live)| {
-                !self.watches[**at].is_ready() && self.ready_until(**at, live.started_ns) <= now_ns
-            })
-            .filter(|(_, live)| live.told_until_ns.is_none() && !live.given_up)
-            .map(|(at, _)| *at)
-            .collect();
-        for at in late {
-            let cell = self.mission().cells[at].name.clone();
-            let Some(live) = self.live.get_mut(&at) else {
+        for at in 0..self.own().len() {
+            let Some(until_ns) = self.ready_until_ns(at).filter(|until| *until <= now_ns) else {
                 continue;
             };
-            // Its end is told like any other, as nobody has asked for it.
-            live.given_up = true;
-            let waited_ns = self.file.mission().cells[at].start_timeout.ns();
-            live.killed_for = Some(Reason::NotReady { waited_ns });
-            live.app
-                .kill(libc::SIGKILL)
-                .or_else(gone)
-                .map_err(RunError::system("kill a cell"))?;
-            (self.tell)(&Event::NotReady {
-                cell,
-                waited_ns: now_ns - live.started_ns,
-            });
+            let waited_ns = self.mission().cells[at].start_timeout.ns();
+            let why = Reason::NotReady { waited_ns };
+            self.happens(at, Happens::NotReady(why))?;
+            let (cell, waited_ns) = (self.name(at), now_ns - until_ns + waited_ns);
+            (self.tell)(&Event::NotReady { cell, waited_ns });
         }
         Ok(())
     }
 
-    /// Whether a cell has ended, and what it did before is judged once nothing is left of it.
-    fn is_being_removed(&self, at: usize) -> bool {
-        let name = &self.mission().cells[at].name;
-        !self.live.contains_key(&at) && self.work.removing_of(name).is_some()
-    }
-
-    fn ready_until(&self, at: usize, started_ns: i64) -> i64 {
-        started_ns.saturating_add(self.mission().cells[at].start_timeout.ns())
+    /// By when a cell that runs and may is to be ready, CLOCK_MONOTONIC ns; `None`: it is.
+    fn ready_until_ns(&self, at: usize) -> Option<i64> {
+        let cell = &self.cells[at];
+        match &cell.phase {
+            Phase::Running(live) if !cell.watch.is_ready() => {
+                let timeout_ns = self.mission().cells[at].start_timeout.ns();
+                Some(live.started_ns.saturating_add(timeout_ns))
+            }
+            _ => None,
+        }
     }
 
     /// When the next look is due, or a start has taken too long.
     pub(super) fn next_look(&self) -> Option<i64> {
-        let looks = (self.watches.iter().enumerate())
-            .filter(|(at, _)| !self.is_being_removed(*at))
-            .filter_map(|(_, watch)| watch.due_ns());
-        let starts = (self.live.iter())
-            .filter(|(at, live)| !self.watches[**at].is_ready() && !live.given_up)
-            .map(|(at, live)| self.ready_until(*at, live.started_ns));
+        let looked_at = self.own().iter().filter(|cell| !cell.phase.is_removing());
+        let looks = looked_at.filter_map(|cell| cell.watch.due_ns());
+        let starts = (0..self.own().len()).filter_map(|at| self.ready_until_ns(at));
         looks.chain(starts).min()
     }
 
     /// The watch goes on with a cell that was taken over.
     pub(super) fn watch_adopted(&mut self, at: usize) {
-        let Some(live) = self.live.get(&at) else {
+        let cell = &mut self.cells[at];
+        let Some(live) = cell.phase.live() else {
             return;
         };
-        let name = &self.mission().cells[at].name;
+        let name = &self.file.mission().cells[at].name;
         let known = self.state.cells.get(name);
-        let instance = known.and_then(|known| known.instances.get(&live.generation));
-        let beside = instance.is_some_and(|instance| instance.beside);
-        let place = page_dir(&self.dir, name, beside);
+        let place = page_dir(&self.dir, name, cell.beside);
         let now_ns = timecell_client::now_ns();
         let told = known.map_or(&[][..], |known| &known.limits);
-        self.watches[at].adopted(&place, live.app.pid(), &live.inside.groups, told, now_ns);
-    }
-}
-
-/// A process that has just ended need not be killed.
-fn gone(error: std::io::Error) -> std::io::Result<()> {
-    match error.raw_os_error() {
-        Some(libc::ESRCH) => Ok(()),
-        _ => Err(error),
+        (cell.watch).adopted(&place, live.app.pid(), &live.inside.groups, told, now_ns);
     }
 }
 

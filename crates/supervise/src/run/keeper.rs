@@ -1,6 +1,6 @@
 //! The supervisor's loop: takes over what runs, waits for what happens, does what is due, and ends a mission.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,28 +9,29 @@ use engine::Cell as _;
 use model::mission::{Mission, MissionFile, WhenShed};
 
 use super::ballast::Ballast;
-use super::cell::{Given, Live, own_places, page_dir, place, work_dir};
+use super::cell::{Given, Live};
 use super::desk::{Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
+use super::options::{Asked, Options};
 use super::output::Output;
+use super::phase::{Event as Happens, Next, Phase};
 use super::plan::outdated;
 use super::update::Turn;
-use super::watch::CellWatch;
-use super::work::{Clearing, Removing, Waker, Work};
-use super::{Event, Notify, Plan, RunError, Signals, protect, sources, tend, wake};
+use super::version::Cell;
+use super::waker::Waker;
+use super::work::{Clearing, Work};
+use super::{Event, Notify, Plan, RunError, Signals, protect, sources, wake};
 use crate::admit::Admission;
 use crate::cause::Reason;
 use crate::control::Server;
-use crate::end::End;
+use crate::dirs::{own_places, page_dir, place, work_dir};
 use crate::enforce::Mechanisms;
-use crate::incident::OutputTail;
 use crate::journal::{Journal, Told, Writer};
-use crate::ledger::Ledger;
 use crate::process::boot_id;
 use crate::reserve::Reserve;
 use crate::stamp::Stamp;
-use crate::state::{Entry, Hold, Mode, Record, State, Supervisor, replay};
+use crate::state::{Entry, Hold, Record, State, Supervisor, replay};
 use crate::uids;
 
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
@@ -44,43 +45,6 @@ const LAST_WRITING: Duration = Duration::from_millis(500);
 /// How long the beginning waits until what an earlier supervisor left is cleared, ns.
 const CLEARING_NS: i64 = 1_000_000_000;
 
-/// What the supervisor needs beside the mission.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Directory of the mission's journal and cells; nobody else's files may be in it.
-    pub dir: PathBuf,
-    /// Version of timecell.
-    pub version: String,
-    /// Where the machine's supervisors say what is granted.
-    pub ledger: Ledger,
-    /// Where what cells write goes.
-    pub output: OutputTo,
-}
-
-/// Where what cells write goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputTo {
-    /// Into a log of each cell, of bounded size.
-    Log,
-    /// To the supervisor's own standard output and error, which are the cells' as they are, and so is its standard input; cells of podman have a
-    /// log and no input all the same.
-    Own,
-}
-
-/// What ended a mission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    /// A signal.
-    Signal,
-    /// No cell runs any more, and none is to be restarted.
-    NothingLeft,
-    /// The same, and at least one of them has failed: it is not restarted any more, a rule has stopped it, or its
-    /// program's last end was a failure.
-    GivenUp,
-    /// Somebody, over the control socket.
-    Down,
-}
-
 /// A mission that is kept running.
 pub(super) struct Keeper<'a> {
     pub(super) file: &'a MissionFile,
@@ -92,26 +56,18 @@ pub(super) struct Keeper<'a> {
     pub(super) state: State,
     /// Sequence number of the last entry of the journal.
     pub(super) last_sequence: u64,
-    /// Whether an earlier supervisor ran in this boot.
-    pub(super) same_boot: bool,
     pub(super) mechanisms: Mechanisms,
-    pub(super) live: BTreeMap<usize, Live>,
-    /// Cells that are being made and taken down, on other threads.
+    /// What is done for cells on other threads.
     pub(super) work: Work,
-    /// Cells that are to be started once those that they wait for are ready.
-    pub(super) pending: BTreeSet<usize>,
-    /// When cells are to be started anew, CLOCK_MONOTONIC ns.
-    pub(super) due: BTreeMap<usize, i64>,
-    /// Each cell of the mission as it is watched.
-    pub(super) watches: Vec<CellWatch>,
-    /// What cells had written that are gone, until their end is on record.
-    pub(super) last_output: BTreeMap<usize, OutputTail>,
+    /// The mission's cells in its order, and after them versions that an update has put aside.
+    pub(super) cells: Vec<Cell>,
     pub(super) incidents: Incidents,
     /// When all cells were last looked at for the limits that they have come up against, CLOCK_MONOTONIC ns.
     pub(super) limits_looked_ns: i64,
-    pub(super) mode: Mode,
+    /// `None`: in low mode.
     pub(super) back: Option<Return>,
-    pub(super) shed_by_mode: BTreeSet<usize>,
+    /// Names of the cells that high mode has shed.
+    pub(super) shed_by_mode: BTreeSet<String>,
     pub(super) tell: &'a mut dyn FnMut(&Event),
 }
 
@@ -144,6 +100,7 @@ impl<'a> Keeper<'a> {
             .map_err(RunError::system("become the parent of its cells"))?;
         let boot = boot_id()?;
         let earlier = before.supervisor.as_ref();
+        let same_boot = earlier.is_some_and(|supervisor| supervisor.boot_id == boot);
         for text in protect::supervisor() {
             tell(&Event::Note { text });
         }
@@ -165,7 +122,6 @@ impl<'a> Keeper<'a> {
         work.output_to = options.output;
         let mut keeper = Keeper {
             work,
-            same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
             dir: options.dir.clone(),
@@ -174,34 +130,29 @@ impl<'a> Keeper<'a> {
             last_sequence: 0,
             state: before,
             mechanisms: Mechanisms::of(&mission.name),
-            live: BTreeMap::new(),
-            pending: BTreeSet::new(),
-            due: BTreeMap::new(),
-            watches: Vec::new(),
-            last_output: BTreeMap::new(),
+            cells: Vec::new(),
             incidents: Incidents::default(),
             limits_looked_ns: 0,
-            mode: Mode::Low,
             back: None,
             shed_by_mode: BTreeSet::new(),
             tell,
         };
-        keeper.watch_all()?;
+        keeper.watch_all(same_boot)?;
         keeper.note(Entry::SupervisorStarted(Supervisor {
             pid: std::process::id(),
             version: options.version.clone(),
             boot_id: boot,
-        }))?;
+        }));
         keeper.adopt()?;
-        keeper.take_over_shed();
+        keeper.take_over_shed()?;
         let until = timecell_client::now_ns() + CLEARING_NS;
-        while !keeper.work.is_idle() && timecell_client::now_ns() < until {
+        while !keeper.is_idle() && timecell_client::now_ns() < until {
             std::thread::sleep(Duration::from_millis(1));
             keeper.fetch_work()?;
             keeper.fetch_written();
         }
         keeper.take_over_mode()?;
-        keeper.take_back_unfinished()?;
+        keeper.take_back_unfinished();
         keeper.fit_kept_now()?;
         let sources = sources::of([file], &keeper.state.sources);
         keeper.note(Entry::MissionAdmitted {
@@ -209,7 +160,7 @@ impl<'a> Keeper<'a> {
             file: plan.inputs.noted(),
             unaccounted: plan.admission.unaccounted.clone(),
             sources,
-        })?;
+        });
         Ok(keeper)
     }
 
@@ -219,7 +170,7 @@ impl<'a> Keeper<'a> {
 
     /// Has an entry written down. What must not be before it is on the disk waits for it elsewhere: a cell that is made, and
     /// whoever has asked for something.
-    pub(super) fn note(&mut self, entry: Entry) -> Result<(), RunError> {
+    pub(super) fn note(&mut self, entry: Entry) {
         let record = Record {
             at: Stamp::now(),
             entry,
@@ -227,7 +178,6 @@ impl<'a> Keeper<'a> {
         self.state.apply(&record);
         self.desk.noted += 1;
         self.journal.append(record);
-        Ok(())
     }
 
     /// Goes on with what was written.
@@ -279,8 +229,7 @@ impl<'a> Keeper<'a> {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
                     let is_let_go = self.is_shed(at) && cell.when_shed == WhenShed::BestEffort;
-                    let life = (generation, since);
-                    Live::adopt(&self.mechanisms, &dir, &given, cell, life, is_let_go)
+                    Live::adopt(&self.mechanisms, &dir, &given, cell, since, is_let_go)
                 }
                 // It is no part of the mission any more.
                 None => Ok(None),
@@ -288,7 +237,10 @@ impl<'a> Keeper<'a> {
             match (found, at) {
                 (Ok(Some(live)), Some(at)) => {
                     let pid = live.app.pid();
-                    self.insert_live(at, live);
+                    let cell = &mut self.cells[at];
+                    cell.phase = Phase::Running(live);
+                    (cell.generation, cell.beside) = (generation, beside);
+                    self.keep_output(at);
                     self.watch_adopted(at);
                     (self.tell)(&Event::Adopted { cell: name, pid });
                 }
@@ -305,42 +257,11 @@ impl<'a> Keeper<'a> {
                         mechanisms: self.mechanisms.clone(),
                         place: place(&name, beside),
                     };
-                    let removing = Removing {
-                        end: End::Unknown,
-                        cause: None,
-                        asked: true,
-                        beside,
-                        put_aside: false,
-                        cleared: true,
-                    };
-                    self.work.clear(name, generation, removing, clearing);
+                    self.work.clear(name, generation, beside, clearing);
                 }
             }
         }
         Ok(())
-    }
-
-    /// A cell runs: its output is kept from now on.
-    pub(super) fn insert_live(&mut self, at: usize, mut live: Live) {
-        if let Some(log) = live.app.lend_log() {
-            let name = &self.mission().cells[at].name;
-            self.work.output().give(name, live.generation, log);
-        }
-        self.live.insert(at, live);
-    }
-
-    /// Whether a cell runs, is being made, or is being taken down.
-    pub(super) fn is_there(&self, at: usize) -> bool {
-        self.live.contains_key(&at) || self.work.is_at(&self.mission().cells[at].name)
-    }
-
-    /// Generation of the life that a cell has, is being given or is losing.
-    pub(super) fn generation_there(&self, at: usize) -> Option<u64> {
-        let name = &self.mission().cells[at].name;
-        let live = self.live.get(&at).map(|live| live.generation);
-        let starting = || Some(self.work.starting.get(name)?.generation);
-        let removing = || Some(self.work.removing_of(name)?.0);
-        live.or_else(starting).or_else(removing)
     }
 
     /// Starts the cells that do not run, and keeps all running until a signal comes, somebody asks for the end, or none is left;
@@ -352,14 +273,22 @@ impl<'a> Keeper<'a> {
         self.take_reservation();
         self.fit_to_mode()?;
         self.begin_update()?;
-        self.pending = (0..self.mission().cells.len())
-            .filter(|at| !self.live.contains_key(at) && !self.due.contains_key(at))
-            .filter(|at| !(self.work.starting).contains_key(&self.mission().cells[*at].name))
-            .filter(|at| self.state.should_run(&self.mission().cells[*at].name))
-            .collect();
+        for at in 0..self.own().len() {
+            let phase = &self.cells[at].phase;
+            let begins = phase.live().is_none() && !phase.is_starting();
+            if begins && phase.due_ns().is_none() {
+                self.follow(
+                    at,
+                    match self.state.should_run(&self.name(at)) {
+                        true => Next::Waits,
+                        false => Next::Stays,
+                    },
+                );
+            }
+        }
         let asked = loop {
             self.start_pending()?;
-            self.write_incidents()?;
+            self.write_incidents();
             if signals.came() {
                 break Asked::Signal;
             }
@@ -369,9 +298,9 @@ impl<'a> Keeper<'a> {
                 Some(Served::TakenBack) => return Ok(Turn::TakenBack(Box::new(self.carried()))),
                 None => {}
             }
-            let none_to_come = self.due.is_empty() && self.pending.is_empty();
-            let none_there = self.live.is_empty() && self.work.is_idle();
-            if none_there && none_to_come && !self.is_waited_for() {
+            let is_over = |cell: &Cell| matches!(cell.phase, Phase::Down(Next::Stays));
+            let none_to_come = self.own().iter().all(is_over) && self.is_idle();
+            if none_to_come && !self.is_waited_for() {
                 break match self.has_given_up() {
                     true => Asked::GivenUp,
                     false => Asked::NothingLeft,
@@ -379,19 +308,18 @@ impl<'a> Keeper<'a> {
             }
             let until = self.next_due();
             if self.sleep(&self.alarms(), signals, until)? {
-                self.look_at_limits()?;
+                self.look_at_limits();
             }
             self.fetch_work()?;
             self.fetch_written();
             self.tell_lost_output();
             self.reap()?;
-            self.reap_leaving()?;
             self.look()?;
             // Those that a rule has killed.
             self.reap()?;
             self.look_for_return()?;
-            self.tend();
-            self.look_at_ample_budgets()?;
+            self.tend()?;
+            self.look_at_ample_budgets();
             self.restart_due()?;
         };
         self.end(signals)?;
@@ -438,10 +366,8 @@ impl<'a> Keeper<'a> {
 
     fn ends(&self) -> Vec<RawFd> {
         let desk = self.desk.server.as_ref().map(Server::ready);
-        let leaving = self.desk.leaving.values();
-        (self.live.values())
-            .chain(leaving.map(|leaving| &leaving.live))
-            .filter_map(Live::ends)
+        (self.cells.iter())
+            .filter_map(|cell| cell.phase.live()?.ends())
             .chain(desk)
             .chain([self.work.fd()])
             .collect()
@@ -456,26 +382,46 @@ impl<'a> Keeper<'a> {
     }
 
     /// Looks after what holds the cells.
-    fn tend(&mut self) {
-        self.keep_to_best_effort();
-        let state = &self.state;
-        let shed = |cell: &str| {
-            let known = state.cells.get(cell);
-            known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
-        };
-        tend::all(self.file.mission(), &mut self.live, &shed, self.tell);
+    fn tend(&mut self) -> Result<(), RunError> {
+        self.keep_to_best_effort()?;
+        let now = timecell_client::now_ns();
+        for at in 0..self.own().len() {
+            if !self.live(at).is_some_and(|live| live.tended.is_due(now)) {
+                continue;
+            }
+            let (is_shed, name) = (self.is_shed(at), self.name(at));
+            let Some(live) = self.cells[at].phase.live_mut() else {
+                continue;
+            };
+            if live.tended.waits(now, is_shed, live.grip) {
+                continue;
+            }
+            let mut told = live.hold.tend(&live.inside);
+            if live.tended.unheld_ns.is_some_and(|told| told <= now) {
+                live.tended.unheld_ns = None;
+                told.extend(live.hold.unheld(&live.inside));
+            }
+            live.tended.next_ns = live.hold.tend_again_ns().map(|again| now + again);
+            for what in told {
+                let cell = name.clone();
+                (self.tell)(&Event::Held { cell, what });
+            }
+        }
+        Ok(())
     }
 
     fn next_due(&self) -> Option<i64> {
-        let told = self.live.values().filter_map(Live::told_next_ns);
+        let told = self.cells.iter().filter_map(Cell::next_ns);
         let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
         let others = others.into_iter().flatten();
-        let tended = self.live.values().filter_map(|live| live.tended.due_ns());
+        let tended = self.running().filter_map(|(_, live)| live.tended.due_ns());
         // One that is being made or taken down tells when it is time.
-        let due = self.due.iter().filter(|(at, _)| !self.is_there(**at));
+        let due = (self.own().iter().enumerate())
+            .filter(|(at, _)| !self.is_there(*at))
+            .filter_map(|(_, cell)| cell.phase.due_ns());
         let turn = self.work.asks_for_turn_ns();
-        let turn = turn.filter(|_| !self.pending.is_empty());
-        (due.map(|(_, due)| *due).chain(told).chain(others))
+        let turn = turn.filter(|_| self.own().iter().any(|cell| cell.phase.waits()));
+        (due.chain(told).chain(others))
             .chain(turn)
             .chain(tended)
             .min()
@@ -484,11 +430,17 @@ impl<'a> Keeper<'a> {
     /// Names what hangs, and leaves it to the next supervisor, which finds it in the journal.
     fn wait_no_longer(mut self) -> Result<(), RunError> {
         self.work.output().stop();
-        let steps = (self.work.starting.keys().map(|cell| (cell, "started")))
-            .chain((self.work.removing.keys()).map(|(cell, _)| (cell, "removed")));
-        let hang: Vec<(String, &str)> = steps.map(|(cell, what)| (cell.clone(), what)).collect();
-        let running = (self.live.keys()).map(|at| self.mission().cells[*at].name.clone());
-        let running: Vec<String> = running.chain(self.desk.leaving.keys().cloned()).collect();
+        let (mut hang, mut running) = (Vec::new(), Vec::new());
+        for at in 0..self.cells.len() {
+            match self.cells[at].phase {
+                Phase::Down(_) => {}
+                Phase::Starting(..) => hang.push((self.name(at), "started")),
+                Phase::Running(_) | Phase::Ending(..) => running.push(self.name(at)),
+                Phase::Removing(..) => hang.push((self.name(at), "removed")),
+            }
+        }
+        let cleared = self.work.clearing.keys();
+        hang.extend(cleared.map(|(cell, _)| (cell.clone(), "removed")));
         for (cell, what) in &hang {
             let (cell, what) = (cell.clone(), format!("it is still being {what}"));
             (self.tell)(&Event::Left { cell, what });
@@ -512,19 +464,20 @@ impl<'a> Keeper<'a> {
 
     /// Ends every cell, those that others wait for last, and leaves nothing.
     fn end(mut self, signals: &Signals) -> Result<(), RunError> {
-        self.due.clear();
-        self.pending.clear();
+        for at in 0..self.own().len() {
+            self.follow(at, Next::Stays);
+        }
         self.refuse_all();
         let order = self.mission().start_order();
         let ending: Vec<String> = (order.iter().filter(|at| self.is_there(**at)))
             .map(|at| self.mission().cells[*at].name.clone())
             .collect();
         for at in order.into_iter().rev() {
-            self.tell_to_end_by(signals.ends_by(), at);
+            self.tell_to_end_by(signals.ends_by(), at)?;
         }
-        self.tell_leaving_to_end();
+        self.tell_leaving_to_end()?;
         let mut waited_until = None;
-        while !self.live.is_empty() || !self.desk.leaving.is_empty() || !self.work.is_idle() {
+        while self.cells.iter().any(|cell| cell.phase.is_there()) || !self.work.is_idle() {
             let until = timecell_client::now_ns() + ENDING_NS;
             self.sleep(&[], signals, Some(until))?;
             self.serve_ending();
@@ -537,24 +490,20 @@ impl<'a> Keeper<'a> {
             if signals.came() {
                 waited_until.get_or_insert_with(hurry);
                 // Whoever asks twice does not want to wait.
-                let leaving = self.desk.leaving.values_mut();
-                let leaving = leaving.map(|leaving| &mut leaving.live);
-                for live in self.live.values_mut().chain(leaving) {
-                    live.told_until_ns = Some(0);
-                    live.killed_for.get_or_insert(Reason::AskedTwice);
+                for at in 0..self.cells.len() {
+                    self.happens(at, Happens::Kill(Reason::AskedTwice))?;
                 }
             }
             self.reap()?;
-            self.reap_leaving()?;
         }
         self.work.output().stop();
-        self.write_incidents()?;
+        self.write_incidents();
         for cell in &self.mission().cells {
             for beside in [false, true] {
                 self.remove_page(&cell.name, beside);
             }
         }
-        self.note(Entry::CleanDown)?;
+        self.note(Entry::CleanDown);
         let turn = Duration::from_nanos(ENDING_NS.unsigned_abs());
         let left = loop {
             if let Some(left) = self.journal.finish_within(turn) {

@@ -8,12 +8,11 @@ use model::EngineKind;
 use model::mission::{self, Uids};
 use timecell_client::layout::VARIABLE;
 
-use super::OutputTo;
 use super::cell::{Given, Live};
+use super::options::OutputTo;
 use super::spec;
 use super::watch::Paging;
 use crate::enforce::Mechanisms;
-use crate::page::Page;
 use crate::uids;
 
 /// All that a cell is made of.
@@ -33,16 +32,9 @@ pub(super) struct Making {
     pub(super) output: OutputTo,
 }
 
-/// A cell that has been made and runs.
-pub(super) struct Made {
-    pub(super) live: Live,
-    /// Its page, or why it has none.
-    pub(super) page: Result<Page, String>,
-}
-
 impl Making {
     /// Makes it; else why not, a sentence.
-    pub(super) fn make(mut self) -> Result<Made, String> {
+    pub(super) fn make(mut self) -> Result<Live, String> {
         if spec::has_no_user(&self.cell) {
             let record = uids::Record::of_this_machine();
             let uid = record.set_aside(&self.mission, &self.cell.name, self.uids)?;
@@ -63,14 +55,8 @@ impl Making {
             page
         });
         let held_by = &self.mechanisms;
-        let live = Live::start(
-            &self.spec,
-            held_by,
-            &self.given,
-            &self.cell,
-            self.generation,
-            self.output,
-        )?;
-        Ok(Made { live, page })
+        let mut live = Live::start(&self.spec, held_by, &self.given, &self.cell, self.output)?;
+        live.page = Some(page);
+        Ok(live)
     }
 }

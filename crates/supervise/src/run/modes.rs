@@ -1,14 +1,17 @@
-//! Changing between the modes of a mission.
+//! Changing between the modes of a mission: which cells are shed, and how each loses what it is to lose and gets it back.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use engine::Cell as _;
 use model::mission::WhenShed;
 
-use super::work::{AT_ONCE, Work};
-use super::{Event, Keeper, RunError};
+use super::best_effort::{Grip, threads};
+use super::cell::pids;
+use super::keeper::Keeper;
+use super::phase::Next;
+use super::work::AT_ONCE;
+use super::{Event, RunError};
 use crate::state::{Entry, Hold, Mode};
 
 /// The shortest time between two looks for an idle instant, ns.
@@ -22,6 +25,17 @@ pub(super) struct Return {
     idle: Option<Idle>,
 }
 
+impl Return {
+    /// It is looked for so often from now on, ns.
+    pub(super) fn every(every_ns: i64) -> Return {
+        Return {
+            looked_ns: timecell_client::now_ns(),
+            every_ns,
+            idle: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Idle {
     since_ns: i64,
@@ -32,20 +46,18 @@ struct Idle {
 impl Keeper<'_> {
     /// Goes to high mode because of this cell: all cells of low criticality are shed. Nothing in high mode.
     pub(super) fn switch_to_high(&mut self, by: usize) -> Result<(), RunError> {
-        let Some(modes) = self.mission().modes.filter(|_| self.mode == Mode::Low) else {
+        let Some(modes) = self.mission().modes.filter(|_| self.back.is_none()) else {
             return Ok(());
         };
-        self.mode = Mode::High;
         let began_ns = timecell_client::now_ns();
+        let every_ns = modes.return_after.ns() / 8;
+        self.back = Some(Return::every(
+            every_ns.clamp(SHORTEST_NS, 100 * SHORTEST_NS),
+        ));
         // Before what is shed for it: a supervisor that takes over in between would have cells that no mode brings back.
-        self.note(Entry::ModeSwitched { to: Mode::High })?;
+        self.note(Entry::ModeSwitched { to: Mode::High });
         self.shed_all()?;
-        self.shed_leaving();
-        self.back = Some(Return {
-            looked_ns: began_ns,
-            every_ns: (modes.return_after.ns() / 8).clamp(SHORTEST_NS, 100 * SHORTEST_NS),
-            idle: None,
-        });
+        self.shed_put_aside()?;
         let cell = &self.mission().cells[by].name;
         (self.tell)(&Event::Mode {
             to: Mode::High,
@@ -64,62 +76,36 @@ impl Keeper<'_> {
 
     /// Sheds the versions of cells that an update has put aside, which run beside the new ones. Their holds are those of the new ones: what comes
     /// back is held as shed, or goes on, by [`Keeper::fit_to_mode`].
-    fn shed_leaving(&mut self) {
-        let mut left = Vec::new();
-        for (name, leaving) in &mut self.desk.leaving {
+    fn shed_put_aside(&mut self) -> Result<(), RunError> {
+        for at in self.put_aside() {
+            let cell = &mut self.cells[at];
             // One that is on its way out ends in its time.
-            let how = leaving.when_shed.filter(|_| !leaving.shed_by_mode);
-            let Some(how) = how.filter(|_| leaving.live.told_until_ns.is_none()) else {
+            let may = cell.phase.live().is_some() && !cell.phase.is_told();
+            let aside = cell
+                .aside
+                .as_mut()
+                .filter(|aside| may && !aside.shed_by_mode);
+            let Some((aside, how)) =
+                aside.and_then(|aside| aside.when_shed.map(|how| (aside, how)))
+            else {
                 continue;
             };
-            leaving.shed_by_mode = true;
-            let done = match how {
-                WhenShed::Freeze => {
-                    let frozen = leaving.live.begin_to_freeze(name, &self.work);
-                    if let (Ok(_), Some(watch)) = (&frozen, &mut leaving.watch) {
-                        watch.frozen(timecell_client::now_ns(), true);
-                    }
-                    frozen.map(drop)
-                }
-                WhenShed::BestEffort => {
-                    (leaving.live.let_go(name, &self.work)).map_or(Ok(()), |done| done.map(drop))
-                }
-                WhenShed::Stop => {
-                    let patience_ns = leaving.stop_timeout_ns;
-                    leaving.live.tell_to_end(libc::SIGTERM, patience_ns);
-                    Ok(())
-                }
-            };
-            left.extend(done.err().map(|why| (name.clone(), why)));
+            aside.shed_by_mode = true;
+            if let Some(done) = self.begin_to_shed(at, how)? {
+                self.tell_shed(at, done)?;
+            }
         }
-        for (name, why) in left {
-            self.stop_leaving(&name, &why);
-        }
-    }
-
-    /// A version that an update has put aside cannot be shed as it is to be.
-    pub(super) fn stop_leaving(&mut self, cell: &str, why: &str) {
-        if let Some(leaving) = self.desk.leaving.get_mut(cell) {
-            let patience_ns = leaving.stop_timeout_ns;
-            leaving.live.tell_to_end(libc::SIGTERM, patience_ns);
-            let (cell, what) = (cell.to_owned(), format!("{why}; it is stopped instead"));
-            (self.tell)(&Event::Left { cell, what });
-        }
+        Ok(())
     }
 
     /// Sheds the next cell in the order of shedding that still runs, in favour of this one.
     pub(super) fn shed_next(&mut self, by: usize) -> Result<(), RunError> {
         let next = (self.mission().shed_order().into_iter())
-            .find(|at| *at != by && self.live.contains_key(at) && !self.is_shed(*at));
+            .find(|at| *at != by && self.is_running(*at) && !self.is_shed(*at));
         match next {
             Some(at) => self.shed(at, false),
             None => Ok(()),
         }
-    }
-
-    pub(super) fn is_shed(&self, at: usize) -> bool {
-        let known = self.state.cells.get(&self.mission().cells[at].name);
-        known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
     }
 
     fn shed(&mut self, at: usize, by_mode: bool) -> Result<(), RunError> {
@@ -129,60 +115,80 @@ impl Keeper<'_> {
             return Ok(());
         }
         if by_mode {
-            self.shed_by_mode.insert(at);
+            self.shed_by_mode.insert(name.clone());
         }
-        self.due.remove(&at);
-        self.pending.remove(&at);
+        self.follow(at, Next::Stays);
         self.note(Entry::CellHeld {
-            cell: name.clone(),
+            cell: name,
             why: Hold::Shed,
-        })?;
-        if !self.live.contains_key(&at) {
+        });
+        match self.is_running(at) {
+            true => match self.begin_to_shed(at, how)? {
+                Some(done) => self.tell_shed(at, done),
+                None => Ok(()),
+            },
             // One that is being made ends as soon as it runs; it has nothing to lose yet.
-            self.work.ask_for_end(&name);
-            return Ok(());
+            false => self.tell_to_end(at),
         }
-        let done = match how {
-            WhenShed::Freeze => match self.freeze(at) {
-                // It is told when it stands still.
-                Ok(false) => return Ok(()),
-                done => done.map(|_| "it is frozen"),
-            },
-            WhenShed::BestEffort => match self.begin_best_effort(at) {
-                // It is told when it is let go.
-                None => return Ok(()),
-                Some(done) => done,
-            },
-            WhenShed::Stop => {
-                self.tell_to_end(at);
-                Ok("it is stopped")
-            }
-        };
-        self.tell_shed(at, done);
-        Ok(())
     }
 
-    pub(super) fn tell_shed(&mut self, at: usize, done: Result<&'static str, String>) {
-        let name = self.mission().cells[at].name.clone();
-        let how = done.unwrap_or_else(|why| {
-            (self.tell)(&Event::Left {
-                cell: name.clone(),
-                what: format!("{why}; it is stopped instead"),
-            });
-            self.tell_to_end(at);
-            "it is stopped"
-        });
-        (self.tell)(&Event::Shed { cell: name, how });
+    /// Has a cell that runs lose what it is to lose; `None`: that takes longer, and is told once it is done.
+    fn begin_to_shed(
+        &mut self,
+        at: usize,
+        how: WhenShed,
+    ) -> Result<Option<Result<&'static str, String>>, RunError> {
+        Ok(match how {
+            WhenShed::Freeze => match self.freeze(at) {
+                Ok(false) => None,
+                done => Some(done.map(|_| "it is frozen")),
+            },
+            WhenShed::BestEffort => self.begin_best_effort(at),
+            WhenShed::Stop => {
+                self.tell_to_end(at)?;
+                Some(Ok("it is stopped"))
+            }
+        })
+    }
+
+    /// A cell is shed like this; one that could not be is stopped instead. Of one that was put aside only that is told.
+    pub(super) fn tell_shed(
+        &mut self,
+        at: usize,
+        done: Result<&'static str, String>,
+    ) -> Result<(), RunError> {
+        let cell = self.name(at);
+        let how = match done {
+            Ok(how) => how,
+            Err(why) => {
+                let what = format!("{why}; it is stopped instead");
+                let cell = cell.clone();
+                (self.tell)(&Event::Left { cell, what });
+                self.tell_to_end(at)?;
+                "it is stopped"
+            }
+        };
+        if self.cells[at].aside.is_none() {
+            (self.tell)(&Event::Shed { cell, how });
+        }
+        Ok(())
     }
 
     /// Stops a cell where it stands; `false`: that takes longer, and is waited for elsewhere.
     fn freeze(&mut self, at: usize) -> Result<bool, String> {
         let name = self.name(at);
-        let Some(live) = self.live.get_mut(&at) else {
+        let cell = &mut self.cells[at];
+        let Some(live) = cell.phase.live_mut() else {
             return Ok(true);
         };
-        let stands = live.begin_to_freeze(&name, &self.work)?;
-        self.watches[at].frozen(timecell_client::now_ns(), true);
+        let mut freezing = live.app.begin_freeze().map_err(|error| error.to_string())?;
+        let stands = freezing.wait(AT_ONCE)?;
+        if !stands {
+            let unwanted = Arc::new(AtomicBool::new(false));
+            live.unfreeze = Some(Arc::clone(&unwanted));
+            (self.work).freeze(name, cell.generation, freezing, unwanted);
+        }
+        cell.watch.frozen(timecell_client::now_ns(), true);
         Ok(stands)
     }
 
@@ -192,35 +198,19 @@ impl Keeper<'_> {
         cell: &str,
         generation: u64,
         result: Result<bool, String>,
-    ) {
-        let leaving = self.desk.leaving.get_mut(cell);
-        if let Some(leaving) = leaving.filter(|one| one.live.generation == generation) {
-            if leaving.live.unfreeze.take().is_some()
-                && let Err(why) = result
-            {
-                if let Some(watch) = &mut leaving.watch {
-                    watch.frozen(timecell_client::now_ns(), false);
-                }
-                self.stop_leaving(cell, &why);
-            }
-            return;
-        }
-        let at = self.mission().position(cell);
-        let live = at.and_then(|at| Some((at, self.live.get_mut(&at)?)));
-        let Some((at, live)) = live.filter(|(_, live)| live.generation == generation) else {
-            return;
+    ) -> Result<(), RunError> {
+        let Some(at) = self.of_life(cell, generation) else {
+            return Ok(());
         };
-        if live.unfreeze.take().is_none() {
-            return;
+        let cell = &mut self.cells[at];
+        let unfreeze = (cell.phase.live_mut()).and_then(|live| live.unfreeze.take());
+        if unfreeze.is_none() {
+            return Ok(());
         }
-        let how = match result {
-            Ok(_) => Ok("it is frozen"),
-            Err(why) => {
-                self.watches[at].frozen(timecell_client::now_ns(), false);
-                Err(why)
-            }
-        };
-        self.tell_shed(at, how);
+        if result.is_err() {
+            cell.watch.frozen(timecell_client::now_ns(), false);
+        }
+        self.tell_shed(at, result.map(|_| "it is frozen"))
     }
 
     /// Whether the mission can go back to low mode, and if so, does.
@@ -233,12 +223,13 @@ impl Keeper<'_> {
             return Ok(());
         }
         back.looked_ns = now_ns;
-        let busy = self.live.iter().any(|(at, live)| {
-            self.mission().cells[*at].is_high() && pids(live).iter().any(|pid| runs(*pid))
-        });
-        let used_ns = (self.live.keys())
-            .filter(|at| self.mission().cells[**at].is_high())
-            .filter_map(|at| self.watches[*at].used_ns())
+        let high = || {
+            let running = self.running();
+            running.filter(|(at, _)| self.mission().cells[*at].is_high())
+        };
+        let busy = high().any(|(_, live)| pids(&live.app).iter().any(|pid| runs(*pid)));
+        let used_ns = high()
+            .filter_map(|(at, _)| self.cells[at].watch.used_ns())
             .sum();
         back.idle = match back.idle {
             _ if busy => None,
@@ -264,12 +255,9 @@ impl Keeper<'_> {
 
     fn switch_to_low(&mut self) -> Result<(), RunError> {
         let began_ns = timecell_client::now_ns();
-        self.mode = Mode::Low;
         self.back = None;
-        for at in std::mem::take(&mut self.shed_by_mode) {
-            self.unshed(at)?;
-        }
-        self.note(Entry::ModeSwitched { to: Mode::Low })?;
+        self.unshed_all()?;
+        self.note(Entry::ModeSwitched { to: Mode::Low });
         (self.tell)(&Event::Mode {
             to: Mode::Low,
             why: "the cells of high criticality are idle".to_owned(),
@@ -281,51 +269,58 @@ impl Keeper<'_> {
     /// Has every cell as the mode has it, whichever it was in when an update put cells aside, brought them back or added some: shed in high mode, and
     /// in low mode none that only high mode had shed.
     pub(super) fn fit_to_mode(&mut self) -> Result<(), RunError> {
-        match (self.mode, self.mission().modes) {
-            (Mode::Low, _) => {
-                for at in std::mem::take(&mut self.shed_by_mode) {
-                    self.unshed(at)?;
-                }
-                Ok(())
-            }
-            (Mode::High, Some(_)) => self.shed_all(),
-            (Mode::High, None) => Ok(()),
+        match (&self.back, self.mission().modes) {
+            (None, _) => self.unshed_all(),
+            (Some(_), Some(_)) => self.shed_all(),
+            (Some(_), None) => Ok(()),
         }
     }
 
+    fn unshed_all(&mut self) -> Result<(), RunError> {
+        let shed = std::mem::take(&mut self.shed_by_mode);
+        let positions = 0..self.own().len();
+        for at in positions
+            .filter(|at| shed.contains(&self.name(*at)))
+            .collect::<Vec<usize>>()
+        {
+            self.unshed(at)?;
+        }
+        Ok(())
+    }
+
     /// A cell that was shed goes on, or is started again.
-    pub(super) fn unshed(&mut self, at: usize) -> Result<(), RunError> {
+    fn unshed(&mut self, at: usize) -> Result<(), RunError> {
         let name = self.mission().cells[at].name.clone();
         self.note(Entry::CellReleased {
             cell: name.clone(),
             why: Hold::Shed,
-        })?;
-        let Some(live) = self.live.get(&at) else {
+        });
+        let phase = &self.cells[at].phase;
+        let Some(live) = phase.live() else {
             if self.state.should_run(&name) {
-                self.pending.insert(at);
+                self.follow(at, Next::Waits);
             }
             return Ok(());
         };
-        if live.told_until_ns.is_some() {
+        if phase.is_told() {
             // It is on its way out, and is started again once it is gone.
-            self.due.insert(at, timecell_client::now_ns());
+            self.follow(at, Next::Due(timecell_client::now_ns()));
             return Ok(());
         }
-        if live.forgotten {
-            self.begin_anew(at);
-            return Ok(());
+        match live.forgotten {
+            true => self.begin_anew(at),
+            false => self.end_best_effort(at),
         }
-        self.end_best_effort(at);
-        Ok(())
     }
 
     /// Goes on as before it was shed.
     pub(super) fn goes_on(&mut self, at: usize) {
         let name = self.name(at);
-        let Some(live) = self.live.get_mut(&at) else {
+        let Some(live) = self.cells[at].phase.live_mut() else {
             return;
         };
-        live.give_classes_back();
+        live.grip = Grip::Held;
+        live.classes.give_back();
         live.unfreeze();
         // Fine if it was not frozen.
         if let Err(error) = live.app.thaw() {
@@ -334,38 +329,30 @@ impl Keeper<'_> {
                 what: error.to_string(),
             });
         }
-        self.watches[at].frozen(timecell_client::now_ns(), false);
+        (self.cells[at].watch).frozen(timecell_client::now_ns(), false);
         (self.tell)(&Event::Unshed { cell: name });
     }
 
     /// What a supervisor that is gone had shed is shed: it may have been killed before it had come so far.
-    pub(super) fn take_over_shed(&mut self) {
-        let shed = self.live.keys().copied().filter(|at| self.is_shed(*at));
-        for at in shed.collect::<Vec<usize>>() {
+    pub(super) fn take_over_shed(&mut self) -> Result<(), RunError> {
+        for at in 0..self.own().len() {
+            if !self.is_running(at) || !self.is_shed(at) {
+                continue;
+            }
             let cell = &self.mission().cells[at];
-            let how = cell.when_shed;
             let grant = self.admission.grant(&cell.name);
             let has_class = grant.is_some_and(|grant| grant.band.is_some());
-            let done = match how {
-                WhenShed::Freeze => self.freeze(at).map(drop),
-                WhenShed::BestEffort => {
-                    if let Some(live) = self.live.get_mut(&at) {
-                        // Threads of SCHED_DEADLINE are found by their names and held again.
-                        live.forgotten = has_class;
-                    }
-                    self.begin_best_effort(at)
-                        .map_or(Ok(()), |done| done.map(drop))
-                }
-                WhenShed::Stop => {
-                    self.tell_to_end(at);
-                    Ok(())
-                }
-            };
+            if let Some(live) = self.cells[at].phase.live_mut() {
+                // Threads of SCHED_DEADLINE are found by their names and held again.
+                live.forgotten = has_class && cell.when_shed == WhenShed::BestEffort;
+            }
+            let done = self.begin_to_shed(at, cell.when_shed)?;
             // What goes well was told when it was shed.
-            if let Err(why) = done {
-                self.tell_shed(at, Err(why));
+            if let Some(Err(why)) = done {
+                self.tell_shed(at, Err(why))?;
             }
         }
+        Ok(())
     }
 
     /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back, and so does what it was to shed
@@ -374,45 +361,173 @@ impl Keeper<'_> {
         if self.state.mode == Mode::Low || self.mission().modes.is_none() {
             return Ok(());
         }
-        self.mode = Mode::High;
-        self.shed_by_mode = (0..self.mission().cells.len())
+        self.shed_by_mode = (0..self.own().len())
             .filter(|at| self.is_shed(*at))
+            .map(|at| self.name(at))
             .collect();
-        self.back = Some(Return {
-            looked_ns: timecell_client::now_ns(),
-            every_ns: SHORTEST_NS,
-            idle: None,
-        });
+        self.back = Some(Return::every(SHORTEST_NS));
         self.shed_all()
     }
-}
 
-impl super::cell::Live {
-    /// Stops a cell where it stands; `false`: that takes longer, and is fetched as [`super::work::Done::Frozen`].
-    fn begin_to_freeze(&mut self, name: &str, work: &Work) -> Result<bool, String> {
-        let mut freezing = self.app.begin_freeze().map_err(|error| error.to_string())?;
-        let stands = freezing.wait(AT_ONCE)?;
-        if !stands {
-            let unwanted = Arc::new(AtomicBool::new(false));
-            self.unfreeze = Some(Arc::clone(&unwanted));
-            work.freeze(name.to_owned(), self.generation, freezing, unwanted);
+    /// Takes their real-time class from the threads of a cell, once it is let go; `None`: that takes longer, and is told then.
+    pub(super) fn begin_best_effort(&mut self, at: usize) -> Option<Result<&'static str, String>> {
+        let name = self.name(at);
+        let cell = &mut self.cells[at];
+        let Some(live) = cell.phase.live_mut() else {
+            return Some(Ok("it does not run"));
+        };
+        // Also where whatever holds it needs nobody who looks after it.
+        live.tended.look_now();
+        if live.grip.changes() {
+            // It goes on from there.
+            return None;
         }
-        Ok(stands)
+        live.grip = Grip::LetGo;
+        if let Some(step) = live.hold.shed() {
+            // Threads of a real-time class that nobody holds may keep those from their cpu who are to say that they hold them no more.
+            if let Err(why) = live.take_classes() {
+                return Some(Err(why));
+            }
+            live.grip = Grip::LettingGo;
+            live.tended.look_now();
+            let done = self.work.step(name, cell.generation, step)?;
+            live.grip = Grip::LetGo;
+            if let Err(why) = done {
+                return Some(Err(why));
+            }
+        }
+        let taken = live.take_classes();
+        Some(taken.map(|_| "it goes on with what cpu time is left"))
     }
-}
 
-/// The processes of a cell.
-pub(super) fn pids(live: &super::cell::Live) -> Vec<i32> {
-    let others = live.app.processes().into_iter().map(|process| process.pid);
-    std::iter::once(live.app.pid()).chain(others).collect()
-}
+    /// The threads of a cell get back the class that they had, once it is held.
+    pub(super) fn end_best_effort(&mut self, at: usize) -> Result<(), RunError> {
+        let name = self.name(at);
+        let cell = &mut self.cells[at];
+        let Some(live) = cell.phase.live_mut() else {
+            return Ok(());
+        };
+        if live.grip.changes() {
+            return Ok(());
+        }
+        let Some(step) = live.hold.unshed() else {
+            self.goes_on(at);
+            return Ok(());
+        };
+        live.grip = Grip::Holding;
+        if let Some(done) = self.work.step(name, cell.generation, step) {
+            live.grip = Grip::LetGo;
+            self.held_again(at, done);
+        }
+        Ok(())
+    }
 
-pub(super) fn threads(pid: i32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    // A process that is gone has none.
-    (tasks.into_iter().flatten().flatten())
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .collect()
+    /// What took longer is done: the cell goes on from there to where it is to be by now.
+    pub(super) fn stepped(
+        &mut self,
+        cell: &str,
+        generation: u64,
+        result: Result<(), String>,
+    ) -> Result<(), RunError> {
+        let Some(at) = self.of_life(cell, generation) else {
+            return Ok(());
+        };
+        let is_aside = self.cells[at].aside.is_some();
+        // One that was put aside does not come back from there yet.
+        let is_shed = is_aside || self.is_shed(at);
+        let phase = &mut self.cells[at].phase;
+        let is_told = phase.is_told();
+        let Some(live) = phase.live_mut() else {
+            return Ok(());
+        };
+        let grip = live.grip;
+        if !grip.changes() {
+            return Ok(());
+        }
+        live.grip = Grip::LetGo;
+        if is_told {
+            return Ok(());
+        }
+        match (grip, is_shed) {
+            (Grip::LettingGo, true) => {
+                let taken = result.and_then(|()| live.take_classes());
+                self.tell_shed(at, taken.map(|_| "it goes on with what cpu time is left"))
+            }
+            (Grip::LettingGo, false) => self.end_best_effort(at),
+            // Where it comes back, it goes on from there.
+            (_, true) if is_aside => Ok(()),
+            (_, true) => match self.begin_best_effort(at) {
+                Some(done) => self.tell_shed(at, done),
+                None => Ok(()),
+            },
+            (_, false) => {
+                self.held_again(at, result);
+                Ok(())
+            }
+        }
+    }
+
+    /// A cell that could not be held again goes on all the same: it is tried again, and told, as long as it runs.
+    fn held_again(&mut self, at: usize, result: Result<(), String>) {
+        if let Err(what) = result {
+            let cell = self.name(at);
+            (self.tell)(&Event::Left { cell, what });
+        }
+        self.goes_on(at);
+    }
+
+    /// The threads of a cell cannot get back what they had, which whoever took it from them knew and is gone: it is started anew.
+    pub(super) fn begin_anew(&mut self, at: usize) -> Result<(), RunError> {
+        let cell = self.name(at);
+        self.tell_to_end(at)?;
+        self.follow(at, Next::Due(timecell_client::now_ns()));
+        (self.tell)(&Event::Held {
+            cell,
+            what: "is shed no more, and is started anew: which classes its threads had went with the supervisor that took them"
+                .to_owned(),
+        });
+        Ok(())
+    }
+
+    /// A thread that has taken a real-time class again while its cell is shed loses it once more. What comes back after its version was put
+    /// aside goes on if it is shed no more.
+    pub(super) fn keep_to_best_effort(&mut self) -> Result<(), RunError> {
+        let now_ns = timecell_client::now_ns();
+        for at in 0..self.own().len() {
+            let Some(live) = self.live(at).filter(|_| !self.cells[at].phase.is_told()) else {
+                continue;
+            };
+            if live.grip == Grip::LetGo && !self.is_shed(at) {
+                match live.forgotten {
+                    true => self.begin_anew(at)?,
+                    false => self.end_best_effort(at)?,
+                }
+            }
+        }
+        for at in 0..self.own().len() {
+            let Some(live) = self.live(at).filter(|_| !self.cells[at].phase.is_told()) else {
+                continue;
+            };
+            let is_due = live.grip != Grip::Holding && live.tended.is_due(now_ns);
+            let how = self.mission().cells[at].when_shed;
+            if !is_due || how != WhenShed::BestEffort || !self.is_shed(at) {
+                continue;
+            }
+            let Some(live) = self.cells[at].phase.live_mut() else {
+                continue;
+            };
+            let lets_go = live.grip == Grip::LettingGo;
+            match live.classes.take_again(&pids(&live.app), lets_go) {
+                Ok(None) => {}
+                Ok(Some(what)) => {
+                    let cell = self.name(at);
+                    (self.tell)(&Event::Held { cell, what });
+                }
+                Err(why) => self.tell_shed(at, Err(why))?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether a thread of this process runs or waits for a cpu.

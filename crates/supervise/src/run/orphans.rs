@@ -11,10 +11,11 @@ use freezer::process::Place;
 use host::root::Root;
 use model::mission::{self, MissionFile};
 
-use super::cell::{end_of, own_places, page_dir, place, remove_page, sweep, take_down, work_dir};
+use super::cell::{end_of, remove_page, sweep, take_down};
 use super::{Event, RunError};
 use crate::cause::{Cause, Reason, ended};
 use crate::control::{self, CellDone};
+use crate::dirs::{own_places, page_dir, place, work_dir};
 use crate::end::End;
 use crate::enforce::Mechanisms;
 use crate::journal::Journal;

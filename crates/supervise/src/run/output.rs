@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use engine::app::Log;
 
-use super::work::Waker;
+use super::waker::Waker;
 
 /// Time between two turns of a log, ns: a cell's output costs no more than 25 MB/s, and no more than 6,400 reads a second.
 const TURN_NS: i64 = 10_000_000;

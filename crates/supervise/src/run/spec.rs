@@ -5,14 +5,11 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use engine::app::{
-    self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
-    Tmpfs,
-};
+use engine::app::{self, AppSpec, Bind, Grants, Ids, Image, Limits, Scheduling, Seccomp, Tmpfs};
 use model::EngineKind;
 use model::mission::{self, Cell, MissionFile};
 
-use super::OutputTo;
+use super::options::OutputTo;
 use crate::admit::Grant;
 
 /// When the machine's memory is short, what goes first: best effort, then what may be shed, then the rest of the mission, before
@@ -32,12 +29,7 @@ pub(super) fn of(
     work_dir: &Path,
 ) -> AppSpec {
     let path = |path: &Path| host_path(file, path);
-    let image = match &cell.image {
-        mission::Image::Rootfs(dir) => Image::Rootfs(path(dir)),
-        mission::Image::Bundle(dir) => Image::Bundle(path(dir)),
-        mission::Image::Binary(program) => Image::Binary(path(program)),
-        mission::Image::Reference(name) => Image::Reference(name.clone()),
-    };
+    let image = cell.image.with_path(path);
     // The last part is the cell's name, or that of its second place.
     let place = work_dir.file_name().unwrap_or_default().to_string_lossy();
     let id = crate::names::cell_id(&file.mission().name, &place);
@@ -47,10 +39,7 @@ pub(super) fn of(
     spec.args.clone_from(&cell.args);
     spec.env.clone_from(&cell.env);
     spec.cwd.clone_from(&cell.workdir);
-    spec.ids = rights.user.map(|user| Ids {
-        uid: user.uid,
-        gid: user.gid,
-    });
+    spec.ids = rights.user;
     // The group around its own is that of whatever holds it.
     spec.is_enclosed = grant.is_some_and(|grant| grant.enforcer.holds_outer_group());
     spec.oom_score_adj = match cell.criticality {
@@ -69,20 +58,8 @@ pub(super) fn of(
             size_bytes: tmpfs.size.bytes(),
         })
         .collect();
-    spec.devices = (rights.devices.iter())
-        .map(|device| Device {
-            path: device.path.clone(),
-            access: match device.access {
-                mission::Access::Read => Access::Read,
-                mission::Access::Write => Access::Write,
-                mission::Access::ReadWrite => Access::ReadWrite,
-            },
-        })
-        .collect();
-    spec.network = match rights.network {
-        mission::Network::None => Network::None,
-        mission::Network::Host => Network::Host,
-    };
+    spec.devices.clone_from(&rights.devices);
+    spec.network = rights.network;
     spec.limits = Limits {
         memory_bytes: (rights.memory.map(model::Bytes::bytes)).or(memory_bytes),
         pids: rights.pids,

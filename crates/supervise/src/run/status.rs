@@ -1,21 +1,20 @@
 //! How the mission stands, put together for clients.
 
-use std::path::PathBuf;
-
 use engine::Cell as _;
 
 use super::cell::Live;
 use super::keeper::Keeper;
-use super::watch::CellWatch;
+use super::phase::{Next, Phase};
+use super::version::Cell;
 use crate::control::{CellState, CellStatus, SCHEMA, Say, Status, SupervisorStatus, prometheus};
+use crate::dirs::work_dir;
 use crate::stamp::Stamp;
-use crate::state::{Cell, Hold};
+use crate::state::{Cell as Known, Hold};
 
 impl Keeper<'_> {
     pub(super) fn say_status(&mut self, client: u64) {
         let now_ns = timecell_client::now_ns();
-        let leaving = self.desk.leaving.values_mut();
-        for live in (self.live.values_mut()).chain(leaving.map(|leaving| &mut leaving.live)) {
+        for live in (self.cells.iter_mut()).filter_map(|cell| cell.phase.live_mut()) {
             live.look_for_unheld(now_ns);
         }
         let status = Box::new(self.status());
@@ -35,29 +34,37 @@ impl Keeper<'_> {
         let mut cells = Vec::new();
         for (at, cell) in mission.cells.iter().enumerate() {
             let known = self.state.cells.get(&cell.name);
-            let dir = self.output_dir(&cell.name, known);
+            let is_beside = known.is_some_and(Known::is_beside);
+            let dir = work_dir(&self.dir, &cell.name, is_beside);
             let mut status = CellStatus::of(&cell.name, known, dir);
-            match self.live.get(&at) {
-                Some(live) => {
-                    show_live(&mut status, live, Some(&self.watches[at]), known);
-                    status.tasks = self.watches[at].reported();
-                }
-                None => {
-                    status.pid = None;
-                    status.started_unix_ns = None;
-                    if self.work.starting.contains_key(&cell.name) {
+            let version = &self.cells[at];
+            if let Some(live) = version.phase.live() {
+                show_live(&mut status, live, version, known);
+                status.tasks = version.watch.reported();
+            } else {
+                status.pid = None;
+                status.started_unix_ns = None;
+                match version.phase {
+                    Phase::Starting(..) => {
                         status.state = CellState::Starting;
                         status.why = None;
-                    } else if let Some((_, removing)) = self.work.removing_of(&cell.name) {
-                        status.state = CellState::Ending;
-                        status.why = (!removing.asked).then(|| "its program has ended".to_owned());
-                    } else if self.due.contains_key(&at) {
-                        status.state = CellState::Restarting;
-                    } else if self.pending.contains(&at) {
-                        status.state = CellState::Waiting;
-                    } else if status.why.is_none() {
-                        status.why = self.desk.failures.get(&cell.name).cloned();
                     }
+                    Phase::Removing(ref gone, _) => {
+                        status.state = CellState::Ending;
+                        status.why = (!gone.asked).then(|| "its program has ended".to_owned());
+                    }
+                    _ if self.work.clears(&cell.name).is_some() => {
+                        status.state = CellState::Ending;
+                        status.why = None;
+                    }
+                    _ => match version.phase.next() {
+                        Next::Due(_) => status.state = CellState::Restarting,
+                        Next::Waits => status.state = CellState::Waiting,
+                        Next::Stays if status.why.is_none() => {
+                            status.why.clone_from(&version.failure);
+                        }
+                        Next::Stays => {}
+                    },
                 }
             }
             if let Some(grant) = self.admission.grant(&cell.name) {
@@ -68,10 +75,14 @@ impl Keeper<'_> {
             }
             cells.push(status);
         }
-        for (name, leaving) in &self.desk.leaving {
-            let known = self.state.cells.get(name);
-            let mut status = CellStatus::of(name, known, leaving.output.clone());
-            show_live(&mut status, &leaving.live, leaving.watch.as_ref(), known);
+        for (version, name) in self.put_aside().map(|at| (&self.cells[at], self.name(at))) {
+            let Some(live) = version.phase.live() else {
+                continue;
+            };
+            let known = self.state.cells.get(&name);
+            let dir = work_dir(&self.dir, &name, version.beside);
+            let mut status = CellStatus::of(&name, known, dir);
+            show_live(&mut status, live, version, known);
             status.why = Some("the version before the update".to_owned());
             cells.push(status);
         }
@@ -98,37 +109,27 @@ impl Keeper<'_> {
             cells,
         }
     }
-
-    /// Where the output of a cell's last life is.
-    fn output_dir(&self, name: &str, known: Option<&Cell>) -> PathBuf {
-        super::cell::work_dir(&self.dir, name, known.is_some_and(Cell::is_beside))
-    }
 }
 
-fn show_live(
-    status: &mut CellStatus,
-    live: &Live,
-    watch: Option<&CellWatch>,
-    known: Option<&Cell>,
-) {
-    status.state = match live.told_until_ns {
-        Some(_) => CellState::Ending,
-        None => CellState::Running,
+fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option<&Known>) {
+    status.state = match version.phase.is_told() {
+        true => CellState::Ending,
+        false => CellState::Running,
     };
     status.why = None;
     if status.holds.contains(&Hold::Shed) {
         status.why = Some(Hold::Shed.clause().to_owned());
     }
     status.pid = Some(live.app.pid());
-    status.guarantee = live.hold.as_ref().map(|hold| hold.guarantee());
+    status.guarantee = Some(live.hold.guarantee());
     status.unheld = live.unheld.told().to_vec();
-    status.cpu_ns = watch.and_then(CellWatch::used_ns);
-    let instance = known.and_then(|known| known.instances.get(&live.generation));
+    status.cpu_ns = version.watch.used_ns();
+    let instance = known.and_then(|known| known.instances.get(&version.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);
 }
 
 /// `VmRSS` of `/proc/self/status`: read without walking the page tables, as the sum of `smaps` would be.
 fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    host::process::bytes(&status, "VmRSS")
+    let own = std::process::id().cast_signed();
+    host::process::bytes(&host::process::status(own), "VmRSS")
 }

@@ -1,12 +1,8 @@
 //! When each cell is looked after.
 
-use std::collections::BTreeMap;
+use model::mission::Cell;
 
-use model::mission::{Cell, Mission};
-
-use super::Event;
-use super::best_effort::Under;
-use super::cell::Live;
+use super::best_effort::Grip;
 
 /// How often it is seen whether a cell is still shed or being held again, and whether one of its threads has taken a class again, ns.
 const SHED_NS: i64 = 100_000_000;
@@ -30,7 +26,7 @@ impl Unheld {
     }
 
     /// Has it be seen again if that was last done a second ago, or never.
-    fn look(&mut self, now_ns: i64, look: impl FnOnce() -> Vec<String>) {
+    pub(super) fn look(&mut self, now_ns: i64, look: impl FnOnce() -> Vec<String>) {
         let due = |looked_ns: i64| looked_ns.saturating_add(UNHELD_NS) <= now_ns;
         if self.looked_ns.is_none_or(due) {
             self.looked_ns = Some(now_ns);
@@ -39,23 +35,12 @@ impl Unheld {
     }
 }
 
-impl Live {
-    /// Sees what of it is not held, for whoever asks how it stands.
-    pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
-        match self.hold.as_ref().filter(|_| !self.is_best_effort) {
-            Some(hold) => self.unheld.look(now_ns, || hold.unheld(&self.inside)),
-            // One that is shed is held by nothing on purpose.
-            None => self.unheld = Unheld::default(),
-        }
-    }
-}
-
 /// When a cell is looked after, CLOCK_MONOTONIC ns.
 #[derive(Debug)]
 pub(super) struct Tended {
-    next_ns: Option<i64>,
+    pub(super) next_ns: Option<i64>,
     /// When it is told what of it is not held.
-    unheld_ns: Option<i64>,
+    pub(super) unheld_ns: Option<i64>,
     /// When its end may be told.
     settles_ns: Option<i64>,
 }
@@ -87,11 +72,11 @@ impl Tended {
     }
 
     /// Whether what holds it is not looked at for now, since it is shed or about to be held again: nobody holds it on purpose.
-    fn waits(&mut self, now_ns: i64, is_shed: bool, under: Option<Under>) -> bool {
-        let waits = is_shed || under.is_some();
+    pub(super) fn waits(&mut self, now_ns: i64, is_shed: bool, grip: Grip) -> bool {
+        let waits = is_shed || grip.changes();
         if waits {
-            let wait_ns = match under {
-                Some(Under::LettingGo) => LETTING_GO_NS,
+            let wait_ns = match grip {
+                Grip::LettingGo => LETTING_GO_NS,
                 _ => SHED_NS,
             };
             self.next_ns = Some(now_ns + wait_ns);
@@ -108,39 +93,6 @@ impl Tended {
     pub(super) fn has_settled(&mut self, held_ns: i64) -> bool {
         let now = timecell_client::now_ns();
         now >= *self.settles_ns.get_or_insert(now.saturating_add(held_ns))
-    }
-}
-
-/// Looks after every cell whose time has come; one that is `shed` has lost its class on purpose.
-pub(super) fn all(
-    mission: &Mission,
-    live: &mut BTreeMap<usize, Live>,
-    shed: &dyn Fn(&str) -> bool,
-    tell: &mut dyn FnMut(&Event),
-) {
-    let now = timecell_client::now_ns();
-    for (at, live) in live {
-        if !live.tended.is_due(now) {
-            continue;
-        }
-        let name = &mission.cells[*at].name;
-        if live.tended.waits(now, shed(name), live.under) {
-            continue;
-        }
-        let Some(hold) = &mut live.hold else {
-            live.tended.next_ns = None;
-            continue;
-        };
-        let mut told = hold.tend(&live.inside);
-        if live.tended.unheld_ns.is_some_and(|told| told <= now) {
-            live.tended.unheld_ns = None;
-            told.extend(hold.unheld(&live.inside));
-        }
-        live.tended.next_ns = hold.tend_again_ns().map(|again| now + again);
-        for what in told {
-            let cell = name.clone();
-            tell(&Event::Held { cell, what });
-        }
     }
 }
 
@@ -183,14 +135,14 @@ mod tests {
         tended.look_now();
         let now_ns = timecell_client::now_ns();
         assert!(tended.is_due(now_ns));
-        assert!(!tended.waits(now_ns, false, None) && tended.is_due(now_ns));
-        for (is_shed, under, wait_ns) in [
-            (true, None, SHED_NS),
-            (true, Some(Under::LettingGo), LETTING_GO_NS),
-            (false, Some(Under::Holding), SHED_NS),
+        assert!(!tended.waits(now_ns, false, Grip::Held) && tended.is_due(now_ns));
+        for (is_shed, grip, wait_ns) in [
+            (true, Grip::LetGo, SHED_NS),
+            (true, Grip::LettingGo, LETTING_GO_NS),
+            (false, Grip::Holding, SHED_NS),
         ] {
             tended.look_now();
-            assert!(tended.waits(now_ns, is_shed, under));
+            assert!(tended.waits(now_ns, is_shed, grip));
             assert!(!tended.is_due(now_ns + wait_ns - 1) && tended.is_due(now_ns + wait_ns));
         }
     }

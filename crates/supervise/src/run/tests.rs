@@ -7,19 +7,24 @@ use model::mission::{MissionFile, SupervisorClass};
 
 use super::ballast::Ballast;
 use super::carried::Decided;
-use super::desk::{Desk, Wanted, when_shed};
+use super::desk::{Desk, Wanted};
 use super::health::Incidents;
+use super::keeper::Keeper;
+use super::modes::Return;
 use super::output::Output;
+use super::phase::{Next, Phase};
 use super::update::Updating;
-use super::work::{Waker, Work};
-use super::{Event, Keeper, Notify, OutputTo};
+use super::version::when_shed;
+use super::waker::Waker;
+use super::work::Work;
+use super::{Event, Notify, OutputTo};
 use crate::admit::{Admission, SupervisorGrant};
 use crate::control::{CellUpdate, Change};
 use crate::enforce::Mechanisms;
 use crate::journal::{Journal, Writer};
 use crate::reserve::Reserve;
 use crate::stamp::Stamp;
-use crate::state::{Entry, Hold, Mode, Record, State, Text, Update};
+use crate::state::{Entry, Hold, Record, State, Text, Update};
 
 /// Cells `high` and `low`, and between them `lower`, which goes first.
 fn file(top: &str) -> MissionFile {
@@ -78,7 +83,7 @@ fn keeper<'a>(
     let mut work = Work::new(waker, output, Ballast::take(dir), reserve);
     work.output_to = OutputTo::Log;
     let (desk, _) = Desk::open(dir, Notify::of_environment());
-    Keeper {
+    let mut keeper = Keeper {
         file,
         admission,
         dir: dir.to_owned(),
@@ -89,21 +94,23 @@ fn keeper<'a>(
             ..State::default()
         },
         last_sequence: 0,
-        same_boot: false,
         mechanisms: Mechanisms::of("m"),
-        live: BTreeMap::new(),
+        cells: Vec::new(),
         work,
-        pending: BTreeSet::new(),
-        due: BTreeMap::new(),
-        watches: Vec::new(),
-        last_output: BTreeMap::new(),
         incidents: Incidents::default(),
         limits_looked_ns: 0,
-        mode: Mode::Low,
         back: None,
         shed_by_mode: BTreeSet::new(),
         tell,
-    }
+    };
+    keeper.watch_all(false).unwrap();
+    keeper
+}
+
+fn waiting(keeper: &Keeper) -> Vec<usize> {
+    (0..3)
+        .filter(|at| keeper.cells[*at].phase.waits())
+        .collect()
 }
 
 fn shed(keeper: &Keeper) -> Vec<usize> {
@@ -117,22 +124,39 @@ fn what_an_update_brings_back_in_high_mode_is_shed_until_the_low_one() {
     let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
     keeper.fit_to_mode().unwrap();
     assert!(shed(&keeper).is_empty());
-    keeper.mode = Mode::High;
-    keeper.due.insert(1, 0);
+    keeper.back = Some(Return::every(1));
+    keeper.follow(1, Next::Due(0));
     keeper.fit_to_mode().unwrap();
     assert_eq!(shed(&keeper), [1, 2]);
     assert!(!keeper.state.should_run("low") && keeper.state.should_run("high"));
-    assert!(keeper.due.is_empty() && keeper.pending.is_empty());
+    let follows = keeper.cells.iter().map(|cell| cell.phase.next());
+    assert_eq!(follows.collect::<Vec<Next>>(), [Next::Stays; 3]);
     // What was taken back with the new version of a cell.
     let (cell, why) = ("low".to_owned(), Hold::Shed);
-    keeper.note(Entry::CellReleased { cell, why }).unwrap();
-    keeper.shed_by_mode.remove(&2);
+    keeper.note(Entry::CellReleased { cell, why });
+    keeper.shed_by_mode.remove("low");
     keeper.fit_to_mode().unwrap();
     assert_eq!(shed(&keeper), [1, 2]);
-    keeper.mode = Mode::Low;
+    keeper.back = None;
     keeper.fit_to_mode().unwrap();
     assert!(shed(&keeper).is_empty());
-    assert_eq!(keeper.pending, [1, 2].into());
+    assert_eq!(waiting(&keeper), [1, 2]);
+}
+
+#[test]
+fn one_that_has_ended_while_it_is_shed_is_not_started_before_low_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, admission, mut tell) = (file(MODES), admission(), |_: &Event| ());
+    let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
+    keeper.switch_to_high(0).unwrap();
+    // By its restart policy.
+    keeper.follow(1, Next::Due(0));
+    keeper.restart_due().unwrap();
+    let phase = &keeper.cells[1].phase;
+    assert!(matches!(phase, Phase::Down(Next::Stays)));
+    keeper.back = None;
+    keeper.fit_to_mode().unwrap();
+    assert_eq!(waiting(&keeper), [1, 2]);
 }
 
 /// Killed anywhere in its journal, a supervisor leaves nothing shed that the one after it does not bring back.
@@ -154,11 +178,11 @@ fn what_a_supervisor_killed_on_its_way_to_high_mode_has_shed_comes_back() {
             next.state.apply(record);
         }
         next.take_over_mode().unwrap();
-        let is_high = next.mode == Mode::High;
+        let is_high = next.back.is_some();
         let expected: &[usize] = if is_high { &[1, 2] } else { &[] };
         assert_eq!(shed(&next), expected, "{written} entries");
         assert_eq!(is_high, written > 0, "{written} entries");
-        next.mode = Mode::Low;
+        next.back = None;
         next.fit_to_mode().unwrap();
         assert!(shed(&next).is_empty(), "{written} entries");
     }
@@ -212,9 +236,12 @@ fn an_update_keeps_back_what_it_makes_anew_and_nothing_else() {
     kept_back.sort_unstable();
     assert_eq!(kept_back, [1, 2]);
     // They wait for as long, whatever else may start.
-    keeper.pending = kept_back.into_iter().collect();
+    for at in kept_back {
+        keeper.follow(at, Next::Waits);
+    }
     keeper.start_pending().unwrap();
-    assert!(keeper.pending.len() == 2 && keeper.work.is_idle());
+    assert_eq!(waiting(&keeper), [1, 2]);
+    assert!(keeper.is_idle());
 }
 
 #[test]
@@ -224,7 +251,7 @@ fn what_an_unfinished_update_had_added_is_not_shed_for_good() {
     let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
     for cell in ["added", "low"] {
         let (cell, why) = (cell.to_owned(), Hold::Shed);
-        keeper.note(Entry::CellHeld { cell, why }).unwrap();
+        keeper.note(Entry::CellHeld { cell, why });
     }
     keeper.state.update = Some(Update {
         number: 1,
@@ -232,7 +259,7 @@ fn what_an_unfinished_update_had_added_is_not_shed_for_good() {
         cells: vec!["added".to_owned(), "low".to_owned()],
         begun: Stamp::now(),
     });
-    keeper.take_back_unfinished().unwrap();
+    keeper.take_back_unfinished();
     assert!(keeper.state.cells["added"].holds.is_empty());
     assert!(keeper.state.cells["low"].holds.contains(&Hold::Shed));
 }

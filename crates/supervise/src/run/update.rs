@@ -6,10 +6,12 @@ use engine::Cell as _;
 
 use super::carried::{Carried, Decided};
 use super::desk::Served;
-use super::fit::Why;
 use super::keeper::Keeper;
+use super::phase::Next;
 use super::plan::memory;
 use super::sources::Sources;
+use super::version::Cell;
+use super::work::Why;
 use super::{Asked, Event, RunError};
 use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
@@ -142,32 +144,33 @@ impl Keeper<'_> {
             cells: updating.fresh().cloned().collect(),
             sources: updating.sources.clone(),
         };
-        self.note(begun)?;
-        self.release_fresh()?;
+        self.note(begun);
+        self.release_fresh();
         for text in no_room {
             self.desk.say(client, Say::Notice { text }, false);
         }
         for name in &first {
-            self.tell_one_leaving_to_end(name);
+            if let Some(at) = self.aside_of(name) {
+                self.tell_to_end(at)?;
+            }
         }
         Ok(())
     }
 
     /// A cell that is made anew begins anew: that its version before had failed does not count any more, nor for those that
     /// need it. What was stopped by hand, or shed, stays so.
-    fn release_fresh(&mut self) -> Result<(), RunError> {
+    fn release_fresh(&mut self) {
         for at in self.fresh_positions() {
             self.release(at, &|hold| {
                 matches!(
                     hold,
                     Hold::ByRule | Hold::RestartLimit | Hold::Ended | Hold::Needs
                 )
-            })?;
+            });
             for dependent in self.mission().dependents(at) {
-                self.release(dependent, &|hold| hold == Hold::Needs)?;
+                self.release(dependent, &|hold| hold == Hold::Needs);
             }
         }
-        Ok(())
     }
 
     /// The cells that an update makes anew as long as there is no room for them yet. What it leaves has its own.
@@ -182,7 +185,7 @@ impl Keeper<'_> {
     fn awaits_ends(&self) -> bool {
         self.desk.updating.as_ref().is_some_and(|updating| {
             updating.phase == Phase::MakesRoom
-                && (updating.first.iter()).any(|name| self.is_leaving(name))
+                && (updating.first.iter()).any(|name| self.aside_of(name).is_some())
         })
     }
 
@@ -190,7 +193,7 @@ impl Keeper<'_> {
     pub(super) fn turn_update(&mut self) -> Result<Option<Served>, RunError> {
         if self.desk.wanted.is_some() {
             // What is being made or taken down is waited for: it belongs to the mission as it is.
-            return Ok((self.work.is_idle() && self.has_ledger()).then_some(Served::Wanted));
+            return Ok((self.is_idle() && self.has_ledger()).then_some(Served::Wanted));
         }
         let now = timecell_client::now_ns();
         let Some(updating) = &self.desk.updating else {
@@ -200,7 +203,7 @@ impl Keeper<'_> {
         let failed = updating.failed.is_some();
         let phase = match now_in {
             Phase::MakesRoom | Phase::Starts | Phase::Watches { .. } if failed => {
-                self.end_fresh();
+                self.end_fresh()?;
                 Phase::TakesBack
             }
             // An update that gets none has failed.
@@ -217,7 +220,8 @@ impl Keeper<'_> {
                 if !self
                     .fresh_positions()
                     .iter()
-                    .any(|at| self.pending.contains(at) || self.is_starting(*at)) =>
+                    .map(|at| &self.cells[*at].phase)
+                    .any(|phase| phase.waits() || phase.is_starting()) =>
             {
                 if self.fresh_positions().is_empty() {
                     // Nothing is new, so there is nothing to prove itself.
@@ -248,10 +252,8 @@ impl Keeper<'_> {
                 }
                 return Ok(None);
             }
-            Phase::TakesBack
-                if self.fresh_have_ended() && self.work.is_idle() && self.has_ledger() =>
-            {
-                self.take_back()?;
+            Phase::TakesBack if self.fresh_have_ended() && self.is_idle() && self.has_ledger() => {
+                self.take_back();
                 return Ok(Some(Served::TakenBack));
             }
             phase => phase,
@@ -286,7 +288,7 @@ impl Keeper<'_> {
         if !watched || !updating.fresh().any(|fresh| *fresh == name) {
             return false;
         }
-        let why = match self.desk.failures.get(&name) {
+        let why = match &self.cells[at].failure {
             _ if what.is_some() => {
                 let what = what.unwrap_or_default();
                 format!("`{name}`, before its health window was over: {what}")
@@ -316,32 +318,21 @@ impl Keeper<'_> {
             .collect()
     }
 
-    fn end_fresh(&mut self) {
+    fn end_fresh(&mut self) -> Result<(), RunError> {
         for at in self.fresh_positions() {
-            self.due.remove(&at);
-            self.pending.remove(&at);
-            self.tell_to_end(at);
+            self.follow(at, Next::Stays);
+            self.tell_to_end(at)?;
         }
+        Ok(())
     }
 
     fn fresh_have_ended(&self) -> bool {
         !(self.fresh_positions().iter()).any(|at| self.is_there(*at))
     }
 
-    fn is_starting(&self, at: usize) -> bool {
-        let name = &self.mission().cells[at].name;
-        self.work.starting.contains_key(name)
-    }
-
-    /// Whether the version of this cell that an update has put aside is still there.
-    fn is_leaving(&self, name: &str) -> bool {
-        self.desk.leaving.contains_key(name) || self.work.put_aside_of(name).is_some()
-    }
-
     /// Whether nothing is there any more that an update has put aside.
     pub(super) fn nothing_leaves(&self) -> bool {
-        let removing = self.work.removing.values();
-        self.desk.leaving.is_empty() && !removing.into_iter().any(|removing| removing.put_aside)
+        self.put_aside().is_empty()
     }
 
     /// The new version is what should run from now on.
@@ -354,23 +345,22 @@ impl Keeper<'_> {
             .filter(|cell| cell.change == Change::Removed)
             .map(|cell| cell.cell.clone())
             .collect();
-        self.note(Entry::UpdateCommitted { update })?;
+        self.note(Entry::UpdateCommitted { update });
         for cell in removed {
             // A later cell of this name begins anew.
             let holds = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
             for why in holds.into_iter().flatten() {
                 let cell = cell.clone();
-                self.note(Entry::CellReleased { cell, why })?;
+                self.note(Entry::CellReleased { cell, why });
             }
         }
-        self.tell_leaving_to_end();
-        Ok(())
+        self.tell_leaving_to_end()
     }
 
     /// The old version is what should run.
-    fn take_back(&mut self) -> Result<(), RunError> {
+    fn take_back(&mut self) {
         let Some(updating) = &self.desk.updating else {
-            return Ok(());
+            return;
         };
         let update = updating.told.update;
         let reason = updating.failed.clone().unwrap_or_default();
@@ -389,13 +379,12 @@ impl Keeper<'_> {
         self.note(Entry::UpdateRolledBack {
             update,
             reason: reason.clone(),
-        })?;
+        });
         for (cell, why) in new {
-            let at = self.mission().position(&cell);
-            if let (Some(at), Hold::Shed) = (at, why) {
-                self.shed_by_mode.remove(&at);
+            if why == Hold::Shed {
+                self.shed_by_mode.remove(&cell);
             }
-            self.note(Entry::CellReleased { cell, why })?;
+            self.note(Entry::CellReleased { cell, why });
         }
         // What the update had given another try is as it was.
         for (cell, holds) in before {
@@ -404,12 +393,11 @@ impl Keeper<'_> {
             let given = |hold: &Hold| *hold != Hold::Shed && !now.contains(hold);
             for why in holds.into_iter().filter(given) {
                 let cell = cell.clone();
-                self.note(Entry::CellHeld { cell, why })?;
+                self.note(Entry::CellHeld { cell, why });
             }
         }
         for at in self.fresh_positions() {
             let name = self.mission().cells[at].name.clone();
-            self.desk.failures.remove(&name);
             let beside = self.place_for(&name);
             self.remove_page(&name, beside);
             self.desk.taken_back.push(name);
@@ -418,13 +406,12 @@ impl Keeper<'_> {
         (self.tell)(&Event::Note { text });
         self.desk.shrinks_until_ns = Some(timecell_client::now_ns() + SHRINKING_NS);
         self.answer_update(false);
-        Ok(())
     }
 
     /// What the old versions held is free for others.
     fn forget_leaving(&mut self, locked: Result<Locked, LedgerError>) {
         let limit = |name: &str| {
-            let live = self.live.get(&self.mission().position(name)?)?;
+            let live = self.live(self.mission().position(name)?)?;
             live.app.spec().limits.memory_bytes
         };
         let memory = memory(self.mission(), self.admission, &limit);
@@ -444,10 +431,10 @@ impl Keeper<'_> {
         told.committed = committed;
         told.reason = updating.failed;
         for cell in &mut told.cells {
-            let at = self.mission().position(&cell.cell);
-            let live = at.and_then(|at| self.live.get(&at));
-            let leaving = || Some(&self.desk.leaving.get(&cell.cell)?.live);
-            cell.pid = live.or_else(leaving).map(|live| live.app.pid());
+            let own = self.mission().position(&cell.cell);
+            let both = own.into_iter().chain(self.aside_of(&cell.cell));
+            let live = both.filter_map(|at| self.live(at)).next();
+            cell.pid = live.map(|live| live.app.pid());
         }
         if committed {
             let text = format!("update {}: done", told.update);
@@ -458,37 +445,8 @@ impl Keeper<'_> {
     }
 
     /// SIGTERM for what an update has put aside.
-    pub(super) fn tell_leaving_to_end(&mut self) {
-        let names: Vec<String> = self.desk.leaving.keys().cloned().collect();
-        for name in names {
-            self.tell_one_leaving_to_end(&name);
-        }
-    }
-
-    fn tell_one_leaving_to_end(&mut self, name: &str) {
-        if let Some(leaving) = self.desk.leaving.get_mut(name) {
-            leaving
-                .live
-                .tell_to_end(libc::SIGTERM, leaving.stop_timeout_ns);
-        }
-    }
-
-    /// Looks for cells put aside that have ended.
-    pub(super) fn reap_leaving(&mut self) -> Result<(), RunError> {
-        let names: Vec<String> = self.desk.leaving.keys().cloned().collect();
-        for name in names {
-            let Some(leaving) = self.desk.leaving.get_mut(&name) else {
-                continue;
-            };
-            let Some(end) = leaving.live.over()? else {
-                continue;
-            };
-            if let Some(leaving) = self.desk.leaving.remove(&name) {
-                let asked = leaving.live.told_until_ns.is_some();
-                self.put_away(name, leaving.live, end, leaving.beside, asked, true);
-            }
-        }
-        Ok(())
+    pub(super) fn tell_leaving_to_end(&mut self) -> Result<(), RunError> {
+        (self.put_aside()).try_for_each(|at| self.tell_to_end(at))
     }
 
     /// Whether a cell was last made in the second of its places.
@@ -498,16 +456,14 @@ impl Keeper<'_> {
 
     /// In which of its places a cell is made: the one that nothing of it runs in.
     pub(super) fn place_for(&self, name: &str) -> bool {
-        let leaving = self.desk.leaving.get(name).map(|leaving| leaving.beside);
-        let removed = || Some(self.work.put_aside_of(name)?.beside);
-        match leaving.or_else(removed) {
-            Some(beside) => !beside,
+        match self.aside_of(name) {
+            Some(at) => !self.cells[at].beside,
             None => self.is_beside(name),
         }
     }
 
     /// An update that a killed supervisor had begun has not taken place.
-    pub(super) fn take_back_unfinished(&mut self) -> Result<(), RunError> {
+    pub(super) fn take_back_unfinished(&mut self) {
         if let Some(update) = self.state.update.as_ref().map(|update| update.number) {
             let reason = "the supervisor ended in the midst of it".to_owned();
             let text = format!("update {update} was taken back: {reason}");
@@ -520,15 +476,14 @@ impl Keeper<'_> {
                 })
                 .cloned()
                 .collect();
-            self.note(Entry::UpdateRolledBack { update, reason })?;
+            self.note(Entry::UpdateRolledBack { update, reason });
             // Shed by a mode that ends without it: a later cell of this name begins anew.
             for cell in shed {
                 let why = Hold::Shed;
-                self.note(Entry::CellReleased { cell, why })?;
+                self.note(Entry::CellReleased { cell, why });
             }
             (self.tell)(&Event::Note { text });
         }
-        Ok(())
     }
 
     /// Whether a cell that an earlier supervisor has started, at this time of the monotonic clock, is what the mission means by
@@ -543,15 +498,15 @@ impl Keeper<'_> {
 
     /// Tells the service manager that the mission runs, once all cells were started that are to run.
     pub(super) fn tell_ready(&mut self) {
-        let is_starting = !self.work.starting.is_empty();
-        if self.desk.told_ready || is_starting || !self.pending.is_empty() {
+        let to_come = |cell: &Cell| cell.phase.is_starting() || cell.phase.waits();
+        if self.desk.told_ready || self.own().iter().any(to_come) {
             return;
         }
         self.desk.told_ready = true;
         let status = format!(
             "mission {}: {} of {} cells run",
             self.mission().name,
-            self.live.len(),
+            self.running().count(),
             self.mission().cells.len()
         );
         self.desk.notify.ready(&status);

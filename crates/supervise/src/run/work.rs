@@ -2,8 +2,7 @@
 //! such step, so that a cell that hangs in it costs nobody else a reaction; what has come out is fetched by the loop.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,13 +11,12 @@ use std::time::Duration;
 
 use engine::app::Freezing;
 
-use super::OutputTo;
 use super::ballast::Ballast;
 use super::cell::{Live, remove_page, sweep};
-use super::fit::{Fitting, Why};
-use super::making::{Made, Making};
+use super::making::Making;
+use super::options::OutputTo;
 use super::output::Output;
-use crate::cause::Cause;
+use super::waker::Waker;
 use crate::end::End;
 use crate::enforce::{EnforceError, Mechanisms, Step};
 use crate::incident::OutputTail;
@@ -31,71 +29,55 @@ const IN_TURN_NS: i64 = 1_000_000_000;
 /// How long the supervisor itself waits for a step that is seldom slow: for a cell to stand still, for whoever holds it to let it go.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
-/// Wakes the loop from another thread.
-#[derive(Debug, Clone)]
-pub(super) struct Waker(Arc<OwnedFd>);
+/// What the mechanisms change for that they keep for a mission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Room for what an update starts.
+    Grows,
+    /// What an update has replaced is given back.
+    Finishes,
+    /// What an update needed that was taken back is given back.
+    TakenBack,
+}
 
-impl Waker {
-    pub(super) fn new() -> io::Result<Waker> {
-        // SAFETY: no memory is involved; a descriptor that is not negative is ours.
-        unsafe {
-            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-                fd if fd >= 0 => Ok(Waker(Arc::new(OwnedFd::from_raw_fd(fd)))),
-                _ => Err(io::Error::last_os_error()),
+/// Whether they do, one change at a time, or what came of the last.
+#[derive(Debug, Default)]
+pub(super) enum Fitting {
+    #[default]
+    Idle,
+    UnderWay,
+    /// Why it was, and whether nothing is left of what is not needed; a sentence why not.
+    Came(Why, Result<bool, String>),
+}
+
+impl Fitting {
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self, Fitting::UnderWay)
+    }
+
+    pub(super) fn came(&mut self, why: Why, result: Result<bool, String>) {
+        *self = Fitting::Came(why, result);
+    }
+
+    /// What came of a change for this, once; what came of another one says nothing of it.
+    pub(super) fn take(&mut self, wanted: Why) -> Option<Result<bool, String>> {
+        match std::mem::take(self) {
+            Fitting::Came(why, result) if why == wanted => Some(result),
+            Fitting::UnderWay => {
+                *self = Fitting::UnderWay;
+                None
             }
+            Fitting::Came(..) | Fitting::Idle => None,
         }
     }
-
-    pub(super) fn wake(&self) {
-        let one = 1_u64;
-        // A counter that is full wakes as well.
-        // SAFETY: eight bytes on the stack.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-    }
-
-    /// Whether it was woken since the last time.
-    pub(super) fn was_woken(&self) -> bool {
-        let mut count = 0_u64;
-        // SAFETY: eight bytes on the stack.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
-    }
-
-    /// Readable once woken.
-    pub(super) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-/// A cell that is being made.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Starting {
-    pub(super) generation: u64,
-    pub(super) beside: bool,
-    pub(super) began_ns: i64,
-    /// The signal by which it is to end as soon as it runs; `None`: it may run.
-    pub(super) ends_by: Option<i32>,
-}
-
-/// A cell whose program has ended or is killed now, and which is taken down.
-#[derive(Debug, Clone)]
-pub(super) struct Removing {
-    pub(super) end: End,
-    /// Why, as far as is known.
-    pub(super) cause: Option<Cause>,
-    /// Whether its end was asked for.
-    pub(super) asked: bool,
-    pub(super) beside: bool,
-    /// Whether it is a version that an update has put aside.
-    pub(super) put_aside: bool,
-    /// Whether it had ended when an earlier supervisor's cells were looked for.
-    pub(super) cleared: bool,
 }
 
 /// What has come out of a step.
 pub(super) enum Done {
     Started {
         cell: String,
-        result: Result<Box<Made>, String>,
+        generation: u64,
+        result: Result<Box<Live>, String>,
     },
     Removed {
         cell: String,
@@ -127,13 +109,12 @@ pub(super) enum Done {
 
 /// Steps that are under way.
 pub(super) struct Work {
-    pub(super) starting: BTreeMap<String, Starting>,
-    /// The cell of those that are started one after the other whose turn it is, until it was made.
-    pub(super) in_turn: Option<String>,
+    /// The cell of those that are started one after the other whose turn it is, until it was made, and when it was begun, CLOCK_MONOTONIC ns.
+    pub(super) in_turn: Option<(String, i64)>,
     /// When it was last seen whose turn has come, CLOCK_MONOTONIC ns.
     turn_seen_ns: i64,
-    /// By name and generation: an update may have two versions of a cell removed.
-    pub(super) removing: BTreeMap<(String, u64), Removing>,
+    /// Lives of cells that an earlier supervisor has left and that are cleared, and whether each was in the second of its places.
+    pub(super) clearing: BTreeMap<(String, u64), bool>,
     /// What the mechanisms keep, as it is being changed.
     pub(super) fitting: Fitting,
     waker: Waker,
@@ -152,10 +133,9 @@ impl Work {
     pub(super) fn new(waker: Waker, output: Output, ballast: Ballast, reserve: Reserve) -> Work {
         let (hand_in, done) = channel();
         Work {
-            starting: BTreeMap::new(),
             in_turn: None,
             turn_seen_ns: 0,
-            removing: BTreeMap::new(),
+            clearing: BTreeMap::new(),
             fitting: Fitting::default(),
             waker,
             done,
@@ -177,9 +157,9 @@ impl Work {
         &self.output
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way but what the cells' phases tell.
     pub(super) fn is_idle(&self) -> bool {
-        self.starting.is_empty() && self.removing.is_empty() && !self.fitting.is_under_way()
+        self.clearing.is_empty() && !self.fitting.is_under_way()
     }
 
     /// Whether the next of those that wait for their first start may be started at this instant, although others still are.
@@ -195,45 +175,14 @@ impl Work {
     }
 
     fn next_turn(&self) -> Option<i64> {
-        let last = self.starting.get(self.in_turn.as_ref()?)?;
-        Some(last.began_ns.saturating_add(IN_TURN_NS))
+        let (_, began_ns) = self.in_turn.as_ref()?;
+        Some(began_ns.saturating_add(IN_TURN_NS))
     }
 
-    /// Whether this cell is being made or taken down; one that was put aside is another.
-    pub(super) fn is_at(&self, cell: &str) -> bool {
-        self.starting.contains_key(cell) || self.removing_of(cell).is_some()
-    }
-
-    /// Generation and end of this cell's present version that is taken down.
-    pub(super) fn removing_of(&self, cell: &str) -> Option<(u64, &Removing)> {
-        let of = self.removing.iter().rev();
-        of.filter(|((name, _), removing)| name == cell && !removing.put_aside)
-            .map(|((_, generation), removing)| (*generation, removing))
-            .next()
-    }
-
-    /// The version of this cell that an update has put aside and that is taken down.
-    pub(super) fn put_aside_of(&self, cell: &str) -> Option<&Removing> {
-        let mut of = self.removing.iter();
-        of.find(|((name, _), removing)| name == cell && removing.put_aside)
-            .map(|(_, removing)| removing)
-    }
-
-    /// The end of this cell was asked for, whatever is being done with it.
-    pub(super) fn ask_for_end(&mut self, cell: &str) {
-        self.ask_for_end_by(libc::SIGTERM, cell);
-    }
-
-    /// The same by another signal; the first that was asked for counts.
-    pub(super) fn ask_for_end_by(&mut self, signal: i32, cell: &str) {
-        if let Some(starting) = self.starting.get_mut(cell) {
-            starting.ends_by.get_or_insert(signal);
-        }
-        for ((name, _), removing) in &mut self.removing {
-            if name == cell && !removing.put_aside {
-                removing.asked = true;
-            }
-        }
+    /// Generation of a life of this cell that is cleared.
+    pub(super) fn clears(&self, cell: &str) -> Option<u64> {
+        let mut lives = self.clearing.keys().rev();
+        (lives.find(|(name, _)| name == cell)).map(|(_, generation)| *generation)
     }
 
     /// What has come out since the last time.
@@ -247,14 +196,8 @@ impl Work {
         &self.ballast
     }
 
-    pub(super) fn start(
-        &mut self,
-        starting: Starting,
-        before: impl FnOnce() + Send + 'static,
-        making: Making,
-    ) {
-        let cell = making.cell.name.clone();
-        self.starting.insert(cell.clone(), starting);
+    pub(super) fn start(&self, before: impl FnOnce() + Send + 'static, making: Making) {
+        let (cell, generation) = (making.cell.name.clone(), making.generation);
         let ballast = self.ballast.clone();
         self.hand_out(move || {
             before();
@@ -263,14 +206,14 @@ impl Work {
             ballast.hold();
             Done::Started {
                 cell,
+                generation,
                 result: made.map(Box::new),
             }
         });
     }
 
-    pub(super) fn remove(&mut self, cell: String, mut live: Live, removing: Removing) {
-        let generation = live.generation;
-        self.removing.insert((cell.clone(), generation), removing);
+    pub(super) fn remove(&self, cell: String, generation: u64, mut live: Live) {
+        live.unfreeze();
         let (output, ballast) = (self.output.clone(), self.ballast.clone());
         self.hand_out(move || {
             // A full disk costs the output, which was told when it was drained before.
@@ -292,14 +235,8 @@ impl Work {
     }
 
     /// Clears what is left of a cell that nobody watches.
-    pub(super) fn clear(
-        &mut self,
-        cell: String,
-        generation: u64,
-        removing: Removing,
-        what: Clearing,
-    ) {
-        self.removing.insert((cell.clone(), generation), removing);
+    pub(super) fn clear(&mut self, cell: String, generation: u64, beside: bool, what: Clearing) {
+        self.clearing.insert((cell.clone(), generation), beside);
         self.hand_out(move || {
             let swept = sweep(&what.dir);
             let page = remove_page(&what.page);
@@ -451,16 +388,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_waker_wakes_once() {
-        let waker = Waker::new().unwrap();
-        assert!(!waker.was_woken());
-        waker.clone().wake();
-        waker.wake();
-        assert!(waker.was_woken());
-        assert!(!waker.was_woken());
-    }
-
     fn no_work(dir: &Path) -> Work {
         let waker = Waker::new().unwrap();
         let output = Output::start(waker.clone()).unwrap();
@@ -472,17 +399,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut work = no_work(dir.path());
         assert!(work.turn_has_come(5));
-        let starting = Starting {
-            generation: 1,
-            beside: false,
-            began_ns: 10,
-            ends_by: None,
-        };
-        work.starting.insert("a".to_owned(), starting);
-        work.ask_for_end_by(libc::SIGHUP, "a");
-        work.ask_for_end("a");
-        assert_eq!(work.starting["a"].ends_by, Some(libc::SIGHUP));
-        work.in_turn = Some("a".to_owned());
+        work.in_turn = Some(("a".to_owned(), 10));
         let next = 10 + IN_TURN_NS;
         assert!(!work.turn_has_come(next - 1));
         // However late that is asked.
@@ -538,22 +455,15 @@ mod tests {
     fn a_step_comes_out_and_wakes() {
         let dir = tempfile::tempdir().unwrap();
         let mut work = no_work(dir.path());
-        let removing = Removing {
-            end: End::Unknown,
-            cause: None,
-            asked: true,
-            beside: false,
-            put_aside: false,
-            cleared: true,
-        };
         let clearing = Clearing {
             dir: dir.path().join("nothing"),
             page: dir.path().join("no-page"),
             mechanisms: Mechanisms::of("test"),
             place: "a".to_owned(),
         };
-        work.clear("a".to_owned(), 3, removing, clearing);
-        assert!(work.is_at("a") && !work.is_idle());
+        work.clear("a".to_owned(), 3, false, clearing);
+        assert_eq!((work.clears("a"), work.clears("b")), (Some(3), None));
+        assert!(!work.is_idle());
         let done = loop {
             if let Some(done) = work.fetch().pop() {
                 break done;
@@ -561,5 +471,46 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         };
         assert!(matches!(done, Done::Removed { generation: 3, .. }));
+    }
+
+    #[test]
+    fn a_lock_that_somebody_has_keeps_no_loop_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let waker = Waker::new().unwrap();
+        let output = Output::start(waker.clone()).unwrap();
+        let ballast = Ballast::take(dir.path());
+        let mut work = Work::new(waker, output, ballast, Reserve::default());
+        let (give_back, locked) = channel::<()>();
+        let change = move || {
+            let _ = locked.recv();
+            Ok(false)
+        };
+        assert_eq!(work.fit(Why::Grows, change), None);
+        work.fitting = Fitting::UnderWay;
+        // An update does not begin, nor does a mission end, while it may yet be done.
+        assert!(!work.is_idle() && work.fitting.take(Why::Grows).is_none());
+        drop(give_back);
+        let (why, result) = loop {
+            match work.fetch().pop() {
+                Some(Done::Fitted { why, result }) => break (why, result),
+                Some(_) => panic!("that was no such step"),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        work.fitting.came(why, result);
+        assert!(work.is_idle());
+        assert_eq!(work.fitting.take(Why::Grows), Some(Ok(false)));
+        assert_eq!(work.fitting.take(Why::Grows), None, "it is told once");
+        let refused = || Err(EnforceError::Partition("it is refused".to_owned()));
+        let said = (0..20).find_map(|_| work.fit(Why::Grows, refused));
+        assert!(said.unwrap().unwrap_err().contains("it is refused"));
+    }
+
+    #[test]
+    fn what_came_of_a_change_for_something_else_says_nothing() {
+        let mut fitting = Fitting::default();
+        fitting.came(Why::Grows, Ok(true));
+        assert_eq!(fitting.take(Why::Finishes), None);
+        assert_eq!(fitting.take(Why::Grows), None);
     }
 }

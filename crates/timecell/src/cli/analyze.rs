@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use feasibility::{Fit, ReactionText, RtLimit};
 use model::Duration;
 use model::Enforcer;
 use record::import::taskset::{Format, Unit};
-use report::feasibility::{Fit, ReactionText, RtLimit};
 
 use super::{enforcer, offered};
 

@@ -1,49 +1,30 @@
-//! What `timecell bench` may be asked.
+//! `timecell bench`: an experiment file, or a scenario as a command of its own, one for each in the list of them all, with the options that
+//! say something to it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use model::Enforcer;
-use model::{Bytes, Duration, EngineKind, LoadKind};
+use bench::scenario::{self, Way};
+use bench::{OwnOption, SeriesScenario};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Id, Subcommand, ValueHint};
+use model::InputError;
 
-use super::enforcer;
-use super::judge::Judge;
-use super::offered::{Offered, engines, scenarios};
+use super::bench_options::{
+    Cpus, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Own, RealTime, Reserved,
+    Series, Supply, TaskSet, Trials,
+};
 
-/// The classes that `--class` may ask for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ClassName {
-    /// SCHED_FIFO; needs privilege.
-    Fifo,
-    /// SCHED_OTHER, best effort: results are labelled "not real-time".
-    Other,
-}
-
-/// The classes that `--policy` may ask for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum SetPolicy {
-    /// SCHED_FIFO, priorities by deadline or as given, each cell on a cpu of its own.
-    Fifo,
-    /// SCHED_DEADLINE: runtime, deadline and period for every task, on all cpus.
-    Deadline,
-}
-
-/// Options of `bench`.
+/// Options of `bench`: those of an experiment file, and the scenarios with theirs.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
-    concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
-    under loads), taskset (a periodic task set against its deadlines and its analysis), reservations (the same inside budgets, under each \
-    enforcer), device (wake-up on every cpu by \
-    load and period, before and after cpus are kept free), scale (growing numbers of cells together, up to 2,048 and \
-    beyond), startup (create, run, exit and delete, by every launcher), \
-    recovery (until a killed or wedged cell \
-    runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
-    without cpu load elsewhere), supply (what rt-cgroups, SCHED_DEADLINE and the freezer really give to a cell, against the textbook's \
-    bound, and the deadlines that the difference costs), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
-    contest, received), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
-    wakeup, barrier, startup, memory, loads).\n\n\
-    Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    subcommand_value_name = "SCENARIO",
+    subcommand_help_heading = "Scenarios, each with options of its own (timecell bench SCENARIO --help)",
+    override_usage = "timecell bench <SCENARIO> [OPTIONS]\n       timecell bench <FILE> [OPTIONS]\n       timecell bench --resume <RUN>",
+    after_help = "Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\".\n\n\
     Examples:\n  \
     sudo timecell bench overhead --quick                        every engine against bare metal, under 30 s\n  \
@@ -59,158 +40,12 @@ pub enum SetPolicy {
     neither known well enough nor shown to differ, or there is none."
 )]
 pub struct Bench {
-    /// Scenario, or path of an experiment file.
-    #[arg(value_hint = ValueHint::FilePath, value_parser = Offered::<String>::of(scenarios), hide_possible_values = true, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
-    pub experiment: Option<String>,
-    /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
-    #[arg(value_name = "PART")]
-    pub parts: Vec<String>,
-    /// Your own program does the jobs, its arguments behind `--`. One that reports its jobs through timecell's client (`timecell
-    /// header` prints it for C) is started once in each cell; of another each execution is a job; of one that neither ends nor reports, start, cpu time and exit are compared. Every
-    /// engine runs the same file, and its shared libraries come along; a program inside an image is not measured.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
-    pub program: Option<PathBuf>,
-    /// Arguments of --program.
-    #[arg(last = true, value_name = "ARG", requires = "program")]
-    pub program_args: Vec<String>,
-    /// Smoke run: fewer jobs and rounds, under 30 s; under 60 s where there are more than 12 trials.
-    #[arg(long)]
-    pub quick: bool,
-    /// Length of each cell's measurement in each round, such as 10s; sets the number of jobs.
-    #[arg(long, value_name = "TIME", conflicts_with = "jobs")]
-    pub duration: Option<Duration>,
-    /// Activations of each cell in each round.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub jobs: Option<i64>,
-    /// Time between releases, such as 1ms or 100us.
-    #[arg(long, value_name = "TIME")]
-    pub period: Option<Duration>,
-    /// When a job must have ended, after its release; one that ends later is late [default: the period].
-    #[arg(long, value_name = "TIME")]
-    pub deadline: Option<Duration>,
-    /// Measure although a mission holds cpus that are measured on: its cells are in the numbers then, and may be late.
-    #[arg(long)]
-    pub beside_missions: bool,
-    /// Cpus for the cells, such as 1 or 2-3; cell i is pinned to the i-th, in turn. Scenario `nqueens`: cpus that its
-    /// threads may use, the highest first.
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
-    /// SCHED_FIFO priority, 1 to 99.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub priority: Option<i64>,
-    /// Scheduling class.
-    #[arg(long, value_enum, conflicts_with = "priority")]
-    pub class: Option<ClassName>,
-    /// How often every trial is repeated, interleaved.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub rounds: Option<i64>,
-    /// Ends once every ratio of medians of the run's main metric to the baseline is known to within so much, such as 2%, or is shown to
-    /// differ from 1: looks up to five times, and after four times the rounds, or --rounds, at the latest. If one is neither by then, or by
-    /// --at-most, or there is none, the exit code is 1. Only where trials take turns.
-    #[arg(long, value_name = "PART", value_parser = part)]
-    pub decide: Option<f64>,
-    /// Goes on until it is known with 95% confidence whether this holds, such as 'latency.p99.99 < 100us', and fails if it does not (exit
-    /// code 3); may be given several times. Looks up to five times, each after twice as many rounds, at most for 16 times the jobs that
-    /// the first look needs, or for --rounds. The form is that of --fail-if, for quantiles of times.
-    #[arg(long, value_name = "CONDITION")]
-    pub until: Vec<String>,
-    /// Longest time for a run with --decide or --until, such as 10min: what is not known by then stays open.
-    #[arg(long, value_name = "TIME")]
-    pub at_most: Option<Duration>,
-    /// Only trials of these engines, comma-separated.
-    #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines))]
-    pub engine: Vec<EngineKind>,
-    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
-    /// other, with `idle` for none; in `supply` one.
-    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load)]
-    pub load: Vec<Option<LoadKind>>,
-    /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
-    #[arg(long)]
-    pub histogram: bool,
-    /// Keep a histogram of each such interval, 1s to 1h; a power cut takes away one interval at most.
-    #[arg(long, value_name = "TIME")]
-    pub interval: Option<Duration>,
+    /// Path of an experiment file, in place of a scenario.
+    #[arg(value_name = "SCENARIO|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
+    pub file: Option<String>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
-    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "until", "at_most", "engine",
-        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "threads", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
-    ])]
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = of_a_plan())]
     pub resume: Option<PathBuf>,
-    /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
-    #[arg(long, value_name = "TIME")]
-    pub heartbeat_timeout: Option<Duration>,
-    /// The task set to run in scenario `taskset` or an experiment with kind = "taskset": a file that `analyze` reads.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub tasks: Option<PathBuf>,
-    /// Class of the threads of a task set.
-    #[arg(long, value_enum)]
-    pub policy: Option<SetPolicy>,
-    /// Scenario `scale`: numbers of cells that run together, ascending, comma-separated.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub counts: Vec<u32>,
-    /// Scenario `scale`: cells that are created at the same time [default: 8].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub parallel: Option<i64>,
-    /// Scenario `scale`: the share of one trial's cells that may fail; more of them end the study of that engine
-    /// [default: 0.01].
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
-    pub failure_limit: Option<f64>,
-    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second, by rt-cgroup or deadline. A task set: what holds
-    /// its cells to their reservations, of which those that the set does not give are the least by analysis [default: none].
-    #[arg(long, value_parser = enforcer::reserve())]
-    pub reserve: Option<enforcer::Reserve>,
-    /// Scenario `scale`: memory of the machine that is left to everybody else, such as 2GiB; below it no more cells are made
-    /// and those that run are stopped [default: a twentieth of the machine's].
-    #[arg(long, value_name = "SIZE")]
-    pub memory_reserve: Option<Bytes>,
-    /// Scenario `scale`: stop the cells when ordinary work has had no turn for so long, 1s to 60s [default: 5s].
-    #[arg(long, value_name = "TIME")]
-    pub starvation_limit: Option<Duration>,
-    /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: all].
-    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_BENCH))]
-    pub enforcer: Vec<Enforcer>,
-    /// Scenarios `supply` and `isolation`: budget/period of each reservation, comma-separated [default:
-    /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub reservation: Vec<String>,
-    /// Scenario `supply`: leave out the task sets that are run inside the measured budgets.
-    #[arg(long)]
-    pub no_try: bool,
-    /// Scenario `supply`: threads that share each budget, 1 to 64, all but the measured one a step less urgent [default: 1].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub threads: Option<i64>,
-    /// Scenario `isolation`: declared utilisations of both cells together, comma-separated [default: 0.4,0.5,0.6,0.8].
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        allow_negative_numbers = true
-    )]
-    pub utilisation: Vec<f64>,
-    /// Scenario `isolation`: how long an overrunning attacker's jobs are, as a multiple of what it declared [default: 1.8].
-    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
-    pub overrun: Option<f64>,
-    /// Scenario `isolation`: seed of the task sets; the same seed gives the same sets [default: 1].
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// The unprivileged user who runs rootless cells.
-    #[arg(long, value_name = "NAME")]
-    pub rootless_user: Option<String>,
-    /// Directory in which the run directory is made.
-    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
-    pub out: PathBuf,
-    /// Print the plan and its unmet requirements; measure nothing, but for a second where trials take turns.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Refuse to measure without a real-time class (exit code 4).
-    #[arg(long)]
-    pub require_rt: bool,
-    /// Thresholds and the baseline.
-    #[command(flatten)]
-    pub judge: Judge,
-    /// Print the summary as JSON.
-    #[arg(long)]
-    pub json: bool,
     /// Print an experiment file with every key explained, to be changed at will.
     #[arg(long, exclusive = true)]
     pub template: bool,
@@ -220,23 +55,372 @@ pub struct Bench {
     /// List the loads: what each does, its program and the Debian package that has it.
     #[arg(long)]
     pub list_loads: bool,
+    /// What an experiment file may be asked.
+    #[command(flatten, next_help_heading = "Options of an experiment file")]
+    pub options: Experiment,
+    /// What is measured by a name.
+    #[command(subcommand)]
+    pub scenario: Option<Scenario>,
 }
 
-/// A part of a whole, in percent or as a number.
-fn part(text: &str) -> Result<f64, String> {
-    let (number, whole) = match text.strip_suffix('%') {
-        Some(percent) => (percent.trim(), 100.0),
-        None => (text, 1.0),
+impl Bench {
+    /// The runs that it names, and the directory in which its own will be.
+    pub fn runs(&mut self) -> (Vec<&mut PathBuf>, PathBuf) {
+        let run = match &mut self.scenario {
+            None => Some(&mut self.options.run),
+            Some(Scenario::Experiment(_, options)) => Some(&mut options.run),
+            Some(Scenario::Series(_, options)) => Some(&mut options.run),
+            Some(Scenario::Supply(options)) => Some(&mut options.enforced.run),
+            Some(Scenario::Isolation(options)) => Some(&mut options.enforced.run),
+            Some(Scenario::Itself(_)) => None,
+        };
+        let out = run.as_ref().map(|run| run.measured.out.clone());
+        let baseline = run.and_then(|run| run.judge.baseline.as_mut());
+        let runs = self.resume.iter_mut().chain(baseline);
+        (runs.collect(), out.unwrap_or_default())
+    }
+}
+
+/// What would change the plan of a run.
+fn of_a_plan() -> Vec<Id> {
+    let groups = [
+        Trials::augment_args,
+        TaskSet::augment_args,
+        Growth::augment_args,
+        Reserved::augment_args,
+    ];
+    let command = (groups.into_iter()).fold(Command::new("plan"), |command, group| group(command));
+    let own = command.get_arguments().map(Arg::get_id).cloned();
+    ["file", "out"]
+        .map(Id::from)
+        .into_iter()
+        .chain(own)
+        .collect()
+}
+
+/// What is measured by a name, with its options.
+#[derive(Debug)]
+pub enum Scenario {
+    /// An experiment that is shipped.
+    Experiment(&'static str, Box<Experiment>),
+    /// Single measurements, repeated.
+    Series(&'static SeriesScenario, Box<Series>),
+    /// What enforcers supply.
+    Supply(Box<Supply>),
+    /// Contests of two cells.
+    Isolation(Box<Isolation>),
+    /// timecell itself.
+    Itself(Itself),
+}
+
+/// Whether an experiment that is shipped runs a task set, and whether it has growing numbers of cells.
+fn groups(name: &str) -> (bool, bool) {
+    // Every one is read by a test.
+    scenario::find(name).map_or((false, false), |experiment| {
+        (experiment.tasks.is_some(), experiment.scale.is_some())
+    })
+}
+
+/// The command of a scenario.
+fn command(name: &'static str, way: Way) -> Command {
+    let command = Command::new(name);
+    let command = match way {
+        Way::Experiment(_) => {
+            let command =
+                RealTime::augment_args(Judged::augment_args(Trials::augment_args(command)));
+            let (set, growth) = groups(name);
+            let command = match set {
+                true => TaskSet::augment_args(command),
+                false => command,
+            };
+            let command = match growth {
+                true => Growth::augment_args(command),
+                false => command,
+            };
+            match set || growth {
+                true => Reserved::augment_args(command),
+                false => command,
+            }
+        }
+        Way::Series(of) => match of.own {
+            OwnOption::Nothing => Series::augment_args(command),
+            OwnOption::Cpus => Cpus::augment_args(Series::augment_args(command)),
+            OwnOption::Heartbeat => Heartbeat::augment_args(Series::augment_args(command)),
+        },
+        Way::Supply => Supply::augment_args(command),
+        Way::Isolation => Isolation::augment_args(command),
+        Way::Itself => Itself::augment_args(command),
     };
-    let number: f64 =
-        (number.parse()).map_err(|_| "a part such as 2% or 0.02 is wanted".to_owned())?;
-    Ok(number / whole)
+    // Behind the groups of options, which each say what they are.
+    command.about(way.question()).long_about(None)
 }
 
-/// A load's name; `idle` stands for none.
-fn load(name: &str) -> Result<Option<LoadKind>, String> {
-    match name {
-        model::IDLE => Ok(None),
-        name => name.parse().map(Some),
+impl Subcommand for Scenario {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(scenario::all().map(|(name, way)| self::command(name, way)))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Scenario::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        scenario::way(name).is_some()
+    }
+}
+
+impl FromArgMatches for Scenario {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Scenario, clap::Error> {
+        let missing = || clap::Error::new(ErrorKind::MissingSubcommand);
+        let (given, of) = matches.subcommand().ok_or_else(missing)?;
+        let mut all = scenario::all();
+        let (name, way) = all.find(|(name, _)| *name == given).ok_or_else(missing)?;
+        Ok(match way {
+            Way::Experiment(_) => {
+                let (set, growth) = groups(name);
+                Scenario::Experiment(
+                    name,
+                    Box::new(Experiment {
+                        trials: Trials::from_arg_matches(of)?,
+                        set: where_it_is(set, of)?,
+                        growth: where_it_is(growth, of)?,
+                        reserved: where_it_is(set || growth, of)?,
+                        real_time: RealTime::from_arg_matches(of)?,
+                        run: Judged::from_arg_matches(of)?,
+                    }),
+                )
+            }
+            Way::Series(scenario) => {
+                let cpus: Cpus = where_it_is(scenario.own == OwnOption::Cpus, of)?;
+                let beat: Heartbeat = where_it_is(scenario.own == OwnOption::Heartbeat, of)?;
+                let series = Series {
+                    own: Own {
+                        cpus: cpus.cpus,
+                        heartbeat_timeout: beat.heartbeat_timeout,
+                    },
+                    ..Series::from_arg_matches(of)?
+                };
+                Scenario::Series(scenario, Box::new(series))
+            }
+            Way::Supply => Scenario::Supply(Box::new(Supply::from_arg_matches(of)?)),
+            Way::Isolation => Scenario::Isolation(Box::new(Isolation::from_arg_matches(of)?)),
+            Way::Itself => Scenario::Itself(Itself::from_arg_matches(of)?),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Scenario::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A group of options, of a scenario that has it.
+fn where_it_is<T: FromArgMatches + Default>(is: bool, of: &ArgMatches) -> Result<T, clap::Error> {
+    match is {
+        true => T::from_arg_matches(of),
+        false => Ok(T::default()),
+    }
+}
+
+/// Whether a command has an option of this name, and whether that takes a value.
+fn option(command: &Command, name: &str) -> Option<bool> {
+    let mut all = command.get_arguments();
+    let option = all.find(|arg| arg.get_long() == Some(name))?;
+    Some(option.get_action().takes_values())
+}
+
+/// The words of a command line with the scenario of `bench` before its options, which may stand before it.
+pub fn scenario_first(all: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|verb| verb != "bench") {
+        return words;
+    }
+    let Some(bench) = all.find_subcommand("bench") else {
+        return words;
+    };
+    let takes_value = |word: &str| {
+        let name = word.strip_prefix("--").filter(|name| !name.contains('='));
+        let of = |command: &Command| option(command, name?);
+        let mut commands = [bench].into_iter().chain(bench.get_subcommands());
+        commands.find_map(of).unwrap_or_default()
+    };
+    let mut at = 2;
+    while let Some(word) = words
+        .get(at)
+        .map(|word| word.to_string_lossy().into_owned())
+    {
+        match word.as_str() {
+            "--" => break,
+            option if option.starts_with('-') => at += 1 + usize::from(takes_value(option)),
+            name => {
+                if scenario::way(name).is_some() {
+                    let name = words.remove(at);
+                    words.insert(2, name);
+                }
+                break;
+            }
+        }
+    }
+    words
+}
+
+/// What is wrong with the words of `bench` where a scenario was given what it has no use for: clap knows of one command at a time.
+pub fn of_no_use(all: &Command, error: &clap::Error, words: &[OsString]) -> Option<InputError> {
+    let given = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(given) if error.kind() == ErrorKind::UnknownArgument => given,
+        _ => return None,
+    };
+    if words.get(1)? != "bench" {
+        return None;
+    }
+    let bench = all.find_subcommand("bench")?;
+    let name = words.get(2)?.to_str()?;
+    if given.starts_with('-') && !given.starts_with("--") {
+        return None;
+    }
+    let Some(option) = given.strip_prefix("--") else {
+        let with_parts: Vec<String> = (bench.get_subcommands())
+            .filter(|command| command.get_positionals().any(|arg| !arg.is_last_set()))
+            .map(|command| format!("`bench {}`", command.get_name()))
+            .collect();
+        let what = format!("only {} have parts", with_parts.join(" and "));
+        return Some(InputError::new(given, what, "remove the word"));
+    };
+    let of = |command: &&Command| self::option(command, option).is_some();
+    let mut owners: Vec<String> = (bench.get_subcommands().filter(of))
+        .map(|command| format!("`{}`", command.get_name()))
+        .collect();
+    if self::option(bench, option).is_some() {
+        owners.push("experiment files".to_owned());
+    }
+    let own = bench.find_subcommand(name);
+    let who = own.map_or("an experiment".to_owned(), |_| format!("scenario `{name}`"));
+    let have = match owners.as_slice() {
+        [] => return None,
+        [of_bench] if !of_bench.starts_with('`') => "it stands without a scenario".to_owned(),
+        [one] => format!("only {one} has it"),
+        [first @ .., last] if first.len() < 4 => {
+            format!("only {} and {last} have it", first.join(", "))
+        }
+        _ => {
+            let allowed = own.unwrap_or(bench).get_arguments();
+            let allowed: Vec<&str> = allowed.filter_map(Arg::get_long).collect();
+            format!("--{} are allowed", allowed.join(", --"))
+        }
+    };
+    let what = format!("{who} has nothing that this could apply to");
+    let fix = format!("remove the option; {have}");
+    Some(InputError::new(given, what, fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+    use crate::cli::{Cli, Command as Verb, Measured};
+
+    fn words(line: &str) -> Vec<OsString> {
+        let all = ["timecell", "bench"].into_iter().chain(line.split(' '));
+        scenario_first(&Cli::command(), all.map(OsString::from).collect())
+    }
+
+    fn parsed(line: &str) -> Result<Scenario, clap::Error> {
+        let Verb::Bench(options) = Cli::try_parse_from(words(line))?.command else {
+            panic!("not bench");
+        };
+        Ok(options.scenario.expect("a scenario"))
+    }
+
+    /// Why a line is refused.
+    fn refused(line: &str) -> String {
+        let error = parsed(line).expect_err(line);
+        let own = of_no_use(&Cli::command(), &error, &words(line));
+        own.map_or_else(|| error.to_string(), |own| own.to_string())
+    }
+
+    #[test]
+    fn commands_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_may_stand_before_the_scenario() {
+        for line in [
+            "overhead --jobs 5 --load cpu --json --baseline supply",
+            "--jobs 5 --load cpu --json --baseline supply overhead",
+            "--jobs=5 --json overhead --load cpu --baseline supply",
+        ] {
+            let Ok(Scenario::Experiment("overhead", options)) = parsed(line) else {
+                panic!("{line}");
+            };
+            assert_eq!(options.trials.jobs, Some(5), "{line}");
+            assert_eq!(options.trials.load.len(), 1, "{line}");
+            assert!(options.run.measured.json, "{line}");
+            assert_eq!(options.run.judge.baseline, Some("supply".into()), "{line}");
+        }
+        // The value of an option that only another scenario has is no scenario, either.
+        assert_eq!(
+            words("--enforcer supply x.toml"),
+            words("--enforcer supply x.toml")
+        );
+        let Ok(Scenario::Itself(options)) = parsed("--quick self wakeup loads --priority 70")
+        else {
+            panic!("self");
+        };
+        assert_eq!(options.parts, ["wakeup", "loads"]);
+        assert!(options.quick);
+    }
+
+    #[test]
+    fn every_scenario_takes_what_every_measurement_takes() {
+        for name in scenario::names() {
+            let line = format!("{name} --out there --dry-run --json --beside-missions");
+            let scenario = parsed(&line).expect(name);
+            let measured: Measured = match scenario {
+                Scenario::Experiment(_, options) => options.run.measured,
+                Scenario::Series(_, options) => options.run.measured,
+                Scenario::Supply(options) => options.enforced.run.measured,
+                Scenario::Isolation(options) => options.enforced.run.measured,
+                Scenario::Itself(options) => options.measured,
+            };
+            assert!(measured.dry_run && measured.json && measured.beside_missions);
+            assert_eq!(measured.out, std::path::Path::new("there"), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_other_scenarios_is_refused_with_theirs() {
+        for (line, said) in [
+            (
+                "startup --heartbeat-timeout 5ms",
+                "--heartbeat-timeout: scenario `startup` has nothing that this could apply to; remove the option; \
+                 only `recovery` has it",
+            ),
+            (
+                "overhead --enforcer deadline",
+                "only `supply` and `isolation` have it",
+            ),
+            (
+                "overhead --policy fifo",
+                "only `taskset`, `reservations` and experiment files have it",
+            ),
+            ("supply --jobs 5", "--enforcer, --reservation, --duration, "),
+            (
+                "mine.toml --threads 3",
+                "an experiment has nothing that this could apply to; remove the option; only `supply` has it",
+            ),
+            ("overhead --resume runs/x", "it stands without a scenario"),
+            (
+                "footprint memory",
+                "memory: only `bench isolation` and `bench self` have parts; remove the word",
+            ),
+        ] {
+            let error = refused(line);
+            assert!(error.contains(said), "{line}: {error}");
+        }
+        assert!(
+            refused("overhead --jbos 5").contains("--jobs"),
+            "clap's own"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use report::judge::Threshold;
+use study::judge::Threshold;
 
 /// Options of judging.
 #[derive(Debug, Args)]

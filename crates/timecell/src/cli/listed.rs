@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clap::CommandFactory;
+use clap::{Arg, Command, CommandFactory};
 use model::mission::ImageKind;
 use model::{Enforcer, EngineKind, IDLE, LoadKind};
 use record::import::{Described, Format, measured, taskset};
@@ -48,10 +48,12 @@ fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
     rows.into_iter().map(cells).collect()
 }
 
-/// The values that an option of a command offers in its help, each with what it says of it.
+/// The values that an option of a command, or of one of its own, offers in its help, each with what it says of it.
 fn offered(command: &str, option: &str) -> Vec<(String, String)> {
     let all = Cli::command();
-    let command = all.find_subcommand(command).expect(command);
+    let command = (command.split(' ')).fold(&all, |command, word| {
+        command.find_subcommand(word).expect(word)
+    });
     let mut options = command.get_arguments();
     let option = options.find(|arg| arg.get_id() == option).expect(option);
     assert!(!option.is_hide_possible_values_set(), "{option}");
@@ -76,7 +78,9 @@ fn engines_are_in_help_docs_and_template() {
     let names = EngineKind::ALL.map(EngineKind::name);
     let known = EngineKind::ALL.into_iter();
     let known = with_help(known.map(|kind| (kind.name(), kind.summary())));
-    assert_eq!(offered("bench", "engine"), known);
+    for command in ["bench", "bench overhead", "bench startup"] {
+        assert_eq!(offered(command, "engine"), known, "{command}");
+    }
     let engines = page("engines");
     let rows = table(&engines, "| engine | what it is |");
     let rows: Vec<&str> = rows.iter().flat_map(|row| quoted(row[0])).collect();
@@ -85,14 +89,6 @@ fn engines_are_in_help_docs_and_template() {
     assert_eq!(
         values(line(&words, "| engine | what makes a cell: ")),
         names
-    );
-    let file = page("experiment-file");
-    let cells = line(&file, "| `cells` | list of texts and tables | ");
-    assert_eq!(values(cells), names);
-    let runtimes: Vec<&str> = EngineKind::runtimes().map(EngineKind::name).collect();
-    assert_eq!(
-        values(line(&file, "| `engine` | text | `embedded`")),
-        runtimes[1..]
     );
     let template = text("crates/timecell/src/commands/template.toml");
     let comment = "# A trial is a set of cells that run together. Engines: ";
@@ -140,13 +136,11 @@ fn the_docs_say_which_engines_make_cells_of_which_image() {
 #[test]
 fn loads_are_in_docs_and_template() {
     let names = LoadKind::ALL.map(LoadKind::name);
-    for (name, row) in [
-        ("experiment-file", "| `kind` | text | `cpu`"),
-        ("run-formats", "| `kind` | text | `cpu`"),
-    ] {
-        let page = page(name);
-        assert_eq!(values(line(&page, row)), names[1..], "{name}");
-    }
+    let formats = page("run-formats");
+    assert_eq!(
+        values(line(&formats, "| `kind` | text | `cpu`")),
+        names[1..]
+    );
     let loads = page("loads");
     for name in names.iter().chain(&[IDLE]) {
         line(&loads, &format!("**{name}** "));
@@ -199,7 +193,8 @@ fn formats_are_in_help_and_docs() {
 fn enforcers_are_in_help_and_docs() {
     let known = Enforcer::OF_BENCH.iter();
     let known = with_help(known.map(|each| (each.name(), each.summary())));
-    assert_eq!(offered("bench", "enforcer"), known);
+    assert_eq!(offered("bench supply", "enforcer"), known);
+    assert_eq!(offered("bench isolation", "enforcer"), known);
     let cli = page("cli");
     let row = line(
         &cli,
@@ -207,4 +202,27 @@ fn enforcers_are_in_help_and_docs() {
     );
     let names: Vec<&str> = Enforcer::OF_BENCH.iter().map(|each| each.name()).collect();
     assert_eq!(quoted(row), names);
+}
+
+#[test]
+fn scenarios_are_commands_of_bench_and_in_the_docs() {
+    let all = Cli::command();
+    let bench = all.find_subcommand("bench").expect("bench");
+    let commands: Vec<&str> = bench.get_subcommands().map(Command::get_name).collect();
+    assert_eq!(commands, bench::scenario::names());
+    for command in bench.get_subcommands() {
+        let about = command.get_about().map(ToString::to_string);
+        assert!(about.is_some_and(|about| about.ends_with('?')));
+    }
+    let cli = page("cli");
+    let said = line(&cli, "SCENARIO is one of ").split(':').next();
+    assert_eq!(said.map(quoted), Some(commands));
+    // Every option of every scenario has its row.
+    for command in [bench].into_iter().chain(bench.get_subcommands()) {
+        for option in command.get_arguments().filter_map(Arg::get_long) {
+            let (name, row) = (command.get_name(), format!("`--{option}"));
+            let has_row = |line: &str| line.starts_with('|') && line.contains(&row);
+            assert!(cli.lines().any(has_row), "{name} --{option}");
+        }
+    }
 }

@@ -1,5 +1,4 @@
-//! Values that help lists and a shell completes: those of lists in crates below, and names where others are taken too, such as scenarios beside
-//! files and engines with their own error text.
+//! Values that help lists and a shell completes: those of lists in crates below, and names where others are taken too, such as engines with their own error text.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -46,12 +45,6 @@ where
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new((self.values)().into_iter()))
     }
-}
-
-/// The scenarios of `bench`.
-pub fn scenarios() -> Vec<PossibleValue> {
-    let names = bench::scenario::names().into_iter();
-    names.map(PossibleValue::new).collect()
 }
 
 /// The engines.

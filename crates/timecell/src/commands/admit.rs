@@ -14,7 +14,7 @@ use supervise::admit::{
 use supervise::ledger::{Entry, Holder, Ledger};
 use supervise::machine::Here;
 
-use crate::cli::Admit;
+use crate::cli::{Admit, FileKind};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -24,8 +24,7 @@ const SCHEMA: u32 = 1;
 /// Prints what admission says; exit code 3 when a guarantee cannot be kept.
 pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     if options.schema {
-        out::print(&format!("{:#}", model::mission::schema()));
-        return Ok(Ended::Fine);
+        return super::generate::schema(FileKind::Mission);
     }
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();

@@ -1,81 +1,54 @@
 //! `timecell bench`.
 
-use bench::scenario::{self, Way};
-use bench::{BenchError, Plan, Settings};
-use host::handover::{self, Owner};
-use host::provenance::Provenance;
-use model::{InputError, Overrides, TaskPolicy};
+use bench::scenario;
+use bench::{BenchError, Plan};
+use model::{InputError, Overrides};
 use record::run::Run;
-use report::{Ask, Kind};
+use study::{Ask, Kind};
 
-use crate::cli::{Bench, ClassName, SetPolicy};
+use crate::cli::{Bench, ClassName, Experiment, Judged, Scenario};
 use crate::commands::bench_plan::{dry, header};
+use crate::commands::common::{cpus, host_line, must};
 use crate::commands::judge::Asked;
 use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until, studied};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
 
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// An experiment file with every key explained.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
-/// Measures what is no experiment and no series, from its options on.
-type Study = fn(&Bench) -> Result<Ended, CommandError>;
-
-/// Runs an experiment, writes its record, prints its table.
+/// Measures, writes the record, prints its table.
 pub fn run(options: &Bench) -> Result<Ended, CommandError> {
-    if options.list {
-        return Ok(list());
+    match &options.scenario {
+        Some(Scenario::Experiment(name, options)) => measure(name, options),
+        Some(Scenario::Series(name, options)) => commands::bench_series::run(name, options),
+        Some(Scenario::Supply(options)) => commands::supply::bench(options),
+        Some(Scenario::Isolation(options)) => commands::isolation::bench(options),
+        Some(Scenario::Itself(options)) => commands::bench_self::run(options),
+        None if options.list => Ok(list()),
+        None if options.list_loads => Ok(list_loads()),
+        None if options.template => {
+            out::print(TEMPLATE);
+            Ok(Ended::Fine)
+        }
+        None => match (&options.resume, &options.file) {
+            (Some(dir), _) => resume(dir, &options.options),
+            (None, file) => measure(file.as_deref().unwrap_or_default(), &options.options),
+        },
     }
-    if options.template {
-        out::print(TEMPLATE);
-        return Ok(Ended::Fine);
-    }
-    if options.list_loads {
-        return Ok(list_loads());
-    }
-    if let Some(dir) = &options.resume {
-        return resume(dir, options);
-    }
-    let what = options.experiment.as_deref().unwrap_or_default();
-    let study = match scenario::way(what) {
-        Some(Way::Itself) => Some(commands::bench_self::run as Study),
-        Some(Way::Supply) => Some(commands::supply::bench as Study),
-        Some(Way::Isolation) => Some(commands::isolation::bench as Study),
-        Some(Way::Experiment(_) | Way::Series(_)) | None => None,
-    };
-    if let Some(run) = study {
-        let _held = match options.dry_run {
-            true => None,
-            false => Some(bench_hold::of_options(what, options)?),
-        };
-        return run(options);
-    }
-    commands::supply::refuse_elsewhere(what, options)?;
-    if let Some(ended) = commands::bench_series::run(what, options) {
-        return ended;
-    }
-    if let Some(part) = options.parts.first() {
-        return Err(InputError::new(
-            part,
-            "only `bench self` and `bench isolation` have parts",
-            "remove the word",
-        )
-        .into());
-    }
+}
+
+/// Measures an experiment: a scenario, or a file.
+fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
+    let Judged { judge, measured } = &options.run;
     let mut experiment = scenario::find(what)?;
-    let policy = options.policy.map(|policy| match policy {
-        SetPolicy::Fifo => TaskPolicy::Fifo,
-        SetPolicy::Deadline => TaskPolicy::Deadline,
-    });
-    if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, policy) {
+    if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, options.set.policy) {
         // Before the set is read: what can be run depends on it.
-        tasks.policy = policy;
+        tasks.policy = policy.into();
     }
     let file = scenario::tasks_file(what, &experiment);
-    if let Some(file) = options.tasks.clone().or(file) {
+    if let Some(file) = options.set.tasks.clone().or(file) {
         let (name, set) = commands::analyze::task_set(&file)?;
         scenario::set_tasks(&mut experiment, &name, &set)?;
     }
@@ -84,8 +57,8 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     bench_program::find(what, options, &mut experiment, &mut changes)?;
     changes.apply(&mut experiment)?;
     if experiment.baseline != baseline && experiment.scale.is_none() {
-        let by = match options.reserve {
-            Some(_) if options.engine.is_empty() => "--reserve",
+        let by = match options.reserved.reserve {
+            Some(_) if options.trials.engine.is_empty() => "--reserve",
             _ => "--engine",
         };
         out::note(&format!(
@@ -93,60 +66,51 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
             experiment.baseline
         ));
     }
-    let place = if options.cpus.is_some() {
+    let place = if options.trials.cpus.is_some() {
         "--cpus"
     } else {
         what
     };
-    let conditions = bench_until::plan(what, options, &mut experiment)?;
-    let mut plan = bench_until::quick(options, Plan::new(experiment, place)?, place)?;
-    if let Some(time) = options.at_most {
+    let conditions = bench_until::plan(what, &options.trials, &mut experiment)?;
+    let mut plan = bench_until::quick(&options.trials, Plan::new(experiment, place)?, place)?;
+    if let Some(time) = options.trials.at_most {
         bench_until::at_most(time, &mut plan)?;
     }
-    let asked = Asked::of(&options.judge)?.and_until(&conditions);
+    let asked = Asked::of(judge)?.and_until(&conditions);
     let kind = match plan.experiment.scale {
         Some(_) => Kind::Scale,
         None => Kind::Jobs,
     };
     asked.before(kind)?;
-    asked.fits(kind, &plan.experiment, options.judge.allow_unlike)?;
+    asked.fits(kind, &plan.experiment, judge.allow_unlike)?;
     let header = header(&plan);
-    if options.dry_run {
+    if measured.dry_run {
         out::print(&header);
-        if let Some(line) = bench_pilot::line(&plan, what, options)? {
+        if let Some(line) = bench_pilot::line(&plan, what, measured)? {
             out::print(&line);
         }
         out::print(&format!("\n{}", dry(&plan)));
-        let refused = (options.require_rt && !plan.real_time) || plan.trials.is_empty();
+        let refused = (options.real_time.require_rt && !plan.real_time) || plan.trials.is_empty();
         return Ok(if refused { Ended::Unmet } else { Ended::Fine });
     }
-    if options.json {
-        out::note(&header);
-    } else {
-        out::print(&header);
-    }
+    out::say(measured.json, &header);
     before(&plan, options)?;
-    if let Some(line) = bench_pilot::line(&plan, what, options)? {
-        match options.json {
-            true => out::note(&line),
-            false => out::print(&line),
-        }
+    if let Some(line) = bench_pilot::line(&plan, what, measured)? {
+        out::say(measured.json, &line);
     }
-    let _held = bench_hold::of_plan(&plan, what, options)?;
-    let settings = settings(options);
-    let mut teller = Teller::new(plan.experiment.rounds).until(conditions);
-    let made_out = !options.out.exists();
-    let finished = bench::run(&plan, &settings, &mut teller);
-    teller.done();
-    let made = made_out.then_some(options.out.as_path());
-    studied::after(finished, &asked, options, made)
+    let _held = bench_hold::of_plan(&plan, what, measured)?;
+    let teller = Teller::new(plan.experiment.rounds).until(conditions);
+    studied::measured(teller, &asked, measured, |settings, teller| {
+        bench::run(&plan, settings, teller)
+    })
 }
 
 /// Goes on with a run that ended before its time.
-fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError> {
+fn resume(dir: &std::path::Path, options: &Experiment) -> Result<Ended, CommandError> {
+    let Judged { judge, measured } = &options.run;
     let run = Run::open(dir)?;
     let kind = Kind::of(&run)?;
-    studied::must(kind, Ask::Resume, dir.display().to_string())?;
+    must(kind, Ask::Resume, dir.display().to_string())?;
     // What the run left behind when it was killed may hold the very budget that the plan asks for.
     let swept = bench::sweep_stale(bench::Unsaved::Keep);
     for line in swept.iter().flat_map(|swept| &swept.sentences) {
@@ -154,82 +118,41 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     }
     let place = dir.join("experiment.toml").display().to_string();
     let mut experiment = run.experiment()?;
-    let conditions = bench_until::plan(&place, options, &mut experiment)?;
+    let conditions = bench_until::plan(&place, &options.trials, &mut experiment)?;
     let plan = Plan::new(experiment, &place)?;
     bench::check_resume(&run, &plan)?;
-    let asked = Asked::of_or_kept(&options.judge, &run)?.and_until(&conditions);
+    let asked = Asked::of_or_kept(judge, &run)?.and_until(&conditions);
     // What was kept with the run keeps nobody from going on with it.
-    if !options.judge.fail_if.is_empty() {
+    if !judge.fail_if.is_empty() {
         asked.before(kind)?;
     }
-    asked.fits(kind, &plan.experiment, options.judge.allow_unlike)?;
-    if options.dry_run {
+    asked.fits(kind, &plan.experiment, judge.allow_unlike)?;
+    if measured.dry_run {
         out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
         return Ok(Ended::Fine);
     }
-    let machine = Provenance::collect(VERSION);
-    let text = format!(
-        "host    {}\nresume  {}\n",
-        machine.one_line(),
-        dir.display()
-    );
-    if options.json {
-        out::note(&text);
-    } else {
-        out::print(&text);
-    }
+    let text = format!("{}resume  {}\n", host_line(), dir.display());
+    out::say(measured.json, &text);
     before(&plan, options)?;
-    let _held = bench_hold::of_plan(&plan, &plan.experiment.name, options)?;
-    let mut teller = Teller::new(plan.experiment.rounds).until(conditions);
-    let finished = bench::resume(run, &plan, &settings(options), &mut teller);
-    teller.done();
-    studied::after(finished, &asked, options, None)
-}
-
-fn settings(options: &Bench) -> Settings {
-    Settings {
-        out: options.out.clone(),
-        version: VERSION.to_owned(),
-    }
+    let _held = bench_hold::of_plan(&plan, &plan.experiment.name, measured)?;
+    let teller = Teller::new(plan.experiment.rounds).until(conditions);
+    studied::measured(teller, &asked, measured, |settings, teller| {
+        bench::resume(run, &plan, settings, teller)
+    })
 }
 
 /// What is refused or said before anything is measured.
-fn before(plan: &Plan, options: &Bench) -> Result<(), CommandError> {
-    if options.require_rt && !plan.real_time {
+fn before(plan: &Plan, options: &Experiment) -> Result<(), CommandError> {
+    if options.real_time.require_rt && !plan.real_time {
         return Err(CommandError::Bench(BenchError::Unmet(not_real_time(plan))));
     }
     // What keeps an engine from being measured is said once, below the table.
     let of_engine = |reason: &str| plan.not_measured.iter().any(|n| n.reason == reason);
     for unmet in plan.unmet().filter(|unmet| !of_engine(&unmet.reason)) {
-        let mend = unmet.mend.as_deref().unwrap_or("no fix is known");
-        out::note(&format!(
-            "unmet   {}: {} ({mend})",
-            unmet.what, unmet.reason
-        ));
+        let fix = unmet.fix.as_deref().unwrap_or("no fix is known");
+        out::note(&format!("unmet   {}: {} ({fix})", unmet.what, unmet.reason));
     }
     Ok(())
-}
-
-/// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
-/// the directory around it if that is new.
-pub fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>) {
-    let id = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .and_then(|id| id.parse::<u32>().ok())
-    };
-    // SAFETY: no arguments, cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if let (true, Some(uid), Some(gid)) = (root, id("SUDO_UID"), id("SUDO_GID")) {
-        let owner = Owner { uid, gid };
-        // Below a directory of the user's all was written as that user.
-        if host::writer::of(run).is_none() {
-            let _ = handover::give_tree(run, owner);
-            if let Some(around) = around {
-                let _ = handover::give_one(around, owner);
-            }
-        }
-    }
 }
 
 fn list() -> Ended {
@@ -259,56 +182,43 @@ fn list_loads() -> Ended {
     Ended::Fine
 }
 
-/// The cpus that `--cpus` names; empty without the option.
-pub fn cpus(options: &Bench) -> Result<Vec<u32>, InputError> {
-    let cpus = match &options.cpus {
-        None => Vec::new(),
-        Some(text) => host::cpus::parse_list(text)
-            .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
-    };
-    if options.cpus.is_some() && cpus.is_empty() {
-        return Err(InputError::new(
-            "--cpus",
-            "the list is empty",
-            "write a list such as 1 or 2-3",
-        ));
-    }
-    Ok(cpus)
-}
-
 /// The options as changes to an experiment.
-pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
+fn overrides(options: &Experiment) -> Result<Overrides, InputError> {
+    let Experiment {
+        trials,
+        set,
+        growth,
+        reserved,
+        ..
+    } = options;
     Ok(Overrides {
         // Seen when the program is tried.
         catch_up: None,
         whole_rounds: false,
-        quick: options.quick,
+        quick: trials.quick,
         program: None,
-        duration: options.duration,
-        jobs: options.jobs,
-        period: options.period,
-        deadline: options.deadline,
-        cpus: cpus(options)?,
-        priority: options.priority,
-        fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
-        rounds: options.rounds,
-        decide: options.decide,
-        until: options.until.clone(),
-        loads: options.load.iter().copied().flatten().collect(),
-        engines: options.engine.clone(),
-        histogram: options.histogram,
-        interval: options.interval,
-        rootless_user: options.rootless_user.clone(),
-        counts: options.counts.clone(),
-        parallel: options.parallel,
-        failure_limit: options.failure_limit,
-        reserve: options.reserve,
-        memory_reserve: options.memory_reserve,
-        starvation_limit: options.starvation_limit,
-        task_policy: options.policy.map(|policy| match policy {
-            SetPolicy::Fifo => TaskPolicy::Fifo,
-            SetPolicy::Deadline => TaskPolicy::Deadline,
-        }),
+        duration: trials.duration,
+        jobs: trials.jobs,
+        period: trials.period,
+        deadline: trials.deadline,
+        cpus: cpus(trials.cpus.as_deref())?,
+        priority: trials.priority,
+        fifo: trials.class.map(|class| matches!(class, ClassName::Fifo)),
+        rounds: trials.rounds,
+        decide: trials.decide,
+        until: trials.until.clone(),
+        loads: trials.load.iter().copied().flatten().collect(),
+        engines: trials.engine.clone(),
+        histogram: trials.histogram,
+        interval: trials.interval,
+        rootless_user: trials.rootless_user.clone(),
+        counts: growth.counts.clone(),
+        parallel: growth.parallel,
+        failure_limit: growth.failure_limit,
+        reserve: reserved.reserve,
+        memory_reserve: growth.memory_reserve,
+        starvation_limit: growth.starvation_limit,
+        task_policy: set.policy.map(Into::into),
     })
 }
 
@@ -321,7 +231,7 @@ fn not_real_time(plan: &Plan) -> String {
                 "{}: {} ({})",
                 r.what,
                 r.reason,
-                r.mend.as_deref().unwrap_or_default()
+                r.fix.as_deref().unwrap_or_default()
             )
         });
     format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bench::Plan;
 use supervise::ledger::{Entry, Holder, Holding, Ledger, LedgerError};
 
-use crate::cli::Bench;
+use crate::cli::Measured;
 use crate::exit::CommandError;
 use crate::out;
 
@@ -14,24 +14,30 @@ use crate::out;
 ///
 /// # Errors
 /// When a mission holds one of them and nobody said `--beside-missions`, or the ledger cannot be used.
-pub fn of_plan(plan: &Plan, what: &str, options: &Bench) -> Result<Holding, CommandError> {
+pub fn of_plan(plan: &Plan, what: &str, options: &Measured) -> Result<Holding, CommandError> {
     let cells = plan.trials.iter().flat_map(|trial| &trial.cells);
     let cpus: BTreeSet<u32> = cells.map(|(_, cpu)| *cpu).collect();
     hold(what, cpus.into_iter().collect(), options)
 }
 
-/// As [`of_plan`], for a measurement on the cpus that `--cpus` names, else on all.
+/// As [`of_plan`], for a measurement on the cpus that `--cpus` names, else on all; of one that is only planned, nothing.
 ///
 /// # Errors
 /// As [`of_plan`].
-pub fn of_options(what: &str, options: &Bench) -> Result<Holding, CommandError> {
-    let named = options.cpus.as_deref();
-    let named = named.and_then(|list| host::cpus::parse_list(list).ok());
+pub fn of_options(
+    what: &str,
+    cpus: Option<&str>,
+    options: &Measured,
+) -> Result<Option<Holding>, CommandError> {
+    if options.dry_run {
+        return Ok(None);
+    }
+    let named = cpus.and_then(|list| host::cpus::parse_list(list).ok());
     let cpus = named.unwrap_or_else(|| host::cpus::online().unwrap_or_default());
-    hold(what, cpus, options)
+    hold(what, cpus, options).map(Some)
 }
 
-fn hold(what: &str, cpus: Vec<u32>, options: &Bench) -> Result<Holding, CommandError> {
+fn hold(what: &str, cpus: Vec<u32>, options: &Measured) -> Result<Holding, CommandError> {
     let holder = Holder::Bench {
         name: what.to_owned(),
         pid: std::process::id().cast_signed(),

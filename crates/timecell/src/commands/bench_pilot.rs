@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use bench::{BenchError, Going, Plan, Progress, Settings};
+use bench::{BenchError, Going, Plan, Progress};
 use model::{Counters, Experiment, TrialPlan};
 use record::run::Run;
 use record::summary::RunSummary;
-use report::Foreseen;
+use study::Foreseen;
 
-use super::bench::VERSION;
 use super::bench_hold;
-use crate::cli::Bench;
+use super::common::settings;
+use crate::cli::Measured;
 use crate::exit::CommandError;
 
 /// Rounds of the pilot: what cells that are made anew differ by shows between them.
@@ -27,7 +27,7 @@ const SLOW_FACTOR: f64 = 2.0;
 ///
 /// # Errors
 /// When the user has interrupted it.
-pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, CommandError> {
+pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String>, CommandError> {
     let experiment = &plan.experiment;
     if plan.trials.len() < 2 || experiment.scale.is_some() || experiment.tasks.is_some() {
         return Ok(None);
@@ -158,7 +158,7 @@ fn group(experiment: &Experiment) -> String {
 fn run(
     experiment: &Experiment,
     what: &str,
-    options: &Bench,
+    options: &Measured,
     slow_factor: f64,
 ) -> Result<Option<Foreseen>, CommandError> {
     let Some(pilot) = of(experiment) else {
@@ -167,15 +167,11 @@ fn run(
     let plan = Plan::new(pilot, what)?;
     let _held = bench_hold::of_plan(&plan, what, options)?;
     let place = tempfile::tempdir().map_err(|error| BenchError::Failed(error.to_string()))?;
-    let settings = Settings {
-        out: place.path().to_owned(),
-        version: VERSION.to_owned(),
-    };
-    let run = match bench::run(&plan, &settings, &mut Silent) {
+    let run = match bench::run(&plan, &settings(place.path()), &mut Silent) {
         Ok(run) => run,
         Err((_, error)) => return Err(CommandError::Bench(error)),
     };
-    Ok(report::foresee(&run, AGAIN, experiment, slow_factor)?)
+    Ok(study::foresee(&run, AGAIN, experiment, slow_factor)?)
 }
 
 /// The baseline twice, in a few short rounds.

@@ -1,26 +1,19 @@
 //! The text of a plan before it runs: what is measured on, what will be done, and `--dry-run`'s list of trials.
 
 use bench::{Plan, PlannedTrial};
-use host::provenance::Provenance;
 use model::{Class, Duration, Enforcer, Experiment, Pacing, ProgramLoad, Turns, Work};
 use record::trial::HeldBy;
 use report::grouped;
 
-use super::bench::VERSION;
 use crate::commands::bench_until;
+use crate::commands::common::{host_line, not_measured, requirements};
 use crate::progress::about;
 
 /// The first two lines: what is measured on, and what will be done.
 pub fn header(plan: &Plan) -> String {
-    let machine = Provenance::collect(VERSION);
-    let warnings = match machine.warnings() {
-        0 => String::new(),
-        1 => "   1 finding, see timecell doctor".to_owned(),
-        n => format!("   {n} findings, see timecell doctor"),
-    };
     let mut text = format!(
-        "host    {}{warnings}\nplan    {}   {}about {}\n",
-        machine.one_line(),
+        "{}plan    {}   {}about {}\n",
+        host_line(),
         plan_line(&plan.experiment, plan.trials.len()),
         match plan.experiment.looks().len() {
             1 => "",
@@ -148,24 +141,8 @@ pub fn dry(plan: &Plan) -> String {
             trial.name
         ));
     }
-    for missing in &plan.not_measured {
-        text.push_str(&format!(
-            "  {:<width$}  will not be measured: {} ({})\n",
-            missing.trial, missing.reason, missing.mend
-        ));
-    }
-    text.push_str("\nrequirements\n");
-    for requirement in &plan.requirements {
-        let state = if requirement.met { "met" } else { "unmet" };
-        text.push_str(&format!(
-            "  {state:<8}{}: {}{}\n",
-            requirement.what,
-            requirement.reason,
-            (requirement.mend.as_ref())
-                .map(|mend| format!(" ({mend})"))
-                .unwrap_or_default()
-        ));
-    }
+    text.push_str(&not_measured(&plan.not_measured, width));
+    text.push_str(&requirements(&plan.requirements));
     text.push_str(&format!(
         "\nshared memory for one trial {} MB, run directory up to {} MB\n",
         (plan.trial_bytes() >> 20) + 1,
@@ -184,7 +161,7 @@ fn own_tasks(trial: &PlannedTrial) -> String {
             let name = own.name.clone().unwrap_or_else(|| engine.to_string());
             format!(
                 "\n    {name}  {}",
-                report::task(&own.workload, own.priority)
+                study::plan::task(&own.workload, own.priority)
             )
         });
     lines.collect()

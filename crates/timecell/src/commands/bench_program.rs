@@ -5,7 +5,7 @@ use std::path::Path;
 use bench::Tried;
 use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad, TrialPlan};
 
-use crate::cli::Bench;
+use crate::cli;
 use crate::exit::CommandError;
 use crate::out;
 
@@ -24,7 +24,7 @@ const FEWEST: i64 = 20;
 /// jobs that were not asked for follow from what it does.
 pub fn find(
     what: &str,
-    options: &Bench,
+    options: &cli::Experiment,
     experiment: &mut Experiment,
     changes: &mut Overrides,
 ) -> Result<(), CommandError> {
@@ -32,15 +32,15 @@ pub fn find(
         bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
     })?;
     one_of_a_name(what, experiment)?;
-    let Some(path) = &options.program else {
+    let Some(path) = &options.trials.program else {
         return Ok(());
     };
     let shown = path.display().to_string();
     let told = |why: String| InputError::new(shown.clone(), why, "");
     let words = [shown.clone()]
         .into_iter()
-        .chain(options.program_args.iter().cloned());
-    let not_possible = |(what, mend)| InputError::new("--program", what, mend);
+        .chain(options.trials.program_args.iter().cloned());
+    let not_possible = |(what, fix)| InputError::new("--program", what, fix);
     let mut program =
         ProgramLoad::new(words.collect(), ProgramJobs::Executions).map_err(not_possible)?;
     experiment.clone().set_program(program.clone())?;
@@ -120,10 +120,7 @@ pub fn find(
         }
     }
     let line = format!("program {} {seen}\n", program.line());
-    match options.json {
-        true => out::note(&line),
-        false => out::print(&line),
-    }
+    out::say(options.run.measured.json, &line);
     changes.program = Some(program);
     Ok(())
 }
@@ -151,7 +148,7 @@ fn in_turns(
     (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
 }
 
-/// Refuses a period that follows from what the program does where all trials have others of their own; what is wrong, and the mend.
+/// Refuses a period that follows from what the program does where all trials have others of their own; what is wrong, and the fix.
 fn of_a_trial(
     experiment: &Experiment,
     jobs: ProgramJobs,
@@ -260,13 +257,13 @@ mod tests {
         let experiment = Experiment::parse("x", text).unwrap();
         let of = |jobs, ms: i64| of_a_trial(&experiment, jobs, Duration::from_ns(ms * 1_000_000));
         assert_eq!(of(ProgramJobs::Executions, 10), Ok(()));
-        let (what, mend) = of(ProgramJobs::Executions, 5).unwrap_err();
+        let (what, fix) = of(ProgramJobs::Executions, 5).unwrap_err();
         let told = "the trials of `x` have periods of their own, 1ms, 10ms, and the program needs 5ms, twice the time of an execution or more";
         assert_eq!(what, told);
-        assert_eq!(mend, "choose one of these with --period");
-        let (what, mend) = of(ProgramJobs::Endless, 500).unwrap_err();
+        assert_eq!(fix, "choose one of these with --period");
+        let (what, fix) = of(ProgramJobs::Endless, 500).unwrap_err();
         assert!(what.contains("neither ends nor reports jobs"), "{what}");
-        assert!(!mend.contains("--period"), "{mend}");
+        assert!(!fix.contains("--period"), "{fix}");
         // Trials without periods of their own take any.
         let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
         let experiment = Experiment::parse("x", text).unwrap();

@@ -3,34 +3,31 @@
 use bench::selfcheck::{Finding, PARTS, Section, Setup};
 use model::{InputError, Limits};
 
-use crate::cli::Bench;
-use crate::commands::ignored;
+use crate::cli::Itself;
+use crate::commands::bench_hold;
+use crate::commands::common::cpus;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Runs the parts asked for, prints their tables and findings, and keeps them as JSON below `--out`.
 ///
 /// Exit code 3 when a goal was missed.
-pub fn run(options: &Bench) -> Result<Ended, CommandError> {
+pub fn run(options: &Itself) -> Result<Ended, CommandError> {
+    let measured = &options.measured;
     let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = options
         .parts
         .iter()
         .find(|part| !names.contains(&part.as_str()))
     {
-        let mend = format!("the parts are {}", names.join(", "));
+        let fix = format!("the parts are {}", names.join(", "));
         return Err(
-            InputError::new("bench self", format!("there is no part `{unknown}`"), mend).into(),
+            InputError::new("bench self", format!("there is no part `{unknown}`"), fix).into(),
         );
     }
-    ignored::refuse(
-        options,
-        &["--quick", "--cpus", "--priority", "--load"],
-        "`bench self` sets this itself, so that its figures can be compared",
-    )?;
     let asked = |name: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == name);
     let setup = setup(options)?;
-    if options.dry_run {
+    if measured.dry_run {
         let parts: Vec<&str> = names.into_iter().filter(|name| asked(name)).collect();
         out::print(&format!(
             "would run {} on cpu {}, FIFO {}",
@@ -40,6 +37,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         ));
         return Ok(Ended::Fine);
     }
+    let _held = bench_hold::of_options("self", options.cpus.as_deref(), measured)?;
     let mut sections = Vec::new();
     for (name, part) in PARTS {
         if !asked(name) {
@@ -48,7 +46,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         let section = part(setup.clone(), &mut |line| {
             out::note(&format!("        {line}"))
         })?;
-        if !options.json {
+        if !measured.json {
             out::print(&text(&section));
         }
         sections.push(section);
@@ -60,14 +58,14 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         "sections": sections,
     });
     let json = format!("{json:#}\n");
-    let path = options.out.join("self.json");
-    host::writer::create_dir_all(&options.out).map_err(|source| CommandError::File {
-        path: options.out.clone(),
+    let path = measured.out.join("self.json");
+    host::writer::create_dir_all(&measured.out).map_err(|source| CommandError::File {
+        path: measured.out.clone(),
         doing: "make the directory",
         source,
     })?;
     record::run::write_atomically(&path, json.as_bytes())?;
-    if options.json {
+    if measured.json {
         out::print(&json);
     } else {
         out::print(&format!("record  {}", path.display()));
@@ -79,9 +77,8 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     Ok(if missed { Ended::Missed } else { Ended::Fine })
 }
 
-fn setup(options: &Bench) -> Result<Setup, InputError> {
-    let overrides = super::bench::overrides(options)?;
-    let priority = overrides.priority.unwrap_or(80);
+fn setup(options: &Itself) -> Result<Setup, InputError> {
+    let priority = options.priority.unwrap_or(80);
     if !Limits::PRIORITY.contains(&priority) {
         return Err(InputError::new(
             "--priority",
@@ -91,14 +88,13 @@ fn setup(options: &Bench) -> Result<Setup, InputError> {
     }
     Ok(Setup {
         quick: options.quick,
-        cpu: overrides
-            .cpus
+        cpu: cpus(options.cpus.as_deref())?
             .first()
             .copied()
             .unwrap_or_else(host::cpus::default_rt_cpu),
         priority: u8::try_from(priority).unwrap_or(80),
-        out: options.out.clone(),
-        loads: overrides.loads,
+        out: options.measured.out.clone(),
+        loads: options.load.iter().copied().flatten().collect(),
     })
 }
 

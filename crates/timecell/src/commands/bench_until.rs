@@ -3,12 +3,12 @@
 use bench::Plan;
 use model::{Duration, Experiment, InputError, Work};
 use record::run::Run;
-use report::Standing;
-use report::judge::Threshold;
+use study::Standing;
+use study::judge::Threshold;
 
-use crate::cli::Bench;
+use crate::cli::Trials;
 use crate::exit::CommandError;
-use crate::progress::about;
+use crate::progress::{NO_RATIO, about};
 
 /// How many times the rounds that its first look takes a run may go on: four doublings.
 const MOST_ROUNDS: u64 = 16;
@@ -22,25 +22,21 @@ const QUICK_NS: i64 = 25_000_000_000;
 /// When one is no condition that more jobs answer.
 pub fn plan(
     what: &str,
-    options: &Bench,
+    options: &Trials,
     experiment: &mut Experiment,
 ) -> Result<Vec<Threshold>, InputError> {
     let place = match options.until.is_empty() {
         true => what,
         false => "--until",
     };
-    let parsed = (experiment.until.iter()).map(|text| {
-        text.parse::<Threshold>()
-            .map_err(|error| InputError::new(format!("{place} '{text}'"), error.to_string(), ""))
-    });
-    let conditions = parsed.collect::<Result<Vec<Threshold>, InputError>>()?;
+    let conditions = experiment.until.clone();
     if !options.until.is_empty() && options.rounds.is_none() {
         // As many as have all looks.
         experiment.rounds = MOST_ROUNDS as u32;
     }
     let mut most = 0;
     for condition in &conditions {
-        let needed = report::jobs_until(condition, experiment).ok_or_else(|| {
+        let needed = study::jobs_until(condition, experiment).ok_or_else(|| {
             InputError::new(
                 format!("{place} '{condition}'"),
                 "more jobs do not answer this",
@@ -64,7 +60,7 @@ pub fn plan(
 ///
 /// # Errors
 /// As [`Plan::new`].
-pub fn quick(options: &Bench, mut plan: Plan, place: &str) -> Result<Plan, InputError> {
+pub fn quick(options: &Trials, mut plan: Plan, place: &str) -> Result<Plan, InputError> {
     let is_smoke = options.quick && options.rounds.is_none() && options.jobs.is_none();
     let ends_itself = options.decide.is_none() && options.until.is_empty();
     // A program that ends when it is told has as many rounds as its medians need.
@@ -89,7 +85,7 @@ pub fn quick(options: &Bench, mut plan: Plan, place: &str) -> Result<Plan, Input
 /// # Errors
 /// When it ends for no such reason, or the time is too short to find anything out.
 pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
-    let told = |what: String, mend: &str| Err(InputError::new("--at-most", what, mend));
+    let told = |what: String, fix: &str| Err(InputError::new("--at-most", what, fix));
     let experiment = &plan.experiment;
     let decides = experiment.turns.is_some_and(|turns| turns.decide.is_some());
     if !decides && experiment.until.is_empty() {
@@ -134,17 +130,15 @@ pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
     if experiment.until.is_empty() {
         return None;
     }
+    let conditions: Vec<String> = experiment.until.iter().map(Threshold::to_string).collect();
     let part = f64::from(first) / f64::from(experiment.rounds.max(1));
     Some(format!(
         "until   it is known whether {}: first looked at after {} (about {})\n",
-        experiment.until.join(", "),
+        conditions.join(", "),
         report::plural(first.into(), "round"),
         about((expected_ns as f64 * part) as i64),
     ))
 }
-
-/// What is said where only the baseline was measured.
-pub const NO_RATIO: &str = "there is no ratio to know: nothing was measured beside the baseline";
 
 /// What came of `--decide`.
 pub struct Decided {

@@ -7,7 +7,7 @@ use supervise::held::{self, HeldError, Listing};
 use supervise::ledger::{Holder, Ledger};
 
 use crate::cli::Clean;
-use crate::commands::bench::give_to_sudo_user;
+use crate::commands::common::give_to_sudo_user;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -62,8 +62,7 @@ fn put_in_order(
         ));
     }
     ledger.forget_names()?;
-    // SAFETY: no arguments, cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = rustix::process::geteuid().is_root();
     let mut failed = false;
     if is_root {
         let listing = list(ledger)?;
@@ -100,8 +99,8 @@ mod tests {
 
     #[test]
     fn what_was_done_is_told_whatever_comes_next() {
-        // SAFETY: no arguments, cannot fail. The ledger is root's.
-        if unsafe { libc::geteuid() } != 0 {
+        // The ledger is root's.
+        if !rustix::process::geteuid().is_root() {
             return;
         }
         let dir = tempfile::tempdir().unwrap();

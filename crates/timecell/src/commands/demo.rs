@@ -72,8 +72,7 @@ fn control() -> Option<i32> {
         .inspect_err(|error| eprintln!("{error}"))
         .ok()?;
     // Under SCHED_DEADLINE a task's thread is found by its name.
-    // SAFETY: the name ends with a NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"control".as_ptr()) };
+    let _ = rustix::thread::set_name(c"control");
     println!("control runs, every {} ms", PERIOD.as_millis());
     let period_ns = i64::try_from(PERIOD.as_nanos()).ok()?;
     let mut release_ns = now_ns();

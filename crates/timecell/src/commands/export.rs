@@ -11,11 +11,11 @@ use record::export::{
 };
 use record::output::Output;
 use record::run::{Run, write_atomically};
-use report::{Ask, Kind};
+use study::{Ask, Kind};
 
 use crate::cli::Export;
 use crate::commands::analyze;
-use crate::commands::studied::must;
+use crate::commands::common::must;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -178,8 +178,8 @@ fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
     };
     if taken && !options.force {
         let what = "it is there already";
-        let mend = "name another with --output, or write over it with --force";
-        return Err(InputError::new(path.display().to_string(), what, mend));
+        let fix = "name another with --output, or write over it with --force";
+        return Err(InputError::new(path.display().to_string(), what, fix));
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
-//! `timecell completions` and `timecell man`: generated from the command line's own definition.
+//! What is printed of timecell itself: completions and man pages, from the command line's own definition, schemas of files, and
+//! the client's header.
 
 use std::path::Path;
 
 use clap::CommandFactory;
 use host::writer;
 
-use crate::cli::{Cli, Completions, Man};
+use crate::cli::{Cli, Completions, FileKind, Man};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -14,6 +15,17 @@ pub fn completions(options: &Completions) -> Result<Ended, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "timecell", &mut script);
     out::print(&String::from_utf8_lossy(&script));
+    Ok(Ended::Fine)
+}
+
+/// Prints the JSON Schema of a kind of file.
+pub fn schema(of: FileKind) -> Result<Ended, CommandError> {
+    let schema = match of {
+        FileKind::Experiment => model::Experiment::schema(),
+        FileKind::Taskset => model::taskset::TaskSet::schema(),
+        FileKind::Mission => model::mission::schema(),
+    };
+    out::print(&format!("{schema:#}"));
     Ok(Ended::Fine)
 }
 

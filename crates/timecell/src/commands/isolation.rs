@@ -1,73 +1,41 @@
 //! Studies of temporal isolation: `bench isolation`, and `report` of such a run.
 
-use bench::{IsolationOptions, IsolationPlan, Part, Settings, run_isolation};
+use bench::{IsolationOptions, IsolationPlan, Part, run_isolation};
 use model::InputError;
-use report::Kind;
+use study::Kind;
 
-use crate::cli::Bench;
-use crate::commands::bench::VERSION;
+use crate::cli::{Isolation, Judged};
+use crate::commands::bench_hold;
+use crate::commands::common::{cpus, host_line, not_measured, requirements};
 use crate::commands::judge::Asked;
-use crate::commands::supply::{host_line, in_parentheses, refuse_own, requirements, reservations};
-use crate::commands::{ignored, studied};
+use crate::commands::studied::{Planned, conduct};
+use crate::commands::supply::reservations;
 use crate::exit::{CommandError, Ended};
-use crate::out;
-use crate::progress::{Teller, about};
+use crate::progress::about;
 
 /// What the study is called on the command line.
-pub const NAME: &str = "isolation";
-
-/// Refuses options that only this study has, for whatever else is measured.
-pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
-    let own = [
-        ("--utilisation", !options.utilisation.is_empty()),
-        ("--overrun", options.overrun.is_some()),
-        ("--seed", options.seed.is_some()),
-    ];
-    match own.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(InputError::new(
-            *option,
-            format!("`{what}` draws no task sets; only scenario `{NAME}` does"),
-            "remove the option",
-        )),
-        None => Ok(()),
-    }
-}
+const NAME: &str = "isolation";
 
 /// Measures, writes the record, prints its tables.
-pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
-    refuse_ignored(options)?;
+pub fn bench(options: &Isolation) -> Result<Ended, CommandError> {
+    let Judged { judge, measured } = &options.enforced.run;
+    let _held = bench_hold::of_options(NAME, options.enforced.cpus.as_deref(), measured)?;
     let plan = IsolationPlan::new(&wanted(options)?)?;
-    let asked = Asked::of(&options.judge)?;
+    let asked = Asked::of(judge)?;
     asked.before(Kind::Isolation)?;
-    let header = header(&plan);
-    if options.dry_run {
-        out::print(&format!("{header}\n{}", dry(&plan)));
-        let nothing = plan.trials().is_empty();
-        return Ok(if nothing { Ended::Unmet } else { Ended::Fine });
-    }
-    if options.json {
-        out::note(&header);
-    } else {
-        out::print(&header);
-    }
-    let settings = Settings {
-        out: options.out.clone(),
-        version: VERSION.to_owned(),
+    let planned = Planned {
+        header: header(&plan),
+        dry: dry(&plan),
+        nothing: plan.trials().is_empty(),
+        rounds: plan.rounds,
     };
-    let mut teller = Teller::new(plan.rounds);
-    let made_out = !options.out.exists();
-    let finished = run_isolation(&plan, &settings, &mut teller);
-    teller.done();
-    let made = made_out.then_some(options.out.as_path());
-    studied::after(finished, &asked, options, made)
+    conduct(&planned, &asked, measured, |settings, teller| {
+        run_isolation(&plan, settings, teller)
+    })
 }
 
-fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
-    let cpus = match &options.cpus {
-        None => Vec::new(),
-        Some(text) => host::cpus::parse_list(text)
-            .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
-    };
+fn wanted(options: &Isolation) -> Result<IsolationOptions, InputError> {
+    let enforced = &options.enforced;
     let parts: Result<Vec<Part>, InputError> = (options.parts.iter())
         .map(|text| {
             text.parse()
@@ -76,41 +44,18 @@ fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
         .collect();
     Ok(IsolationOptions {
         parts: parts?,
-        enforcers: options.enforcer.clone(),
+        enforcers: enforced.enforcer.clone(),
         utilisations: options.utilisation.clone(),
         overrun: options.overrun,
         seed: options.seed,
-        loads: options.load.clone(),
-        reservations: reservations(options)?,
-        duration: options.duration,
-        rounds: options.rounds,
-        quick: options.quick,
-        cpus,
-        priority: options.priority,
+        loads: enforced.load.clone(),
+        reservations: reservations(enforced)?,
+        duration: enforced.duration,
+        rounds: enforced.rounds,
+        quick: enforced.quick,
+        cpus: cpus(enforced.cpus.as_deref())?,
+        priority: enforced.priority,
     })
-}
-
-fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
-    refuse_own(NAME, options)?;
-    let applied = [
-        "--utilisation",
-        "--overrun",
-        "--seed",
-        "--enforcer",
-        "--reservation",
-        "--load",
-        "--duration",
-        "--rounds",
-        "--quick",
-        "--cpus",
-        "--priority",
-        "--fail-if",
-        "--baseline",
-    ];
-    let why = format!(
-        "scenario `{NAME}` runs sets of its own in two cells and has nothing that this could apply to"
-    );
-    ignored::refuse(options, &applied, &why)
 }
 
 /// The first two lines: what is measured on, and what will be done.
@@ -142,13 +87,6 @@ fn dry(plan: &IsolationPlan) -> String {
             refused.join(", ")
         ));
     }
-    for missing in plan.not_measured() {
-        text.push_str(&format!(
-            "  {} will not be measured: {}{}\n",
-            missing.trial,
-            missing.reason,
-            in_parentheses(&missing.mend)
-        ));
-    }
+    text.push_str(&not_measured(plan.not_measured(), 0));
     text + &requirements(plan.requirements())
 }

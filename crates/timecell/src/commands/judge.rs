@@ -3,12 +3,11 @@
 use model::{Experiment, InputError, TrialPlan};
 use record::run::Run;
 use record::thresholds::{THRESHOLDS_SCHEMA, Thresholds};
-use report::judge::{self, Judged, Outcome, Readings, Threshold};
-use report::{Ask, Compared, Kind, Studied};
+use study::judge::{self, Judged, Outcome, Readings, Threshold};
+use study::{Ask, Compared, Kind, Studied};
 
 use crate::cli::Judge;
-use crate::commands::report::style;
-use crate::commands::studied::must;
+use crate::commands::common::{must, style};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -54,15 +53,7 @@ impl Asked {
     /// What was kept with the run when it was measured; a baseline that is gone is said and not compared with.
     pub fn kept(run: &Run) -> Result<Asked, CommandError> {
         let kept = run.read_if_there::<Thresholds>()?;
-        let path = run.dir().join("thresholds.json");
-        let parse = |text: &String| -> Result<Threshold, CommandError> {
-            text.parse().map_err(|error| {
-                let place = path.display().to_string();
-                InputError::new(place, format!("`{text}`: {error}"), "").into()
-            })
-        };
-        let texts = kept.iter().flat_map(|kept| &kept.fail_if);
-        let thresholds = texts.map(parse).collect::<Result<Vec<_>, _>>()?;
+        let thresholds = kept.iter().flat_map(|kept| kept.fail_if.clone()).collect();
         let (mut baseline, mut gone) = (None, None);
         if let Some(name) = kept.and_then(|kept| kept.baseline) {
             match Run::open(name.as_ref()) {
@@ -130,7 +121,7 @@ impl Asked {
         match &self.baseline {
             Some(baseline) => {
                 must_be_alike(Kind::of(run)?, baseline)?;
-                self.alike(baseline, report::unlike_runs(baseline, run)?, allow_unlike)
+                self.alike(baseline, study::unlike_runs(baseline, run)?, allow_unlike)
             }
             None => Ok(()),
         }
@@ -175,7 +166,7 @@ impl Asked {
             return Ok(());
         };
         must_be_alike(kind, baseline)?;
-        let unlike = report::unlike(&baseline.experiment()?, experiment);
+        let unlike = study::unlike(&baseline.experiment()?, experiment);
         self.alike(baseline, unlike, allow_unlike)
     }
 
@@ -207,7 +198,7 @@ impl Asked {
         });
         Ok(run.write(&Thresholds {
             schema: THRESHOLDS_SCHEMA,
-            fail_if: self.thresholds.iter().map(Threshold::to_string).collect(),
+            fail_if: self.thresholds.clone(),
             baseline,
         })?)
     }
@@ -215,7 +206,7 @@ impl Asked {
     /// Judges a run, and sets it beside the baseline.
     pub fn judge(&self, run: &Run, studied: &dyn Studied) -> Result<Found, CommandError> {
         let compared = match &self.baseline {
-            Some(baseline) => Some(Compared::of(baseline, run)?),
+            Some(baseline) => Some(studied.compared(run, baseline)?),
             None => None,
         };
         let ratios = match (&self.baseline, &compared, &self.gone) {
@@ -264,12 +255,12 @@ impl Found {
         let mut text = String::new();
         if let Some(compared) = &self.compared {
             text += "\nagainst the baseline\n";
-            text += compared.table(style()).trim_end();
+            text += report::compared_table(compared, style()).trim_end();
             text.push('\n');
         }
         if let Some(judged) = &self.judged {
             text.push('\n');
-            text += &judge::judged_table(judged, style());
+            text += &report::judged_table(judged, style());
         }
         text
     }

@@ -32,10 +32,7 @@ pub struct Given(PathBuf, &'static [Kind]);
 /// The file that a command line names; `None` for one that names none, and for verbs that read no file of these kinds.
 pub fn given(command: &Command) -> Option<Given> {
     let (path, wanted): (&Path, &'static [Kind]) = match command {
-        Command::Bench(options) => (
-            Path::new(options.experiment.as_deref()?),
-            &[Kind::Experiment],
-        ),
+        Command::Bench(options) => (Path::new(options.file.as_deref()?), &[Kind::Experiment]),
         Command::Report(options) => (options.paths.first()?, &[Kind::Run]),
         Command::Admit(options) => (options.mission.as_deref()?, &[Kind::Mission]),
         Command::Up(options) => (options.mission.as_deref()?, &[Kind::Mission]),

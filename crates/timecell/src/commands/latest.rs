@@ -16,12 +16,7 @@ const LATEST: &str = "latest";
 pub fn resolve(command: &mut Command) -> Result<(), InputError> {
     let runs = PathBuf::from("runs");
     let (paths, around): (Vec<&mut PathBuf>, PathBuf) = match command {
-        Command::Bench(options) => (
-            (options.resume.iter_mut())
-                .chain(&mut options.judge.baseline)
-                .collect(),
-            options.out.clone(),
-        ),
+        Command::Bench(options) => options.runs(),
         Command::Report(options) => (
             (options.paths.iter_mut())
                 .chain(&mut options.judge.baseline)

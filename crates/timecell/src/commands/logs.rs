@@ -90,11 +90,11 @@ fn place(dir: &Path, cell: &str) -> Result<PathBuf, CommandError> {
         return Ok(left);
     }
     let names: Vec<&str> = status.cells.iter().map(|cell| cell.cell.as_str()).collect();
-    let mend = match model::nearest(cell, &names) {
+    let fix = match model::nearest(cell, &names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`timecell ps` lists the cells".to_owned(),
     };
-    Err(InputError::new(cell, "there is no such cell", mend).into())
+    Err(InputError::new(cell, "there is no such cell", fix).into())
 }
 
 /// The other one of a cell's two places, which its versions take in turn.
@@ -107,8 +107,8 @@ fn previous(place: &Path, cell: &str) -> Result<PathBuf, CommandError> {
     match other.join("output").exists() {
         true => Ok(other),
         false => {
-            let mend = "leave --previous out to see what it writes now";
-            Err(InputError::new(cell, "no earlier version of it has written anything", mend).into())
+            let fix = "leave --previous out to see what it writes now";
+            Err(InputError::new(cell, "no earlier version of it has written anything", fix).into())
         }
     }
 }

@@ -6,11 +6,12 @@ use model::{InputError, Work};
 use record::import::measured::{Measured, Options, import_file, import_from};
 use record::run::{Run, write_atomically};
 use record::summary::Metric;
-use report::{Extras, Kind};
+use report::Extras;
+use study::Kind;
 
 use crate::cli::Report;
+use crate::commands::common::style;
 use crate::commands::judge::Asked;
-use crate::commands::report::style;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -25,9 +26,9 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
         let unit = options.unit.map(Into::into);
         measured.push(file(path, options, Options { unit })?);
     }
-    let found = asked.judge_readings(&report::measured_readings(&measured));
+    let found = asked.judge_readings(&study::measured_readings(&measured));
     if options.json {
-        let summary = report::measured_summary(&measured);
+        let summary = study::measured_summary(&measured);
         let mut json = serde_json::to_value(&summary).unwrap_or_default();
         found.add_to(&mut json);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());

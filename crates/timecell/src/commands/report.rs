@@ -1,12 +1,13 @@
 //! `timecell report`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model::InputError;
 use record::run::{Run, write_atomically};
-use report::{Ask, Compared, Kind};
+use study::{Ask, Compared, Kind};
 
 use crate::cli::{Against, Report};
+use crate::commands::common::{must, style, whole, write_figures};
 use crate::commands::{measured, studied};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -26,11 +27,11 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
         .find(|path| !path.exists() && !measured::is_input(path))
     {
         let name = absent.display().to_string();
-        let mend = "name a run directory, or a file that another tool wrote";
+        let fix = "name a run directory, or a file that another tool wrote";
         return Err(InputError::new(
             name,
             "not a run and not a file: there is nothing of that name",
-            mend,
+            fix,
         )
         .into());
     }
@@ -70,57 +71,26 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
     }
 }
 
-/// How reading these runs ends: failed where one has lost something that was on record.
-pub fn whole(runs: &[&Run]) -> Result<Ended, CommandError> {
-    for run in runs {
-        if !run.damage()?.is_empty() {
-            return Ok(Ended::Failed);
-        }
-    }
-    Ok(Ended::Fine)
-}
-
-/// How the terminal is dressed.
-pub fn style() -> report::Style {
-    report::Style {
-        colour: out::colour(),
-        width: out::width(),
-    }
-}
-
-/// Writes SVG files into a directory.
-pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
-    host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
-        path: dir.to_owned(),
-        doing: "make the directory",
-        source,
-    })?;
-    for (name, svg) in figures {
-        write_atomically(&dir.join(name), svg.as_bytes())?;
-    }
-    Ok(figures.len())
-}
-
 fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, CommandError> {
     let kinds = [Kind::of(first)?, Kind::of(second)?];
     for (run, kind) in [first, second].into_iter().zip(kinds) {
-        studied::must(kind, Ask::Compare, run.name())?;
+        must(kind, Ask::Compare, run.name())?;
     }
     if kinds[0] != kinds[1] {
         let [there, here] = kinds.map(Kind::name);
         let what = format!("it is {here}, and {} is {there}", first.name());
-        let mend = "name two runs of one kind";
-        return Err(InputError::new(second.name(), what, mend).into());
+        let fix = "name two runs of one kind";
+        return Err(InputError::new(second.name(), what, fix).into());
     }
     let compared = Compared::of(first, second)?;
     let page = options
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("comparison.html"));
-    write_atomically(&page, compared.html().as_bytes())?;
-    out::print(&compared.table(style()));
+    write_atomically(&page, report::compared_html(&compared).as_bytes())?;
+    out::print(&report::compared_table(&compared, style()));
     if let Some(dir) = &options.figures {
-        let count = write_figures(&compared.pictures(), dir)?;
+        let count = write_figures(&report::compared_pictures(&compared), dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));

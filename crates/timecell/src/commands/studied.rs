@@ -2,30 +2,70 @@
 
 use std::path::Path;
 
-use bench::BenchError;
-use model::InputError;
+use bench::{Finished, Settings};
 use record::run::{Run, write_atomically};
-use report::{Ask, Beside, Extras, Kind, Studied};
+use report::Extras;
+use study::published::Beside;
+use study::{Ask, Kind};
 
-use crate::cli::{Bench, Report};
-use crate::commands::bench::give_to_sudo_user;
+use crate::cli::{Measured, Report};
 use crate::commands::bench_until;
+use crate::commands::common::{give_to_sudo_user, must, settings, style, whole, write_figures};
 use crate::commands::judge::{Asked, Found};
-use crate::commands::report::{style, whole, write_figures};
 use crate::exit::{CommandError, Ended};
 use crate::out;
+use crate::progress::Teller;
 
-/// Refuses what a kind of run cannot do.
-pub fn must(kind: Kind, ask: Ask, place: impl Into<String>) -> Result<(), InputError> {
-    kind.must(ask)
-        .map_err(|[what, mend]| InputError::new(place, what, mend))
+/// A measurement, told before it begins.
+pub struct Planned {
+    /// What is measured on, and what will be done.
+    pub header: String,
+    /// All of it, as `--dry-run` tells.
+    pub dry: String,
+    /// Whether nothing can be measured.
+    pub nothing: bool,
+    /// How often everything is repeated.
+    pub rounds: u32,
 }
 
-/// The table and the page of what was measured; `made` is the directory around the run if that is new.
-pub fn after(
-    finished: Result<Run, (Option<Run>, BenchError)>,
+/// Tells what is planned and, unless that is all that was asked for, measures it and studies what came of it.
+pub fn conduct(
+    plan: &Planned,
     asked: &Asked,
-    options: &Bench,
+    options: &Measured,
+    measure: impl FnOnce(&Settings, &mut Teller) -> Finished,
+) -> Result<Ended, CommandError> {
+    if options.dry_run {
+        out::print(&format!("{}\n{}", plan.header, plan.dry));
+        return Ok(if plan.nothing {
+            Ended::Unmet
+        } else {
+            Ended::Fine
+        });
+    }
+    out::say(options.json, &plan.header);
+    measured(Teller::new(plan.rounds), asked, options, measure)
+}
+
+/// Measures and studies what came of it.
+pub fn measured(
+    mut teller: Teller,
+    asked: &Asked,
+    options: &Measured,
+    measure: impl FnOnce(&Settings, &mut Teller) -> Finished,
+) -> Result<Ended, CommandError> {
+    let made_out = !options.out.exists();
+    let finished = measure(&settings(&options.out), &mut teller);
+    teller.done();
+    let made = made_out.then_some(options.out.as_path());
+    after(finished, asked, options.json, made)
+}
+
+/// The table, or JSON, and the page of what was measured; `made` is the directory around the run if that is new.
+fn after(
+    finished: Finished,
+    asked: &Asked,
+    json: bool,
     made: Option<&Path>,
 ) -> Result<Ended, CommandError> {
     let mine = match &finished {
@@ -33,11 +73,11 @@ pub fn after(
         Err((None, _)) => None,
     };
     let ended = match finished {
-        Ok(run) => study(&run, asked, options),
+        Ok(run) => study(&run, asked, json),
         Err((run, error)) => {
             // What was measured until then is on record and worth its page.
             if let Some(run) = run.filter(holds_something) {
-                let _ = study(&run, asked, options);
+                let _ = study(&run, asked, json);
             }
             Err(error.into())
         }
@@ -56,7 +96,7 @@ fn holds_something(run: &Run) -> bool {
 }
 
 /// What follows a measurement at once: summary, verdicts, page and tables.
-fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError> {
     asked.keep(run)?;
     let studied = report::studied(run)?;
     studied.keep(run)?;
@@ -67,7 +107,7 @@ fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandErro
         Kind::Jobs => bench_until::decided(run)?,
         _ => None,
     };
-    if options.json {
+    if as_json {
         let mut json = json(&*studied, &found, None);
         if let Some(decided) = &decided {
             json["decide"] = decided.json();
@@ -140,7 +180,7 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     ended()
 }
 
-fn json(studied: &dyn Studied, found: &Found, beside: Option<&Beside>) -> serde_json::Value {
+fn json(studied: &dyn report::Drawn, found: &Found, beside: Option<&Beside>) -> serde_json::Value {
     let mut json = studied.json();
     if let Some(beside) = beside {
         json["published"] = serde_json::to_value(beside).unwrap_or_default();
@@ -151,7 +191,7 @@ fn json(studied: &dyn Studied, found: &Found, beside: Option<&Beside>) -> serde_
 
 fn write_page(
     run: &Run,
-    studied: &dyn Studied,
+    studied: &dyn report::Drawn,
     found: &Found,
     beside: Option<&Beside>,
     page: &Path,

@@ -52,8 +52,8 @@ impl Kind {
         (!self.orders.contains(&by)).then(|| {
             let by = word(by).unwrap_or_default();
             let what = format!("{} has no column `{by}`", self.what);
-            let mend = format!("it can be sorted by {}", orders.join(", "));
-            InputError::new("--sort", what, mend)
+            let fix = format!("it can be sorted by {}", orders.join(", "));
+            InputError::new("--sort", what, fix)
         })
     }
 }

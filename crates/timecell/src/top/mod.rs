@@ -63,8 +63,8 @@ fn source(options: &Top) -> Result<Box<dyn Source>, CommandError> {
 
 /// Who watches must not be in the way of who is watched: the least share among ordinary processes.
 fn stand_back() {
-    // SAFETY: changes the priority of this process only; a refusal changes nothing.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    // A refusal changes nothing.
+    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 fn once(source: &mut dyn Source, interval: Duration, options: &Top) -> Result<Ended, CommandError> {

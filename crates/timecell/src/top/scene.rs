@@ -198,13 +198,7 @@ impl Source for Running {
 
 /// Cpu time of this process, ns.
 fn own_cpu_ns() -> i64 {
-    // SAFETY: timespec is plain data that the call fills in.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
-        time
-    };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    host::clock::read(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
 fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene {

@@ -288,7 +288,7 @@ pub fn an_image_is_run_by_its_name(kind: EngineKind) {
         .find(|need| !need.met);
     let unmet = unmet.expect("there is no such image");
     assert_eq!(
-        unmet.mend.unwrap(),
+        unmet.fix.unwrap(),
         "podman pull localhost/timecell-no-such-image:1"
     );
     let error = refusal(&spec);

@@ -1,5 +1,5 @@
-//! `analyze` as its user meets it: verdicts and exit codes, faults with their lines, files of other tools, mends that
-//! mend.
+//! `analyze` as its user meets it: verdicts and exit codes, faults with their lines, files of other tools, fixes that
+//! fix.
 
 use std::fs;
 use std::path::Path;
@@ -35,9 +35,9 @@ pub const CASES: &[Case] = &[
         run: one_period,
     },
     Case {
-        name: "analyze::every_mend_mends",
+        name: "analyze::every_fix_fixes",
         needs: &[],
-        run: mends,
+        run: fixes,
     },
     Case {
         name: "analyze::a_latency_bound_counts_as_blocking",
@@ -238,7 +238,7 @@ fn bad_input() {
         "a.toml",
         &SET.replace("\"3ms\"", "\"0ms\""),
         &[],
-        &["a.toml:15:", "zero"],
+        &["a.toml:15:", "at least 1ns"],
     );
     refused(
         "a.toml",
@@ -479,8 +479,8 @@ fn imports() {
     say(dir, &["analyze", "late.csv"]).ends_with(3);
 }
 
-/// Applies each mend to the file as its user would, and asks again.
-fn mends() {
+/// Applies each fix to the file as its user would, and asks again.
+fn fixes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     for policy in ["\"fp\"", "\"edf\""] {
@@ -503,13 +503,13 @@ fn mends() {
             witness["demand"].as_u64() > witness["supply"].as_u64(),
             "{witness}"
         );
-        let mends = found["cells"][0]["mends"].as_array().unwrap();
+        let fixes = found["cells"][0]["fixes"].as_array().unwrap();
         let mut kinds = Vec::new();
-        for mend in mends {
-            let kind = mend["change"].as_str().unwrap();
+        for fix in fixes {
+            let kind = fix["change"].as_str().unwrap();
             kinds.push(kind);
-            let to = format!("\"{}ns\"", mend["to_ns"]);
-            let task = mend["task"].as_u64();
+            let to = format!("\"{}ns\"", fix["to_ns"]);
+            let task = fix["task"].as_u64();
             let (name, wcet, period) = match task {
                 Some(0) => ("loop", "\"1ms\"", "\"20ms\""),
                 _ => ("log", "\"8ms\"", "\"24ms\""),
@@ -525,11 +525,11 @@ fn mends() {
                     ),
                     "",
                 ),
-                other => panic!("unknown mend {other}"),
+                other => panic!("unknown fix {other}"),
             };
-            assert_ne!(changed, text, "{mend}");
-            let mended = file(dir, "mended.toml", &changed);
-            say(dir, &["analyze", &mended]).ends_with(0);
+            assert_ne!(changed, text, "{fix}");
+            let fixed = file(dir, "fixed.toml", &changed);
+            say(dir, &["analyze", &fixed]).ends_with(0);
         }
         for kind in ["budget", "reservation_period", "deadline", "wcet", "move"] {
             assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");

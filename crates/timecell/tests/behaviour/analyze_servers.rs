@@ -14,7 +14,7 @@ pub const CASES: &[Case] = &[
         run: reference,
     },
     Case {
-        name: "analyze_servers::a_server_without_its_budget_is_explained_and_mended",
+        name: "analyze_servers::a_server_without_its_budget_is_explained_and_fixed",
         needs: &[],
         run: explained,
     },
@@ -150,18 +150,18 @@ fn explained() {
     let server = &found["cells"][1]["server"];
     assert_eq!(server["shortage"]["demand_ns"], 13_000_000);
     assert_eq!(server["shortage"]["parts"][1]["cell"], "high");
-    let mend = &server["mends"][0];
+    let fix = &server["fixes"][0];
     assert_eq!(
-        (&mend["change"], &mend["cell"]),
+        (&fix["change"], &fix["cell"]),
         (&"budget".into(), &"high".into())
     );
-    let to = format!("\"{}ns\", period = \"7ms\"", mend["to_ns"]);
-    let mended = text.replace("\"5ms\", period = \"7ms\"", &to);
-    assert_ne!(mended, text);
-    let mended = file(dir, "mended.toml", &mended);
-    say(dir, &["analyze", &mended]).ends_with(0);
+    let to = format!("\"{}ns\", period = \"7ms\"", fix["to_ns"]);
+    let fixed = text.replace("\"5ms\", period = \"7ms\"", &to);
+    assert_ne!(fixed, text);
+    let fixed = file(dir, "fixed.toml", &fixed);
+    say(dir, &["analyze", &fixed]).ends_with(0);
     // A us more, and the server is late again.
-    let more = mend["to_ns"].as_u64().unwrap() + 1_000;
+    let more = fix["to_ns"].as_u64().unwrap() + 1_000;
     let over = text.replace(
         "\"5ms\", period = \"7ms\"",
         &format!("\"{more}ns\", period = \"7ms\""),

@@ -1,4 +1,4 @@
-//! Bad input gets one sentence that names the place and the mend, the documented exit code, and leaves nothing.
+//! Bad input gets one sentence that names the place and the fix, the documented exit code, and leaves nothing.
 
 use std::fs;
 use std::path::Path;
@@ -88,6 +88,17 @@ fn sentences() {
         file(from, to);
         refused(&["bench", "mine.toml"], &parts);
     }
+    // All faults at once, in the order of their lines.
+    file("jobs = 10", "jobs = 0\npace = 1\ndeadline = \"9\"");
+    let said = say(dir.path(), &["bench", "mine.toml"]).ends_with(2).err;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    for (line, number) in lines.iter().zip(7..) {
+        assert!(
+            line.starts_with(&format!("error: mine.toml:{number}: ")),
+            "{said}"
+        );
+    }
     refused(
         &["bench", "overhaed"],
         &["no such scenario", "overhead, concurrency"],
@@ -141,13 +152,6 @@ fn sentences() {
         &["bench", "taskset", "--deadline", "5ms"],
         &["--deadline", "every job is kept"],
     );
-    for condition in ["latency.p99 < 5", "latency.p99 < 5 parsecs"] {
-        let at = "character 15: ";
-        refused(
-            &["bench", "overhead", "--until", condition],
-            &["--until", at, "unit"],
-        );
-    }
     refused(
         &["bench", "overhead", "--program", "."],
         &["--program", "is a directory", "name a program in it"],
@@ -165,6 +169,12 @@ fn sentences() {
     );
     clap(&["bench", "overhead", "--period=-1ms"], "negative");
     clap(&["bench", "overhead", "--duration", "5"], "no unit");
+    for condition in ["latency.p99 < 5", "latency.p99 < 5 parsecs"] {
+        clap(
+            &["bench", "overhead", "--until", condition],
+            "character 15: ",
+        );
+    }
     clap(&["bench"], "required");
     clap(&["report"], "required");
     clap(&["export", "x"], "required");

@@ -422,7 +422,7 @@ fn refused() {
         ("supply", "--seed", "3"),
     ] {
         let error = error(&["bench", what, option, value]);
-        assert!(error.contains("only scenario `isolation`"), "{error}");
+        assert!(error.contains("only `isolation`"), "{error}");
     }
     assert!(!dir.path().join("runs").exists(), "nothing was begun");
     let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);

@@ -51,9 +51,9 @@ pub const CASES: &[Case] = &[
         run: a_new_version_that_fails_is_taken_back,
     },
     Case {
-        name: "control_update::a_mended_cell_that_had_given_up_runs_again",
+        name: "control_update::a_fixed_cell_that_had_given_up_runs_again",
         needs: ROOT,
-        run: a_mended_cell_that_had_given_up_runs_again,
+        run: a_fixed_cell_that_had_given_up_runs_again,
     },
     Case {
         name: "control_update::an_update_that_changes_nothing_announces_nothing",
@@ -92,8 +92,8 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// A program that is mended after it was given up runs again by `update`, and by no other word.
-fn a_mended_cell_that_had_given_up_runs_again() {
+/// A program that is fixed after it was given up runs again by `update`, and by no other word.
+fn a_fixed_cell_that_had_given_up_runs_again() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let steady = shell("steady", SLEEPS, RESERVED);

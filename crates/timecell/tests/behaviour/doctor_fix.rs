@@ -145,15 +145,15 @@ fn of<'a>(list: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Val
     (list.as_array().unwrap().iter()).find(|change| change["path"] == path)
 }
 
-/// The machine with something to mend, and as it was again once `see` is over.
+/// The machine with something to fix, and as it was again once `see` is over.
 fn with_timers_that_move(see: impl FnOnce(&Path, &Machine)) {
     let first = Machine::now();
     let was = timers();
     std::fs::write(TIMERS, "1").unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let mended = Machine::now();
-    see(dir.path(), &mended);
-    mended.is_as_it_was();
+    let fixed = Machine::now();
+    see(dir.path(), &fixed);
+    fixed.is_as_it_was();
     std::fs::write(TIMERS, was).unwrap();
     first.is_as_it_was();
 }

@@ -73,7 +73,7 @@ fn refused() {
     let dir = place.path();
     let good = file("fp", None, &[plain(3, 10)]);
     for (from, to, part) in [
-        ("wcet = \"3ns\"", "wcet = \"0ns\"", ":7: `wcet` is zero"),
+        ("wcet = \"3ns\"", "wcet = \"0ns\"", ":7: `wcet` is 0ns"),
         (
             "wcet = \"3ns\"",
             "wcet = \"-3ns\"",
@@ -87,7 +87,7 @@ fn refused() {
         (
             "period = \"10ns\"",
             "period = \"0ns\"",
-            ":8: `period` is zero",
+            ":8: `period` is 0ns",
         ),
         (
             "period = \"10ns\"",
@@ -107,7 +107,7 @@ fn refused() {
         (
             "deadline = \"10ns\"",
             "deadline = \"0ns\"",
-            ":9: `deadline` is zero",
+            ":9: `deadline` is 0ns",
         ),
         (
             "deadline = \"10ns\"",

@@ -274,9 +274,9 @@ fn names() {
     assert!(said.err.contains("did you mean `crun`?"), "{}", said.err);
     for shell in ["bash", "zsh", "fish"] {
         let script = say(dir.path(), &["completions", shell]).ends_with(0).out;
-        // For fish the generator knows options only.
-        let scenario = shell == "fish" || script.contains("concurrency");
-        assert!(scenario && script.contains("podman-rootless"), "{shell}");
+        for word in ["concurrency", "podman-rootless"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }
 

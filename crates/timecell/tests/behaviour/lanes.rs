@@ -204,7 +204,7 @@ static AGAIN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 const MOST_AGAIN: usize = 2;
 
 /// Names the cases that failed once, and ends the tests in failure if they are many: what fails beside others only, or now and then, is
-/// to be found and mended.
+/// to be found and fixed.
 pub fn judge_again() {
     let again = AGAIN.lock().unwrap();
     for name in again.iter() {

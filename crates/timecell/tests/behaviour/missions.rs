@@ -199,9 +199,16 @@ fn all_faults_of_a_file_are_told_at_once() {
 
 fn the_schema_is_json() {
     let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["admit", "--schema"]).ends_with(0);
-    let schema: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert!(schema["properties"]["cell"].is_object(), "{schema}");
+    for (words, key) in [
+        (["admit", "--schema"], "cell"),
+        (["schema", "mission"], "cell"),
+        (["schema", "taskset"], "refill"),
+        (["schema", "experiment"], "trial"),
+    ] {
+        let said = say(dir.path(), &words).ends_with(0);
+        let schema: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert!(schema["properties"][key].is_object(), "{schema}");
+    }
 }
 
 /// Removes what a supervisor that was killed has left. Nothing is asserted.

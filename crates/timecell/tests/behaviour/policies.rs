@@ -119,9 +119,9 @@ fn audsley() {
             "fix budget +",
         ],
     );
-    let mends = cell(dir, &["set.toml", "--explain"], 3)["mends"].clone();
-    let mends = mends.as_array().unwrap();
-    let budget = mends.iter().find(|mend| mend["change"] == "budget");
+    let fixes = cell(dir, &["set.toml", "--explain"], 3)["fixes"].clone();
+    let fixes = fixes.as_array().unwrap();
+    let budget = fixes.iter().find(|fix| fix["change"] == "budget");
     let to = budget.unwrap()["to_ns"].as_u64().unwrap();
     for (budget, code) in [(to, 0), (to - 1_000, 3)] {
         file(
@@ -182,8 +182,8 @@ fn amc() {
             "verdict undecided",
         ],
     );
-    let mended = tasks("criticality = \"hi\"\nwcet_hi = \"24ms\"");
-    file(dir, "policy = \"amc-rtb\"", &mended);
+    let fixed = tasks("criticality = \"hi\"\nwcet_hi = \"24ms\"");
+    file(dir, "policy = \"amc-rtb\"", &fixed);
     say(dir, &["analyze", "set.toml"]).ends_with(0);
     // Alone in high mode, 30 and 4 x 3: a proof.
     let over = tasks("criticality = \"hi\"\nwcet_hi = \"30ms\"");

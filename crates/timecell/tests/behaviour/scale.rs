@@ -194,7 +194,7 @@ fn ended() {
     assert!(full.failure.unwrap().contains("of 60 cells failed"));
     let gave_out = crowd.gave_out.unwrap();
     assert!(gave_out.limit.ends_with("pids.max"), "{gave_out:?}");
-    assert!(gave_out.mend.contains("echo max > "), "{gave_out:?}");
+    assert!(gave_out.fix.contains("echo max > "), "{gave_out:?}");
     let left_out = &manifest.not_measured;
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0].trial, "bare-70");
@@ -284,9 +284,7 @@ fn killed() {
 fn refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
-    assert!(
-        error(&["bench", "overhead", "--counts", "2"]).contains("--counts: only a scale study"),
-    );
+    assert!(error(&["bench", "overhead", "--counts", "2"]).contains("only `scale`"),);
     assert!(
         error(&["bench", "scale", "--counts", "2,1"])
             .contains("--counts: the counts do not ascend"),

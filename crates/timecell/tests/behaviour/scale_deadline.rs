@@ -210,7 +210,7 @@ fn refused_by_the_kernel() {
     );
     assert!(
         gave_out
-            .mend
+            .fix
             .contains("sysctl -w kernel.sched_rt_runtime_us="),
         "{gave_out:?}"
     );

@@ -262,14 +262,17 @@ fn again() {
 fn refused() {
     let dir = tempfile::tempdir().unwrap();
     for (words, why) in [
-        (vec!["startup", "--period", "1ms"], "no periodic jobs"),
+        (
+            vec!["startup", "--period", "1ms"],
+            "nothing that this could apply to",
+        ),
         (
             vec!["startup", "--rounds", "0"],
             "the number of rounds is 0",
         ),
         (
             vec!["startup", "--heartbeat-timeout", "5ms"],
-            "only scenario `recovery`",
+            "only `recovery`",
         ),
         (
             vec!["recovery", "--heartbeat-timeout", "1ms"],
@@ -277,7 +280,7 @@ fn refused() {
         ),
         (
             vec!["footprint", "memory"],
-            "only `bench self` and `bench isolation` have parts",
+            "only `bench isolation` and `bench self` have parts",
         ),
     ] {
         let words: Vec<&str> = ["bench"].into_iter().chain(words).collect();

@@ -345,12 +345,12 @@ fn refused() {
     for what in ["overhead", "isolation"] {
         let error = error(&["bench", what, "--no-try"]);
         assert!(
-            error.contains("--no-try") && error.contains("only scenario `supply`"),
+            error.contains("--no-try") && error.contains("only `supply`"),
             "{error}"
         );
     }
     let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
-    assert!(error.contains("only the scenarios `supply`"), "{error}");
+    assert!(error.contains("only `supply` and `isolation`"), "{error}");
     assert!(!dir.path().join("runs").exists(), "nothing was begun");
     let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
     assert!(listed.out.contains("\nsupply "), "{}", listed.out);

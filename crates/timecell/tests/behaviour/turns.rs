@@ -6,7 +6,7 @@ use std::path::Path;
 
 use record::run::{Run, Status};
 use record::summary::RunSummary;
-use report::Standing;
+use study::Standing;
 
 use crate::long_runs::ended_by;
 use crate::support::{

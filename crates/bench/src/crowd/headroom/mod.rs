@@ -31,9 +31,9 @@ pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
     limits::shared(root).into_iter().find_map(|limit| {
         let left = limit.most.saturating_sub(limit.used?);
         let reserve = reserve(&limit, memory);
-        let mend = match limit.kind {
-            Kind::Memory => format!("{}, or leave it less (--memory-reserve)", limit.mend),
-            _ => limit.mend,
+        let fix = match limit.kind {
+            Kind::Memory => format!("{}, or leave it less (--memory-reserve)", limit.fix),
+            _ => limit.fix,
         };
         (left < reserve).then(|| GaveOut {
             what: limit.what,
@@ -42,15 +42,14 @@ pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
                 "{left} of {}{} are available, and {reserve} are kept",
                 limit.most, limit.unit
             )),
-            mend,
+            fix,
         })
     })
 }
 
 /// The limits as they stand for this user.
 pub(super) fn limits() -> Vec<Limit> {
-    // SAFETY: no arguments, cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = crate::place::uid();
     limits::all(&Root::live(), uid)
 }
 
@@ -168,7 +167,7 @@ fn sentence(engine: &str, first: &First<'_>, most: usize) -> String {
         format!(
             "{engine}: the limit that will end it is {}; {}",
             first.told(),
-            first.limit.mend
+            first.limit.fix
         )
     }
 }
@@ -186,7 +185,7 @@ pub(super) fn certain(
         format!(
             "the limit that will end it is {}; {}",
             first.told(),
-            first.limit.mend
+            first.limit.fix
         )
     })
 }

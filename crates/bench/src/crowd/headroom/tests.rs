@@ -10,7 +10,7 @@ fn limit(kind: Kind, name: &str, used: u64, most: u64) -> Limit {
         used: Some(used),
         most,
         unit: "",
-        mend: "raise it".to_owned(),
+        fix: "raise it".to_owned(),
     }
 }
 
@@ -141,7 +141,7 @@ fn a_reserve_of_memory_is_kept() {
         said.value.unwrap(),
         "300 of 8000 MB are available, and 400 are kept"
     );
-    assert!(said.mend.contains("--memory-reserve"), "{}", said.mend);
+    assert!(said.fix.contains("--memory-reserve"), "{}", said.fix);
     assert!(with(1_000, 127, None).is_some() && with(1_000, 129, None).is_none());
     assert_eq!(with(100, 60, None), None, "a small machine keeps half");
     assert!(with(8_000, 500, Some(501)).is_some() && with(8_000, 500, Some(500)).is_none());

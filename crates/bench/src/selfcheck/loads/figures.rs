@@ -126,7 +126,7 @@ pub(super) type Values = [Option<i64>; COUNT];
 pub(super) fn fill(values: &mut Values, fifo: bool, mac: bool, samples: &Samples) {
     for (value, figure) in values.iter_mut().zip(&FIGURES) {
         if (figure.fifo, figure.mac) == (fifo, mac) {
-            let of = samples.samples.iter().map(|s| figure.metric.of(s));
+            let of = samples.samples.iter().map(|s| s.of(figure.metric));
             *value = Sorted::new(of.collect()).nearest_rank(figure.probability);
         }
     }

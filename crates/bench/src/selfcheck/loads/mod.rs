@@ -7,7 +7,7 @@ mod visit;
 use model::{LoadKind, LoadPlan};
 use serde_json::json;
 
-use super::{Finding, Section, Setup, us};
+use super::section::{Finding, Section, Setup, us};
 use crate::BenchError;
 use crate::here::allowed_cpus;
 use crate::load::{self, Ground, PlannedLoad};

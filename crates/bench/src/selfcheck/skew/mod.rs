@@ -9,7 +9,7 @@ pub(super) use stage::Stage;
 
 use serde_json::{Value, json};
 
-use super::us;
+use super::section::us;
 
 /// How cells learn of their release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::error::failed;
 pub(super) const BUSYBOX: &str = "/bin/busybox";
 
 /// Whether shells can poll here.
-pub(in crate::selfcheck) fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     Path::new(BUSYBOX).exists()
 }
 

@@ -2,21 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::{Mutex, PoisonError};
 
-use engine::{Cell, CellSpec, Engine, Rights};
+use engine::{CellSpec, Engine};
 use host::process;
 use host::rtgroup::RtGroup;
-use model::{Pacing, Work};
 use probe::control::State;
-use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
+use probe::{Barrier, BarrierKind, ProbeArgs, clock};
 
 use super::shell::{self, Stamps};
 use super::{How, Round, Seen};
 use crate::BenchError;
+use crate::cells::{Cells, Placement, parallel};
 use crate::crowd::looks::{memory, used_ns};
 use crate::error::failed;
-use crate::parallel;
+use crate::launch::{probe_words, rights};
 use crate::place::Place;
 use crate::sweep::new_place;
 
@@ -24,57 +23,18 @@ use crate::sweep::new_place;
 const PATIENCE_NS: i64 = 120_000_000_000;
 
 /// What the rounds share.
-pub(in crate::selfcheck) struct Stage {
+pub(crate) struct Stage {
     /// SCHED_FIFO priority of futex cells.
     priority: u8,
-    pub(in crate::selfcheck) cpus: Vec<u32>,
+    pub(crate) cpus: Vec<u32>,
     place: Place,
     rootfs: PathBuf,
     rt_group: Option<RtGroup>,
     rounds: u32,
 }
 
-/// The cells of one round; removed on drop, on errors too.
-struct Cells {
-    made: Mutex<Vec<Option<Box<dyn Cell>>>>,
-    parallel: usize,
-}
-
-impl Cells {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Option<Box<dyn Cell>>>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pids(&self) -> Vec<i32> {
-        self.lock()
-            .iter()
-            .flatten()
-            .map(|cell| cell.pid())
-            .collect()
-    }
-
-    fn remove(&self) -> Result<(), BenchError> {
-        let mut left = std::mem::take(&mut *self.lock());
-        let slots: Vec<Mutex<&mut Option<Box<dyn Cell>>>> =
-            left.iter_mut().map(Mutex::new).collect();
-        parallel::all(self.parallel, slots.len(), |index| {
-            let mut slot = slots[index].lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut **slot {
-                Some(cell) => Ok(cell.remove()?),
-                None => Ok(()),
-            }
-        })
-    }
-}
-
-impl Drop for Cells {
-    fn drop(&mut self) {
-        let _ = self.remove();
-    }
-}
-
 impl Stage {
-    pub(in crate::selfcheck) fn new(priority: u8) -> Result<Stage, BenchError> {
+    pub(crate) fn new(priority: u8) -> Result<Stage, BenchError> {
         let cpus = host::cpus::online().map_err(|error| BenchError::Failed(error.to_string()))?;
         let mut place = new_place()?;
         let rootfs = place.rootfs()?;
@@ -91,7 +51,7 @@ impl Stage {
     }
 
     /// Makes, arms, releases and removes the cells of one round.
-    pub(in crate::selfcheck) fn round(
+    pub(crate) fn round(
         &mut self,
         engine: &dyn Engine,
         round: &Round,
@@ -101,48 +61,33 @@ impl Stage {
         let number = self.rounds;
         let (how, cells) = (round.how, round.cells);
         let shared = self.place.sub(&format!("trials/{number}/shared"))?;
-        let control = shared.join("control");
-        let barrier =
-            Barrier::create(&control, cells).map_err(failed(&control, "make the control page"))?;
-        let deadline = clock::now() + PATIENCE_NS;
+        let made = Cells::new(&shared, cells, None)?;
+        let barrier = &made.barrier;
         let stamps = (how == How::PollShell)
             .then(|| Stamps::listen(&shared, cells))
             .transpose()?;
         let specs = (0..cells)
             .map(|index| self.spec(engine, how, index, &shared))
             .collect::<Result<Vec<_>, _>>()?;
-        let made = Cells {
-            made: Mutex::new((0..cells).map(|_| None).collect()),
-            parallel: round.parallel,
+        let placement = Placement {
+            rt_group: self.rt_group.as_ref(),
+            ..Placement::default()
         };
         let asked = clock::now();
-        let created: Result<(), BenchError> = parallel::all(round.parallel, cells, |index| {
-            let cell = engine.create(&specs[index])?;
-            let pid = cell.pid();
-            made.lock()[index] = Some(cell);
+        parallel::all(round.parallel, cells, |index| {
+            made.add(index..index + 1, engine.create(&specs[index])?);
             if how == How::PollShell {
                 return Ok(());
             }
-            wait(barrier.wait_cell(index, State::Present, "present", deadline, || false))?;
-            if let Some(group) = &self.rt_group {
-                group
-                    .add(pid)
-                    .map_err(|error| BenchError::Failed(error.to_string()))?;
-            }
-            barrier.permit(index);
-            Ok(())
-        });
-        created?;
+            (made.seat(index..index + 1, &placement)).map_err(BenchError::Failed)
+        })?;
         let last = (0..cells)
             .map(|index| barrier.slot(index).present_ns.load(Acquire))
             .max();
         let last = last.filter(|ns| *ns != 0).unwrap_or_else(clock::now);
         seen.creation_ns.push(last - asked);
         if how != How::PollShell {
-            wait(barrier.wait_all(State::Armed, "armed", deadline, || false))?;
-            if let Some(why) = (0..cells).find_map(|index| barrier.failure(index)) {
-                return Err(BenchError::Failed(format!("a cell {why}")));
-            }
+            (made.reach(0..cells, State::Armed, PATIENCE_NS)).map_err(BenchError::Failed)?;
         }
         let pids = made.pids();
         // A shell's sleeps are processes of their own, already reaped: only its cpu share of children tells.
@@ -163,21 +108,22 @@ impl Stage {
         let starts = match (how, stamps) {
             (How::Futex, _) => {
                 barrier.open(Barrier::lead_ns(cells));
-                self.starts(&barrier, cells, deadline)?
+                self.starts(&made, cells)?
             }
             (_, None) => {
                 touch(&shared.join("GO"))?;
-                self.starts(&barrier, cells, deadline)?
+                self.starts(&made, cells)?
             }
             (_, Some(stamps)) => {
                 touch(&shared.join("GO"))?;
                 stamps.collect(&self.cpus)?
             }
         };
-        barrier.leave();
         barrier.abort();
         let began = clock::now();
-        made.remove()?;
+        if let Some(why) = made.remove(round.parallel).into_iter().next() {
+            return Err(BenchError::Failed(why));
+        }
         seen.removal_ns.push(clock::now() - began);
         let trial = self.place.dir().join(format!("trials/{number}"));
         let _ = std::fs::remove_dir_all(trial);
@@ -185,18 +131,11 @@ impl Stage {
         Ok(())
     }
 
-    fn starts(
-        &self,
-        barrier: &Barrier,
-        cells: usize,
-        deadline: i64,
-    ) -> Result<Vec<(u32, i64)>, BenchError> {
-        wait(barrier.wait_all(State::Done, "done", deadline, || false))?;
+    fn starts(&self, made: &Cells<'_>, cells: usize) -> Result<Vec<(u32, i64)>, BenchError> {
+        (made.reach(0..cells, State::Done, PATIENCE_NS)).map_err(BenchError::Failed)?;
+        let start = |index| made.barrier.slot(index).started_ns.load(Acquire);
         Ok((0..cells)
-            .map(|index| {
-                let start = barrier.slot(index).started_ns.load(Acquire);
-                (self.cpu(index), start)
-            })
+            .map(|index| (self.cpu(index), start(index)))
             .collect())
     }
 
@@ -214,16 +153,9 @@ impl Stage {
         let args = ProbeArgs {
             control: "/cell/control".into(),
             slot: index,
-            samples: None,
-            ring: false,
-            work: Work::Timer,
-            pacing: Pacing::Periodic,
             period_ns: 1_000_000,
-            jobs: 0,
             fifo: (how == How::Futex).then_some(self.priority),
-            deadline: None,
             cpu: self.cpu(index),
-            class_by: ClassBy::Cell,
             barrier: match how {
                 How::PollProbe => BarrierKind::PollFile("/cell/GO".into()),
                 _ => BarrierKind::Futex,
@@ -233,9 +165,7 @@ impl Stage {
         let words = if how == How::PollShell {
             shell::words(index)
         } else {
-            let mut words = vec!["probe".to_owned(), "run".to_owned()];
-            words.extend(args.to_words());
-            words
+            probe_words(&args)
         };
         let number = self.rounds;
         Ok(CellSpec {
@@ -246,17 +176,9 @@ impl Stage {
             shared: shared.to_owned(),
             work_dir: self.place.sub(&format!("trials/{number}/cells/{index}"))?,
             user: None,
-            rights: Rights {
-                rtprio: self.priority,
-                memlock_bytes: 128 << 20,
-                devices: Vec::new(),
-            },
+            rights: rights(self.priority),
         })
     }
-}
-
-fn wait(result: Result<(), probe::BarrierError>) -> Result<(), BenchError> {
-    result.map_err(|error| BenchError::Failed(error.to_string()))
 }
 
 fn told(error: std::io::Error) -> BenchError {

@@ -38,10 +38,10 @@ pub(super) fn choose(
     priority: u8,
     first: u32,
 ) -> Result<Vec<TriedSet>, NotMeasured> {
-    let none = |reason: String, mend: &str| NotMeasured {
+    let none = |reason: String, fix: &str| NotMeasured {
         trial: name_of(&supply.held),
         reason,
-        mend: mend.to_owned(),
+        fix: fix.to_owned(),
     };
     let (held, priority) = (supply.held, priority.max(2));
     if supply.measured_to_ns < BACKGROUND_NS {

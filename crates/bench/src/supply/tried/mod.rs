@@ -6,17 +6,12 @@ mod choose;
 mod run;
 mod trial;
 
-use record::run::Run;
-use record::supply::SupplySummary;
-use record::{Budget, Condition, NotMeasured, RecordError};
+use record::{Budget, Condition, NotMeasured};
 
 use super::subject::name_of;
 use crate::held;
 
 pub(super) use run::try_sets;
-
-/// What the gaps of a run amount to: for a crate above this one.
-pub type SupplyStudy<'a> = &'a dyn Fn(&Run) -> Result<SupplySummary, RecordError>;
 
 /// Guess of the time that making and removing a cell takes, and calibrating its work, ns.
 const CELL_GUESS_NS: i64 = 100_000_000;
@@ -50,7 +45,7 @@ impl Trying {
                 Some(why) => trying.without.push(NotMeasured {
                     trial: name.to_owned(),
                     reason: why.to_owned(),
-                    mend: String::new(),
+                    fix: String::new(),
                 }),
             }
         }

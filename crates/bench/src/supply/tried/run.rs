@@ -3,9 +3,9 @@
 use record::NotMeasured;
 use record::supply::{SupplyRecord, SupplySummary, TriedSet};
 
+use super::Trying;
 use super::choose::choose;
 use super::trial::Attempt;
-use super::{SupplyStudy, Trying};
 use crate::BenchError;
 use crate::session::{Step, Study, in_turn};
 use crate::supply::SupplyPlan;
@@ -16,11 +16,10 @@ use crate::together::Surroundings;
 pub(in crate::supply) fn try_sets(
     plan: &SupplyPlan,
     trying: &Trying,
-    study: SupplyStudy<'_>,
     around: &Surroundings,
     going: &mut Study<'_, SupplyRecord>,
 ) -> Result<(), BenchError> {
-    let (sets, without) = sets(plan, trying, &study(&going.session.run)?);
+    let (sets, without) = sets(plan, trying, &study::supply_study(&going.session.run)?);
     for one in &without {
         (going.progress).note(&format!("{}: no set tried: {}", one.trial, one.reason));
     }
@@ -79,7 +78,7 @@ fn sets(
             without.push(NotMeasured {
                 trial: name_of(held),
                 reason: "nothing was measured of it".to_owned(),
-                mend: String::new(),
+                fix: String::new(),
             });
             continue;
         };

@@ -4,11 +4,10 @@ use host::sched::Class;
 use record::run::Run;
 use record::supply::{TriedSet, TriedTrial};
 
-use crate::held::{self, Held, Names, group_name};
-use crate::launch::Stage;
+use crate::held::group_name;
 use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::trial::stolen;
+use crate::supply::stolen_while;
 use crate::together::{self, Around, Beside, Member};
 
 /// What the cell is called.
@@ -44,10 +43,9 @@ impl Attempt<'_> {
                 bounded: true,
             })
             .collect();
-        let before = stolen(&[self.cpu]);
         let mut beside = self.load.map(|load| Beside::new(load, &self.around));
-        let measured = self.measure(&threads, beside.as_mut());
-        let stolen = before.zip(stolen(&[self.cpu]));
+        let measure = || self.measure(&threads, beside.as_mut());
+        let (steal_ns, measured) = stolen_while(&[self.cpu], measure);
         TriedTrial {
             number: self.around.number,
             round: self.round,
@@ -55,7 +53,7 @@ impl Attempt<'_> {
             in_budget: self.in_budget,
             cpu: self.cpu,
             jobs: threads.iter().map(|thread| thread.jobs).collect(),
-            steal_ns: stolen.map(|(before, after)| after.saturating_sub(before)),
+            steal_ns,
             load: beside.map(|beside| beside.record),
             failure: measured.err(),
         }
@@ -66,47 +64,21 @@ impl Attempt<'_> {
         threads: &[Thread<'_>],
         beside: Option<&mut Beside<'_>>,
     ) -> Result<(), String> {
-        let budget = &self.set.held;
-        let held = match held::by(budget.enforcer) {
-            Some(holder) if self.in_budget => {
-                let name = together::cell_name(self.around.number, MEMBER);
-                let names = Names {
-                    id: &Stage::id(&name),
-                    rt_group: &group_name(),
-                };
-                holder.hold(budget, self.cpu, &names)?
-            }
-            _ => None,
-        };
-        let measured = self.in_cell(threads, held.as_deref(), beside);
-        let ended = held.map_or(Ok(()), |held| held.end());
-        measured.and(ended)
-    }
-
-    fn in_cell(
-        &self,
-        threads: &[Thread<'_>],
-        held: Option<&dyn Held>,
-        beside: Option<&mut Beside<'_>>,
-    ) -> Result<(), String> {
         periodic::prepare(self.around.stage, threads)?;
+        let priorities = self.set.tasks.iter().map(|task| task.priority);
         let member = Member {
             name: MEMBER.to_owned(),
             words: periodic::words(threads, 0, self.cpu, &[self.cpu]).to_words(),
             slots: 0..threads.len(),
             classes: threads.iter().map(|thread| thread.class.clone()).collect(),
-            rtprio: self
-                .set
-                .tasks
-                .iter()
-                .map(|task| task.priority)
-                .max()
-                .unwrap_or(1),
-            held,
+            rtprio: priorities.max().unwrap_or(1),
+            held: self
+                .in_budget
+                .then(|| (self.around).wanted(MEMBER, self.set.held, self.cpu, group_name())),
         };
         let ran = together::run(&self.around, &[member], None, beside, self.length_ns);
         let (stage, number) = (self.around.stage, self.around.number);
         let kept = periodic::keep(stage, threads, self.run, number, ran.is_ok());
-        ran.and(kept)
+        ran.map(drop).and(kept)
     }
 }

@@ -2,6 +2,7 @@
 //! any other cell. The process that makes it becomes it.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, RawFd};
@@ -9,12 +10,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use caps::{CapSet, Capability, CapsHashSet};
+use host::file::at;
+use rustix::process::{
+    Gid, Resource, Rlimit, Uid, set_parent_process_death_signal, setrlimit, setsid,
+};
+use rustix::thread::{
+    UnshareFlags, set_keep_capabilities, set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
+};
 
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
 use crate::app::program::Program;
 use crate::app::spec::{AppSpec, Ids, Network};
 use crate::app::{executor, groups, start};
+use crate::mounts::unshare;
 use crate::seccomp::{Filter, policy};
 use crate::{limits, made, process};
 
@@ -82,34 +91,28 @@ fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallib
     groups.reap_helper();
     drop(groups);
     if spec.network == Network::None {
-        // SAFETY: this process has one thread.
-        checked("make a network namespace", unsafe {
-            libc::unshare(libc::CLONE_NEWNET)
-        })?;
+        checked("make a network namespace", unshare(UnshareFlags::NEWNET))?;
     }
-    // SAFETY: no memory is involved. Fails only for the leader of a group, which is as far from the terminal.
-    unsafe { libc::setsid() };
+    // Fails only for the leader of a group, which is as far from the terminal.
+    let _ = setsid();
     set_limits(spec)?;
     let listener = start::listen(spec)?;
-    std::env::set_current_dir(&program.cwd)
-        .map_err(|error| format!("{}: {error}", program.cwd.display()))?;
+    std::env::set_current_dir(&program.cwd).map_err(at(&program.cwd))?;
     take(handed.stdout, libc::STDOUT_FILENO)?;
     take(handed.stderr, libc::STDERR_FILENO)?;
     give_up(spec, program.ids)?;
     // SAFETY: marks all descriptors but the streams to be closed on exec.
-    checked("mark descriptors", unsafe {
+    let marked = unsafe {
         libc::syscall(
             libc::SYS_close_range,
             3,
             u32::MAX,
             libc::CLOSE_RANGE_CLOEXEC,
-        ) as i32
-    })?;
+        )
+    };
+    checked("mark descriptors", answered(marked))?;
     // From here on it does not end with its maker.
-    // SAFETY: no memory is involved.
-    checked("stay alone", unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0)
-    })?;
+    checked("stay alone", set_parent_process_death_signal(None))?;
     // SAFETY: handed down by the supervisor for this; closed on exec, or with this process.
     let mut report = unsafe { File::from_raw_fd(handed.report) };
     start::say_ready(&mut report).map_err(|error| error.to_string())?;
@@ -121,30 +124,30 @@ fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallib
 
 fn take(from: RawFd, to: RawFd) -> Result<(), String> {
     // SAFETY: both are open.
-    checked("take over a stream", unsafe { libc::dup2(from, to) })
+    checked(
+        "take over a stream",
+        answered(unsafe { libc::dup2(from, to) }.into()),
+    )
 }
 
 fn set_limits(spec: &AppSpec) -> Result<(), String> {
     for limit in limits::of_app(&spec.grants) {
         let resource = match limit.name {
-            "RLIMIT_NOFILE" => libc::RLIMIT_NOFILE,
-            "RLIMIT_RTPRIO" => libc::RLIMIT_RTPRIO,
-            "RLIMIT_MEMLOCK" => libc::RLIMIT_MEMLOCK,
-            "RLIMIT_NICE" => libc::RLIMIT_NICE,
-            "RLIMIT_CORE" => libc::RLIMIT_CORE,
-            "RLIMIT_SIGPENDING" => libc::RLIMIT_SIGPENDING,
-            "RLIMIT_MSGQUEUE" => libc::RLIMIT_MSGQUEUE,
-            "RLIMIT_NPROC" => libc::RLIMIT_NPROC,
+            "RLIMIT_NOFILE" => Resource::Nofile,
+            "RLIMIT_RTPRIO" => Resource::Rtprio,
+            "RLIMIT_MEMLOCK" => Resource::Memlock,
+            "RLIMIT_NICE" => Resource::Nice,
+            "RLIMIT_CORE" => Resource::Core,
+            "RLIMIT_SIGPENDING" => Resource::Sigpending,
+            "RLIMIT_MSGQUEUE" => Resource::Msgqueue,
+            "RLIMIT_NPROC" => Resource::Nproc,
             other => return Err(format!("{other} is not known")),
         };
-        let both = libc::rlimit {
-            rlim_cur: limit.value,
-            rlim_max: limit.value,
+        let both = Rlimit {
+            current: Some(limit.value),
+            maximum: Some(limit.value),
         };
-        // SAFETY: a structure on the stack.
-        checked(limit.name, unsafe {
-            libc::setrlimit(resource, &raw const both)
-        })?;
+        checked(limit.name, setrlimit(resource, both))?;
     }
     Ok(())
 }
@@ -160,25 +163,12 @@ fn give_up(spec: &AppSpec, ids: Ids) -> Result<(), String> {
             caps::drop(None, CapSet::Bounding, capability).map_err(failed)?;
         }
     }
-    // SAFETY: no memory is involved.
-    unsafe {
-        checked(
-            "forbid new privileges",
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-        )?;
-        checked(
-            "keep capabilities",
-            libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0),
-        )?;
-        checked(
-            "change the group",
-            libc::setresgid(ids.gid, ids.gid, ids.gid),
-        )?;
-        checked(
-            "change the user",
-            libc::setresuid(ids.uid, ids.uid, ids.uid),
-        )?;
-    }
+    // This process has one thread.
+    let (uid, gid) = (Uid::from_raw(ids.uid), Gid::from_raw(ids.gid));
+    checked("forbid new privileges", set_no_new_privs(true))?;
+    checked("keep capabilities", set_keep_capabilities(true))?;
+    checked("change the group", set_thread_res_gid(gid, gid, gid))?;
+    checked("change the user", set_thread_res_uid(uid, uid, uid))?;
     caps::set(None, CapSet::Effective, &granted).map_err(failed)?;
     caps::set(None, CapSet::Permitted, &granted).map_err(failed)?;
     if ids.uid != 0 {
@@ -189,10 +179,13 @@ fn give_up(spec: &AppSpec, ids: Ids) -> Result<(), String> {
     Ok(())
 }
 
-fn checked(doing: &str, answer: i32) -> Result<(), String> {
-    if answer >= 0 {
-        Ok(())
-    } else {
-        Err(format!("cannot {doing}: {}", io::Error::last_os_error()))
+fn answered(answer: libc::c_long) -> io::Result<()> {
+    match answer {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
+}
+
+fn checked(doing: &str, answer: Result<(), impl Display>) -> Result<(), String> {
+    answer.map_err(|error| format!("cannot {doing}: {error}"))
 }

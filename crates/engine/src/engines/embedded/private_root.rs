@@ -7,10 +7,15 @@
 //! of cgroups in it, so none are touched.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mounts::{bind_source, make_place, mount};
+use host::file::at;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
+use rustix::process::{getegid, geteuid, pivot_root};
+use rustix::thread::UnshareFlags;
+
+use crate::mounts::{bind_source, keep_mounts_private, make_place, mount, unshare};
 
 /// A file or directory of the host that keeps its path in the private root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,21 +36,15 @@ impl Seen {
 
 /// Enters it; `state` and what is `seen` keep their paths. A directory stands before what is in it.
 pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
-    // SAFETY: no arguments, cannot fail.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let (uid, gid) = (geteuid(), getegid());
     let root = state.join("root");
-    fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+    fs::create_dir_all(&root).map_err(at(&root))?;
 
-    if uid == 0 {
-        // SAFETY: this process has one thread.
-        checked("make a mount namespace", unsafe {
-            libc::unshare(libc::CLONE_NEWNS)
-        })?;
+    if uid.is_root() {
+        checked("make a mount namespace", unshare(UnshareFlags::NEWNS))?;
     } else {
-        // SAFETY: this process has one thread.
-        checked("make a user namespace", unsafe {
-            libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)
-        })?;
+        let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
+        checked("make a user namespace", unshare(flags))?;
         for (file, text) in [
             ("setgroups", "deny".to_owned()),
             ("uid_map", format!("0 {uid} 1")),
@@ -56,12 +55,12 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
         }
     }
 
-    mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE)?;
+    checked("mount /", keep_mounts_private())?;
     mount(
         Some(Path::new("tmpfs")),
         &root,
         Some(c"tmpfs"),
-        libc::MS_NOSUID,
+        MountFlags::NOSUID,
     )?;
     let mut shown = Vec::new();
     for tree in ["/proc", "/dev"] {
@@ -70,7 +69,7 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
     }
     // A directory for the library to look at: no cgroup file system is mounted there.
     let groups = root.join("sys/fs/cgroup");
-    fs::create_dir_all(&groups).map_err(|error| format!("{}: {error}", groups.display()))?;
+    fs::create_dir_all(&groups).map_err(at(&groups))?;
     bind(&root, &Seen::following(state), false)?;
     shown.push(state.to_owned());
     for one in seen {
@@ -81,15 +80,10 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
         }
     }
 
-    std::env::set_current_dir(&root).map_err(|error| format!("{}: {error}", root.display()))?;
-    // SAFETY: two strings that end in NUL. The old root ends up on top of the new one and is detached from it.
-    checked("move into the private root", unsafe {
-        libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) as i32
-    })?;
-    // SAFETY: a string that ends in NUL.
-    checked("leave the old root", unsafe {
-        libc::umount2(c".".as_ptr(), libc::MNT_DETACH)
-    })?;
+    std::env::set_current_dir(&root).map_err(at(&root))?;
+    // The old root ends up on top of the new one and is detached from it.
+    checked("move into the private root", pivot_root(".", "."))?;
+    checked("leave the old root", unmount(".", UnmountFlags::DETACH))?;
     std::env::set_current_dir("/").map_err(|error| error.to_string())
 }
 
@@ -100,18 +94,17 @@ fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<(), String> {
     if place.exists() {
         return Ok(());
     }
-    let recursive = if whole_tree { libc::MS_REC } else { 0 };
+    let recursive = match whole_tree {
+        true => MountFlags::REC,
+        false => MountFlags::empty(),
+    };
     if !seen.follows {
         return bind_source(path, &place, recursive);
     }
     make_place(&place, path.is_dir())?;
-    mount(Some(path), &place, None, libc::MS_BIND | recursive)
+    mount(Some(path), &place, None, MountFlags::BIND | recursive)
 }
 
-fn checked(doing: &str, answer: i32) -> Result<(), String> {
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(format!("cannot {doing}: {}", io::Error::last_os_error()))
-    }
+fn checked(doing: &str, answer: Result<(), Errno>) -> Result<(), String> {
+    answer.map_err(|error| format!("cannot {doing}: {error}"))
 }

@@ -27,7 +27,7 @@ impl Stamps {
     /// Notes that `step` is done.
     pub(super) fn take(&mut self, step: &'static str) {
         if self.file.is_some() {
-            self.taken.push((step, now_ns()));
+            self.taken.push((step, host::clock::now()));
         }
     }
 }
@@ -40,15 +40,4 @@ impl Drop for Stamps {
             .collect();
         let _ = file.write_all(lines.as_bytes());
     }
-}
-
-/// CLOCK_MONOTONIC, which the coordinator reads too.
-fn now_ns() -> i64 {
-    let mut at = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `at` is valid for the write.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut at) };
-    at.tv_sec * 1_000_000_000 + at.tv_nsec
 }

@@ -202,7 +202,7 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
     }
     for device in &spec.devices {
         let path = device.path.display();
-        let access = device.access.rule();
+        let access = device.access.name();
         command.args(["--device", &format!("{path}:{path}:{access}")]);
     }
     for bind in &spec.binds {
@@ -340,7 +340,7 @@ fn is_own(cell: &dyn Identity) -> Result<bool, String> {
 /// Ends what watched over the container, and reaps it.
 pub(super) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
     if let Ok(pid) = oci::read_pid(&conmon_file(cell))
-        && process::name(pid) == "conmon"
+        && host::process::name(pid).as_deref() == Some("conmon")
         && process::belonging(cell.id(), &made::state(cell)).contains(&pid)
         && let Some(process) = Process::of(pid)
     {

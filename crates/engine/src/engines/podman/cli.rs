@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use host::file::at;
+use host::{pidfd, process as processes};
 use model::Requirement;
+use rustix::fs::OFlags;
 
 use crate::engines::calls::Source;
 use crate::engines::info::installed;
@@ -68,11 +71,11 @@ pub(crate) fn runtime_requirement(rootless: bool) -> Requirement {
     }
     let refused = oci::layout("crun");
     if programs::find("crun").is_some() && !refused.met {
-        let mend = refused.mend.unwrap_or_default();
+        let fix = refused.fix.unwrap_or_default();
         return Requirement::unmet(
             WHAT,
             format!("crun: {}, and `runc` is not installed", refused.reason),
-            format!("{mend}, or apt install runc"),
+            format!("{fix}, or apt install runc"),
         );
     }
     Requirement::unmet(
@@ -369,7 +372,7 @@ const NO_PID: i32 = i32::MAX;
 
 /// The pid in a file that may be a user's.
 fn parse_pid(file: &Path) -> Result<i32, String> {
-    let text = read_small(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = read_small(file).map_err(at(file))?;
     let pid = text.trim().parse().ok().filter(|pid: &i32| *pid > 1);
     pid.ok_or_else(|| format!("{} holds no pid", file.display()))
 }
@@ -377,7 +380,7 @@ fn parse_pid(file: &Path) -> Result<i32, String> {
 /// The beginning of a regular file that no link leads to: one of a user's could point anywhere, be a pipe or have no end.
 fn read_small(file: &Path) -> io::Result<String> {
     const MOST_BYTES: u64 = 64;
-    let opened = mounts::open_without_links(file, libc::O_RDONLY)?;
+    let opened = mounts::open_without_links(file, OFlags::RDONLY)?;
     if !opened.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
@@ -388,9 +391,8 @@ fn read_small(file: &Path) -> io::Result<String> {
 
 /// Whether all of a process's user ids are this one; the owner of its files in /proc tells less.
 fn is_of(pid: i32, uid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    ids.is_some_and(|ids| {
+    let status = processes::status(pid);
+    processes::value(&status, "Uid").is_some_and(|ids| {
         ids.split_whitespace()
             .all(|id| id.parse().is_ok_and(|id: u32| id == uid))
     })
@@ -399,7 +401,7 @@ fn is_of(pid: i32, uid: u32) -> bool {
 /// Whether there is no such process, or one that waits to be reaped.
 fn has_ended(pid: i32) -> bool {
     Process::of(pid).is_none_or(|process| {
-        (process.open()).is_none_or(|pidfd| process::ended(&pidfd, Duration::ZERO))
+        (process.open()).is_none_or(|pidfd| pidfd::ended_within(&pidfd, Duration::ZERO))
     })
 }
 
@@ -426,7 +428,7 @@ fn believed(pid: i32, uid: u32, id: &str) -> bool {
 /// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was
 /// told the cell's directory. Others may have that path in their words, such as an editor.
 fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
-    let monitor = process::name(pid) == "conmon";
+    let monitor = processes::name(pid).as_deref() == Some("conmon");
     has(pid, "environ", &format!("{MARK}={id}\0"))
         || monitor && has(pid, "cmdline", &home.display().to_string())
 }
@@ -492,8 +494,7 @@ mod tests {
 
     #[test]
     fn a_pid_in_a_file_is_believed_of_that_user_and_cell_only() {
-        // SAFETY: no arguments, cannot fail.
-        let own = unsafe { libc::geteuid() };
+        let own = rustix::process::geteuid().as_raw();
         let mut child = Command::new("sleep")
             .arg("100")
             .env(MARK, "timecell-a-1")
@@ -521,9 +522,7 @@ mod tests {
         parse_pid(&dir.join("pid")).unwrap_err();
         symlink(&dir, dir.join("way")).unwrap();
         parse_pid(&dir.join("way/other")).unwrap_err();
-        let pipe = std::ffi::CString::new(dir.join("pipe").as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: a path that ends in NUL.
-        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("pipe"), 0o600.into()).unwrap();
         parse_pid(&dir.join("pipe")).unwrap_err();
         fs::write(dir.join(DRIVER), "overlay\n").unwrap();
         assert_eq!(driver(&dir), "overlay");

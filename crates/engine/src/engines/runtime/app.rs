@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
+
+use rustix::thread::UnshareFlags;
 
 use super::{Runtime, with_bundle};
 use crate::app::engine::{Apps, Made, Making};
@@ -12,7 +13,7 @@ use crate::app::making::Handed;
 use crate::app::program::Program;
 use crate::app::spec::AppSpec;
 use crate::app::{executor, root};
-use crate::mounts::mount;
+use crate::mounts::{keep_mounts_private, unshare};
 use crate::{made, process};
 
 impl Apps for Runtime {
@@ -23,13 +24,9 @@ impl Apps for Runtime {
     /// Becomes the runtime that creates the cell; its program waits.
     fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
         let program = Program::of(spec)?;
-        // SAFETY: this process has one thread.
-        if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("cannot make a mount namespace: {error}"));
-        }
-        let flags = libc::MS_REC | libc::MS_PRIVATE;
-        mount(None, Path::new("/"), None, flags)?;
+        unshare(UnshareFlags::NEWNS)
+            .map_err(|error| format!("cannot make a mount namespace: {error}"))?;
+        keep_mounts_private().map_err(|error| format!("cannot mount /: {error}"))?;
         root::build(spec, &program)?;
         let mut command = self.logging(spec)?;
         with_bundle(command.arg("create"), spec)

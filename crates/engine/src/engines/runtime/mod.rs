@@ -4,22 +4,65 @@ mod app;
 
 use std::process::Command;
 
+use model::{EngineKind, Requirement};
+
 use super::info::Steps;
 use crate::identity::Identity;
-use crate::made::{self, Payload};
+use crate::made::{self, Payload, Wipe};
 use crate::note::MARK;
 use crate::oci::{self, Power};
-use crate::{CellSpec, cgroups, process, programs, reach};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, process, programs, reach};
 
 /// A runtime's program, and what only it wants.
 #[derive(Debug)]
 pub(super) struct Runtime {
-    /// Its name.
+    /// Its name, and that of the Debian package that has it.
     pub(super) name: &'static str,
     /// Options without root's powers, when no group may be made on version 1, nor without a delegated one on version 2.
     pub(super) without_root: &'static [&'static str],
     /// What stands before the path of a file to log to.
     pub(super) log_prefix: &'static str,
+}
+
+/// A runtime as an engine.
+pub(super) struct Program {
+    pub(super) kind: EngineKind,
+    pub(super) runtime: &'static Runtime,
+    /// What it needs besides its program and root.
+    pub(super) needs: fn() -> Vec<Requirement>,
+    pub(super) footprint: Footprint,
+    pub(super) wipe: Wipe,
+}
+
+impl Engine for Program {
+    fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        let name = self.runtime.name;
+        let mut needs = vec![programs::requirement(name, name), programs::root(name)];
+        needs.extend((self.needs)());
+        needs
+    }
+
+    fn version(&self) -> Option<String> {
+        let name = self.runtime.name;
+        let line = programs::first_line(name, &["--version"])?;
+        Some(line.replace(&format!("{name} version"), name))
+    }
+
+    fn cell_sets_class(&self) -> bool {
+        true
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
+    fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
+        made::create(spec, || self.runtime.make(spec), self.wipe)
+    }
 }
 
 impl Runtime {

@@ -1,10 +1,10 @@
 //! Checks of health rules.
 
 use crate::Enforcer;
-use crate::mission::faults::Faults;
+use crate::file::Faults;
+use crate::file::nearest;
 use crate::mission::keys::PARAMETERS;
 use crate::mission::{Action, Cell, Mission, Observed, Place, Rule};
-use crate::reader::nearest;
 
 /// The health rules of a cell: parameters that lack or have no meaning, what cannot be observed, and what cannot be done.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
@@ -45,8 +45,8 @@ fn parameters(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
                 _ => "3",
             };
             let what = format!("when = \"{when}\" has no `{key}`");
-            let mend = format!("add a line such as `{key} = {example}`");
-            faults.report(at, &[key], what, mend);
+            let fix = format!("add a line such as `{key} = {example}`");
+            faults.report(at, &[key], what, fix);
         }
     }
     for (_, others, further) in &PARAMETERS {
@@ -67,8 +67,8 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
         Observed::DeadlineMisses { misses, jobs, .. } => {
             if misses > jobs {
                 let what = format!("of {jobs} jobs, {misses} cannot be late");
-                let mend = "`misses` must be at most `jobs`";
-                faults.report(at, &["misses", "jobs"], what, mend);
+                let fix = "`misses` must be at most `jobs`";
+                faults.report(at, &["misses", "jobs"], what, fix);
             }
             needs_tasks(cell, when, at, faults);
         }
@@ -90,9 +90,9 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
                 "cell `{}` has no memory limit to come up against",
                 cell.name
             );
-            let mend = "add `memory` to [cell.rights], or remove the rule";
+            let fix = "add `memory` to [cell.rights], or remove the rule";
             if faults.is_clear(&at_cell(at).key("rights").key("memory")) {
-                faults.report(at, &["when"], what, mend);
+                faults.report(at, &["when"], what, fix);
             }
         }
         _ => {}
@@ -102,13 +102,13 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
         && (0..cell.tasks.len()).all(|n| faults.is_clear(&at_cell(at).task(n).key("name")))
     {
         let names: Vec<&str> = cell.tasks.iter().map(|task| task.name()).collect();
-        let mend = match nearest(name, &names) {
+        let fix = match nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.is_empty() => "add [[cell.task]], or remove the line".to_owned(),
             None => format!("its tasks are {}", names.join(", ")),
         };
         let what = format!("cell `{}` has no task `{name}`", cell.name);
-        faults.report(at, &["task"], what, mend);
+        faults.report(at, &["task"], what, fix);
     }
 }
 
@@ -124,8 +124,8 @@ fn needs_tasks(cell: &Cell, when: &str, at: &Place, faults: &mut Faults<'_>) {
             "cell `{}` declares no task whose jobs could be watched",
             cell.name
         );
-        let mend = format!("add [[cell.task]], or remove the rule for `{when}`");
-        faults.report(at, &["when"], what, mend);
+        let fix = format!("add [[cell.task]], or remove the rule for `{when}`");
+        faults.report(at, &["when"], what, fix);
     }
 }
 
@@ -184,8 +184,8 @@ fn action(
                 "cell `{}` of criticality `lo` cannot have others shed",
                 cell.name
             );
-            let mend = "set its criticality to `hi`, or do something else";
-            faults.report(at, &["do"], what, mend);
+            let fix = "set its criticality to `hi`, or do something else";
+            faults.report(at, &["do"], what, fix);
         }
         Action::Shed if mission.cells.iter().all(Cell::is_high) => {
             let what = "there is no cell of criticality `lo` to shed";
@@ -207,8 +207,8 @@ fn action(
                 "cell `{}` of criticality `lo` cannot switch to the mode in which it is shed",
                 cell.name
             );
-            let mend = "set its criticality to `hi`, or do something else";
-            faults.report(at, &["do"], what, mend);
+            let fix = "set its criticality to `hi`, or do something else";
+            faults.report(at, &["do"], what, fix);
         }
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! Checks of image, engine and command.
 
 use crate::EngineKind;
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Cell, Image, Place};
 
 /// Whether image, engine and command go together.
@@ -18,13 +18,13 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !engines.contains(&cell.engine) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
         let what = format!("engine `{}` makes no cell of a {kind}", cell.engine);
-        let mend = format!("set `engine` to one of {}", names.join(", "));
+        let fix = format!("set `engine` to one of {}", names.join(", "));
         let keys = if faults.says(&place.key("engine")) {
             ["engine", "image"]
         } else {
             ["image", "engine"]
         };
-        faults.report(place, &keys, what, mend);
+        faults.report(place, &keys, what, fix);
     }
     let says_command = faults.says(&place.key("command"));
     match image {

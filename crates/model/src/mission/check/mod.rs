@@ -4,21 +4,18 @@
 mod health;
 mod image;
 mod names;
+pub(super) mod on_machine;
 mod order;
 mod priorities;
 mod reservation;
 mod rights;
 mod shed;
+mod swaps;
 mod tasks;
 mod top;
 
-use super::faults::Faults;
 use super::{Cell, Mission, Place};
-
-pub(super) use reservation::candidates;
-pub(super) use rights::is_below;
-pub(super) use tasks::runs_by_deadline;
-pub(super) use top::list;
+use crate::file::Faults;
 
 /// Reports every fault of the mission.
 pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {

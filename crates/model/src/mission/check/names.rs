@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Mission, Place};
 
 /// Stands among the cells in tables and in what a mission holds of the machine.
@@ -19,8 +19,8 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
         }
         if cell.name == SUPERVISOR {
             let what = format!("`{SUPERVISOR}` is what the mission's own supervisor is called");
-            let mend = "give the cell another name".to_owned();
-            faults.report(&place, &["name"], what, mend);
+            let fix = "give the cell another name".to_owned();
+            faults.report(&place, &["name"], what, fix);
         }
         let (mut tasks, mut threads) = (HashMap::new(), HashMap::new());
         for (number, task) in cell.tasks.iter().enumerate() {
@@ -62,6 +62,6 @@ fn first<'n>(seen: &mut HashMap<&'n str, Place>, name: &'n str, place: Place) ->
 
 fn twice(faults: &mut Faults<'_>, second: &Place, first: &Place, key: &str, what: String) {
     let line = faults.line(&first.key(key));
-    let mend = format!("the first is on line {line}; give each its own {key}");
-    faults.report(second, &[key], what, mend);
+    let fix = format!("the first is on line {line}; give each its own {key}");
+    faults.report(second, &[key], what, fix);
 }

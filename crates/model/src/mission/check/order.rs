@@ -1,9 +1,9 @@
 //! Checks of the order in which cells are started.
 
-use crate::mission::faults::Faults;
+use crate::file::Faults;
+use crate::file::nearest;
 use crate::mission::order::cycles;
 use crate::mission::{Mission, Place};
-use crate::reader::nearest;
 
 /// More cycles than these are not told one by one.
 const CYCLES: usize = 32;
@@ -54,7 +54,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
         };
         let next = cycle.get(1).unwrap_or(first);
         let name = |at: &usize| mission.cells[*at].name.as_str();
-        let (what, mend) = if let [only] = cycle.as_slice() {
+        let (what, fix) = if let [only] = cycle.as_slice() {
             (
                 format!("cell `{}` waits for itself", name(only)),
                 "remove its name from its `after` and `needs`",
@@ -67,7 +67,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
                 "remove one of them from `after` or `needs` of the one before it",
             )
         };
-        faults.report_at(&where_said(mission, *first, name(next)), what, mend);
+        faults.report_at(&where_said(mission, *first, name(next)), what, fix);
     }
     if found.len() > CYCLES {
         faults.report(
@@ -104,11 +104,11 @@ pub(super) fn unknown(
     if !legible {
         return;
     }
-    let mend = match nearest(name, names) {
+    let fix = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None if names.len() <= 16 => format!("the cells are {}", names.join(", ")),
         None => "name a cell of the file".to_owned(),
     };
     let what = format!("{who} names the cell `{name}`, which is none");
-    faults.report_at(place, what, mend);
+    faults.report_at(place, what, fix);
 }

@@ -2,7 +2,7 @@
 
 use super::tasks::runs_by_deadline;
 use super::top::list;
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Band, Cell, Mission, Place};
 
 /// The priorities of every cell, and of those that may meet on a cpu.
@@ -37,13 +37,13 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
 /// SCHED_DEADLINE has no priorities.
 fn of_deadline(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let what = "threads of SCHED_DEADLINE have no priority";
-    let mend = "remove it, or set class = \"fifo\" and another enforcer than `deadline`";
+    let fix = "remove it, or set class = \"fifo\" and another enforcer than `deadline`";
     if cell.priorities.is_some() {
-        faults.report(place, &["priorities"], what, mend);
+        faults.report(place, &["priorities"], what, fix);
     }
     for (number, task) in cell.tasks.iter().enumerate() {
         if task.timing.priority.is_some() {
-            faults.report(&place.task(number), &["priority"], what, mend);
+            faults.report(&place.task(number), &["priority"], what, fix);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::tasks::{high, runs_by_deadline};
 use crate::Enforcer;
+use crate::file::Faults;
 use crate::mission::bounds::fixed;
-use crate::mission::faults::Faults;
 use crate::mission::{Cell, Mission, Place};
 use crate::taskset::Reservation;
 
@@ -26,8 +26,8 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
     if clear {
         range(reservation, cpus, &at, "budget", faults);
         if let Some(beyond) = beyond(mission, cell, reservation, cpus) {
-            let (key, what, mend) = beyond;
-            faults.report(&at, &[key, "budget", "period"], what, mend);
+            let (key, what, fix) = beyond;
+            faults.report(&at, &[key, "budget", "period"], what, fix);
         }
     }
     let Some(budget) = cell.budget_high else {
@@ -39,8 +39,8 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
             "`budget_hi` is {budget}, less than the budget of {}",
             reservation.budget
         );
-        let mend = "in high mode the cell may use at least as much; `budget_hi` must be at least the budget";
-        faults.report(&at, &["budget_hi", "budget"], what, mend);
+        let fix = "in high mode the cell may use at least as much; `budget_hi` must be at least the budget";
+        faults.report(&at, &["budget_hi", "budget"], what, fix);
     } else if clear {
         let reservation = Reservation {
             budget,
@@ -61,7 +61,7 @@ fn range(reservation: &Reservation, cpus: u32, at: &Place, key: &str, faults: &m
         && let Some(fault) = reservation.fault_on(cpus)
         && fault.key == "deadline"
     {
-        faults.report(at, &["deadline", "period"], fault.what, fault.mend);
+        faults.report(at, &["deadline", "period"], fault.what, fault.fix);
     }
     let due = if faults.says(&at.key("deadline")) {
         "deadline"
@@ -69,7 +69,7 @@ fn range(reservation: &Reservation, cpus: u32, at: &Place, key: &str, faults: &m
         "period"
     };
     if let Some(fault) = within.fault_on(cpus) {
-        faults.report(at, &[key, due, "period"], fault.what, fault.mend);
+        faults.report(at, &[key, due, "period"], fault.what, fault.fix);
     }
 }
 

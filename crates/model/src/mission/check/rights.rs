@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Component, Path};
 
+use crate::file::Faults;
+use crate::file::nearest;
 use crate::mission::capability::{allowed, escape, is_known};
-use crate::mission::faults::Faults;
 use crate::mission::{Cell, Place};
-use crate::reader::nearest;
 
 /// File systems of the kernel, through which a cell could reach out of its cage.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -45,8 +45,8 @@ fn capabilities(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         let place = at.key("capabilities").item(index);
         if let Some(escape) = escape(name) {
             let what = format!("with `{name}` the cell could {escape}");
-            let mend = "no guarantee would hold then; remove it, and do this outside the cells";
-            faults.report_at(&place, what, mend);
+            let fix = "no guarantee would hold then; remove it, and do this outside the cells";
+            faults.report_at(&place, what, fix);
         } else if !is_known(name) {
             let all: Vec<String> = allowed().collect();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -56,11 +56,11 @@ fn capabilities(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
             } else {
                 nearest(name, &all)
             };
-            let mend = match near {
+            let fix = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "capabilities(7) lists their names, such as `CAP_NET_RAW`".to_owned(),
             };
-            faults.report_at(&place, format!("unknown capability `{name}`"), mend);
+            faults.report_at(&place, format!("unknown capability `{name}`"), fix);
         }
     }
 }
@@ -86,8 +86,8 @@ fn devices(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
                 "through `{}` the cell could reach the whole machine",
                 path.display()
             );
-            let mend = "no guarantee would hold then; remove it, and do this outside the cells";
-            faults.report(&place, &["path"], what, mend);
+            let fix = "no guarantee would hold then; remove it, and do this outside the cells";
+            faults.report(&place, &["path"], what, fix);
         }
         if seen.insert(path, index).is_some() {
             let what = format!("the device `{}` is given twice", path.display());
@@ -108,12 +108,12 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         }
         let shown = target.display();
         if target == Path::new("/") {
-            let mend = "the image is its root; choose a directory in it";
+            let fix = "the image is its root; choose a directory in it";
             faults.report(
                 &place,
                 &["target"],
                 "nothing can be mounted over the cell's root",
-                mend,
+                fix,
             );
         } else if KERNEL.iter().any(|kernel| is_below(target, kernel))
             && !is_below(target, SHARED_MEMORY)
@@ -124,8 +124,8 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         if let Some(first) = seen.insert(target, place.clone()) {
             let line = faults.line(&first);
             let what = format!("two mounts have the target `{shown}`");
-            let mend = format!("the first is on line {line}; give each its own");
-            faults.report(&place, &["target"], what, mend);
+            let fix = format!("the first is on line {line}; give each its own");
+            faults.report(&place, &["target"], what, fix);
         }
     }
     for (index, mount) in cell.rights.mounts.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Checks of the order of shedding.
 
 use super::order::unknown;
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Cell, Mission, Place};
 
 /// The order of shedding.

@@ -1,7 +1,7 @@
 //! Checks of a cell's tasks.
 
 use crate::Enforcer;
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Cell, CellClass, Mission, Place};
 
 /// The tasks of a cell: what none can do, and what does not go with its class.
@@ -19,19 +19,19 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
                 "task `{}` runs for {} and is due after {}",
                 timing.name, timing.wcet, timing.deadline
             );
-            let mend = "a job cannot finish before its deadline even alone; the wcet must be at most the deadline";
-            faults.report(&at, &["wcet", due], what, mend);
+            let fix = "a job cannot finish before its deadline even alone; the wcet must be at most the deadline";
+            faults.report(&at, &["wcet", due], what, fix);
         }
         if let Some(fault) = timing.high_fault() {
-            faults.report(&at, &["wcet_hi", "wcet", due], fault.what, fault.mend);
+            faults.report(&at, &["wcet_hi", "wcet", due], fault.what, fault.fix);
         }
         if deadlines && timing.deadline > timing.period {
             let what = format!(
                 "the deadline of task `{}` of {} exceeds its period of {}, which SCHED_DEADLINE does not know",
                 timing.name, timing.deadline, timing.period
             );
-            let mend = "it must be at most the period, or the class another than `deadline`";
-            faults.report(&at, &["deadline", "period"], what, mend);
+            let fix = "it must be at most the period, or the class another than `deadline`";
+            faults.report(&at, &["deadline", "period"], what, fix);
         }
         if faults.says(&at.key("wcet_hi")) {
             high(mission, cell, &at, "wcet_hi", faults);
@@ -57,8 +57,8 @@ pub(super) fn high(mission: &Mission, cell: &Cell, at: &Place, key: &str, faults
         let what = format!(
             "`{key}` has no meaning in a cell of criticality `lo`, which is shed in high mode"
         );
-        let mend = "set criticality = \"hi\", or remove the line";
-        faults.report(at, &[key], what, mend);
+        let fix = "set criticality = \"hi\", or remove the line";
+        faults.report(at, &[key], what, fix);
     }
 }
 
@@ -85,11 +85,11 @@ fn only_tasks(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults
         ),
         _ => return,
     };
-    let mend = match cell.tasks.is_empty() && cell.is_real_time() {
+    let fix = match cell.tasks.is_empty() && cell.is_real_time() {
         true => "add [[cell.task]], or remove it",
         false => "remove it",
     };
-    faults.report(place, &["only_tasks", "class", "task"], what, mend);
+    faults.report(place, &["only_tasks", "class", "task"], what, fix);
 }
 
 /// What a class needs and what it cannot have.
@@ -111,16 +111,16 @@ fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>)
         } else {
             "fifo"
         };
-        let mend = format!("set class = \"{other}\", or another `enforcer`");
-        faults.report(place, &["class"], what, mend);
+        let fix = format!("set class = \"{other}\", or another `enforcer`");
+        faults.report(place, &["class"], what, fix);
     }
     if cell.is_real_time() {
         let says = |key: &str| faults.says(&place.key(key));
         if !says("task") && !says("reservation") {
             let what = format!("nothing says how much cpu time cell `{}` needs", cell.name);
-            let mend =
+            let fix =
                 "add [[cell.task]] or `reservation`, or set class = \"other\" for best effort";
-            faults.report(place, &["class", "task", "reservation"], what, mend);
+            faults.report(place, &["class", "task", "reservation"], what, fix);
         }
         return;
     }

@@ -1,6 +1,6 @@
 //! Checks of the mission as a whole.
 
-use crate::mission::faults::Faults;
+use crate::file::Faults;
 use crate::mission::{Mission, Place, Supervisor, Uids};
 
 /// What holds for the mission as a whole.

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::node::Node;
 use super::{health, rights};
+use crate::EngineKind;
+use crate::file::Node;
 use crate::mission::{
     Arrivals, Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Task,
     WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
-use crate::{Duration, EngineKind};
 
 pub(super) fn cell(node: &Node<'_>) -> Cell {
     let criticality = node
@@ -34,7 +34,7 @@ pub(super) fn cell(node: &Node<'_>) -> Cell {
         when_shed: node
             .choice("when_shed", &WhenShed::NAMES)
             .unwrap_or(WhenShed::Freeze),
-        cpus: node.cpus("cpus"),
+        cpus: node.counts("cpus"),
         priorities: node.table("priorities").and_then(|table| band(&table)),
         budget_high: (reservation.as_ref()).and_then(|table| table.time("budget_hi")),
         reservation: reservation.map(|table| self::reservation(&table)),
@@ -47,9 +47,9 @@ pub(super) fn cell(node: &Node<'_>) -> Cell {
             .unwrap_or(Ready::Started),
         start_timeout: node.time_or_zero("start_timeout"),
         stop_timeout: node.time_or_zero("stop_timeout"),
-        restart: restart(node.table_or_defaults("restart").as_ref()),
+        restart: restart(&node.below("restart")),
         health: node.tables("health").iter().map(health::rule).collect(),
-        rights: rights::rights(node.table_or_defaults("rights").as_ref()),
+        rights: rights::rights(&node.below("rights")),
     }
 }
 
@@ -105,15 +105,12 @@ fn task(table: &Node<'_>, criticality: Criticality) -> Task {
     }
 }
 
-fn restart(table: Option<&Node<'_>>) -> Restart {
-    let time = |key| table.map_or(Duration::from_ns(0), |table| table.time_or_zero(key));
+fn restart(table: &Node<'_>) -> Restart {
     Restart {
-        policy: table
-            .and_then(|table| table.choice("policy", &RestartPolicy::NAMES))
-            .unwrap_or(RestartPolicy::OnFailure),
-        backoff_min: time("backoff_min"),
-        backoff_max: time("backoff_max"),
-        limit: table.and_then(|table| table.count("limit")).unwrap_or(1),
-        window: time("window"),
+        policy: (table.choice("policy", &RestartPolicy::NAMES)).unwrap_or(RestartPolicy::OnFailure),
+        backoff_min: table.time_or_zero("backoff_min"),
+        backoff_max: table.time_or_zero("backoff_max"),
+        limit: table.count("limit").unwrap_or(1),
+        window: table.time_or_zero("window"),
     }
 }

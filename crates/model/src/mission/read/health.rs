@@ -1,6 +1,6 @@
 //! Reading health rules.
 
-use super::node::Node;
+use crate::file::Node;
 use crate::mission::{Action, Escalation, ExitStatus, Observed, Rule};
 
 pub(super) fn rule(table: &Node<'_>) -> Rule {

@@ -3,26 +3,21 @@
 
 mod cell;
 mod health;
-mod node;
 mod rights;
 
-pub(super) use node::Node;
-
-use super::keys::TOP;
-use super::{Latency, Mission, ModePolicy, Modes, Place, Supervisor, SupervisorClass, Uids};
+use super::{Latency, Mission, ModePolicy, Modes, Supervisor, SupervisorClass, Uids};
 use crate::Enforcer;
-use toml::de::DeTable;
+use crate::file::Node;
 
 /// The mission that the document says, as far as it can be read.
-pub(super) fn mission(document: &DeTable<'_>) -> Mission {
-    let top = Node::new(Place::top(), &TOP, document);
+pub(super) fn mission(top: &Node<'_>) -> Mission {
     let latency = (top.time("latency").map(Latency::Allowance))
         .or_else(|| top.path("latency_run").map(Latency::Run));
     Mission {
         name: top.text("name"),
         description: top.text("description"),
         enforcer: top.choice("enforcer", &Enforcer::names(Enforcer::OF_MISSIONS)),
-        cpus: top.cpus("cpus"),
+        cpus: top.counts("cpus"),
         latency,
         supply_run: top.path("supply_run"),
         notify: top.texts("notify"),

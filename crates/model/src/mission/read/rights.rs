@@ -1,35 +1,27 @@
 //! Reading the rights of a cell.
 
-use super::node::Node;
 use crate::Bytes;
+use crate::file::Node;
 use crate::mission::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 
-pub(super) fn rights(table: Option<&Node<'_>>) -> Rights {
-    let count = |key| table.and_then(|table| table.count(key)).unwrap_or(1);
-    let tables = |key| table.map_or_else(Vec::new, |table| table.tables(key));
+pub(super) fn rights(table: &Node<'_>) -> Rights {
+    let count = |key| table.count(key).unwrap_or(1);
     Rights {
-        network: table
-            .and_then(|table| table.choice("network", &Network::NAMES))
-            .unwrap_or(Network::None),
-        writable_root: table.is_some_and(|table| table.boolean("writable_root")),
-        capabilities: table.map_or_else(Vec::new, |table| table.texts("capabilities")),
-        seccomp: table
-            .and_then(|table| table.choice("seccomp", &Seccomp::NAMES))
-            .unwrap_or(Seccomp::Default),
-        user: table
-            .and_then(|table| table.table("user"))
-            .map(|user| User {
-                uid: user.count("uid").unwrap_or_default(),
-                gid: user.count("gid").unwrap_or_default(),
-            }),
-        devices: tables("devices").iter().map(device).collect(),
-        mounts: tables("mounts").iter().map(mount).collect(),
-        tmpfs: tables("tmpfs").iter().map(tmpfs).collect(),
-        memory: table.and_then(|table| table.size("memory")),
+        network: (table.choice("network", &Network::NAMES)).unwrap_or(Network::None),
+        writable_root: table.boolean("writable_root"),
+        capabilities: table.texts("capabilities"),
+        seccomp: (table.choice("seccomp", &Seccomp::NAMES)).unwrap_or(Seccomp::Default),
+        user: table.table("user").map(|user| User {
+            uid: user.count("uid").unwrap_or_default(),
+            gid: user.count("gid").unwrap_or_default(),
+        }),
+        devices: table.tables("devices").iter().map(device).collect(),
+        mounts: table.tables("mounts").iter().map(mount).collect(),
+        tmpfs: table.tables("tmpfs").iter().map(tmpfs).collect(),
+        memory: table.size("memory"),
         pids: count("pids"),
         pending_signals: count("pending_signals"),
-        message_queues: (table.and_then(|table| table.size("message_queues")))
-            .unwrap_or(Bytes::new(0)),
+        message_queues: table.size("message_queues").unwrap_or(Bytes::new(0)),
         open_files: count("open_files"),
     }
 }

@@ -1,4 +1,4 @@
-//! Faults of mission files, each with its line and mend.
+//! Faults of mission files, each with its line and fix.
 
 use super::{LEAST, faults, parse};
 use crate::mission::Limits;
@@ -11,7 +11,7 @@ fn with(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_fault_names_its_line_and_the_mend() {
+fn a_fault_names_its_line_and_the_fix() {
     let command = |line: &str| with("command", &format!("{line}\ncommand"));
     for (found, wanted) in [
         (

@@ -6,7 +6,8 @@ use toml::{Table, Value};
 
 use super::full::FULL;
 use super::{json, parse, validator};
-use crate::mission::keys::{Kind, Need, Shape, TOP};
+use crate::file::{Kind, Need, Shape};
+use crate::mission::keys::TOP;
 
 /// Every key of every table of a document, with the tables' names.
 fn said(shape: &'static Shape, table: &Table, found: &mut BTreeSet<(&'static str, String)>) {

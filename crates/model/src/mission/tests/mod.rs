@@ -8,6 +8,7 @@ mod keys;
 mod made;
 mod on_machine;
 mod properties;
+mod reference;
 
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ fn parse(text: &str) -> Result<Mission, String> {
         .map_err(|errors| errors.to_string())
 }
 
-/// The faults of a text, one a line, without the file's name: `7: what; mend`.
+/// The faults of a text, one a line, without the file's name: `7: what; fix`.
 fn faults(text: &str) -> Vec<String> {
     let errors = parse(text).expect_err("must be refused");
     let lines = errors.lines();

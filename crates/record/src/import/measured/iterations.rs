@@ -42,12 +42,12 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
                 Some((index.trim(), value, unit.trim()))
             });
         let Some((index, value, unit)) = parts else {
-            let mend = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
+            let fix = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
             return Err(fault(
                 name,
                 number,
                 "the line is cut short or another one",
-                mend,
+                fix,
             ));
         };
         let index: u64 = index.parse().map_err(|_| {
@@ -101,8 +101,8 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         }
     }
     if runs.is_empty() {
-        let mend = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
-        return Err(InputError::new(name, "the log has no iteration", mend));
+        let fix = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
+        return Err(InputError::new(name, "the log has no iteration", fix));
     }
     let mut notes = Vec::new();
     if missing > 0 {

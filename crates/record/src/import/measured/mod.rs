@@ -238,8 +238,8 @@ fn bins(distributions: &[Distribution]) -> Option<String> {
 }
 
 /// A fault at a line.
-fn fault(name: &str, line: usize, what: impl Into<String>, mend: &str) -> InputError {
-    InputError::new(name, what, mend).at(line)
+fn fault(name: &str, line: usize, what: impl Into<String>, fix: &str) -> InputError {
+    InputError::new(name, what, fix).at(line)
 }
 
 /// `value` of `unit_ns` each as ns, or a clause that says why not.

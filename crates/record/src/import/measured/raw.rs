@@ -66,14 +66,14 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
             rest => {
                 let what = format!("cut short: record {} has {rest} of 28 bytes", whole + 1);
                 let first = whole * RECORD;
-                let mend = format!("the {whole} records before it are whole (head -c {first})");
-                return Err(InputError::new(&name, what, mend));
+                let fix = format!("the {whole} records before it are whole (head -c {first})");
+                return Err(InputError::new(&name, what, fix));
             }
         }
         let bad = |what: String| {
             let what = format!("record {}: {what}", whole + 1);
-            let mend = "32-bit and big-endian machines write other records";
-            InputError::new(&name, what, mend)
+            let fix = "32-bit and big-endian machines write other records";
+            InputError::new(&name, what, fix)
         };
         let record =
             record(&bytes).ok_or_else(|| bad("no thread and time that can be".to_owned()))?;

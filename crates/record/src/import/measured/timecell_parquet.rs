@@ -35,8 +35,8 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     };
     let bad = |error: ParquetError| {
         let what = format!("not Parquet of jobs: {}", excerpt(&error.to_string()));
-        let mend = "timecell export --parquet writes such files; they may be cut short";
-        InputError::new(&name, what, mend)
+        let fix = "timecell export --parquet writes such files; they may be cut short";
+        InputError::new(&name, what, fix)
     };
     let reader = SerializedFileReader::new(file).map_err(bad)?;
     rows(&reader).map_err(bad).map(Rows::finish)

@@ -18,7 +18,7 @@ pub(super) const READER: Reader = Reader {
         is_xml(text) && root(text).map_or_else(|| text.contains("<system"), |root| root == "system")
     },
     whose: " of CARTS",
-    read,
+    read: |name, text, options| Ok(read(name, text, options)?),
 };
 
 fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
@@ -118,9 +118,9 @@ fn task(
         Some(title) => title.to_owned(),
         None => format!("task {}", number + 1),
     };
-    if let Some((key, mend)) = node.attributes().find_map(|attribute| {
-        let mend = meaning(attribute.name(), attribute.value())?;
-        Some((attribute.name(), mend))
+    if let Some((key, fix)) = node.attributes().find_map(|attribute| {
+        let fix = meaning(attribute.name(), attribute.value())?;
+        Some((attribute.name(), fix))
     }) {
         return Err(fault_at(
             name,
@@ -130,7 +130,7 @@ fn task(
                 excerpt(&title),
                 excerpt(key)
             ),
-            mend,
+            fix,
         ));
     }
     let period = required_time(name, node, "p", unit)?;

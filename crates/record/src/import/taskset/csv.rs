@@ -71,7 +71,7 @@ pub(super) const READER: Reader = Reader {
     endings: &["csv", "tsv"],
     looks_like: begins,
     whose: ", a table",
-    read,
+    read: |name, text, options| Ok(read(name, text, options)?),
 };
 
 /// Whether a text that begins so is a table of tasks.
@@ -100,7 +100,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             name,
             at,
             format!("not CSV: {}", plain(&error)),
-            mend(&error, text),
+            fix(&error, text),
         )
     };
     let header = reader.headers().map_err(bad)?.clone();
@@ -198,7 +198,7 @@ fn plain(error: &csv::Error) -> String {
 }
 
 /// A decimal comma parts a number where commas part the fields.
-fn mend(error: &csv::Error, text: &str) -> &'static str {
+fn fix(error: &csv::Error, text: &str) -> &'static str {
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..

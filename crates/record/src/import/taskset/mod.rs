@@ -15,7 +15,7 @@ use super::measured;
 use super::source::Source;
 use super::words::{bounded, excerpt, noted};
 use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
-use model::{Duration, InputError};
+use model::{Duration, InputError, InputErrors};
 
 /// Every format, in the order in which options name them. Of those that share an ending, the first that a file looks like reads it.
 const FORMATS: &[Reader] = &[
@@ -39,7 +39,7 @@ pub struct Reader {
     /// Whose task set it is, as the end of a clause.
     whose: &'static str,
     /// Reads one: name, text, and what it does not say.
-    read: fn(&str, &str, Options) -> Result<Imported, InputError>,
+    read: fn(&str, &str, Options) -> Result<Imported, InputErrors>,
 }
 
 impl Described for Reader {
@@ -164,7 +164,7 @@ pub fn import(
     name: &str,
     bytes: &[u8],
     options: Options,
-) -> Result<Imported, InputError> {
+) -> Result<Imported, InputErrors> {
     import_from(format, name, bytes, options)
 }
 
@@ -172,15 +172,15 @@ pub fn import(
 /// path. Without a `format` the name tells it.
 ///
 /// # Errors
-/// The first fault, with its line where it has one, and what would be right, in one sentence that quotes no more than a
-/// few words of the file.
+/// The first fault, of a file of our own every one, with its line where it has one, and what would be right, in one sentence
+/// that quotes no more than a few words of the file.
 pub fn import_from(
     format: Option<Format>,
     name: &str,
     reader: impl Read,
     options: Options,
-) -> Result<Imported, InputError> {
-    let mut imported = read(format, name, reader, options).map_err(bounded)?;
+) -> Result<Imported, InputErrors> {
+    let mut imported = read(format, name, reader, options).map_err(|faults| faults.map(bounded))?;
     for note in &mut imported.notes {
         *note = noted(note);
     }
@@ -192,17 +192,20 @@ fn read(
     name: &str,
     reader: impl Read,
     options: Options,
-) -> Result<Imported, InputError> {
+) -> Result<Imported, InputErrors> {
     let mut source = Source::new(name, reader, None)?;
     // What a tool measured is no task set, whatever it is called.
     let measured = measured::Format::of(source.head());
     let read = text(format, &mut source, options);
-    read.map_err(|mut fault| {
-        if let Some(measured) = measured {
-            let measured = measured.name();
-            fault.mend = format!("it looks like {measured}, which `timecell report` reads");
-        }
-        fault
+    let looks_like = measured.map(|measured| {
+        let measured = measured.name();
+        format!("it looks like {measured}, which `timecell report` reads")
+    });
+    read.map_err(|faults| {
+        faults.map(|fault| InputError {
+            fix: looks_like.clone().unwrap_or(fault.fix),
+            ..fault
+        })
     })
 }
 
@@ -210,12 +213,12 @@ fn text(
     format: Option<Format>,
     source: &mut Source,
     options: Options,
-) -> Result<Imported, InputError> {
+) -> Result<Imported, InputErrors> {
     let text = source.text(MOST_MIB)?;
     let name = source.name();
     if text.trim().is_empty() {
-        let mend = "the program that wrote it may have been stopped before its end";
-        return Err(InputError::new(name, "the file is empty", mend));
+        let fix = "the program that wrote it may have been stopped before its end";
+        return Err(InputError::new(name, "the file is empty", fix).into());
     }
     let format = format.or_else(|| Format::of(name, &text)).ok_or_else(|| {
         InputError::new(
@@ -230,13 +233,13 @@ fn text(
 }
 
 /// A fault in an imported file, at a line.
-fn fault_at(place: &str, line: usize, what: impl Into<String>, mend: &str) -> InputError {
-    InputError::new(place, what, mend).at(line)
+fn fault_at(place: &str, line: usize, what: impl Into<String>, fix: &str) -> InputError {
+    InputError::new(place, what, fix).at(line)
 }
 
 /// The fault of a task that was read.
 fn faulty(place: &str, line: usize, fault: Fault) -> InputError {
-    InputError::new(place, fault.what, fault.mend).at(line)
+    InputError::new(place, fault.what, fault.fix).at(line)
 }
 
 /// A number of another tool and its unit as a time; the answer is a clause that says what is wrong.
@@ -340,7 +343,7 @@ impl Cells {
     }
 
     /// The set, if it has any task.
-    fn finish(self, place: &str, mend: &str) -> Result<TaskSet, InputError> {
+    fn finish(self, place: &str, fix: &str) -> Result<TaskSet, InputError> {
         let cells: Vec<TaskCell> = self
             .cells
             .into_iter()
@@ -348,7 +351,7 @@ impl Cells {
             .filter(|cell| !cell.tasks.is_empty())
             .collect();
         if cells.is_empty() {
-            return Err(InputError::new(place, "the file has no task", mend));
+            return Err(InputError::new(place, "the file has no task", fix));
         }
         Ok(TaskSet {
             cpus: None,
@@ -393,13 +396,13 @@ fn root(text: &str) -> Option<String> {
 fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputError> {
     roxmltree::Document::parse(text).map_err(|error| {
         let line = usize::try_from(error.pos().row).unwrap_or(1);
-        let mend = match error {
+        let fix = match error {
             roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream => {
                 "the file may be cut short"
             }
             _ => "",
         };
-        fault_at(name, line, format!("not XML: {error}"), mend)
+        fault_at(name, line, format!("not XML: {error}"), fix)
     })
 }
 
@@ -512,8 +515,8 @@ fn required_time(
     unit: Unit,
 ) -> Result<Duration, InputError> {
     attribute_time(place, node, key, unit)?.ok_or_else(|| {
-        let mend = format!("write {key}=\"...\"");
-        fault_at(place, line(node), format!("a task has no `{key}`"), &mend)
+        let fix = format!("write {key}=\"...\"");
+        fault_at(place, line(node), format!("a task has no `{key}`"), &fix)
     })
 }
 

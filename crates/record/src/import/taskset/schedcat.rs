@@ -21,7 +21,7 @@ pub(super) const READER: Reader = Reader {
             && root(text).is_none_or(|root| root != "system")
     },
     whose: " of SchedCAT",
-    read,
+    read: |name, text, options| Ok(read(name, text, options)?),
 };
 
 fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {

@@ -134,7 +134,7 @@ fn an_error_or_note_never_echoes_a_file() {
             Ok(read) => read.notes,
             Err(error) => {
                 refused += 1;
-                vec![error]
+                error.lines().map(str::to_owned).collect()
             }
         };
         for said in said {

@@ -1,6 +1,6 @@
 //! timecell's own task sets, TOML.
 
-use model::InputError;
+use model::InputErrors;
 use model::taskset::TaskSet;
 
 use super::{Imported, Options, Reader};
@@ -18,11 +18,10 @@ pub(super) const READER: Reader = Reader {
 
 /// A last line without an end is as people write it, but not where its number may have lost digits; times
 /// are within quotes, which show that they are whole.
-fn read(name: &str, text: &str, _: Options) -> Result<Imported, InputError> {
+fn read(name: &str, text: &str, _: Options) -> Result<Imported, InputErrors> {
     let last = text.rsplit('\n').next().unwrap_or_default();
     if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {
-        return Err(cut(name, text.lines().count()));
+        return Err(cut(name, text.lines().count()).into());
     }
-    let set = TaskSet::parse(name, text)?;
-    Ok(Imported::of(set, Vec::new()))
+    TaskSet::parse(name, text).map(|set| Imported::of(set, Vec::new()))
 }

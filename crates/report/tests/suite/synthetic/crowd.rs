@@ -125,7 +125,7 @@ pub fn pids() -> GaveOut {
         what: "process ids".to_owned(),
         limit: "/sys/fs/cgroup/pids/pids.max".to_owned(),
         value: Some("1,000 of 1,000".to_owned()),
-        mend: "write a larger number into it".to_owned(),
+        fix: "write a larger number into it".to_owned(),
     }
 }
 

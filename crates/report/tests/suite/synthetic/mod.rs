@@ -295,7 +295,7 @@ pub fn lacking(manifest: &mut Manifest) {
     manifest.not_measured = vec![NotMeasured {
         trial: "docker".to_owned(),
         reason: "no daemon answers on /run/docker.sock".to_owned(),
-        mend: "apt install docker.io".to_owned(),
+        fix: "apt install docker.io".to_owned(),
     }];
 }
 
@@ -306,13 +306,13 @@ pub fn provenance() -> Provenance {
                  state,
                  found: &str,
                  why: &'static str,
-                 mend: &str| Check {
+                 fix: &str| Check {
         id: id.into(),
         title: title.into(),
         state,
         found: found.to_owned(),
         why: why.into(),
-        mend: (!mend.is_empty()).then(|| mend.to_owned()),
+        fix: (!fix.is_empty()).then(|| fix.to_owned()),
     };
     Provenance {
         schema: 1,

@@ -190,7 +190,7 @@ fn others_on_its_cpu_are_refused() {
         admit(&mission(own), &facts, &[], 0)
     };
     let own = cell("a", &format!("cpus = [1]\n{}", reserved("10ms", "100ms")));
-    for (enforcer, mend) in [
+    for (enforcer, fix) in [
         ("freezer", "or both the enforcer `hcbs`"),
         ("cpuset-only", "or both the enforcer `hcbs`"),
         ("deadline", "give them different cpus"),
@@ -198,7 +198,7 @@ fn others_on_its_cpu_are_refused() {
         let admission = beside(&format!("enforcer = \"{enforcer}\"\n{own}"));
         let why = &refused(&admission).why;
         assert!(
-            why.contains("`spin` of mission `b`") && why.contains(mend),
+            why.contains("`spin` of mission `b`") && why.contains(fix),
             "{why}"
         );
     }

@@ -49,7 +49,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
         if runs {
             continue;
         }
-        let (who, mend) = match mission {
+        let (who, fix) = match mission {
             Some(mission) => (
                 format!("mission `{mission}`"),
                 format!("`timecell up` takes them over, `timecell down {mission}` ends them"),
@@ -69,7 +69,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
             .iter()
             .any(|group| freezer::hold::is_populated(group))
         {
-            let text = format!("{what}: they stay, for cells have their budgets from it; {mend}");
+            let text = format!("{what}: they stay, for cells have their budgets from it; {fix}");
             left.push(Left {
                 text,
                 failed: false,

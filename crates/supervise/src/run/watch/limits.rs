@@ -4,8 +4,9 @@
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use host::cgroup;
 use host::process::is_dying;
 
 use super::outside::{all, number, read};
@@ -225,14 +226,9 @@ fn value(text: &str, key: Option<&str>) -> Option<u64> {
 
 /// Podman makes a group of its own in the one that it is given.
 pub(super) fn with_those_below(groups: &[PathBuf]) -> Vec<PathBuf> {
-    let below = |group: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(group).into_iter().flatten().flatten();
-        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        dirs.map(|entry| entry.path()).collect()
-    };
     groups
         .iter()
-        .flat_map(|group| std::iter::once(group.clone()).chain(below(group)))
+        .flat_map(|group| std::iter::once(group.clone()).chain(cgroup::below(group)))
         .collect()
 }
 

@@ -36,8 +36,6 @@ use crate::state::Limit;
 #[derive(Debug)]
 pub(in crate::run) struct CellWatch {
     health: CellHealth,
-    names: Vec<String>,
-    deadlines_ns: Vec<Option<i64>>,
     /// Of each task, what says which of its releases are left out; `None`: its jobs come when they come.
     grids: Vec<Option<Grid>>,
     interval: Interval,
@@ -131,14 +129,6 @@ impl CellWatch {
         let unseen_ns = outside::unseen_ns(cpus);
         Ok(CellWatch {
             health,
-            names: cell
-                .tasks
-                .iter()
-                .map(|task| task.name().to_owned())
-                .collect(),
-            deadlines_ns: (cell.tasks.iter())
-                .map(|task| Some(task.timing.deadline.ns()))
-                .collect(),
             grids: grids(cell),
             interval: Interval::of(cell, grant, switches),
             page: None,
@@ -165,7 +155,7 @@ impl CellWatch {
 
     /// What the page of the cell's next life is made of.
     pub(in crate::run) fn paging(&self) -> Paging {
-        Paging::of(&self.names, &self.deadlines_ns)
+        Paging::of(self.tasks())
     }
 
     /// The cell runs, and reports to this page.
@@ -197,7 +187,7 @@ impl CellWatch {
     ) {
         let place = Place::at(dir).page();
         self.page = match place.exists() {
-            true => Page::open(&place, self.names.len()).ok(),
+            true => Page::open(&place, self.tasks().len()).ok(),
             false => None,
         };
         self.outside = Outside::of(pid, groups);
@@ -264,7 +254,7 @@ impl CellWatch {
         }
         if self.has_overrun(used_ns, now_ns) {
             looked.overran = true;
-            let task = (self.names.len() == 1).then_some(0);
+            let task = (self.tasks().len() == 1).then_some(0);
             events.push((now_ns, Event::Overran { task }));
         }
         self.look_at_budget(&mut life, now_ns, &mut events);
@@ -349,9 +339,10 @@ impl CellWatch {
     }
 
     fn keep_samples(&mut self, news: &News) {
-        let name = self.names.get(news.slot).cloned();
-        let task = name.unwrap_or_else(|| format!("number {}", news.slot));
-        let deadline_ns = self.deadlines_ns.get(news.slot).copied().flatten();
+        let declared = self.tasks().get(news.slot);
+        let task =
+            declared.map_or_else(|| format!("number {}", news.slot), |task| task.name.clone());
+        let deadline_ns = declared.and_then(|task| task.deadline_ns);
         for job in &news.jobs {
             let late = match (job.response_ns(), deadline_ns) {
                 (Some(response_ns), Some(deadline_ns)) => response_ns > deadline_ns,
@@ -459,13 +450,13 @@ impl CellWatch {
         let believed = self.life.is_some() && !self.told.is_unbelievable();
         let page = self.page.as_ref().filter(|_| believed);
         let totals = page.and_then(|page| page.totals().ok());
-        let of_page = self.names.iter().zip(totals.into_iter().flatten());
+        let of_page = self.tasks().iter().zip(totals.into_iter().flatten());
         (of_page.zip(&self.grids))
             .map(|((task, totals), grid)| {
                 let skipped = grid.as_ref().map_or(0, Grid::skipped);
                 let missed = totals.abandoned.saturating_add(skipped);
                 TaskStatus {
-                    task: task.clone(),
+                    task: task.name.clone(),
                     jobs: totals.ended,
                     late: totals.late.saturating_add(missed),
                     skipped,
@@ -475,9 +466,9 @@ impl CellWatch {
             .collect()
     }
 
-    /// Names of its tasks.
-    pub(in crate::run) fn tasks(&self) -> &[String] {
-        &self.names
+    /// Its tasks.
+    pub(in crate::run) fn tasks(&self) -> &[TaskTimes] {
+        self.health.tasks()
     }
 
     /// What is known of the time before an incident.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use host::clock;
 use host::root::Root;
 
 use super::limits::with_those_below;
@@ -47,7 +48,7 @@ impl Outside {
     /// Of the cell whose first process this is and whose cgroups these are, from now on.
     pub(super) fn of(pid: i32, groups: &[PathBuf]) -> Outside {
         let mut outside = Outside {
-            clock: process_clock(pid),
+            clock: Some(clock::of_process(pid)),
             usage: all(groups, &USAGE, |text| usage_ns(text).is_some()),
             budget: budget_group(pid).and_then(BudgetUsage::of),
             memory: all(&with_those_below(groups), &MEMORY, |text| {
@@ -62,15 +63,7 @@ impl Outside {
     /// Cpu time of all threads of the first process, those that have ended included, ns, and none of its children's; up to a tick of
     /// each cpu is missing. `None` once it is gone.
     pub(super) fn process_ns(&self) -> Option<i64> {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: a time on the stack; a clock of a process that is gone is refused.
-        match unsafe { libc::clock_gettime(self.clock?, &raw mut time) } {
-            0 => Some(time.tv_sec * 1_000_000_000 + time.tv_nsec),
-            _ => None,
-        }
+        clock::read(self.clock?)
     }
 
     /// Cpu time of all processes of the cell, ns, of which up to a tick of each cpu is missing ([`unseen_ns`]); that of the first
@@ -144,12 +137,6 @@ fn budget_group(pid: i32) -> Option<PathBuf> {
 
 /// Where cpu time is counted.
 const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
-
-fn process_clock(pid: i32) -> Option<libc::clockid_t> {
-    let mut clock = 0;
-    // SAFETY: a number on the stack.
-    (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(clock)
-}
 
 /// Those of these files that say what is looked for.
 pub(super) fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {

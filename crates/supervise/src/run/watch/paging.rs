@@ -4,6 +4,7 @@ use std::path::Path;
 
 use engine::app::{Bind, Ids};
 
+use crate::health::TaskTimes;
 use crate::page::{Declared, Page, Place};
 
 /// Where a cell finds its page.
@@ -16,13 +17,13 @@ pub(in crate::run) struct Paging {
 }
 
 impl Paging {
-    pub(super) fn of(names: &[String], deadlines_ns: &[Option<i64>]) -> Paging {
-        let declared = |(name, deadline_ns): (&String, &Option<i64>)| Declared {
-            name: name.clone(),
-            deadline_ns: *deadline_ns,
+    pub(super) fn of(tasks: &[TaskTimes]) -> Paging {
+        let declared = |task: &TaskTimes| Declared {
+            name: task.name.clone(),
+            deadline_ns: task.deadline_ns,
         };
         Paging {
-            tasks: names.iter().zip(deadlines_ns).map(declared).collect(),
+            tasks: tasks.iter().map(declared).collect(),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use model::InputError;
-use model::taskset::TaskSet;
-use report::feasibility::{
+use feasibility::{
     Known, Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
 };
+use model::InputError;
+use model::taskset::TaskSet;
 
 use super::{ended, known, load, write};
 use crate::cli::Check;

@@ -1,8 +1,8 @@
 //! `timecell analyze design`.
 
+use feasibility::{DesignOptions, Designed, design, design_table, with_latency};
 use model::taskset::TaskSet;
 use model::{Duration, InputError};
-use report::feasibility::{DesignOptions, Designed, design, design_table, with_latency};
 
 use super::{ended, load, reaction_of_design};
 use crate::cli::Design;

@@ -1,7 +1,7 @@
 //! `timecell analyze generate`.
 
+use feasibility::generated;
 use model::InputError;
-use report::feasibility::generated;
 
 use super::{policy, recipe};
 use crate::cli::Generate;

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use analysis::generate::{Periods, Recipe, Utilizations};
 use analysis::linux::Reaction;
+use feasibility::Outcome;
 use model::taskset::{Policy, TaskSet};
 use model::{Enforcer, InputError};
 use record::import::taskset::{FIXED, Options, import_from};
 use record::supply::MeasuredSupply;
-use report::feasibility::Outcome;
 
 use super::measured::is_input;
 use crate::cli::{Analyze, AnalyzeCommand, Kernel, Making, PolicyName, Source};
@@ -36,10 +36,10 @@ fn reaction(kernel: &Kernel) -> Result<Reaction, CommandError> {
         return Ok(kernel.reaction.0);
     };
     let measured = record::supply::load(run)?;
-    report::supply_reaction(&measured).ok_or_else(|| {
+    study::supply_reaction(&measured).ok_or_else(|| {
         let what = format!("{} has measured no budget under the freezer", run.display());
-        let mend = "name a run of `timecell bench supply --enforcer freezer`";
-        InputError::new("--supply", what, mend).into()
+        let fix = "name a run of `timecell bench supply --enforcer freezer`";
+        InputError::new("--supply", what, fix).into()
     })
 }
 
@@ -50,8 +50,8 @@ fn reaction_of_design(kernel: &Kernel, enforcer: Enforcer) -> Result<Reaction, C
             "`analyze design` takes nothing from a run but the freezer's reaction, and the enforcer is {}",
             enforcer.name()
         );
-        let mend = "leave it out, or add --enforcer freezer; `timecell analyze FILE --supply RUN` takes reservations that were measured";
-        return Err(InputError::new("--supply", what, mend).into());
+        let fix = "leave it out, or add --enforcer freezer; `timecell analyze FILE --supply RUN` takes reservations that were measured";
+        return Err(InputError::new("--supply", what, fix).into());
     }
     reaction(kernel)
 }
@@ -68,8 +68,8 @@ fn known(
     if measured.iter().all(|one| one.held.enforcer != enforcer) {
         let name = enforcer.name();
         let what = format!("{} has measured no budget under {name}", run.display());
-        let mend = format!("name a run of `timecell bench supply --enforcer {name}`");
-        return Err(InputError::new("--supply", what, mend).into());
+        let fix = format!("name a run of `timecell bench supply --enforcer {name}`");
+        return Err(InputError::new("--supply", what, fix).into());
     }
     Ok((kernel.reaction.0, measured))
 }
@@ -184,7 +184,7 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use report::feasibility::{ReactionText, RtLimit};
+    use feasibility::{ReactionText, RtLimit};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! `timecell analyze schedulability`.
 
+use feasibility::{Sweep, acceptance_csv, acceptance_table, sweep};
 use model::InputError;
-use report::demand::{acceptance_csv, acceptance_svg};
-use report::feasibility::{Sweep, acceptance_table, sweep};
+use report::demand::acceptance_svg;
 
 use super::{recipe, write};
 use crate::cli::Schedulability;

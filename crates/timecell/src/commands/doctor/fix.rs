@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use host::mend::persist::{self, Piece};
-use host::mend::undo::{Change, USUAL, noted};
-use host::mend::{self, Applied, Fix};
+use host::fix::persist::{self, Piece};
+use host::fix::undo::{Change, USUAL, noted};
+use host::fix::{self, Applied, Fix};
 use host::root::Root;
 use host::writer;
 use record::RecordError;
@@ -31,7 +31,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
     let changes = options.fix && !options.dry_run;
     let alone = match changes {
         true => {
-            mend::must_be_root()?;
+            fix::must_be_root()?;
             Some(alone::with(false)?)
         }
         false => None,
@@ -52,7 +52,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
         None => Vec::new(),
     };
     let applied = match changes {
-        true => mend::apply(&root, &fixes, Path::new(USUAL))?,
+        true => fix::apply(&root, &fixes, Path::new(USUAL))?,
         false => Applied::default(),
     };
     // Not until all is printed: nobody need read it.

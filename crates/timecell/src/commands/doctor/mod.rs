@@ -11,8 +11,8 @@ use std::path::Path;
 
 use host::doctor::{Check, State};
 use host::enforcers::{self, Found};
-use host::mend::Fix;
-use host::mend::undo::{USUAL, noted};
+use host::fix::Fix;
+use host::fix::undo::{USUAL, noted};
 use host::provenance::{EngineFound, Provenance};
 use host::root::Root;
 use model::InputError;
@@ -154,11 +154,11 @@ fn lines(check: &Check, width: usize, colour: bool) -> String {
     let _ = writeln!(text, "{from}{head}{to}");
     if matches!(check.state, State::Warning | State::Bad) {
         let _ = writeln!(text, "{}", wrapped(&check.why, width, "        "));
-        if let Some(mend) = &check.mend {
+        if let Some(fix) = &check.fix {
             let _ = writeln!(
                 text,
                 "{}",
-                wrapped(&format!("fix: {mend}"), width, "        ")
+                wrapped(&format!("fix: {fix}"), width, "        ")
             );
         }
     }
@@ -225,7 +225,7 @@ fn engine_line(engine: &EngineFound) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::mend::{Form, Write};
+    use host::fix::{Form, Write};
 
     #[test]
     fn a_cell_that_runs_on_any_cpu_takes_none() {

@@ -1,6 +1,6 @@
 //! Changed files as lines: files that differ in a number alone, and were changed alike, are one line.
 
-use host::mend::undo::Change;
+use host::fix::undo::Change;
 
 /// Width of the names of checks.
 const NAME: usize = 24;
@@ -64,7 +64,7 @@ fn shape(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::mend::Form;
+    use host::fix::Form;
 
     #[test]
     fn files_that_were_changed_alike_are_one_line() {

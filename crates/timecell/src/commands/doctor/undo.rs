@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use host::mend::undo::{PutBack, USUAL, put_back};
-use host::mend::{self, Failed};
+use host::fix::undo::{PutBack, USUAL, put_back};
+use host::fix::{self, Failed};
 use host::root::Root;
 use model::InputError;
 
@@ -15,14 +15,14 @@ use crate::out;
 /// Puts back what this file tells of, or the usual one.
 pub(super) fn run(file: Option<&Path>, json: bool) -> Result<Ended, CommandError> {
     let path = file.unwrap_or(Path::new(USUAL));
-    mend::must_be_root()?;
+    fix::must_be_root()?;
     let _alone = alone::with(true)?;
     let done = match put_back(&Root::live(), path)? {
         Some(done) => done,
         None if file.is_some() => {
             let what = "there is no such file";
-            let mend = format!("`timecell doctor --fix` notes what it changes in {USUAL}");
-            return Err(InputError::new(path.display().to_string(), what, mend).into());
+            let fix = format!("`timecell doctor --fix` notes what it changes in {USUAL}");
+            return Err(InputError::new(path.display().to_string(), what, fix).into());
         }
         None => PutBack::default(),
     };
@@ -86,7 +86,7 @@ fn text(done: &PutBack, path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use host::mend::undo::Change;
+    use host::fix::undo::Change;
 
     use super::*;
 

@@ -66,8 +66,8 @@ fn without_lines(faults: InputErrors) -> CommandError {
 fn check(options: &Run) -> Result<(), InputError> {
     if let Some(priority) = options.fifo.filter(|fifo| i64::from(*fifo) > HIGHEST) {
         let what = format!("{priority} is too high: the kernel's own threads are above {HIGHEST}");
-        let mend = format!("say 1 to {HIGHEST}, for `--enforcer freezer` at most {HIGHEST_HELD}");
-        return Err(InputError::new("--fifo", what, mend));
+        let fix = format!("say 1 to {HIGHEST}, for `--enforcer freezer` at most {HIGHEST_HELD}");
+        return Err(InputError::new("--fifo", what, fix));
     }
     let mut names = HashSet::new();
     match options.task.iter().find(|task| !names.insert(&task.name)) {
@@ -210,7 +210,7 @@ fn lacks(root: &Path, program: &str) -> bool {
 /// Why a program cannot be run.
 fn no_program(program: &str) -> InputError {
     let found = (program.contains('/')).then(|| Path::new(program).metadata());
-    let (what, mend) = match found {
+    let (what, fix) = match found {
         Some(Ok(found)) if found.is_dir() => ("this is a directory, and no program", String::new()),
         Some(Ok(_)) => (
             "nobody may execute this file",
@@ -221,7 +221,7 @@ fn no_program(program: &str) -> InputError {
         }
         _ => ("there is no such program", String::new()),
     };
-    InputError::new(program, what, mend)
+    InputError::new(program, what, fix)
 }
 
 /// Variables that a plain process has from this command.

@@ -45,8 +45,7 @@ const SHORT_NS: i64 = 50_000_000;
 
 /// Runs it to its end; exits with its status.
 pub fn run(options: &Run) -> Result<Ended, CommandError> {
-    // SAFETY: no arguments, cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         return Err(HeldError::NotRoot.into());
     }
     let here = Here::default();

@@ -23,8 +23,8 @@ impl<'a> Source<'a> {
         1 + before.iter().filter(|b| **b == b'\n').count()
     }
 
-    pub(super) fn fault(&self, raw: &RawValue, what: String, mend: &str) -> InputError {
-        fault_at(self.name, self.line(raw), what, mend)
+    pub(super) fn fault(&self, raw: &RawValue, what: String, fix: &str) -> InputError {
+        fault_at(self.name, self.line(raw), what, fix)
     }
 
     pub(super) fn top(&self) -> Result<Object<'a>, InputError> {
@@ -48,17 +48,17 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// A value of another kind than time; `mend` says which.
+    /// A value of another kind than time; `fix` says which.
     pub(super) fn value<T: Deserialize<'a>>(
         &self,
         object: &Object<'a>,
         key: &str,
-        mend: &str,
+        fix: &str,
     ) -> Result<Option<T>, InputError> {
         let Some(raw) = object.last(key) else {
             return Ok(None);
         };
-        let refused = |_| self.fault(raw, format!("`{key}` is {}", excerpt(raw.get())), mend);
+        let refused = |_| self.fault(raw, format!("`{key}` is {}", excerpt(raw.get())), fix);
         serde_json::from_str(raw.get()).map(Some).map_err(refused)
     }
 

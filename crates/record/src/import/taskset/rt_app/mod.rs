@@ -13,8 +13,8 @@ mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 
-use model::InputError;
 use model::taskset::{CellTask, Limits, Order, Policy, TaskSet};
+use model::{InputError, InputErrors};
 use serde_json::value::RawValue;
 
 use self::json::{Object, Source, plain};
@@ -40,7 +40,7 @@ fn begins(head: &str) -> bool {
     head.trim_start().starts_with('{') && head.contains("\"tasks\"")
 }
 
-fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputErrors> {
     let text = plain(text);
     let source = Source { name, text: &text };
     let top = source.top()?;
@@ -211,7 +211,7 @@ fn instances<'a>(source: &Source<'a>, thread: &Object<'a>) -> Result<usize, Inpu
 }
 
 /// The task set that the file was exported from.
-fn embedded<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Option<TaskSet>, InputError> {
+fn embedded<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Option<TaskSet>, InputErrors> {
     let Some(global) = top.last("global") else {
         return Ok(None);
     };
@@ -318,9 +318,9 @@ fn analysable(
         }
         turns |= matches!(sched.class, Class::Fixed { turns: true, .. });
     }
-    let mut mend = vec!["timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
-    mend.extend(reasons(&left));
-    let mut set = cells.finish(source.name, &mend.join("; "))?;
+    let mut fix = vec!["timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
+    fix.extend(reasons(&left));
+    let mut set = cells.finish(source.name, &fix.join("; "))?;
     for cell in &mut set.cells {
         if cell.policy.order() == Some(Order::Priority) {
             equals(source.name, cell, turns, notes)?;

@@ -180,9 +180,9 @@ fn name<'a>(
         .find(|(name, _)| raw.get().trim_matches('"') == *name);
     let Some((_, name)) = known else {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        let mend = format!("it is one of {}", names.join(", "));
+        let fix = format!("it is one of {}", names.join(", "));
         let what = format!("`{key}` is {}", excerpt(raw.get()));
-        return Err(source.fault(raw, what, &mend));
+        return Err(source.fault(raw, what, &fix));
     };
     Ok(Some(*name))
 }
@@ -313,8 +313,8 @@ fn reserved<'a>(
 }
 
 fn cpus<'a>(source: &Source<'a>, object: &Object<'a>) -> Result<Option<Cpus>, InputError> {
-    let mend = "it is a list of numbers, such as [0, 1]";
-    let listed: Option<BTreeSet<u32>> = source.value(object, "cpus", mend)?;
+    let fix = "it is a list of numbers, such as [0, 1]";
+    let listed: Option<BTreeSet<u32>> = source.value(object, "cpus", fix)?;
     Ok(listed.map(|cpus| match cpus.is_empty() {
         true => Cpus::All,
         false => Cpus::Listed(cpus),

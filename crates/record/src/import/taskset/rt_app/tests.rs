@@ -18,7 +18,7 @@ const GOOD: &str = r#"{
     "global" : { "duration" : 5 }
 }"#;
 
-fn on(cpus: u32, text: &str) -> Result<Imported, InputError> {
+fn on(cpus: u32, text: &str) -> Result<Imported, model::InputErrors> {
     let options = Options {
         cpus: Some(cpus),
         ..Options::default()

@@ -1,0 +1,228 @@
+//! What a scenario of single measurements is: what may be asked of it, what it says before anything is done, and how it measures.
+
+use engine::User;
+use model::{EngineKind, InputError, Limits, Requirement};
+use record::run::Run;
+use record::series::Quantity;
+use record::{Condition, NotMeasured};
+
+use crate::BenchError;
+use crate::here::allowed_cpus;
+use crate::needs::Needs;
+use crate::session::Interrupt;
+
+/// One scenario of this kind.
+#[derive(Debug)]
+pub struct SeriesScenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The question it answers.
+    pub question: &'static str,
+    /// Rounds unless asked otherwise, and with `--quick`.
+    pub rounds: (u32, u32),
+    /// What else it may be asked.
+    pub own: OwnOption,
+    pub(crate) prepare: fn(&SeriesOptions) -> Prepared,
+}
+
+/// An option that one scenario has for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnOption {
+    /// None.
+    Nothing,
+    /// [`SeriesOptions::cpus`].
+    Cpus,
+    /// [`SeriesOptions::heartbeat_timeout_ns`].
+    Heartbeat,
+}
+
+/// What the user may choose.
+#[derive(Debug, Clone)]
+pub struct SeriesOptions {
+    /// Rounds; `None`: the scenario's own number.
+    pub rounds: Option<i64>,
+    /// Few rounds: shows that everything works, not what it is worth.
+    pub quick: bool,
+    /// Only subjects of these engines; empty: all.
+    pub engines: Vec<EngineKind>,
+    /// Cpus that the threads of `nqueens` may use; empty: all.
+    pub cpus: Vec<u32>,
+    /// Who runs rootless cells; `None`: found on the machine.
+    pub rootless_user: Option<String>,
+    /// A heartbeat older than this is missing, ns; for `recovery`.
+    pub heartbeat_timeout_ns: i64,
+}
+
+impl SeriesOptions {
+    /// Whether subjects of this engine are wanted.
+    pub(crate) fn wants(&self, kind: EngineKind) -> bool {
+        self.engines.is_empty() || self.engines.contains(&kind)
+    }
+
+    /// The user of rootless cells, or the requirement that is unmet.
+    pub(crate) fn user(&self) -> Result<User, Box<Requirement>> {
+        engine::users::choose(self.rootless_user.as_deref())
+    }
+}
+
+/// What a scenario says of itself before anything is done.
+pub(crate) struct Prepared {
+    /// What is measured, in the order of the report.
+    pub tasks: Vec<Task>,
+    /// What that needs, and what is not measured.
+    pub needs: Needs,
+    /// Of the measurement.
+    pub conditions: Vec<Condition>,
+    /// The subject that others are compared with.
+    pub baseline: Option<String>,
+    /// Sets everything up.
+    pub open: Opening,
+}
+
+/// Makes of a plan a scenario that is set up, for this run.
+pub(crate) type Opening = Box<dyn FnOnce(&Run) -> Result<Box<dyn Bench>, BenchError>>;
+
+/// One thing that is measured once in every round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// The subject.
+    pub subject: String,
+    /// The part of it that a failure is a failure of.
+    pub part: String,
+    /// How long one measurement should take, ns; only for the estimate of the whole.
+    pub guess_ns: i64,
+}
+
+/// A value that a measurement gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub part: String,
+    pub of: Option<String>,
+    pub unit: Quantity,
+    pub value: i64,
+}
+
+impl Reading {
+    /// A figure that stands for itself.
+    pub(crate) fn whole(part: impl Into<String>, unit: Quantity, value: i64) -> Reading {
+        Reading {
+            part: part.into(),
+            of: None,
+            unit,
+            value,
+        }
+    }
+
+    /// A share of the figure `of`.
+    pub(crate) fn share(
+        part: impl Into<String>,
+        of: impl Into<String>,
+        unit: Quantity,
+        value: i64,
+    ) -> Reading {
+        Reading {
+            of: Some(of.into()),
+            ..Reading::whole(part, unit, value)
+        }
+    }
+}
+
+/// Where and when a measurement takes place.
+pub(crate) struct Turn<'a> {
+    /// Place of the task in the list.
+    pub task: usize,
+    /// Number of the measurement in the run, from 1.
+    pub number: u32,
+    /// To be looked at in every wait.
+    pub interrupt: &'a Interrupt,
+}
+
+/// A scenario that is set up. Dropping it leaves the machine as it was.
+pub(crate) trait Bench {
+    /// Measures one task once. The error, one sentence, goes on record; the run goes on.
+    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String>;
+}
+
+/// What a run will do.
+pub struct SeriesPlan {
+    /// Name of the scenario.
+    pub scenario: &'static str,
+    /// The question it answers.
+    pub question: &'static str,
+    /// How often every task is measured.
+    pub rounds: u32,
+    pub(crate) prepared: Prepared,
+}
+
+impl SeriesPlan {
+    /// The plan of a scenario. Changes nothing on the machine.
+    ///
+    /// # Errors
+    /// When the number of rounds is out of range.
+    pub fn new(
+        scenario: &SeriesScenario,
+        options: &SeriesOptions,
+    ) -> Result<SeriesPlan, InputError> {
+        let (usual, quick) = scenario.rounds;
+        let own = if options.quick { quick } else { usual };
+        let rounds = options.rounds.unwrap_or(own.into());
+        if !Limits::ROUNDS.contains(&rounds) {
+            return Err(InputError::new(
+                "--rounds",
+                format!("the number of rounds is {rounds}"),
+                format!(
+                    "it must be {} to {}",
+                    Limits::ROUNDS.start(),
+                    Limits::ROUNDS.end()
+                ),
+            ));
+        }
+        let allowed = allowed_cpus();
+        if let Some(absent) = options.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(InputError::new(
+                "--cpus",
+                format!(
+                    "cpu {absent} does not exist, is offline, or is not allowed to this process"
+                ),
+                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
+            ));
+        }
+        let mut prepared = (scenario.prepare)(options);
+        let measured = |subject: &str| prepared.tasks.iter().any(|t| t.subject == subject);
+        if prepared.baseline.as_deref().is_some_and(|b| !measured(b)) {
+            prepared.baseline = prepared.tasks.first().map(|task| task.subject.clone());
+        }
+        Ok(SeriesPlan {
+            scenario: scenario.name,
+            question: scenario.question,
+            rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
+            prepared,
+        })
+    }
+
+    /// What is measured in every round.
+    pub fn tasks(&self) -> &[Task] {
+        &self.prepared.tasks
+    }
+
+    /// What is not measured, and why.
+    pub fn not_measured(&self) -> &[NotMeasured] {
+        &self.prepared.needs.not_measured
+    }
+
+    /// What the scenario needs of the machine, met and unmet.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.prepared.needs.requirements
+    }
+
+    /// The subject that others are compared with.
+    pub fn baseline(&self) -> Option<&str> {
+        self.prepared.baseline.as_deref()
+    }
+
+    /// How long the run should take, ns.
+    pub fn expected_ns(&self) -> i64 {
+        let round: i64 = self.prepared.tasks.iter().map(|task| task.guess_ns).sum();
+        round.saturating_mul(self.rounds.into())
+    }
+}

@@ -1,0 +1,97 @@
+//! Reservations as threads of SCHED_DEADLINE.
+
+use std::collections::BTreeSet;
+
+use analysis::Task;
+use analysis::linux::{DeadlineParams, RootDomain};
+use model::taskset::TaskCell;
+
+use super::super::judge::ns;
+use super::Bound;
+use super::ask::Asked;
+use text::words::plural;
+
+/// Each cpu as a root domain of its own, which exclusive cpusets make it; without a placement all cpus as one.
+pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
+    let Some(on) = &asked.on else {
+        let note = "no placement of the cells is known, so that the cpus are taken as one root domain, in which their \
+                    threads may migrate";
+        let cells = asked.on_cpu(0);
+        let all = bound(asked, asked.cpus, &cells, plural(asked.cpus as u64, "cpu"));
+        return (vec![all], vec![note.to_owned()]);
+    };
+    let used: BTreeSet<usize> = on.iter().flatten().copied().collect();
+    let bounds: Vec<Bound> = used
+        .into_iter()
+        .map(|cpu| bound(asked, 1, &asked.on_cpu(cpu), format!("cpu {cpu}")))
+        .collect();
+    let mut notes = Vec::new();
+    let refused = bounds.iter().any(|bound| !bound.refusals.is_empty());
+    if refused && asked.cpus > 1 {
+        let each = asked.cells.iter().zip(on);
+        let each = each.flat_map(|(cell, cpus)| std::iter::repeat_n(cell, cpus.len()));
+        let whole = bound(asked, asked.cpus, &each.collect::<Vec<_>>(), String::new());
+        if whole.refusals.is_empty() {
+            notes.push(format!(
+                "as one root domain of {} cpus the kernel would admit them, but then nothing keeps a cell on its cpu",
+                asked.cpus
+            ));
+        }
+    }
+    (bounds, notes)
+}
+
+fn bound(asked: &Asked, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
+    let domain = RootDomain {
+        share: asked.limit,
+        ..RootDomain::of_cpus(cpus).with_fair_server()
+    };
+    let mut threads: Vec<DeadlineParams> = Vec::new();
+    let mut refusals = Vec::new();
+    for cell in cells {
+        let Some(reservation) = cell.reservation else {
+            continue;
+        };
+        threads.push(DeadlineParams {
+            runtime: ns(reservation.budget),
+            deadline: ns(reservation.deadline),
+            period: ns(reservation.period),
+        });
+        if let Err(refusal) = domain.admits(&threads) {
+            // What is refused takes nothing, and the next may still fit.
+            let index = threads.len() - 1;
+            threads.pop();
+            let why = refusal.to_string();
+            let why = why
+                .strip_prefix(&format!("reservation {index}: "))
+                .unwrap_or(&why);
+            refusals.push(format!("cell {}: {why} ({})", cell.name, refusal.errno()));
+        }
+    }
+    let asked: Vec<&TaskCell> = cells.to_vec();
+    Bound {
+        of,
+        asked: asked.iter().fold(0, |sum: u64, cell| {
+            let ratio = cell
+                .reservation
+                .map_or(0, |r| analysis::linux::to_ratio(ns(r.period), ns(r.budget)));
+            sum.saturating_add(ratio)
+        }),
+        cells: asked.iter().map(|cell| cell.name.clone()).collect(),
+        available: domain
+            .available()
+            .map(|available| available.saturating_sub(domain.given())),
+        refusals,
+    }
+}
+
+/// Whether SCHED_DEADLINE, with its default settings, admits these reservations on one cpu.
+pub(in super::super) fn admits(reservations: &[Task]) -> bool {
+    let threads = reservations.iter().map(|task| DeadlineParams {
+        runtime: task.wcet,
+        deadline: task.deadline,
+        period: task.period,
+    });
+    let domain = RootDomain::of_cpus(1).with_fair_server();
+    domain.admits(&threads.collect::<Vec<_>>()).is_ok()
+}

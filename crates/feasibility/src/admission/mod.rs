@@ -1,0 +1,70 @@
+//! What the kernel's own arithmetic says of the reservations: SCHED_DEADLINE, rt-cgroups, HCBS, or nothing but its limit for the freezer. That is another question
+//! than whether the deadlines hold, and the answer names where the two differ. The arithmetic itself is in crate
+//! `analysis`; nothing here asks the kernel.
+
+mod ask;
+mod deadline;
+mod freezer;
+mod groups;
+mod measured;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use analysis::Ns;
+use serde::Serialize;
+
+pub(super) use ask::of_design;
+pub use ask::{Known, ReactionText, RtLimit, admission};
+pub(super) use deadline::admits;
+pub use measured::means;
+pub use standing::Standing;
+pub use words::admission_text;
+
+/// What Linux says of the reservations of a set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Admission {
+    /// `deadline`, `rt-cgroup`, `hcbs` or `freezer`.
+    pub enforcer: &'static str,
+    /// `sched_rt_runtime_us`; none: no limit.
+    pub limit_runtime_ns: Option<Ns>,
+    /// `sched_rt_period_us`.
+    pub limit_period_ns: Ns,
+    /// Whether the file does not say how many cpus there are, so that the cells were taken to be on one.
+    pub cpus_assumed: bool,
+    /// Each bound that the kernel checks.
+    pub bounds: Vec<Bound>,
+    /// What is written into the files of groups, in this order; empty for SCHED_DEADLINE.
+    pub writes: Vec<Write>,
+    /// Whether it takes them all.
+    pub admitted: bool,
+    /// What is to be known besides.
+    pub notes: Vec<String>,
+    /// The two answers together.
+    pub standing: Standing,
+}
+
+/// A sum of ratios that the kernel compares with a bound, in 2^-20 of a cpu.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bound {
+    /// `cpu 0`, or what else it is.
+    pub of: String,
+    /// The names of the cells that count.
+    pub cells: Vec<String>,
+    /// The sum of their ratios.
+    pub asked: u64,
+    /// What they may have; none: there is no limit.
+    pub available: Option<u64>,
+    /// Why the kernel refuses, each with the cell it would refuse.
+    pub refusals: Vec<String>,
+}
+
+/// One write to a group's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Write {
+    /// The file.
+    pub file: String,
+    /// What is written, in us.
+    pub value: String,
+}

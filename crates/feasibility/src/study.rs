@@ -1,0 +1,448 @@
+//! The study of a task set: every test that applies, with its witness.
+
+use analysis::inside::{self, Inside, verdict_within};
+use analysis::sensitivity::{Scaling, critical_scaling};
+use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
+use model::Duration;
+use model::taskset::{Order, Policy, Reservation, TaskCell, TaskSet};
+use serde::Serialize;
+
+use super::admission::{Admission, Known, RtLimit, admission};
+use super::fix::{Fix, fixes};
+use super::judge::{CellSupply, judge, ns, task};
+use super::ordered::settled;
+use super::servers::{self, ServerStudy};
+use super::special::Special;
+
+/// Larger cells are not scaled: that takes dozens of verdicts.
+pub(super) const MOST_SCALED: usize = 256;
+
+/// Steps of each of those verdicts; an undecided one counts as a no.
+pub(super) const STEPS: u64 = 1 << 24;
+
+/// What is known of one task or cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The deadline holds.
+    Holds,
+    /// A deadline can be missed.
+    Missed,
+    /// No answer; never to be read as yes.
+    Undecided,
+}
+
+impl Outcome {
+    /// Missed before undecided before holds.
+    #[must_use]
+    pub const fn worst(self, other: Outcome) -> Outcome {
+        match (self, other) {
+            (Outcome::Missed, _) | (_, Outcome::Missed) => Outcome::Missed,
+            (Outcome::Undecided, _) | (_, Outcome::Undecided) => Outcome::Undecided,
+            _ => Outcome::Holds,
+        }
+    }
+
+    /// What is said of a cell's deadlines that were judged by a lower bound of what it is supplied: they are shown to hold, or nothing is
+    /// shown, since less is certain than what comes.
+    pub(super) const fn by_a_lower_bound(self) -> &'static str {
+        match self {
+            Outcome::Holds => "with that every deadline holds",
+            Outcome::Missed | Outcome::Undecided => {
+                "that every deadline holds is not shown by that"
+            }
+        }
+    }
+
+    /// What a verdict comes to.
+    pub(super) const fn of(verdict: &Verdict) -> Outcome {
+        match verdict {
+            Verdict::Schedulable => Outcome::Holds,
+            Verdict::Unschedulable(_) => Outcome::Missed,
+            Verdict::Undecided(_) => Outcome::Undecided,
+        }
+    }
+
+    /// The word that tables print.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::Missed => "missed",
+            Outcome::Undecided => "undecided",
+        }
+    }
+}
+
+/// One task's answer, all times in ns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskStudy {
+    /// Its name.
+    pub name: String,
+    /// Worst-case execution time.
+    pub wcet_ns: Ns,
+    /// Least time between arrivals.
+    pub period_ns: Ns,
+    /// Relative deadline.
+    pub deadline_ns: Ns,
+    /// Release jitter.
+    pub jitter_ns: Ns,
+    /// Blocking, a latency bound included.
+    pub blocking_ns: Ns,
+    /// Response-time bound, counted from the arrival; none beyond the deadline.
+    pub response_ns: Option<Ns>,
+    /// Deadline less bound.
+    pub slack_ns: Option<Ns>,
+    /// Whether the deadline holds.
+    pub outcome: Outcome,
+}
+
+/// A reservation, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ReservationNs {
+    /// Cpu time in each period.
+    pub budget_ns: Ns,
+    /// Time between refills.
+    pub period_ns: Ns,
+    /// Within what time of the refill the budget is supplied.
+    pub deadline_ns: Ns,
+}
+
+impl ReservationNs {
+    pub(super) fn of(reservation: Reservation) -> ReservationNs {
+        ReservationNs {
+            budget_ns: ns(reservation.budget),
+            period_ns: ns(reservation.period),
+            deadline_ns: ns(reservation.deadline),
+        }
+    }
+}
+
+/// How much more work a cell bears.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Room {
+    /// The largest factor for every wcet with which the cell still holds, in thousandths.
+    pub per_mille: u64,
+    /// Index of the task that misses first beyond it, if that is known.
+    pub bottleneck: Option<usize>,
+}
+
+/// One cell's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CellStudy {
+    /// Its name.
+    pub name: String,
+    /// `fp rm`, `edf` and so on.
+    pub policy: String,
+    /// What it is certain to get; none: a whole cpu.
+    pub reservation: Option<ReservationNs>,
+    /// What keeps the reservation beside those of others, if the file says it, and whether it gets its budget.
+    pub server: Option<ServerStudy>,
+    /// What more there is to say of a policy beyond fixed priorities that are given, and EDF.
+    pub special: Option<Special>,
+    /// Which analysis answered, and how far its answer goes.
+    pub proof: String,
+    /// Whether every deadline holds.
+    pub outcome: Outcome,
+    /// The answer with its witness.
+    pub verdict: Verdict,
+    /// Its tasks, in the order of the file.
+    pub tasks: Vec<TaskStudy>,
+    /// How far every wcet may grow, where it was sought and is known.
+    pub room: Option<Room>,
+    /// What would fix it, the gentlest first; empty where every deadline holds, or where it was not sought.
+    pub fixes: Vec<Fix>,
+}
+
+/// Whether the cells fit onto the cpus together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// Cpus that there are.
+    pub cpus: u32,
+    /// Whether the reservations fit; each is supplied only then.
+    pub outcome: Outcome,
+    /// The sentence.
+    pub what: String,
+    /// The cpus of each cell, if they fit; several for one under global scheduling.
+    pub placement: Option<Vec<Vec<usize>>>,
+}
+
+/// The answer on a task set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Study {
+    /// The cells, in the order of the file.
+    pub cells: Vec<CellStudy>,
+    /// Whether the cells fit together, if the file says how many cpus there are.
+    pub together: Option<Together>,
+    /// What Linux would say of the reservations, if there are any; no part of the outcome.
+    pub linux: Option<Admission>,
+}
+
+impl Study {
+    /// Of these cells, whose threads have no real-time class, nothing is said to hold: it would only under their policy.
+    pub fn guarantees_nothing(&mut self, names: &[String]) {
+        for cell in self
+            .cells
+            .iter_mut()
+            .filter(|cell| names.contains(&cell.name))
+        {
+            for task in &mut cell.tasks {
+                task.outcome = task.outcome.worst(Outcome::Undecided);
+            }
+            if cell.outcome == Outcome::Holds {
+                cell.outcome = Outcome::Undecided;
+                cell.verdict = Verdict::Undecided(Undecided::NotCovered(
+                    "SCHED_OTHER, SCHED_BATCH and SCHED_IDLE guarantee no deadline; under this policy in a real-time class \
+                     every one would hold"
+                        .to_owned(),
+                ));
+            }
+        }
+    }
+
+    /// Missed if anything is missed, else undecided if anything is undecided.
+    pub fn outcome(&self) -> Outcome {
+        self.deadlines().worst(self.supplied())
+    }
+
+    /// Whether the deadlines hold, were every reservation supplied.
+    pub(super) fn deadlines(&self) -> Outcome {
+        let cells = self.cells.iter().map(|cell| cell.outcome);
+        cells.fold(Outcome::Holds, Outcome::worst)
+    }
+
+    /// Whether every reservation is supplied, as far as the file says beside what.
+    pub(super) fn supplied(&self) -> Outcome {
+        let servers = self.cells.iter().filter_map(|cell| cell.server.as_ref());
+        servers
+            .map(|server| server.outcome)
+            .chain(self.together.as_ref().map(|t| t.outcome))
+            .fold(Outcome::Holds, Outcome::worst)
+    }
+
+    /// Whether nothing says that the reservations are supplied beside each other.
+    pub(super) fn assumes_supply(&self) -> bool {
+        let reserves = |cell: &CellStudy| cell.reservation.is_some() && cell.server.is_none();
+        self.together.is_none() && self.cells.iter().any(reserves)
+    }
+}
+
+/// The same set with a bound on wake-up latency added to the blocking of every task.
+#[must_use]
+pub fn with_latency(set: &TaskSet, latency: Duration) -> TaskSet {
+    let mut set = set.clone();
+    for task in set.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
+        task.blocking = Duration::from_ns(task.blocking.ns().saturating_add(latency.ns()));
+    }
+    set
+}
+
+/// Tests every cell; with `fixing`, seeks what would fix those that miss a deadline.
+pub fn study(set: &TaskSet, fixing: bool) -> Study {
+    let mut served = servers::studies(set, fixing);
+    let cells = set.cells.iter().enumerate();
+    let mut study = Study {
+        linux: None,
+        cells: cells
+            .map(|(place, cell)| {
+                served
+                    .remove(&place)
+                    .unwrap_or_else(|| cell_study(cell, fixing))
+            })
+            .collect(),
+        together: together(set),
+    };
+    study.linux = admission(set, &study, RtLimit::KERNEL, Known::NOTHING);
+    study
+}
+
+fn cell_study(cell: &TaskCell, fixing: bool) -> CellStudy {
+    let inside = judge(cell).unwrap_or_else(|| Inside {
+        verdict: Verdict::Undecided(Undecided::NotCovered("the reservation is none".to_owned())),
+        responses: vec![None; cell.tasks.len()],
+        missed: Vec::new(),
+    });
+    let outcome = Outcome::of(&inside.verdict);
+    let tasks = task_studies(cell, &inside);
+    let special = Special::of(cell, fixing);
+    let against = match &inside.verdict {
+        Verdict::Unschedulable(witness) => Some(witness),
+        Verdict::Schedulable => None,
+        Verdict::Undecided(_) => special.as_ref().and_then(Special::doubt),
+    };
+    let fixes = match against.filter(|_| fixing) {
+        Some(witness) => {
+            let mut parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            if matches!(special, Some(Special::Global(_))) {
+                // On several cpus any task may be in the way of the one that is late.
+                parts = (0..cell.tasks.len()).collect();
+            }
+            fixes(cell, witness.task, &parts)
+        }
+        None => Vec::new(),
+    };
+    CellStudy {
+        name: cell.name.clone(),
+        policy: policy(cell.policy),
+        reservation: cell.reservation.map(ReservationNs::of),
+        server: None,
+        proof: special
+            .as_ref()
+            .and_then(|special| special.proof(cell))
+            .unwrap_or_else(|| proof(cell)),
+        special,
+        outcome,
+        verdict: inside.verdict,
+        tasks,
+        room: if fixing { room(cell) } else { None },
+        fixes,
+    }
+}
+
+/// What an answer says of each task of its cell.
+pub(super) fn task_studies(cell: &TaskCell, inside: &Inside) -> Vec<TaskStudy> {
+    let outcome = Outcome::of(&inside.verdict);
+    (cell.tasks.iter().zip(&inside.responses).enumerate())
+        .map(|(place, (task, &response_ns))| {
+            let outcome = match response_ns {
+                Some(_) => Outcome::Holds,
+                None if inside.missed.contains(&place) => Outcome::Missed,
+                None if outcome == Outcome::Holds => Outcome::Holds,
+                None => Outcome::Undecided,
+            };
+            TaskStudy {
+                name: task.name.clone(),
+                wcet_ns: ns(task.wcet),
+                period_ns: ns(task.period),
+                deadline_ns: ns(task.deadline),
+                jitter_ns: ns(task.jitter),
+                blocking_ns: ns(task.blocking),
+                response_ns,
+                slack_ns: response_ns.map(|bound| ns(task.deadline).saturating_sub(bound)),
+                outcome,
+            }
+        })
+        .collect()
+}
+
+/// The critical scaling factor (Lehoczky, Sha and Ding, RTSS 1989) of a cell.
+fn room(cell: &TaskCell) -> Option<Room> {
+    if cell.tasks.len() > MOST_SCALED {
+        return None;
+    }
+    let cell = &*settled(cell);
+    let supply = CellSupply::of(cell)?;
+    let tasks = urgent_first(cell);
+    let scaling = match (cell.policy, &cell.reservation) {
+        (Policy::AmcRtb(_) | Policy::EdfVd | Policy::GlobalFixed(..) | Policy::GlobalEdf(_), _) => {
+            return None;
+        }
+        (Policy::Fixed(Order::Audsley), _) => return None,
+        (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
+        (Policy::Fixed(_), None) => {
+            critical_scaling(&tasks, |tasks| fp::verdict_within(tasks, STEPS))
+        }
+        (policy, Some(_)) => {
+            let policy = match policy.order() {
+                Some(_) => inside::Policy::FixedPriority,
+                None => inside::Policy::Edf,
+            };
+            critical_scaling(&tasks, |tasks| {
+                verdict_within(tasks, policy, &supply, STEPS)
+            })
+        }
+    };
+    Some(Room::of(&scaling, cell))
+}
+
+/// The tasks of a cell as the analysis knows them, the most urgent first.
+pub(super) fn urgent_first(cell: &TaskCell) -> Vec<Task> {
+    let order = cell.by_urgency().into_iter();
+    order.map(|place| task(&cell.tasks[place])).collect()
+}
+
+impl Room {
+    /// The scaling of a cell's tasks in the order of [`urgent_first`].
+    pub(super) fn of(scaling: &Scaling, cell: &TaskCell) -> Room {
+        let first = scaling.bottleneck();
+        Room {
+            per_mille: scaling.per_mille,
+            bottleneck: first.and_then(|task| cell.by_urgency().get(task).copied()),
+        }
+    }
+}
+
+pub(super) fn policy(policy: Policy) -> String {
+    let order = policy
+        .order()
+        .map(|order| format!(" {}", order_name(order)));
+    format!("{}{}", policy.name(), order.unwrap_or_default())
+}
+
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Listed => "in the file's order",
+        Order::Priority => "by priority",
+        Order::Rate | Order::Deadline | Order::Audsley => order.name(),
+    }
+}
+
+/// What answers for the cell: see the documentation of crate `analysis` for each claim.
+fn proof(cell: &TaskCell) -> String {
+    let test = match cell.policy.order() {
+        Some(Order::Audsley) => "response-time analysis with Audsley's priorities",
+        Some(_) => "response-time analysis",
+        None => "processor demand (QPA)",
+    };
+    let supply = match &cell.reservation {
+        None => "a cpu of its own",
+        Some(r) if r.deadline == r.period => "the periodic resource model",
+        Some(_) => "the explicit-deadline model",
+    };
+    let blocked = cell.tasks.iter().any(|task| task.blocking.ns() > 0);
+    let claim = if blocked {
+        "sufficient: the blocking may never be as long"
+    } else {
+        "exact for sporadic tasks"
+    };
+    format!("{test} on {supply}, {claim}")
+}
+
+/// Whether the reservations, a whole cpu for a cell without one, fit onto the cpus.
+fn together(set: &TaskSet) -> Option<Together> {
+    let cpus = set.cpus?;
+    let fitted = super::together::fit(set, cpus, &super::admission::admits);
+    Some(Together {
+        cpus,
+        outcome: fitted.outcome,
+        what: fitted.what,
+        placement: fitted.cpus,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::small_cell;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        /// No task's word contradicts its bound or the word of its cell.
+        #[test]
+        fn words_of_tasks_agree_with_that_of_the_cell(cell in small_cell()) {
+            let study = cell_study(&cell, false);
+            let words: Vec<Outcome> = study.tasks.iter().map(|task| task.outcome).collect();
+            for task in &study.tasks {
+                if task.response_ns.is_some() {
+                    prop_assert_eq!(task.outcome, Outcome::Holds, "{:?}", study);
+                }
+            }
+            match study.outcome {
+                Outcome::Holds => prop_assert!(words.iter().all(|&word| word == Outcome::Holds), "{:?}", study),
+                Outcome::Missed => prop_assert!(words.contains(&Outcome::Missed), "{:?}", study),
+                Outcome::Undecided => prop_assert!(!words.contains(&Outcome::Missed), "{:?}", study),
+            }
+        }
+    }
+}

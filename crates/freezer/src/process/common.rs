@@ -1,0 +1,46 @@
+//! What all of these processes have: their word, their priorities, and why one ends otherwise than it should.
+
+use std::path::PathBuf;
+
+use crate::keeper::{KeeperError, PRIORITY};
+use crate::page::PageError;
+
+/// The first word of the command line of each of the processes.
+pub const WORD: &str = "freezer";
+/// The longest that the watcher and the commander sleep, ns.
+pub(super) const LONGEST_SLEEP_NS: i64 = 100_000_000;
+/// The commander: above all cells, below the enforcing threads, which it must not keep from their work.
+pub(super) const COMMANDER: u8 = PRIORITY - 1;
+/// The watcher's FIFO priority, the most urgent of those who hold: above the enforcing threads, which may have gone mad.
+pub const WATCHER: u8 = PRIORITY + 1;
+/// The most urgent FIFO priority of what is held: below all who hold it.
+pub const HIGHEST_HELD: u8 = COMMANDER - 1;
+
+/// Why one of the processes ends otherwise than it should.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProcessError {
+    #[error(transparent)]
+    Page(#[from] PageError),
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    #[error("{what}: {reason}")]
+    System {
+        what: String,
+        reason: std::io::Error,
+    },
+    #[error("{} is held by another keeper", .0.display())]
+    Taken(PathBuf),
+}
+
+impl ProcessError {
+    pub(super) fn of(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ProcessError {
+        let what = what.into();
+        move |reason| ProcessError::System { what, reason }
+    }
+}
+
+/// To whoever has started this process and still listens; nobody may do.
+pub(super) fn say(what: &dyn std::fmt::Display) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{what}");
+}

@@ -1,0 +1,61 @@
+//! The options that override an experiment file.
+
+use super::{ProgramLoad, TaskPolicy};
+use crate::{Bytes, Duration, Enforcer, EngineKind, LoadKind, Threshold};
+
+/// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    /// Smoke run: see [`super::quick`].
+    pub quick: bool,
+    /// The program that does the jobs, in place of the experiment's work.
+    pub program: Option<ProgramLoad>,
+    /// Length of one cell's measurement; sets jobs = duration / period.
+    pub duration: Option<Duration>,
+    /// Activations per cell and trial.
+    pub jobs: Option<i64>,
+    /// Time between releases.
+    pub period: Option<Duration>,
+    /// When a job must have ended, after its release.
+    pub deadline: Option<Duration>,
+    /// Cpus for the cells.
+    pub cpus: Vec<u32>,
+    /// SCHED_FIFO priority.
+    pub priority: Option<i64>,
+    /// SCHED_FIFO (`true`, at the file's priority, or 80) or best effort (`false`) instead of the class in the file.
+    pub fifo: Option<bool>,
+    /// Repetitions of every trial.
+    pub rounds: Option<i64>,
+    /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
+    pub decide: Option<f64>,
+    /// Periods that the program, which reports its jobs, needs in each turn to catch up.
+    pub catch_up: Option<u32>,
+    /// Trials have the machine one after the other: the program can take no turns.
+    pub whole_rounds: bool,
+    /// What the run goes on to find out; `rounds` are then the most.
+    pub until: Vec<Threshold>,
+    /// Loads that run beside the cells of every trial, too.
+    pub loads: Vec<LoadKind>,
+    /// Keep only trials whose cells all use these engines.
+    pub engines: Vec<EngineKind>,
+    /// Keep histograms, one each minute, instead of samples.
+    pub histogram: bool,
+    /// Keep histograms, one each such interval.
+    pub interval: Option<Duration>,
+    /// How the threads of a task set are scheduled.
+    pub task_policy: Option<TaskPolicy>,
+    /// The user who runs rootless cells.
+    pub rootless_user: Option<String>,
+    /// Numbers of cells of a scale study.
+    pub counts: Vec<u32>,
+    /// Cells that a scale study creates at the same time.
+    pub parallel: Option<i64>,
+    /// Share of the cells of one trial of a scale study that may fail.
+    pub failure_limit: Option<f64>,
+    /// How each cell of a scale study is held to its share, or those of a task set to their reservations.
+    pub reserve: Option<Option<Enforcer>>,
+    /// Memory that a scale study leaves to everybody else.
+    pub memory_reserve: Option<Bytes>,
+    /// How long a scale study may keep ordinary work from running.
+    pub starvation_limit: Option<Duration>,
+}

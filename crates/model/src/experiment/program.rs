@@ -1,0 +1,173 @@
+//! `[workload]` of kind "program": a program of the user's does the jobs.
+
+const WANTED: &str = "a list of texts, such as [\"./app\", \"--rate\", \"100\"]";
+/// Most words of a program.
+const MOST_WORDS: usize = 256;
+/// Longest word of a program in bytes.
+const MOST_BYTES: usize = 4096;
+
+/// How the jobs of a program are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramJobs {
+    /// Each is one execution of it, from its start to its exit.
+    Executions,
+    /// It reports them through the client's page.
+    Reported,
+    /// Not at all, and it does not end by itself: what is known is its start, its cpu time and its exit.
+    Endless,
+}
+
+/// A program in place of the work that timecell brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramLoad {
+    /// Its path, and its arguments.
+    pub words: Vec<String>,
+    /// What its jobs are.
+    pub jobs: ProgramJobs,
+}
+
+impl ProgramLoad {
+    /// A program and its arguments.
+    ///
+    /// # Errors
+    /// What is wrong with the words, and what would be right.
+    pub fn new(words: Vec<String>, jobs: ProgramJobs) -> Result<ProgramLoad, (String, String)> {
+        let told = |what: String| (what, format!("give {WANTED}"));
+        if words.first().is_none_or(String::is_empty) {
+            return Err(told("no program is named".to_owned()));
+        }
+        if words.len() > MOST_WORDS {
+            return Err(told(format!(
+                "the program has {} words, and may have {MOST_WORDS}",
+                words.len()
+            )));
+        }
+        let bad = |word: &&String| word.len() > MOST_BYTES || word.contains('\0');
+        if let Some(word) = words.iter().find(bad) {
+            let start: String = word.chars().take(20).collect();
+            return Err(told(format!(
+                "the word that begins with {start:?} holds a NUL or more than {MOST_BYTES} bytes"
+            )));
+        }
+        Ok(ProgramLoad { words, jobs })
+    }
+
+    /// Whether it reports its jobs.
+    pub fn reports(&self) -> bool {
+        self.jobs == ProgramJobs::Reported
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// The program, and what a job of it is: `./app 5 (each job an execution)`.
+    pub fn told(&self) -> String {
+        let jobs = match self.jobs {
+            ProgramJobs::Reported => "jobs as it reports them",
+            ProgramJobs::Executions => "each job an execution",
+            ProgramJobs::Endless => "started and ended, jobs unknown",
+        };
+        format!("{} ({jobs})", self.line())
+    }
+
+    /// The program as a person would type it.
+    pub fn line(&self) -> String {
+        let plain = |word: &str| {
+            let is_plain = |c: char| c.is_alphanumeric() || "-_./=+,:@%".contains(c);
+            !word.is_empty() && word.chars().all(is_plain)
+        };
+        let words = self.words.iter().map(|word| match plain(word) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        });
+        words.collect::<Vec<String>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, InputErrors, Work};
+
+    fn parse(workload: &str) -> Result<Experiment, InputErrors> {
+        let text = format!(
+            "schema = 1\nname = \"x\"\n[workload]\nkind = \"program\"\n{workload}\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n"
+        );
+        Experiment::parse("x", &text)
+    }
+
+    #[test]
+    fn a_program_is_read_and_written() {
+        let read = parse("program = [\"./app\", \"a b\", \"c\\\"d\"]\nperiod = \"10ms\"").unwrap();
+        assert_eq!(read.workload.work, Work::Program);
+        let program = read.workload.program.clone().unwrap();
+        assert_eq!(program.words, ["./app", "a b", "c\"d"]);
+        assert_eq!(program.line(), "./app 'a b' 'c\"d'");
+        assert!(!program.reports());
+        let again = Experiment::parse("again", &read.to_toml()).unwrap();
+        assert_eq!(again, read);
+    }
+
+    #[test]
+    fn one_that_is_endless_runs_for_a_period_once_a_round() {
+        let read = parse("program = [\"./app\"]\nendless = true\nperiod = \"300ms\"").unwrap();
+        assert_eq!((read.workload.work, read.workload.jobs), (Work::Endless, 1));
+        assert_eq!(read.workload.deadline_ns(), None);
+        let again = Experiment::parse("again", &read.to_toml()).unwrap();
+        assert_eq!(again, read);
+        for (more, told) in [
+            ("reports = true", "whose jobs are not known"),
+            (
+                "jobs = 5",
+                "`jobs` says nothing of a program that is endless",
+            ),
+            ("deadline = \"5ms\"", "`deadline` says nothing"),
+            ("pacing = \"relative\"", "`pacing` says nothing"),
+        ] {
+            let error = parse(&format!("program = [\"a\"]\nendless = true\n{more}"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(told), "{more}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_is_told_with_the_fix() {
+        for (workload, told) in [
+            ("", "`program`"),
+            ("program = []", "`program` is empty"),
+            ("program = [\"\"]", "no program is named"),
+            ("program = [\"a\", \"b\\u0000\"]", "has a NUL"),
+            ("program = [1]", "it must be a text"),
+            ("program = [\"a\"]\nsteps = 3", "steps"),
+            (
+                "program = [\"a\"]\nreports = true\npacing = \"relative\"",
+                "periodic",
+            ),
+        ] {
+            let error = parse(workload).unwrap_err().to_string();
+            assert!(error.contains(told), "{workload}: {error}");
+        }
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nprogram = [\"a\"]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
+        let error = Experiment::parse("x", text).unwrap_err().to_string();
+        assert!(error.contains("says nothing of kind \"mac\""), "{error}");
+    }
+
+    #[test]
+    fn one_that_is_endless_takes_no_turns() {
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\n[turns]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
+        for (jobs, turns) in [
+            (ProgramJobs::Executions, true),
+            (ProgramJobs::Reported, true),
+            (ProgramJobs::Endless, false),
+        ] {
+            let mut experiment = Experiment::parse("x", text).unwrap();
+            let program = ProgramLoad::new(vec!["/bin/true".to_owned()], jobs).unwrap();
+            experiment.set_program(program).unwrap();
+            assert_eq!(experiment.turns.is_some(), turns);
+            let again = Experiment::parse("again", &experiment.to_toml()).unwrap();
+            assert_eq!(again, experiment);
+        }
+    }
+}

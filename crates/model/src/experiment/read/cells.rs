@@ -1,0 +1,142 @@
+//! The cells of a trial, and the tasks that they have of their own.
+
+use std::collections::HashSet;
+
+use crate::experiment::OwnTask;
+use crate::file::{Faults, Node, Value};
+use crate::{Class, EngineKind, Experiment, Pacing, ProgramJobs, ProgramLoad, TrialPlan, Work};
+
+/// Keys that say which program does the jobs.
+pub(super) const OF_PROGRAMS: [&str; 3] = ["program", "reports", "endless"];
+
+/// Engines and own tasks of a trial; the latter empty where no cell has any.
+pub(super) fn cells(table: &Node<'_>, faults: &mut Faults<'_>) -> (Vec<EngineKind>, Vec<OwnTask>) {
+    let items = table.any("cells").and_then(|cells| cells.items());
+    let mut names = HashSet::new();
+    let mut cell = |item: &Value<'_>| match item.table() {
+        Some(own) => {
+            let engine: EngineKind = own.some_text("engine")?.parse().ok()?;
+            let own = self::own(&own, faults);
+            if let Some(name) = own
+                .name
+                .as_ref()
+                .filter(|name| !names.insert((*name).clone()))
+            {
+                let what = format!("there are two cells named `{name}` in this trial");
+                faults.report_at(&item.place.key("name"), what, "give each its own name");
+            }
+            Some((engine, own))
+        }
+        None => Some((item.text()?.parse::<EngineKind>().ok()?, OwnTask::default())),
+    };
+    let cells = items.iter().flatten().filter_map(&mut cell);
+    let (engines, own): (Vec<EngineKind>, Vec<OwnTask>) = cells.unzip();
+    if table.says("copies") && !names.is_empty() {
+        let what = "`copies` would give several cells the same name";
+        faults.report(&table.place, &["copies"], what, "remove it, or the names");
+    }
+    let has_own = own.iter().any(|own| *own != OwnTask::default());
+    if has_own && table.says("competitors") {
+        let what = "a task set has the tasks of its cells";
+        faults.report(&table.place, &["cells"], what, "name engines only");
+    }
+    (engines, if has_own { own } else { Vec::new() })
+}
+
+fn own(table: &Node<'_>, faults: &mut Faults<'_>) -> OwnTask {
+    let is_program = OF_PROGRAMS.iter().any(|key| table.says(key));
+    let program = match is_program {
+        true => program(table, faults),
+        false => None,
+    };
+    let steps = table.count("steps");
+    if is_program && steps.is_some() {
+        let what = "a program has no steps";
+        faults.report(&table.place, &["steps"], what, "remove one of the two");
+    }
+    OwnTask {
+        name: table.some_text("name"),
+        work: match steps {
+            Some(steps) => Some(Work::Mac { steps }),
+            None => program.as_ref().map(ProgramLoad::work),
+        },
+        program,
+        period: table.time("period"),
+        deadline: table.time("deadline"),
+        jobs: table.count("jobs"),
+        priority: table.count("priority").and_then(|n| u8::try_from(n).ok()),
+    }
+}
+
+/// What of a trial's own tasks does not go with the rest of the experiment.
+pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(String, String)> {
+    let (workload, class) = (&experiment.workload, experiment.scheduling.class);
+    let own = &trial.own;
+    let is_endless = |work: Work| work == Work::Endless;
+    let mixed = (own.iter())
+        .any(|own| is_endless(own.work.unwrap_or(workload.work)) != is_endless(workload.work));
+    let has_jobs = |own: &OwnTask| own.jobs.is_some() || own.deadline.is_some();
+    let reports = |own: &OwnTask| (own.program.as_ref()).is_some_and(ProgramLoad::reports);
+    let without = own.is_empty() || own.iter().any(|own| own.work.is_none());
+    let (what, fix) = if workload.work == Work::Busy && !own.is_empty() {
+        ("a task set has the tasks of its cells", "name engines only")
+    } else if workload.work == Work::Timer && own.iter().any(|own| own.work.is_some()) {
+        (
+            "beside a `timer`, whose jobs take no time, no cell has work of its own",
+            "set `kind` of [workload] to \"mac\" or \"program\"",
+        )
+    } else if mixed {
+        (
+            "programs that end or tell their jobs stand beside one that is endless, and not the same is measured of both",
+            "make all of them endless, or none",
+        )
+    } else if is_endless(workload.work) && own.iter().any(has_jobs) {
+        (
+            "an endless program has neither jobs nor a deadline",
+            "say with `period` how long it runs in each round",
+        )
+    } else if class == Class::Other && own.iter().any(|own| own.priority.is_some()) {
+        (
+            "class \"other\" has no priority",
+            "remove `priority`, or set class = \"fifo\"",
+        )
+    } else if workload.pacing == Pacing::Relative && own.iter().any(reports) {
+        (
+            "the jobs that a program reports are periodic",
+            "set pacing = \"periodic\"",
+        )
+    } else if workload.work == Work::Program && workload.program.is_none() && without {
+        (
+            "a cell has no `program`, and [workload] names none",
+            "add a line such as `program = [\"./app\"]` to [workload], or to each cell",
+        )
+    } else {
+        return None;
+    };
+    Some((format!("trial `{}`: {what}", trial.name), fix.to_owned()))
+}
+
+/// The program that a table names; `None` where that cannot be one.
+pub(super) fn program(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<ProgramLoad> {
+    let place = table.place.key("program");
+    let jobs = match (table.boolean("reports"), table.boolean("endless")) {
+        (false, false) => ProgramJobs::Executions,
+        (true, false) => ProgramJobs::Reported,
+        (false, true) => ProgramJobs::Endless,
+        (true, true) => {
+            let what = "`endless` is said of a program whose jobs are not known";
+            faults.report(&table.place, &["endless"], what, "remove it, or `reports`");
+            ProgramJobs::Reported
+        }
+    };
+    let (what, fix) = match table.says("program") {
+        true => match ProgramLoad::new(table.texts("program"), jobs) {
+            Ok(program) => return Some(program),
+            Err(fault) => fault,
+        },
+        false => table.lacks("program", "[\"./app\"]"),
+    };
+    faults.report_at(&place, what, fix);
+    faults.doubt(&place);
+    None
+}

@@ -1,0 +1,175 @@
+//! What an experiment's cells do and what is kept of it, and the bounds of both.
+
+use super::program::{ProgramJobs, ProgramLoad};
+use crate::{Duration, InputError};
+
+/// Bounds on what an experiment may ask for; each is checked with the line it stands on.
+pub struct Limits;
+
+impl Limits {
+    /// Jobs in one trial of one cell: at 32 bytes each, the largest takes 3.2 GB of shared memory.
+    pub const JOBS: std::ops::RangeInclusive<i64> = 1..=100_000_000;
+    /// Jobs in one trial of one cell where histograms are kept instead of samples: a day at 25 us, and some.
+    pub const JOBS_OF_HISTOGRAMS: std::ops::RangeInclusive<i64> = 1..=4_000_000_000;
+    /// Length of one interval of a histogram log, ns: 1 s to 1 h.
+    pub const INTERVAL_NS: std::ops::RangeInclusive<i64> = 1_000_000_000..=3_600_000_000_000;
+    /// Steps of one `mac` job.
+    pub const STEPS: std::ops::RangeInclusive<i64> = 1..=1_000_000_000;
+    /// Rounds of an experiment.
+    pub const ROUNDS: std::ops::RangeInclusive<i64> = 1..=10_000;
+    /// Priorities of SCHED_FIFO, see sched(7).
+    pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=99;
+    /// Cells in one trial.
+    pub const CELLS: std::ops::RangeInclusive<i64> = 1..=4_096;
+    /// Trials that one matrix may amount to.
+    pub const TRIALS: std::ops::RangeInclusive<i64> = 1..=4_096;
+    /// Periods in nanoseconds: 10 us (a sleep and a wake-up must fit) to 1 h.
+    pub const PERIOD_NS: std::ops::RangeInclusive<i64> = 10_000..=3_600_000_000_000;
+}
+
+/// When the next job is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// On an absolute grid: release k is at start + k * period. Activations that pass unserved are counted as missed.
+    Periodic,
+    /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
+    Relative,
+}
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// `steps` multiply-accumulate steps on a volatile: the thesis's dummy workload (100,000 steps).
+    Mac {
+        /// Steps of one job.
+        steps: u32,
+    },
+    /// Nothing: the job is the wake-up itself, as in cyclictest.
+    Timer,
+    /// As long as the wcet of the task whose job it is: multiply-accumulate steps, calibrated in the cell.
+    Busy,
+    /// What a program of the user's does: [`Workload::program`].
+    Program,
+    /// Such a program that neither ends nor tells its jobs: it runs for a period, once in a round, and is then ended.
+    Endless,
+}
+
+impl Work {
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Work::Mac { .. } => "mac",
+            Work::Timer => "timer",
+            Work::Busy => "taskset",
+            Work::Program | Work::Endless => "program",
+        }
+    }
+}
+
+/// The real-time task of every cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// What a job does.
+    pub work: Work,
+    /// Activations per cell and trial; executed and missed jobs add up to it.
+    pub jobs: u32,
+    /// Time between releases.
+    pub period: Duration,
+    /// How releases are laid out in time.
+    pub pacing: Pacing,
+    /// When a job must have ended, after its release. `None`: at the next release, if they are periodic.
+    pub deadline: Option<Duration>,
+    /// The program that does the jobs, for [`Work::Program`].
+    pub program: Option<ProgramLoad>,
+}
+
+impl Workload {
+    /// When a job must have ended, ns after its release; `None` if it may take as long as it likes.
+    pub fn deadline_ns(&self) -> Option<i64> {
+        let has_jobs = self.pacing == Pacing::Periodic && self.work != Work::Endless;
+        let next = || has_jobs.then_some(self.period);
+        self.deadline.or_else(next).map(Duration::ns)
+    }
+}
+
+/// What is kept of the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// Every sample: 32 bytes for each job.
+    #[default]
+    Samples,
+    /// A histogram of each metric for each interval, and the worst jobs: the same room for a run of any length.
+    Histograms {
+        /// Length of one interval; what a power cut takes away at most.
+        interval: Duration,
+    },
+}
+
+impl Keep {
+    /// One histogram a minute.
+    pub const MINUTES: Keep = Keep::Histograms {
+        interval: Duration::from_ns(60_000_000_000),
+    };
+
+    /// Jobs that one cell may be asked for in one trial.
+    pub const fn jobs(self) -> std::ops::RangeInclusive<i64> {
+        match self {
+            Keep::Samples => Limits::JOBS,
+            Keep::Histograms { .. } => Limits::JOBS_OF_HISTOGRAMS,
+        }
+    }
+}
+
+/// The scheduling class that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// SCHED_FIFO with a priority of 1 to 99.
+    Fifo {
+        /// Static priority, 99 is the highest.
+        priority: u8,
+    },
+    /// SCHED_OTHER, best effort: results are labelled "not real-time".
+    Other,
+}
+
+/// How the cells are scheduled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Class asked for; what a cell really got is recorded beside it.
+    pub class: Class,
+    /// Cpus for the cells: cell i is pinned to `cpus[i % len]`. Empty: one cpu, chosen on the machine
+    /// (an isolated one if there is any, else the highest).
+    pub cpus: Vec<u32>,
+}
+
+/// How long an endless program runs in each round, ns.
+pub(super) const RUN_OF_ENDLESS: i64 = 500_000_000;
+
+impl ProgramLoad {
+    /// What this makes of the work.
+    pub fn work(&self) -> Work {
+        match self.jobs {
+            ProgramJobs::Executions | ProgramJobs::Reported => Work::Program,
+            ProgramJobs::Endless => Work::Endless,
+        }
+    }
+}
+
+/// The number that an option gives, which `what` calls, within its bounds.
+pub(super) fn checked(
+    option: &str,
+    what: &str,
+    value: i64,
+    range: &std::ops::RangeInclusive<i64>,
+) -> Result<u32, InputError> {
+    u32::try_from(value)
+        .ok()
+        .filter(|_| range.contains(&value))
+        .ok_or_else(|| {
+            InputError::new(
+                option,
+                format!("the {what} is {value}"),
+                format!("it must be {} to {}", range.start(), range.end()),
+            )
+        })
+}

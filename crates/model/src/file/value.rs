@@ -1,0 +1,105 @@
+//! One value of a TOML file as text, number or duration, with what is wrong where it is none.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use toml::de::DeValue;
+
+use crate::{Bytes, Duration};
+
+/// What is wrong with a value, and what would be right.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub what: String,
+    pub fix: String,
+}
+
+impl Wrong {
+    pub fn new(what: impl Into<String>, fix: impl Into<String>) -> Wrong {
+        Wrong {
+            what: what.into(),
+            fix: fix.into(),
+        }
+    }
+
+    /// `label` is the value as a message calls it, such as `` `period` ``.
+    pub fn of_type(label: &str, found: &DeValue<'_>, wanted: &str) -> Wrong {
+        Wrong::new(
+            format!("{label} is of type {}", found.type_str()),
+            format!("it must be {wanted}"),
+        )
+    }
+}
+
+pub(crate) fn text<'v>(label: &str, value: &'v DeValue<'_>) -> Result<&'v str, Wrong> {
+    (value.as_str()).ok_or_else(|| Wrong::of_type(label, value, "a text in quotation marks"))
+}
+
+pub(crate) fn boolean(label: &str, value: &DeValue<'_>) -> Result<bool, Wrong> {
+    (value.as_bool()).ok_or_else(|| Wrong::of_type(label, value, "true or false"))
+}
+
+pub(crate) fn integer(
+    label: &str,
+    value: &DeValue<'_>,
+    range: &RangeInclusive<i64>,
+) -> Result<i64, Wrong> {
+    let wanted = format!("a whole number of {} to {}", range.start(), range.end());
+    let integer = (value.as_integer()).ok_or_else(|| Wrong::of_type(label, value, &wanted))?;
+    match whole(value) {
+        Some(n) if range.contains(&n) => Ok(n),
+        _ => Err(Wrong::new(
+            format!("{label} is {}", integer.as_str()),
+            format!("it must be {wanted}"),
+        )),
+    }
+}
+
+/// A whole number however it is written.
+pub(crate) fn whole(value: &DeValue<'_>) -> Option<i64> {
+    let number = value.as_integer()?;
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// A number with or without a fraction.
+pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Float(number) => number.as_str(),
+        DeValue::Integer(number) => number.as_str(),
+        _ => return None,
+    };
+    let number: f64 = text.replace('_', "").parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+/// An amount of memory.
+pub(crate) fn bytes(label: &str, value: &DeValue<'_>) -> Result<Bytes, Wrong> {
+    with_unit(label, value, "MiB", "an amount of memory such as \"64MiB\"")
+}
+
+pub(crate) fn duration(label: &str, value: &DeValue<'_>) -> Result<Duration, Wrong> {
+    with_unit(label, value, "ms", "a duration such as \"1ms\"")
+}
+
+/// A text that is a number and its unit, such as `unit`.
+fn with_unit<T: FromStr<Err: Display>>(
+    label: &str,
+    value: &DeValue<'_>,
+    unit: &str,
+    wanted: &str,
+) -> Result<T, Wrong> {
+    match value {
+        DeValue::String(text) => text
+            .parse()
+            .map_err(|error| Wrong::new(format!("{label}: {error}"), "")),
+        DeValue::Integer(number) => Err(Wrong::new(
+            format!("{label} has no unit"),
+            format!(
+                "write it as a text with a unit, such as \"{}{unit}\"",
+                number.as_str()
+            ),
+        )),
+        other => Err(Wrong::of_type(label, other, wanted)),
+    }
+}

@@ -1,0 +1,473 @@
+//! Thresholds: conditions on one figure of a run, such as `podman.latency.p99 > 100us`. What they are made of and how they are
+//! written is here, what they are read from beside it; whether one holds is not decided here.
+
+mod parse;
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Metric;
+pub use parse::ThresholdError;
+
+/// A condition that must not hold, such as `podman.latency.p99 > 100us`. Prints in the form that is parsed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    /// Which cells it is about; `None`: all of them.
+    pub selector: Option<Selector>,
+    /// What is looked at.
+    pub figure: Figure,
+    /// How it is compared.
+    pub operator: Operator,
+    /// With what.
+    pub limit: Limit,
+}
+
+impl Threshold {
+    /// What must not hold where this must.
+    #[must_use]
+    pub fn broken(self) -> Threshold {
+        Threshold {
+            operator: self.operator.complement(),
+            ..self
+        }
+    }
+}
+
+/// Part of a name, in which `*` stands for any characters: of a trial, of `trial/cell`, of a cell or of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector(pub String);
+
+impl Selector {
+    /// Whether it names this.
+    pub fn matches(&self, name: &str) -> bool {
+        glob(self.0.as_bytes(), name.as_bytes())
+    }
+
+    /// Whether it is a pattern, which may well match what was not measured.
+    pub fn is_pattern(&self) -> bool {
+        self.0.contains('*')
+    }
+}
+
+/// Matches from the left, and goes back to the last `*` when a character does not fit.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p, n));
+            p += 1;
+        } else if pattern.get(p) == Some(&name[n]) {
+            p += 1;
+            n += 1;
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            p = at + 1;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
+}
+
+/// One number of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Of the times of its jobs.
+    Job(Metric, Statistic),
+    /// Of the start skew of its trial, over rounds.
+    Skew(Statistic),
+    /// The median time of its creation.
+    CreationMedian,
+    /// Of its memory, in a run of single measurements.
+    Memory(Statistic),
+    /// Of a time that was measured by itself, in a run of single measurements.
+    Time(Statistic),
+    /// The longest time in which a budget supplied nothing.
+    LongestGap,
+    /// How many of something.
+    Count(Count),
+}
+
+impl Figure {
+    /// Every figure there is.
+    pub fn all() -> Vec<Figure> {
+        let mut all = Vec::new();
+        for statistic in Statistic::ALL {
+            all.extend(Metric::ALL.map(|metric| Figure::Job(metric, statistic)));
+            all.push(Figure::Skew(statistic));
+            all.push(Figure::Memory(statistic));
+            all.push(Figure::Time(statistic));
+        }
+        all.extend([Figure::CreationMedian, Figure::LongestGap]);
+        all.extend(Count::ALL.map(Figure::Count));
+        all
+    }
+}
+
+/// How the name of a metric is written.
+const fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::WakeupLatency => "latency",
+        Metric::ExecutionTime => "execution",
+        Metric::ResponseTime => "response",
+        Metric::StartTime => "start",
+        Metric::ExitTime => "exit",
+    }
+}
+
+impl Figure {
+    /// The first part of its name: the metric, or the whole name of a count.
+    pub fn metric(self) -> String {
+        let name = self.to_string();
+        name.split('.').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Figure::Job(metric, statistic) => {
+                write!(f, "{}.{}", metric_name(*metric), statistic.name())
+            }
+            Figure::Skew(statistic) => write!(f, "skew.{}", statistic.name()),
+            Figure::CreationMedian => f.write_str("creation.median"),
+            Figure::Memory(statistic) => write!(f, "memory.{}", statistic.name()),
+            Figure::Time(statistic) => write!(f, "time.{}", statistic.name()),
+            Figure::LongestGap => f.write_str("gap.max"),
+            Figure::Count(count) => f.write_str(count.name()),
+        }
+    }
+}
+
+/// One number for many values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The smallest.
+    Min,
+    /// The one in the middle.
+    Median,
+    /// Arithmetic mean.
+    Mean,
+    /// 90 % lie at or below it.
+    P90,
+    /// 95 % lie at or below it.
+    P95,
+    /// 99 % lie at or below it.
+    P99,
+    /// 99.9 % lie at or below it.
+    P999,
+    /// 99.99 % lie at or below it.
+    P9999,
+    /// The largest.
+    Max,
+    /// Standard deviation (divisor n - 1).
+    Sd,
+}
+
+impl Statistic {
+    /// All of them.
+    pub const ALL: [Statistic; 10] = [
+        Statistic::Min,
+        Statistic::Median,
+        Statistic::Mean,
+        Statistic::P90,
+        Statistic::P95,
+        Statistic::P99,
+        Statistic::P999,
+        Statistic::P9999,
+        Statistic::Max,
+        Statistic::Sd,
+    ];
+
+    /// How it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Statistic::Min => "min",
+            Statistic::Median => "median",
+            Statistic::Mean => "mean",
+            Statistic::P90 => "p90",
+            Statistic::P95 => "p95",
+            Statistic::P99 => "p99",
+            Statistic::P999 => "p99.9",
+            Statistic::P9999 => "p99.99",
+            Statistic::Max => "max",
+            Statistic::Sd => "sd",
+        }
+    }
+
+    /// The probability of a quantile; `None` for what is none.
+    pub const fn probability(self) -> Option<f64> {
+        match self {
+            Statistic::Median => Some(0.5),
+            Statistic::P90 => Some(0.9),
+            Statistic::P95 => Some(0.95),
+            Statistic::P99 => Some(0.99),
+            Statistic::P999 => Some(0.999),
+            Statistic::P9999 => Some(0.9999),
+            Statistic::Min | Statistic::Mean | Statistic::Max | Statistic::Sd => None,
+        }
+    }
+}
+
+/// Something counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Jobs that ended after their deadline.
+    Late,
+    /// Activations that never began.
+    Missed,
+    /// Jobs that ran and are not on record, and activations that nothing explains.
+    Lost,
+    /// Page faults in the measuring loop.
+    Faults,
+    /// Cells that did not come to their end, of many that ran together.
+    Failed,
+}
+
+impl Count {
+    /// All of them.
+    pub const ALL: [Count; 5] = [
+        Count::Late,
+        Count::Missed,
+        Count::Lost,
+        Count::Faults,
+        Count::Failed,
+    ];
+
+    /// How it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Count::Late => "late",
+            Count::Missed => "missed",
+            Count::Lost => "lost",
+            Count::Faults => "faults",
+            Count::Failed => "failed",
+        }
+    }
+
+    /// Whether it is also known as a share of all activations.
+    pub const fn has_share(self) -> bool {
+        matches!(self, Count::Late | Count::Missed)
+    }
+}
+
+/// How a figure is compared with its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+}
+
+impl Operator {
+    /// All of them, the longer ones first.
+    pub const ALL: [Operator; 4] = [
+        Operator::AtLeast,
+        Operator::AtMost,
+        Operator::Above,
+        Operator::Below,
+    ];
+
+    /// How it is written.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Operator::Above => ">",
+            Operator::AtLeast => ">=",
+            Operator::Below => "<",
+            Operator::AtMost => "<=",
+        }
+    }
+
+    /// What holds exactly where this does not.
+    pub const fn complement(self) -> Operator {
+        match self {
+            Operator::Above => Operator::AtMost,
+            Operator::AtLeast => Operator::Below,
+            Operator::Below => Operator::AtLeast,
+            Operator::AtMost => Operator::Above,
+        }
+    }
+
+    /// Whether `value` stands in this relation to `limit`.
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Operator::Above => value > limit,
+            Operator::AtLeast => value >= limit,
+            Operator::Below => value < limit,
+            Operator::AtMost => value <= limit,
+        }
+    }
+}
+
+/// What a figure is compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// A time in ns.
+    Time(crate::Duration),
+    /// A number of things.
+    Number(u64),
+    /// So many percent of all activations, 0 to 100.
+    Percent(f64),
+    /// A size in bytes.
+    Bytes(u64),
+    /// So many times the baseline's, positive.
+    Ratio(f64),
+}
+
+/// Units of sizes, the largest first, those of a thousand before those of 1,024.
+const SIZES: [(&str, u64); 7] = [
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Time(time) => write!(f, "{time}"),
+            Limit::Number(number) => write!(f, "{number}"),
+            Limit::Percent(percent) => write!(f, "{percent}%"),
+            Limit::Bytes(bytes) => {
+                let exact = SIZES
+                    .iter()
+                    .find(|(_, size)| *bytes > 0 && bytes % size == 0);
+                let (unit, size) = exact.unwrap_or(&("B", 1));
+                write!(f, "{}{unit}", bytes / size)
+            }
+            Limit::Ratio(ratio) => write!(f, "{ratio}x"),
+        }
+    }
+}
+
+impl Limit {
+    /// The unit of the figures that it is a limit of, and its number in that unit.
+    pub fn of(self) -> (Unit, f64) {
+        match self {
+            Limit::Time(time) => (Unit::Ns, time.ns() as f64),
+            Limit::Number(number) => (Unit::Count, number as f64),
+            Limit::Percent(percent) => (Unit::Share, percent / 100.0),
+            Limit::Bytes(bytes) => (Unit::Bytes, bytes as f64),
+            Limit::Ratio(ratio) => (Unit::Ratio, ratio),
+        }
+    }
+}
+
+/// Unit of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// A number of things.
+    Count,
+    /// A part of all activations, 0 to 1.
+    Share,
+    /// So many times the baseline's.
+    Ratio,
+}
+
+impl Unit {
+    /// The name used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+            Unit::Share => "share",
+            Unit::Ratio => "ratio",
+        }
+    }
+}
+
+/// As text, in files.
+impl Serialize for Threshold {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Threshold {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Threshold, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = text.parse();
+        read.map_err(|error| serde::de::Error::custom(format!("`{text}`: {error}")))
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(selector) = &self.selector {
+            write!(f, "{}.", selector.0)?;
+        }
+        write!(f, "{} {} {}", self.figure, self.operator.sign(), self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, matches) in [
+            ("podman", "podman", true),
+            ("podman", "podman-rootless", false),
+            ("podman*", "podman-rootless", true),
+            ("*", "", true),
+            ("*-ipc-*", "crun-ipc-100us", true),
+            ("*a*b", "xaxbxb", true),
+            ("a*b*c", "abbd", false),
+            ("", "bare", false),
+        ] {
+            assert_eq!(
+                Selector(pattern.to_owned()).matches(name),
+                matches,
+                "{pattern} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn in_files_it_is_text() {
+        let read: Vec<Threshold> =
+            serde_json::from_str("[\"podman.latency.p99 > 100us\"]").unwrap();
+        assert_eq!(
+            serde_json::to_string(&read).unwrap(),
+            "[\"podman.latency.p99 > 100us\"]"
+        );
+        let error = serde_json::from_str::<Threshold>("\"latency\"").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("`latency`: character 8: there is no comparison"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sizes_print_in_the_largest_exact_unit() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1_500, "1500B"),
+            (2_000, "2kB"),
+            (1 << 20, "1MiB"),
+            (18_000_000, "18MB"),
+        ] {
+            assert_eq!(Limit::Bytes(bytes).to_string(), text);
+        }
+    }
+}

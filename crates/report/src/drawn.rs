@@ -1,0 +1,115 @@
+//! A run that was studied, of whatever kind, as it is shown: tables, page and pictures.
+
+use record::RecordError;
+use record::isolation::IsolationSummary;
+use record::run::Run;
+use record::scale::ScaleSummary;
+use record::series::SeriesSummary;
+use record::supply::SupplySummary;
+use study::{JobsStudy, Kind, Studied};
+use text::style::Style;
+
+use crate::html::Extras;
+use crate::{isolation, scale, series, supply};
+
+/// The summary of a run, and how it is shown.
+pub trait Drawn: Studied {
+    /// The terminal's tables.
+    fn table(&self, style: Style) -> String;
+
+    /// The page, one HTML file.
+    ///
+    /// # Errors
+    /// When a file of the record cannot be read.
+    fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError>;
+
+    /// Its pictures as SVG files: name and content.
+    ///
+    /// # Errors
+    /// When a file of the record cannot be read.
+    fn pictures(&self, run: &Run) -> Result<Vec<(String, String)>, RecordError>;
+}
+
+/// Studies a run of whatever kind, to be shown.
+///
+/// # Errors
+/// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
+pub fn studied(run: &Run) -> Result<Box<dyn Drawn>, RecordError> {
+    Ok(match Kind::of(run)? {
+        Kind::Jobs | Kind::Files => Box::new(study::study(run)?),
+        Kind::Scale => Box::new(study::scale_study(run)?),
+        Kind::Series => Box::new(study::series_study(run)?),
+        Kind::Supply => Box::new(study::supply_study(run)?),
+        Kind::Isolation => Box::new(study::isolation_study(run)?),
+    })
+}
+
+impl Drawn for JobsStudy {
+    fn table(&self, style: Style) -> String {
+        crate::table(self, style)
+    }
+
+    fn page(&self, _run: &Run, extras: Extras) -> Result<String, RecordError> {
+        Ok(crate::html_with(self, extras))
+    }
+
+    fn pictures(&self, _run: &Run) -> Result<Vec<(String, String)>, RecordError> {
+        Ok(crate::figures(self))
+    }
+}
+
+impl Drawn for ScaleSummary {
+    fn table(&self, style: Style) -> String {
+        scale::scale_table(self, style)
+    }
+
+    fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
+        scale::scale_html(run, self, extras)
+    }
+
+    fn pictures(&self, _run: &Run) -> Result<Vec<(String, String)>, RecordError> {
+        Ok(scale::scale_figures(self))
+    }
+}
+
+impl Drawn for SeriesSummary {
+    fn table(&self, style: Style) -> String {
+        series::series_table(self, style)
+    }
+
+    fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
+        series::series_html(run, self, extras)
+    }
+
+    fn pictures(&self, run: &Run) -> Result<Vec<(String, String)>, RecordError> {
+        series::series_figures(run, self)
+    }
+}
+
+impl Drawn for SupplySummary {
+    fn table(&self, style: Style) -> String {
+        supply::supply_table(self, style)
+    }
+
+    fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
+        supply::supply_html(run, self, extras)
+    }
+
+    fn pictures(&self, _run: &Run) -> Result<Vec<(String, String)>, RecordError> {
+        Ok(supply::supply_figures(self))
+    }
+}
+
+impl Drawn for IsolationSummary {
+    fn table(&self, style: Style) -> String {
+        isolation::isolation_table(self, style)
+    }
+
+    fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
+        isolation::isolation_html(run, self, extras)
+    }
+
+    fn pictures(&self, _run: &Run) -> Result<Vec<(String, String)>, RecordError> {
+        Ok(isolation::isolation_figures(self))
+    }
+}

@@ -1,0 +1,33 @@
+//! What the page of a run is made of, and what stands on it beside the run.
+
+use maud::Markup;
+use study::judge::Judged;
+use study::published::Beside;
+use study::{Compared, JobsStudy};
+
+use crate::figure::Figure;
+
+/// What sections are made of.
+pub(crate) struct Page<'a> {
+    pub data: &'a JobsStudy,
+    pub figures: Vec<Figure>,
+}
+
+/// One section of the page.
+pub(crate) struct Section {
+    /// Where links within the page point.
+    pub id: &'static str,
+    pub heading: String,
+    pub body: Markup,
+}
+
+/// What stands on the page beside what the run itself says.
+#[derive(Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// Published figures.
+    pub beside: Option<&'a Beside>,
+    /// Verdicts on thresholds.
+    pub judged: Option<&'a Judged>,
+    /// The run as the second one, compared with a baseline run.
+    pub compared: Option<&'a Compared>,
+}

@@ -1,0 +1,326 @@
+//! What judging comes to.
+
+use super::threshold::Operator;
+pub(super) use super::threshold::Unit;
+use serde::Serialize;
+
+/// A run against its thresholds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// What ratios are to: a trial of the run, or another run.
+    pub baseline: String,
+    /// What to keep in mind of those ratios, as sentences.
+    pub cautions: Vec<String>,
+    /// In the order given.
+    pub thresholds: Vec<JudgedThreshold>,
+}
+
+/// One threshold over the cells that it is about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JudgedThreshold {
+    /// As [`super::Threshold`] prints.
+    pub threshold: String,
+    /// One entry per cell, or per trial for the skew; at least one.
+    pub cells: Vec<CellVerdict>,
+}
+
+/// One threshold in one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellVerdict {
+    /// Label of the cell, or name of the trial.
+    pub cell: String,
+    /// What follows.
+    pub verdict: Outcome,
+    /// What was measured; `None` where nothing was.
+    pub value: Option<f64>,
+    /// Lower end of its 95 % interval; `None` for what has none.
+    pub low: Option<f64>,
+    /// Upper end of its 95 % interval; absent exactly when the lower is.
+    pub high: Option<f64>,
+    /// Unit of the three.
+    pub unit: Unit,
+    /// Why the threshold is not applicable.
+    pub why: Option<Why>,
+    /// What to know of the verdict, without a full stop; may be empty.
+    pub reason: String,
+}
+
+/// Verdict on a threshold. Prints as tables show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// What must not be is not, with all of the interval.
+    Met,
+    /// What must not be is, with all of the interval.
+    Missed,
+    /// The limit lies within the interval, or there is no interval to tell.
+    Undecided,
+    /// The figure says nothing here.
+    NotApplicable,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Outcome::Met => "met",
+            Outcome::Missed => "missed",
+            Outcome::Undecided => "undecided",
+            Outcome::NotApplicable => "not applicable",
+        })
+    }
+}
+
+/// Why a threshold is not applicable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The trial did not take place, and the threshold does not name it.
+    NotMeasured,
+    /// The trial did not take place, and the threshold names it.
+    NamedAndNotMeasured,
+    /// No round of the cell is good.
+    NoGoodRound,
+    /// The cell ran in no real-time class.
+    NotRealTime,
+    /// The run has no such figure.
+    NoFigure,
+    /// There are too few samples for the figure.
+    TooFew,
+    /// There is nothing to compare with.
+    NoBaseline,
+    /// No cell is of that name.
+    NothingSelected,
+}
+
+/// A value, and between what it lies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The value, in the unit of its figure.
+    pub value: f64,
+    /// How well it is known.
+    pub ends: Ends,
+}
+
+/// How well a value is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ends {
+    /// It was seen, not estimated.
+    Exact,
+    /// The ends of its 95 % interval.
+    Between(f64, f64),
+    /// It is estimated and has no interval, for this reason.
+    Unknown(String),
+    /// It is at least so much: the rest lies beyond what was kept.
+    AtLeast(f64),
+    /// The value is all that is known of it: it is at most so much.
+    AtMost,
+}
+
+impl Measured {
+    /// Something that was seen, not estimated.
+    pub fn fact(value: f64) -> Measured {
+        Measured {
+            value,
+            ends: Ends::Exact,
+        }
+    }
+
+    /// Something estimated, with its interval or why there is none.
+    pub fn estimate(value: f64, interval: Option<(f64, f64)>, why_none: &str) -> Measured {
+        let ends = match interval {
+            Some((low, high)) => Ends::Between(low, high),
+            None => Ends::Unknown(why_none.to_owned()),
+        };
+        Measured { value, ends }
+    }
+
+    /// Its 95 % interval, where it has one.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        match self.ends {
+            Ends::Between(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// Value, lower and upper end as a table holds them, and what to know where one of them is absent.
+    pub(super) fn columns(&self) -> ([Option<f64>; 3], &str) {
+        let value = Some(self.value);
+        match &self.ends {
+            Ends::Exact => ([value, None, None], ""),
+            Ends::Between(low, high) => ([value, Some(*low), Some(*high)], ""),
+            Ends::Unknown(why) => ([value, None, None], why),
+            Ends::AtLeast(low) => (
+                [None, Some(*low), None],
+                "the rest lies beyond what was kept",
+            ),
+            Ends::AtMost => ([None, None, value], "nothing was seen above this"),
+        }
+    }
+
+    /// Facts are compared as they are; of an interval, all must agree; what has none decides nothing.
+    pub fn outcome(&self, operator: Operator, limit: f64) -> Outcome {
+        let (low, high) = match self.ends {
+            Ends::Exact => (self.value, self.value),
+            Ends::Between(low, high) => (low, high),
+            Ends::AtLeast(low) => (low, f64::INFINITY),
+            Ends::AtMost => (0.0, self.value),
+            Ends::Unknown(_) => return Outcome::Undecided,
+        };
+        match (operator.holds(low, limit), operator.holds(high, limit)) {
+            (true, true) => Outcome::Missed,
+            (false, false) => Outcome::Met,
+            _ => Outcome::Undecided,
+        }
+    }
+}
+
+impl CellVerdict {
+    pub(super) fn not_applicable(cell: &str, why: Why, reason: String) -> CellVerdict {
+        CellVerdict {
+            cell: cell.to_owned(),
+            verdict: Outcome::NotApplicable,
+            value: None,
+            low: None,
+            high: None,
+            unit: Unit::Count,
+            why: Some(why),
+            reason,
+        }
+    }
+
+    pub(super) fn of(cell: &str, measured: &Measured, unit: Unit, outcome: Outcome) -> CellVerdict {
+        let reason = match (outcome, &measured.ends) {
+            (_, Ends::Unknown(why)) => why.clone(),
+            (Outcome::Undecided, Ends::AtLeast(_)) => {
+                "the values lie beyond the tool's histogram".to_owned()
+            }
+            (Outcome::Undecided, Ends::AtMost) => String::new(),
+            (Outcome::Undecided, _) => "the limit lies within the 95% interval".to_owned(),
+            _ => String::new(),
+        };
+        let interval = measured.interval();
+        CellVerdict {
+            cell: cell.to_owned(),
+            verdict: outcome,
+            value: (measured.ends != Ends::AtMost).then_some(measured.value),
+            low: interval.map(|interval| interval.0),
+            high: interval.map(|interval| interval.1),
+            unit,
+            why: None,
+            reason,
+        }
+    }
+}
+
+impl JudgedThreshold {
+    /// Missed before undecided before not applicable before met.
+    ///
+    /// A threshold that a cell was judged by does not fail for trials that did not take place and that it does not
+    /// name; every other threshold that says nothing is not applicable.
+    pub fn outcome(&self) -> Outcome {
+        let any = |outcome| self.cells.iter().any(|cell| cell.verdict == outcome);
+        let silent = |cell: &CellVerdict| cell.why.is_some_and(|why| why != Why::NotMeasured);
+        if any(Outcome::Missed) {
+            Outcome::Missed
+        } else if any(Outcome::Undecided) {
+            Outcome::Undecided
+        } else if !any(Outcome::Met) || self.cells.iter().any(silent) {
+            Outcome::NotApplicable
+        } else {
+            Outcome::Met
+        }
+    }
+}
+
+impl Judged {
+    /// The worst of all thresholds, in the same order.
+    pub fn outcome(&self) -> Outcome {
+        let of = |outcome| self.thresholds.iter().any(|t| t.outcome() == outcome);
+        let order = [Outcome::Missed, Outcome::Undecided, Outcome::NotApplicable];
+        order
+            .into_iter()
+            .find(|&outcome| of(outcome))
+            .unwrap_or(Outcome::Met)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_interval_decides() {
+        let at = |low, high| Measured {
+            value: f64::midpoint(low, high),
+            ends: Ends::Between(low, high),
+        };
+        let of = |value, ends| Measured { value, ends };
+        for (measured, operator, outcome) in [
+            (at(101.0, 110.0), Operator::Above, Outcome::Missed),
+            (at(90.0, 110.0), Operator::Above, Outcome::Undecided),
+            (at(90.0, 100.0), Operator::Above, Outcome::Met),
+            (at(90.0, 100.0), Operator::AtLeast, Outcome::Undecided),
+            (at(100.0, 110.0), Operator::AtLeast, Outcome::Missed),
+            (at(90.0, 99.0), Operator::Below, Outcome::Missed),
+            (at(90.0, 101.0), Operator::Below, Outcome::Undecided),
+            (at(100.0, 101.0), Operator::Below, Outcome::Met),
+            (at(90.0, 100.0), Operator::AtMost, Outcome::Missed),
+            (Measured::fact(100.0), Operator::Above, Outcome::Met),
+            (Measured::fact(100.0), Operator::AtLeast, Outcome::Missed),
+            (
+                of(99.0, Ends::AtLeast(99.0)),
+                Operator::Above,
+                Outcome::Undecided,
+            ),
+            (
+                of(101.0, Ends::AtLeast(101.0)),
+                Operator::Above,
+                Outcome::Missed,
+            ),
+            (of(101.0, Ends::AtMost), Operator::Above, Outcome::Undecided),
+            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Met),
+            (
+                of(1.0, Ends::Unknown(String::new())),
+                Operator::Above,
+                Outcome::Undecided,
+            ),
+        ] {
+            assert_eq!(
+                measured.outcome(operator, 100.0),
+                outcome,
+                "{measured:?} {operator:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_worst_verdict_stands_for_all() {
+        let cell = |outcome, why| CellVerdict {
+            verdict: outcome,
+            why,
+            ..CellVerdict::not_applicable("c", Why::TooFew, String::new())
+        };
+        let met = || cell(Outcome::Met, None);
+        let absent = |why| cell(Outcome::NotApplicable, Some(why));
+        let of = |cells| {
+            JudgedThreshold {
+                threshold: String::new(),
+                cells,
+            }
+            .outcome()
+        };
+        assert_eq!(of(vec![met()]), Outcome::Met);
+        assert_eq!(of(vec![met(), absent(Why::NotMeasured)]), Outcome::Met);
+        assert_eq!(of(vec![absent(Why::NotMeasured)]), Outcome::NotApplicable);
+        assert_eq!(of(vec![met(), absent(Why::TooFew)]), Outcome::NotApplicable);
+        let undecided = || cell(Outcome::Undecided, None);
+        assert_eq!(
+            of(vec![absent(Why::TooFew), undecided()]),
+            Outcome::Undecided
+        );
+        assert_eq!(
+            of(vec![undecided(), cell(Outcome::Missed, None)]),
+            Outcome::Missed
+        );
+    }
+}

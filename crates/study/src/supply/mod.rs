@@ -1,0 +1,20 @@
+//! Supply studies: what the gaps of spinning threads amount to. The least that was received in windows, and what lies below it,
+//! is computed by crate `analysis`.
+
+mod reaction;
+mod readings;
+mod study;
+mod tried;
+
+pub use reaction::supply_reaction;
+pub(crate) use readings::supply_readings;
+pub(crate) use study::span;
+pub use study::supply_study;
+
+use record::supply::Budget;
+use text::units::exact;
+
+/// What a budget is called in tables: `30 ms / 100 ms`.
+pub fn reservation(held: &Budget) -> String {
+    format!("{} / {}", exact(held.budget_ns), exact(held.period_ns))
+}

@@ -1,0 +1,144 @@
+//! What several commands do alike: where a run goes and whose it is, what is said of the machine, how the terminal is dressed.
+
+use std::path::Path;
+
+use bench::Settings;
+use host::handover::{self, Owner};
+use host::provenance::Provenance;
+use model::{InputError, Requirement};
+use record::NotMeasured;
+use record::run::{Run, write_atomically};
+use study::{Ask, Kind};
+
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where a run goes, and what made it.
+pub fn settings(out: &Path) -> Settings {
+    Settings {
+        out: out.to_owned(),
+        version: VERSION.to_owned(),
+    }
+}
+
+/// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
+/// the directory around it if that is new.
+pub fn give_to_sudo_user(run: &Path, around: Option<&Path>) {
+    let id = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|id| id.parse::<u32>().ok())
+    };
+    let root = rustix::process::geteuid().is_root();
+    if let (true, Some(uid), Some(gid)) = (root, id("SUDO_UID"), id("SUDO_GID")) {
+        let owner = Owner { uid, gid };
+        // Below a directory of the user's all was written as that user.
+        if host::writer::of(run).is_none() {
+            let _ = handover::give_tree(run, owner);
+            if let Some(around) = around {
+                let _ = handover::give_one(around, owner);
+            }
+        }
+    }
+}
+
+/// The cpus that `--cpus` names; empty without the option.
+pub fn cpus(list: Option<&str>) -> Result<Vec<u32>, InputError> {
+    let cpus = match list {
+        None => Vec::new(),
+        Some(text) => host::cpus::parse_list(text)
+            .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
+    };
+    if list.is_some() && cpus.is_empty() {
+        return Err(InputError::new(
+            "--cpus",
+            "the list is empty",
+            "write a list such as 1 or 2-3",
+        ));
+    }
+    Ok(cpus)
+}
+
+/// What is measured on, with its line break.
+pub fn host_line() -> String {
+    let machine = Provenance::collect(VERSION);
+    let warnings = match machine.warnings() {
+        0 => String::new(),
+        1 => "   1 finding, see timecell doctor".to_owned(),
+        n => format!("   {n} findings, see timecell doctor"),
+    };
+    format!("host    {}{warnings}\n", machine.one_line())
+}
+
+/// What will not be measured, with the reasons, a line each; names take so many columns.
+pub fn not_measured(all: &[NotMeasured], width: usize) -> String {
+    let line = |missing: &NotMeasured| {
+        let fix = in_parentheses(&missing.fix);
+        let NotMeasured { trial, reason, .. } = missing;
+        format!("  {trial:<width$}  will not be measured: {reason}{fix}\n")
+    };
+    all.iter().map(line).collect()
+}
+
+/// What is met and what is not, with a heading.
+pub fn requirements(all: &[Requirement]) -> String {
+    let mut text = String::from("\nrequirements\n");
+    for requirement in all {
+        let state = if requirement.met { "met" } else { "unmet" };
+        let fix = in_parentheses(requirement.fix.as_deref().unwrap_or_default());
+        text.push_str(&format!(
+            "  {state:<8}{}: {}{fix}\n",
+            requirement.what, requirement.reason
+        ));
+    }
+    text
+}
+
+/// In parentheses behind a reason, where there is something to say.
+fn in_parentheses(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
+}
+
+/// Refuses what a kind of run cannot do.
+pub fn must(kind: Kind, ask: Ask, place: impl Into<String>) -> Result<(), InputError> {
+    kind.must(ask)
+        .map_err(|[what, fix]| InputError::new(place, what, fix))
+}
+
+/// How reading these runs ends: failed where one has lost something that was on record.
+pub fn whole(runs: &[&Run]) -> Result<Ended, CommandError> {
+    for run in runs {
+        if !run.damage()?.is_empty() {
+            return Ok(Ended::Failed);
+        }
+    }
+    Ok(Ended::Fine)
+}
+
+/// How the terminal is dressed.
+pub fn style() -> report::Style {
+    report::Style {
+        colour: out::colour(),
+        width: out::width(),
+    }
+}
+
+/// Writes SVG files into a directory.
+pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
+    host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
+        path: dir.to_owned(),
+        doing: "make the directory",
+        source,
+    })?;
+    for (name, svg) in figures {
+        write_atomically(&dir.join(name), svg.as_bytes())?;
+    }
+    Ok(figures.len())
+}
