@@ -17,10 +17,10 @@ pub fn open(pid: i32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid.ok_or(Errno::INVAL)?, PidfdFlags::empty())?)
 }
 
-/// Sends a signal.
+/// Sends a signal that has a name, such as SIGTERM.
 ///
 /// # Errors
-/// What the kernel says: the process has ended (ESRCH), or is not to be signalled by this one.
+/// What the kernel says: the process has ended (ESRCH), or is not to be signalled by this one; EINVAL for real-time signals and 0.
 pub fn send(process: impl AsFd, signal: i32) -> io::Result<()> {
     let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
     Ok(pidfd_send_signal(process, signal)?)

@@ -312,7 +312,7 @@ mod tests {
         let behind_link = format!("#!{}\n", link.display());
         for magic in [
             PathBuf::from("/proc/self/exe"),
-            "/proc/self/root/bin/sh".into(),
+            PathBuf::from("/proc/self/root").join("bin/sh"),
             "/dev/stdin".into(),
             "/proc/self/status".into(),
             write("script", behind_link.as_bytes()),

@@ -486,8 +486,11 @@ impl Keeper<'_> {
                         Ok(live) => Happens::Made(*live),
                         Err(why) => Happens::NotMade(why),
                     };
-                    if let Some(at) = self.of_life(&cell, generation) {
-                        self.happens(at, made)?;
+                    match (self.of_life(&cell, generation), made) {
+                        (Some(at), made) => self.happens(at, made)?,
+                        // Nobody waits for it any more, and it must not stay.
+                        (None, Happens::Made(live)) => self.work.remove(cell, generation, live),
+                        (None, _) => {}
                     }
                 }
                 Done::Removed {
