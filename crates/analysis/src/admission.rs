@@ -304,7 +304,7 @@ impl LiveSet {
         self.climb(at, same_until, demand, steps)
     }
 
-    /// The standing of a resident computed anew, with the window of the one above it, if known, as a hint.
+    /// Recomputes the standing of a resident, with the window of the one above it, if known, as a hint.
     fn computed(
         &self,
         at: usize,

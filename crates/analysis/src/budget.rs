@@ -1,4 +1,4 @@
-//! How long an analysis may think.
+//! How many steps an analysis may take.
 
 use crate::Undecided;
 
@@ -20,7 +20,7 @@ impl Budget {
         Budget { total, left: total }
     }
 
-    /// Takes the steps of one evaluation over so many tasks.
+    /// Takes the steps of one evaluation over `tasks` tasks.
     pub(crate) fn spend(&mut self, tasks: usize) -> Result<(), Undecided> {
         let steps = (tasks as u64).max(1);
         if steps > self.left {

@@ -30,7 +30,7 @@ pub struct Options {
     pub period_step: Ns,
     /// Budgets are multiples of this, ns.
     pub grid: Ns,
-    /// Cpu time that each period of a reservation costs beside its budget, ns.
+    /// Cpu time that each period of a reservation costs besides its budget, ns.
     pub overhead: Ns,
     /// The share of each cpu that reservations may take together, as a fraction: (95, 100) is what Linux admits.
     pub share: (Ns, Ns),
@@ -103,14 +103,14 @@ pub enum Placement {
         /// Its reservation.
         reservation: Periodic,
     },
-    /// Its least reservation fits on no cpu beside the cells placed before.
+    /// Its least reservation fits on no cpu besides the cells placed before.
     NoRoom {
         /// The reservation it would need.
         reservation: Periodic,
     },
     /// No reservation of the periods and budgets allowed suffices.
     NoReservation {
-        /// What the test says of a whole cpu: if even that is refused, with the witness.
+        /// The verdict on a whole cpu: if even that is refused, with the witness.
         on_whole_cpu: Verdict,
     },
     /// The search gave up.
@@ -211,7 +211,7 @@ fn placed(costs: &[Task], cpus: usize, options: &Options) -> Vec<Vec<usize>> {
     found.bins
 }
 
-/// The least reservation of a cell, as one that has no room yet, or why there is none.
+/// The least reservation of a cell, not placed yet, or why there is none.
 fn reserve(cell: &Cell, options: &Options) -> Placement {
     let periods = cell.periods.unwrap_or_else(|| {
         Periods::for_tasks(&cell.tasks, options.shortest_period, options.period_step)

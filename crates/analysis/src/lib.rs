@@ -20,6 +20,10 @@
 //! # Ok::<(), timecell_analysis::Undecided>(())
 //! ```
 //!
+//! Declare a task with [`Task::new`] from its worst-case execution time and its period, and add what it has beside: a deadline, jitter,
+//! blocking. Times are whole ns; where no kernel is modelled, any other unit does as well if it is the same throughout, as in some of the
+//! examples. A *cell* is a set of tasks that share a reservation: a container, a partition, a virtual machine.
+//!
 //! | question | module |
 //! |---|---|
 //! | Do fixed priorities hold on a cpu of their own? How long do responses take, and which order is best? | [`fp`] |
@@ -38,7 +42,8 @@
 //! | Random task sets to try all this on | [`generate`] |
 //!
 //! Every answer is a [`Verdict`], or holds one: a refusal comes with a [`Witness`], an instant by which more work is due
-//! than cpu time is certain. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
+//! than cpu time is certain. The refusal of an exact test proves that a deadline can be missed, that of a sufficient test only that it is not
+//! shown to hold; each function says which it is, and whose theorem it rests on. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
 
 pub mod admission;
 mod budget;

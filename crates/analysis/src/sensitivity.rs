@@ -1,6 +1,14 @@
 //! How much every wcet may grow, which task is the bottleneck, and how much wake-up latency a set bears.
 //!
 //! Works with the verdict of any test that is monotone: that never refuses a set for less work or blocking.
+//!
+//! ```
+//! use timecell_analysis::{Task, fp, sensitivity::critical_scaling};
+//!
+//! // The second task is done at 3 + 3 of 7; with a sixth more work, at 7.
+//! let scaling = critical_scaling(&[Task::new(300, 1_000), Task::new(300, 700)], fp::verdict);
+//! assert_eq!((scaling.per_mille, scaling.bottleneck()), (1_166, Some(1)));
+//! ```
 
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +43,8 @@ impl Scaling {
     }
 }
 
-/// The set of Lehoczky, Sha & Ding (RTSS 1989) for one factor: every wcet scaled by so many thousandths, rounded up to whole ns; at most twice [`MAX_NS`], so that a
-/// task that is out of range stays so.
+/// The set of Lehoczky, Sha & Ding (RTSS 1989) for one factor: every wcet scaled by a factor in thousandths, rounded up to whole
+/// ns; at most twice [`MAX_NS`], so that a task that is out of range stays so.
 ///
 /// ```
 /// use timecell_analysis::{Task, sensitivity::scaled};
@@ -107,7 +115,7 @@ pub fn critical_scaling(tasks: &[Task], verdict: impl Fn(&[Task]) -> Verdict) ->
     }
 }
 
-/// The set with a wake-up latency of at most `latency` ns, as measured by `timecell bench`, added to the blocking of
+/// The set with a wake-up latency of at most `latency` ns, as cyclictest or `timecell bench` measures it, added to the blocking of
 /// every task. Saturates at the largest [`Ns`], which no analysis accepts.
 ///
 /// In ns; the blocking term B of the response-time equation (Audsley et al., Software Engineering Journal 8(5), 1993).

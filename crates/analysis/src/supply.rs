@@ -1,8 +1,8 @@
-//! What every model of a reservation answers: how much cpu time comes for certain, and when.
+//! The interface of every reservation model: how much cpu time is guaranteed, and when.
 
 use crate::Ns;
 
-/// The least cpu time that a reservation is certain to supply.
+/// The least cpu time that a reservation is guaranteed to supply.
 ///
 /// `sbf` is non-decreasing, grows by at most 1 ns per ns, and `sbf(0)` is 0. (Supply-bound functions: Mok, Feng and
 /// Chen, RTAS 2001; Shin and Lee, RTSS 2003.) Whatever implements this may hold tasks: see [`inside`](crate::inside).
@@ -43,8 +43,8 @@ pub trait Supply {
     /// Long-run rate as a fraction (supplied, per), in lowest or other terms, `per > 0`, supplied <= per.
     fn rate(&self) -> (Ns, Ns);
 
-    /// A length after which the supply repeats, if one is known: `sbf(t + cycle)` exceeds `sbf(t)` by `cycle` times
-    /// the rate for every `t >= inverse(1)`. It lets demand at exactly the supplied rate be decided.
+    /// A length after which the supply repeats, if one is known: `sbf(t + cycle)` exceeds `sbf(t)` by `cycle` times the
+    /// rate for every `t >= inverse(1)`. It allows deciding demand at exactly the supplied rate.
     fn cycle(&self) -> Option<Ns> {
         None
     }

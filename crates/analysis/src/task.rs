@@ -19,12 +19,12 @@ pub struct Task {
     pub deadline: Ns,
     /// Release jitter J: a job is released at most this long after its arrival.
     pub jitter: Ns,
-    /// Blocking B: the longest time for which lower-priority work (a non-preemptive section, a lock, a wake-up
-    /// latency measured by `timecell bench`) can delay a job of this task.
+    /// Blocking B: the longest time for which lower-priority work (a non-preemptive section, a lock, a measured
+    /// wake-up latency) can delay a job of this task.
     pub blocking: Ns,
 }
 
-/// Why a task is none.
+/// Why the parameters of a task are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// A time that must be positive is 0.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
-/// What an analysis says of a task set.
+/// The answer of an analysis on a task set.
 ///
 /// ```
 /// use timecell_analysis::{Task, Undecided, Verdict, edf};
@@ -50,7 +50,7 @@ pub struct Witness {
     pub instant: Ns,
     /// Work that must be done by then, ns.
     pub demand: Ns,
-    /// Cpu time that is certain to be supplied by then, ns.
+    /// Cpu time that is guaranteed to be supplied by then, ns.
     pub supply: Ns,
     /// What the demand is made of.
     pub parts: Vec<Part>,

@@ -1,4 +1,4 @@
-//! What a trial is given, and what comes of it.
+//! What a trial is given, and its outcome.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub(crate) struct Trial<'a> {
     pub expected_end_ns: i64,
 }
 
-/// What came of it. The samples files are still in shared memory.
+/// The outcome of a trial. The samples files are still in shared memory.
 pub(crate) struct Outcome {
     pub record: TrialRecord,
     pub samples: Vec<(String, PathBuf)>,
@@ -52,9 +52,9 @@ impl Outcome {
             .collect()
     }
 
-    /// Gives the shared memory back, unless cells are left.
+    /// Frees the shared memory, unless cells are left.
     pub(crate) fn discard(&self) {
-        // The note of a cell that could not be removed is what it is found by later.
+        // A cell that could not be removed is found later through its note.
         if !holds_cells(&self.dir) {
             let _ = std::fs::remove_dir_all(&self.dir);
         }

@@ -1,5 +1,4 @@
-//! What the cells' own threads counted for each activation, as their samples files say, put beside what was read from
-//! outside.
+//! What the cells' own threads counted for each activation, from their samples files, added to what was read from outside.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,12 +11,12 @@ use record::trial::{ActivationCounters, CellCounters, TrialRecord};
 
 use crate::context::Trial;
 
-/// Whether the thread of this cell counts itself. It has said so by the time it is armed.
+/// Whether the thread of this cell counts itself. It has reported that by the time it is armed.
 pub(crate) fn counts_itself(shared: &Path, id: &str) -> bool {
     header(shared, id).is_some_and(|header| found(&header).has_counts())
 }
 
-/// Adds to the record of each cell what its thread counted, or why it did not though it was asked.
+/// Adds to the record of each cell what its thread counted, or why it did not although it was asked to.
 pub(crate) fn tell(trial: &Trial<'_>, shared: &Path, record: &mut TrialRecord) {
     let asked = trial.plan.experiment.counters;
     if !matches!(asked, Counters::WhereCheap | Counters::Activations) {
@@ -26,7 +25,7 @@ pub(crate) fn tell(trial: &Trial<'_>, shared: &Path, record: &mut TrialRecord) {
     for cell in &record.cells {
         let place = match record.counters.iter().position(|of| of.cell == cell.id) {
             Some(place) => place,
-            // Of a task set, only the first thread of a cell is watched from outside.
+            // In a task set, only the first thread of a cell is watched from outside.
             None => {
                 record.counters.push(CellCounters {
                     cell: cell.id.clone(),
@@ -38,7 +37,7 @@ pub(crate) fn tell(trial: &Trial<'_>, shared: &Path, record: &mut TrialRecord) {
         let beside = &mut record.counters[place];
         if trial.plan.experiment.keep != Keep::Samples {
             beside.lacking.push(
-                "counts of each activation: a run that keeps histograms has no place for them"
+                "counts of each activation: a run that keeps histograms has no room for them"
                     .to_owned(),
             );
         } else if let Some(header) = header(shared, &cell.id) {
@@ -56,7 +55,7 @@ fn of_thread(header: &Header, engine: &str, beside: &mut CellCounters) {
             Counters::CHEAP_SHARE,
         )),
         Counted::Refused => beside.lacking.push(format!(
-            "counts of each activation in {engine} cells: their threads are not allowed to count themselves"
+            "counts of each activation in {engine} cells: their threads may not count themselves"
         )),
         Counted::Software | Counted::Hardware => {
             if found == Counted::Software {
@@ -70,11 +69,14 @@ fn of_thread(header: &Header, engine: &str, beside: &mut CellCounters) {
             let counted_ppm = u32::try_from(share).unwrap_or(u32::MAX).min(1_000_000);
             if header.complete == 1 && counted_ppm < 999_000 {
                 beside.lacking.push(format!(
-                    "a PMU of its own: the counters counted in {:.0}% of the thread's time",
+                    "a PMU of its own: the counters ran for {:.0}% of the thread's time",
                     f64::from(counted_ppm) / 10_000.0
                 ));
             }
-            let counters = header.counters.iter().map_while(|code| Counter::from_code(*code));
+            let counters = header
+                .counters
+                .iter()
+                .map_while(|code| Counter::from_code(*code));
             beside.activations = Some(ActivationCounters {
                 names: counters.map(|counter| counter.name().to_owned()).collect(),
                 reading_cost_ns: header.count_loop_cost_ns,
@@ -126,7 +128,7 @@ mod tests {
             (700, 500_000)
         );
         assert_eq!(found.lacking.len(), 1);
-        assert!(found.lacking[0].contains("in 50% of the thread's time"));
+        assert!(found.lacking[0].contains("for 50% of the thread's time"));
         let whole = Header {
             count_running_ns: 1_000,
             ..counted(Counted::Software)

@@ -1,7 +1,6 @@
-//! Empties the rings of a histogram trial while it runs: tens of milliseconds behind the cells, on other cpus, in
-//! class OTHER. What it makes of the samples goes to the disk interval by interval, by a thread of its own, so that a
-//! slow disk does not keep the rings waiting. What the disk has no room for goes to shared memory instead, from where it
-//! is salvaged.
+//! Empties the rings of a histogram trial while it runs: tens of milliseconds behind the cells, on other cpus, in class OTHER. The
+//! histograms go to the disk interval by interval, in a separate thread, so that a slow disk does not keep the rings waiting. What the
+//! disk has no room for goes to shared memory instead, from where it is salvaged.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,12 +23,12 @@ use crate::session::{Going, Progress};
 
 /// Between two looks at the rings, ns; a ring holds two seconds.
 const TICK_NS: i64 = 20_000_000;
-/// How long after its end an interval is closed although no later job has come, ns.
+/// How long after its end an interval is closed if no later job has come, ns.
 const GRACE_NS: i64 = 2_000_000_000;
-/// Between two words to the user, ns.
+/// Between two messages to the user, ns.
 const WORD_NS: i64 = 1_000_000_000;
 
-/// The rings of one trial and what becomes of them.
+/// Drains the rings of one trial.
 pub(crate) struct Drain<'a> {
     cells: Vec<Drained>,
     writer: Writer,
@@ -170,10 +169,10 @@ impl<'a> Drain<'a> {
         sum
     }
 
-    /// Takes what is left in the rings and waits until all is on the disk. Cells that ended in order get their end
-    /// written, others only what they had measured.
+    /// Takes what is left in the rings and waits until all is on the disk. Logs of cells that ended normally get their end written, others
+    /// only what was measured.
     pub(crate) fn finish(mut self) -> Result<(), BenchError> {
-        // Before the rings: a cell that says only then that it is complete may have written more into them since.
+        // Before the rings: a cell that reports only then that it is complete may have written more into them since.
         let headers: Vec<_> = self.cells.iter().map(|cell| cell.ring.header()).collect();
         self.look(None);
         for (index, (cell, header)) in self.cells.iter_mut().zip(headers).enumerate() {
@@ -195,7 +194,7 @@ impl<'a> Drain<'a> {
     }
 }
 
-/// The thread that appends to the logs, each piece forced to the disk.
+/// The thread that appends to the logs and syncs each piece to the disk.
 struct Writer {
     to: Option<Sender<(usize, Vec<u8>)>>,
     error: Arc<Mutex<Option<RecordError>>>,
@@ -255,7 +254,7 @@ impl Drop for Writer {
     }
 }
 
-/// Where the thread writes what it is told of one cell.
+/// Where the thread writes the pieces of one cell.
 struct Log {
     path: PathBuf,
     file: File,

@@ -1,8 +1,8 @@
-//! Why an experiment could not be run to its end.
+//! Why an experiment could not be completed.
 
 use std::path::{Path, PathBuf};
 
-/// Why an experiment could not be run to its end. Each prints as one sentence.
+/// Why an experiment could not be completed. Each prints as one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The user's input is at fault.
@@ -43,7 +43,7 @@ pub enum BenchError {
         /// Where its samples are.
         place: PathBuf,
     },
-    /// What the experiment needs is not there at all.
+    /// The machine lacks what the experiment needs.
     #[error("{0}")]
     Unmet(String),
     /// Ctrl-C or a termination signal.
@@ -54,7 +54,7 @@ pub enum BenchError {
     Failed(String),
 }
 
-/// What it means that `doing` something to a file of a place failed.
+/// The error of a failed operation (`doing`) on a file of a place.
 pub(crate) fn failed(
     path: &Path,
     doing: &'static str,

@@ -1,4 +1,4 @@
-//! What this process may have of the machine.
+//! What this process may use of the machine.
 
 use host::sched::{self, SchedError};
 use model::Requirement;
@@ -16,7 +16,7 @@ pub(crate) fn allowed_cpus() -> Vec<u32> {
 pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
     let what = format!("SCHED_FIFO {priority}");
     let wanted = sched::Class::Fifo { priority };
-    // Tried by a thread that ends with it.
+    // A short-lived thread tries it.
     let tried = std::thread::spawn(move || sched::set_class(0, &wanted)).join();
     let fix = if place::uid() == 0 {
         "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
@@ -27,6 +27,6 @@ pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
         Ok(Ok(())) => Requirement::met(what, "granted to this process"),
         Ok(Err(SchedError::NoPrivilege { why, .. })) => Requirement::unmet(what, why, fix),
         Ok(Err(other)) => Requirement::unmet(what, other.to_string(), fix),
-        Err(_) => Requirement::unmet(what, "the thread that tried it ended", fix),
+        Err(_) => Requirement::unmet(what, "the thread that tried it died", fix),
     }
 }

@@ -1,4 +1,5 @@
-//! What a coordinator that was killed has left moved: whoever changes the machine before that is put back takes it for its old state.
+//! Tasks and interrupts that a killed coordinator left moved: whoever changes the machine before they are put back would take that for its
+//! original state.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

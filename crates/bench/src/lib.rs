@@ -1,8 +1,8 @@
-//! Experiment to trials to run: plans against the machine, runs the cells, writes the record.
+//! From an experiment to its trials to a run: plans for this machine, runs the cells, writes the record.
 //!
 //! Nothing is judged here; `report` reads what this crate wrote.
 
-// Whatever root writes goes through `host::writer` or `record::output`; a test may write as it likes.
+// Whatever root writes goes through `host::writer` or `record::output`; tests are exempt.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod cells;
@@ -51,10 +51,10 @@ pub use left::left_isolated;
 pub use place::Place;
 pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, resolve_program, try_program};
-pub use resume::{check as check_resume, resume};
+pub use resume::check as check_experiment;
 pub use run::run;
 pub use series::{HEARTBEAT_NS, OwnOption, SeriesOptions, SeriesPlan, SeriesScenario, run_series};
-pub use session::{Finished, Going, Progress, Settings};
+pub use session::{Finished, Going, Progress, Settings, check_machine, check_resume};
 pub use supply::{Reservation, Subject, SupplyOptions, SupplyPlan, run_supply};
 pub use sweep::{Swept, Unsaved, sweep_stale};
 pub use tasks::PlannedTask;

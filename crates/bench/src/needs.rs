@@ -1,9 +1,9 @@
-//! What a plan needs of the machine, and what can therefore not be measured.
+//! What a plan needs of the machine, and what cannot be measured without it.
 
 use model::Requirement;
 use record::NotMeasured;
 
-/// What is collected while a plan is held against the machine.
+/// What is collected while a plan is checked against the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     /// Met and unmet, each once.
@@ -12,7 +12,8 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Notes what a trial needs; whether all of it is met. If not, the first that is unmet says why the trial is not measured.
+    /// Notes what a trial needs and returns whether all of it is met. If not, the first unmet requirement says why the trial is not
+    /// measured.
     pub(crate) fn note(&mut self, trial: &str, needs: Vec<Requirement>) -> bool {
         let unmet = needs.iter().find(|need| !need.met);
         let lacking = unmet.map(|unmet| not_measured(trial, unmet));
@@ -27,7 +28,7 @@ impl Needs {
     }
 }
 
-/// That a trial is not measured, for want of this.
+/// A trial that is not measured because of this unmet requirement.
 pub(crate) fn not_measured(trial: &str, unmet: &Requirement) -> NotMeasured {
     NotMeasured {
         trial: trial.to_owned(),

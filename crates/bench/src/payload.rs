@@ -1,4 +1,4 @@
-//! What the cells of a trial are to run: the words of their probes, and what the record says of a task's thread.
+//! What the cells of a trial run: the arguments of their probes, and what the record says of a task's thread.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::launch::probe_words;
 use crate::plan::reports;
 use crate::{BenchError, PlannedTask};
 
-/// The class of a cell with one task: its own, the experiment's, or that which holds it to its reservation.
+/// The class of a cell with one task: its own, the experiment's, or the one that holds it to its reservation.
 pub(crate) fn class(trial: &Trial<'_>, index: usize) -> sched::Class {
     let shared = || match fifo(trial, index) {
         Some(priority) => sched::Class::Fifo { priority },
@@ -161,7 +161,7 @@ pub(crate) fn placement<'a>(
     index: usize,
     cell: &'a CellRecord,
 ) -> Placement<'a> {
-    // Of a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
+    // In a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
     let grouped = cell.engine != EngineKind::Bare || trial.plan.experiment.scale.is_some();
     Placement {
         partition: None,
@@ -170,7 +170,7 @@ pub(crate) fn placement<'a>(
     }
 }
 
-/// Makes the samples file of a thread, and the page that its program reports on, if it does.
+/// Makes the samples file of a thread, and the page that its program reports on, if it has one.
 pub(crate) fn prepare(
     trial: &Trial<'_>,
     shared: &Path,
@@ -194,8 +194,8 @@ pub(crate) fn prepare(
     probe::prepare_page(&page, true).map_err(failed(&page, "make the page"))
 }
 
-/// Of a crowd and of cells that take turns, the start of every cell is stamped before any of them works: without it the last one's start would be
-/// the work of all that share its cpu, and tell nothing of the release.
+/// Of a crowd and of cells that take turns, the start of every cell is stamped before any of them works: without it the last start would
+/// include the work of all cells on its cpu, and say nothing of the release.
 fn rest_ns(trial: &Trial<'_>) -> i64 {
     const LEAST_NS: i64 = 2_000_000;
     const EACH_NS: i64 = 50_000;
@@ -206,7 +206,7 @@ fn rest_ns(trial: &Trial<'_>) -> i64 {
     }
 }
 
-/// What the engine is asked for: the cell of entry `index` among all `cells` of the trial.
+/// What the engine is to create: the cell of entry `index` among all `cells` of the trial.
 pub(crate) fn spec(
     trial: &Trial<'_>,
     shared: &Path,

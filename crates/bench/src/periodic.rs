@@ -1,4 +1,4 @@
-//! Periodic threads of busy work in one cell: their samples files, their words on the command line, and what is kept of them.
+//! Periodic threads of busy work in one cell: their samples files, their arguments, and what is kept of them.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Thread<'a> {
     pub jobs: u32,
     /// How long a job computes, ns.
     pub work_ns: i64,
-    /// Whether a job looks at its own cpu time, so as never to take more.
+    /// Whether a job checks its own cpu time so that it never takes more.
     pub bounded: bool,
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn prepare(stage: &Stage, threads: &[Thread<'_>]) -> Result<(), Strin
     Ok(())
 }
 
-/// What the cell is told whose threads have the slots from `first` on; `cpus` are those that SCHED_DEADLINE threads may use,
-/// the others are pinned to `cpu`.
+/// The arguments of the cell whose threads have the slots from `first` on; `cpus` are those that SCHED_DEADLINE threads may use, the
+/// others are pinned to `cpu`.
 pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]) -> SetArgs {
     let task = |(place, thread): (usize, &Thread<'_>)| {
         let (fifo, deadline) = match thread.class.clone() {
@@ -82,7 +82,7 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
     }
 }
 
-/// Puts what the threads of a good trial measured into the run; nothing of it stays in shared memory either way.
+/// Moves what the threads of a good trial measured into the run; nothing of it stays in shared memory either way.
 pub(crate) fn keep(
     stage: &Stage,
     threads: &[Thread<'_>],

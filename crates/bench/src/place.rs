@@ -1,7 +1,7 @@
-//! Where a run keeps what is shared while it lasts: control pages, samples, the one-file root filesystem.
+//! Where a run keeps shared files while it lasts: control pages, samples, the one-file root filesystem.
 //!
-//! One directory on tmpfs for each coordinator, with a note of who owns it. It is the journal too: whatever a
-//! coordinator that was killed has left behind is found and removed through it by the next start.
+//! One directory on tmpfs for each coordinator, with a note of who owns it. It is also the journal: through it, the next start finds and
+//! removes whatever a killed coordinator left behind.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -27,11 +27,11 @@ pub(crate) const LOAD_FILES: &str = "load-files";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     pub pid: i32,
-    /// Start of that process in clock ticks since boot: a pid alone may have been given again.
+    /// Start of that process in clock ticks since boot: a pid alone may have been reused.
     pub start_ticks: u64,
     /// The rt cgroup that the run made, if any.
     pub rt_group: Option<String>,
-    /// What the names of the groups of cgroup v2 begin with that processes of their own hold for the run, if any.
+    /// The prefix of the names of the cgroup v2 groups that separate processes hold for the run, if any.
     #[serde(default)]
     pub held_groups: Option<String>,
     /// The root filesystem, if it had to be made elsewhere.
@@ -45,7 +45,7 @@ pub(crate) struct Owner {
     /// The directory of the run that is measured, if any.
     #[serde(default)]
     pub run: Option<PathBuf>,
-    /// Why the run's directory does not hold all that was measured, where the coordinator could still say so.
+    /// Why the run's directory does not hold everything measured, if the coordinator could still say so.
     #[serde(default)]
     pub unwritten: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the place of this process is, unless there is one already.
+    /// The place of this process, unless one exists already.
     pub(crate) fn usual() -> PathBuf {
         base().join(format!("{PREFIX}{}-{}", uid(), std::process::id()))
     }
@@ -79,7 +79,7 @@ impl Place {
         DirBuilder::new()
             .mode(0o711)
             .create(&dir)
-            .map_err(failed(&dir, "make the directory"))?;
+            .map_err(failed(&dir, "create the directory"))?;
         let place = Place {
             dir,
             owner: Owner {
@@ -125,7 +125,8 @@ impl Place {
         self.write_owner()
     }
 
-    /// Notes what the names of groups of cgroup v2 begin with that others hold, before any is made, so that they can be removed after a `kill -9`.
+    /// Notes the prefix of the names of cgroup v2 groups that other processes hold, before any is created, so that they can be removed
+    /// after a `kill -9`.
     pub(crate) fn note_held_groups(&mut self, name: &str) -> Result<(), BenchError> {
         self.owner.held_groups = Some(name.to_owned());
         self.write_owner()
@@ -167,7 +168,7 @@ impl Place {
             .recursive(true)
             .mode(0o711)
             .create(&dir)
-            .map_err(failed(&dir, "make the directory"))?;
+            .map_err(failed(&dir, "create the directory"))?;
         Ok(dir)
     }
 
@@ -187,7 +188,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(elsewhere) = &self.owner.rootfs {
             let _ = remove_tree(elsewhere);
-            // Goes when the last coordinator goes; others' root filesystems keep it.
+            // Removed by the last coordinator; others' root filesystems keep it.
             let _ = elsewhere.parent().map(fs::remove_dir);
         }
         let trials = list(&self.dir.join("trials"));
@@ -290,7 +291,7 @@ pub(crate) fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Bytes that this user may still write below `dir`; 0 when that cannot be told.
+/// Bytes that this user may still write below `dir`; 0 if that is unknown.
 pub(crate) fn free_bytes(dir: &Path) -> u64 {
     rustix::fs::statvfs(dir).map_or(0, |stat| stat.f_bavail * stat.f_frsize)
 }

@@ -1,5 +1,4 @@
-//! What a run of an experiment will do: its trials as the machine allows them. `planning` holds an experiment against the
-//! machine.
+//! What a run of an experiment will do: its trials as the machine allows them. `planning` makes it.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ pub struct PlannedTrial {
     pub isolate: bool,
     /// The task of each entry of `cells` where a task set is run: an entry is a thread then. Empty otherwise.
     pub tasks: Vec<PlannedTask>,
-    /// Cells that are created at the same time; 1 but in a scale study.
+    /// Cells that are created at the same time; 1 except in a scale study.
     pub parallel: u32,
     /// The trials that it joins, which take turns; `None`: it is one trial.
     pub turns: Option<PlannedTurns>,
@@ -47,7 +46,7 @@ pub struct PlannedOwn {
 
 /// What a run will do.
 pub struct Plan {
-    /// The experiment with cpus filled in and, where real time is not to be had, the class lowered.
+    /// The experiment with cpus filled in and, where no real-time class is available, the class lowered.
     pub experiment: Experiment,
     /// What will be measured, in the order of one round.
     pub trials: Vec<PlannedTrial>,
@@ -57,7 +56,7 @@ pub struct Plan {
     pub requirements: Vec<Requirement>,
     /// Whether the cells run in a real-time class.
     pub real_time: bool,
-    /// How long the run may take, ns: no round begins of which it is foreseen that it would end later.
+    /// How long the run may take, ns: no round begins that is expected to end later.
     pub at_most_ns: Option<i64>,
     pub(crate) engines: BTreeMap<EngineKind, Box<dyn Engine>>,
     pub(crate) rootless_user: Option<engine::User>,
@@ -135,7 +134,7 @@ impl Plan {
 }
 
 impl PlannedTrial {
-    /// The entry of `cells` whose cell the entry `index` shares: its own, but for the threads of a task set.
+    /// The entry of `cells` whose cell the entry `index` shares: its own, except for the threads of a task set.
     pub(crate) fn first_of_cell(&self, index: usize) -> usize {
         let Some(task) = self.tasks.get(index) else {
             return index;
@@ -151,7 +150,7 @@ impl PlannedTrial {
             .collect()
     }
 
-    /// The task of one entry that is no thread of a task set.
+    /// The task of one entry that is not a thread of a task set.
     pub fn workload_of(&self, index: usize) -> &Workload {
         (self.own.get(index)).map_or(&self.workload, |own| &own.workload)
     }

@@ -1,4 +1,4 @@
-//! An experiment held against the machine: what will be measured, what not, and why.
+//! Planning an experiment for this machine: what will be measured, what not, and why.
 
 mod cpus;
 
@@ -14,11 +14,10 @@ use crate::{crowd, load, place, tasks};
 use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
 
 impl Plan {
-    /// Holds `experiment` against this machine, on which it changes nothing. `place` is where the cpus were
-    /// written, for messages.
+    /// Plans `experiment` for this machine, on which it changes nothing. `place` is where the cpus were given, for messages.
     ///
     /// # Errors
-    /// When the experiment names a cpu that is not there.
+    /// When the experiment names a cpu that does not exist.
     pub fn new(mut experiment: Experiment, place: &str) -> Result<Plan, InputError> {
         one_cell_for_each_cpu(&mut experiment);
         let cpus = resolve_cpus(&mut experiment, place)?;
@@ -78,7 +77,7 @@ impl Plan {
             let class = outside.map(|kind| {
                 Requirement::unmet(
                     format!("classes inside {kind}"),
-                    format!("a cell of {kind} may not give its threads classes itself"),
+                    format!("a cell of {kind} may not set the class of its own threads"),
                     "use another engine",
                 )
             });
@@ -101,7 +100,7 @@ impl Plan {
     }
 }
 
-/// A trial held against the machine, or what it lacks.
+/// A trial planned for the machine, or what it lacks.
 fn planned(
     experiment: &Experiment,
     trial: &TrialPlan,
@@ -156,7 +155,7 @@ fn planned(
     })
 }
 
-/// The cpus that other work is left with where the cells' are kept free of it, or what is lacking.
+/// The cpus left for other work where the cells' cpus are kept free of it, or what is missing.
 fn rest_of(
     trial: &TrialPlan,
     cells: &[(EngineKind, u32)],
@@ -166,7 +165,7 @@ fn rest_of(
     if place::uid() != 0 {
         return Err(unmet(
             "keeping cpus free of other work needs root".to_owned(),
-            "run the same command with sudo, or leave `isolate` out",
+            "run the same command with sudo, or leave out `isolate`",
         ));
     }
     let kept = |cpu: &u32| cells.iter().any(|(_, own)| own == cpu);
@@ -174,19 +173,19 @@ fn rest_of(
     if rest.is_empty() {
         return Err(unmet(
             format!(
-                "the cells of this trial use every cpu ({}), so none is left for the work that isolate = true moves away",
+                "the cells of this trial use every cpu ({}), so no cpu is left for the work that isolate = true moves away",
                 host::cpus::format_list(allowed)
             ),
-            "give the cells fewer cpus, or leave `isolate` out",
+            "give the cells fewer cpus, or leave out `isolate`",
         ));
     }
     if let Some(load) = trial.loads.iter().find(|load| load.cpus.iter().any(kept)) {
         return Err(unmet(
             format!(
-                "the load `{}` is asked onto cpus that isolate = true keeps free",
+                "the load `{}` is assigned to cpus that isolate = true keeps free",
                 load.name
             ),
-            "give the load other cpus, or leave its `cpus` out",
+            "give the load other cpus, or leave out its `cpus`",
         ));
     }
     Ok(rest)
@@ -210,7 +209,7 @@ fn budget_requirement() -> Option<Requirement> {
     Some(Requirement::unmet("real-time budget", reason, fix))
 }
 
-/// Whether the class asked for is to be had; if not, lowers it and says why.
+/// Whether the requested class is available; if not, lowers it and says why.
 fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Requirement>) -> bool {
     let Class::Fifo { priority } = experiment.scheduling.class else {
         return false;

@@ -23,14 +23,14 @@ const STOPS: u32 = 3;
 /// Most of its complaints that an error quotes, bytes.
 const MOST_BYTES: u64 = 600;
 
-/// What a program does when nobody tells it anything.
+/// What a program does by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tried {
     /// It reports jobs.
     Reports {
         /// The median of the time between two releases, if it was seen.
         period_ns: Option<i64>,
-        /// How long it takes to catch up after it was stopped, as a part of that time; `None` if it was not seen to.
+        /// How long it takes to catch up after a stop, as a share of the stopped time; `None` if it was not seen to.
         catches_up: Option<f64>,
     },
     /// It ends by itself after so long, ns, and reports nothing.
@@ -38,7 +38,7 @@ pub enum Tried {
         /// Of two executions the longer.
         after_ns: i64,
     },
-    /// Within so many seconds neither of them.
+    /// Does neither within so many seconds.
     Endless {
         /// How long it was waited for.
         within: u64,
@@ -120,8 +120,8 @@ fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
     }
 }
 
-/// Stops the program for a while, as turns will, and looks how long it then works for what was due meanwhile, as a part of that while; the
-/// median of some tries, since the machine may be late, too.
+/// Stops the program for a while, as turns do, and measures how long it then works on what was due meanwhile, as a share of that time; the
+/// median of several tries, since the machine may be late, too.
 fn catches_up(running: &Running, page: &Path, period_ns: i64) -> std::io::Result<Option<f64>> {
     let stopped = Duration::from_nanos((period_ns * STOPPED_PERIODS).unsigned_abs())
         .clamp(STOPPED[0], STOPPED[1]);
@@ -142,7 +142,7 @@ fn catches_up(running: &Running, page: &Path, period_ns: i64) -> std::io::Result
                 break;
             }
         }
-        // One that skips what it was kept from does so each time.
+        // A program that skips missed releases does so each time.
         if shares.last() == Some(&0.0) {
             break;
         }
@@ -157,7 +157,7 @@ fn behind_ns(spans: &[(i64, i64)], again_ns: i64, made_up: &mut usize) -> Option
     let was_due = |span: &&(i64, i64)| span.0 < again_ns && span.1 > again_ns;
     *made_up = spans.iter().filter(was_due).count().max(*made_up);
     let caught_up_ns = caught_up(spans, again_ns)?;
-    // One is what it was stopped in, or waited for.
+    // One is the job in which it was stopped, or for which it waited.
     match *made_up {
         0 | 1 => Some(0),
         _ => Some(caught_up_ns - again_ns),
@@ -170,7 +170,7 @@ fn caught_up(spans: &[(i64, i64)], since_ns: i64) -> Option<i64> {
     spans.windows(2).find(in_time).map(|pair| pair[1].0)
 }
 
-/// An error if it ended otherwise than with 0.
+/// An error unless it exited with 0.
 fn failed(ended: Option<ExitStatus>, log: &Path) -> Result<(), String> {
     let Some(status) = ended.filter(|status| !status.success()) else {
         return Ok(());
@@ -179,8 +179,8 @@ fn failed(ended: Option<ExitStatus>, log: &Path) -> Result<(), String> {
     let _ = File::open(log).and_then(|log| log.take(MOST_BYTES).read_to_end(&mut said));
     let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
     let how = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ends with exit status {code}"),
-        (None, signal) => format!("is ended by signal {}", signal.unwrap_or(0)),
+        (Some(code), _) => format!("exits with status {code}"),
+        (None, signal) => format!("is killed by signal {}", signal.unwrap_or(0)),
     };
     Err(match said.is_empty() {
         true => how,
@@ -199,18 +199,18 @@ fn median_step(releases: &[i64]) -> Option<i64> {
     steps.get(steps.len() / 2).copied()
 }
 
-/// Ends with this, whatever happens.
+/// A child that is ended when this is dropped.
 struct Running(Child);
 
 impl Running {
-    /// Puts it before ordinary work as far as that is allowed: a program that others keep from its releases has a period that is not its own.
-    /// Real-time classes are for what is known to end.
+    /// Raises it above ordinary work as far as allowed: a program that others delay shows a period that is not its own. Real-time classes
+    /// are for what is known to end.
     fn before_others(&self) {
         // SAFETY: no memory is involved; a refusal leaves it where it is.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, self.0.id(), -20) };
     }
 
-    /// Sends a signal to its group: to what it has started, too. While it is not waited for, its number is nobody else's.
+    /// Sends a signal to its group, and so to what it has started, too. Until it is waited for, its pid cannot be reused.
     fn signal(&self, signal: libc::c_int) {
         // SAFETY: no memory is involved.
         unsafe { libc::kill(-self.0.id().cast_signed(), signal) };
@@ -227,7 +227,7 @@ impl Drop for Running {
 /// The program of an experiment file as a plain process finds it: beside the file, unless its path is absolute or has no directory.
 ///
 /// # Errors
-/// When it is not there, or a directory.
+/// When it does not exist, or is a directory.
 pub fn resolve_program(what: &str, program: &mut ProgramLoad) -> Result<(), String> {
     let beside = Path::new(what).parent().unwrap_or(Path::new(""));
     let named = beside.join(program.path());
@@ -242,7 +242,7 @@ pub fn resolve_program(what: &str, program: &mut ProgramLoad) -> Result<(), Stri
         ));
     }
     let found = found.into_os_string().into_string();
-    let found = found.map_err(|path| format!("{path:?} is no UTF-8 text"))?;
+    let found = found.map_err(|path| format!("{path:?} is not UTF-8 text"))?;
     if let Some(path) = program.words.first_mut() {
         *path = found;
     }
@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_told_with_its_words() {
         let told = tried("echo no such device >&2; exit 3").unwrap_err();
-        assert_eq!(told, "ends with exit status 3, saying: no such device");
-        assert_eq!(tried("kill -9 $$").unwrap_err(), "is ended by signal 9");
+        assert_eq!(told, "exits with status 3, saying: no such device");
+        assert_eq!(tried("kill -9 $$").unwrap_err(), "is killed by signal 9");
         let missing = try_program(&["/nonexistent".to_owned()]).unwrap_err();
         assert!(
             missing.starts_with("cannot start: No such file"),

@@ -1,130 +1,71 @@
-//! Going on with a run that ended before its time: a power cut, an interrupt, a full disk.
+//! Resuming a run of an experiment that ended early: a power cut, an interrupt, a full disk.
 //!
-//! Trials on record stay as they are. One that was cut off in its middle is continued by a trial
-//! of its own with the jobs that are left; the others of the plan take place as planned. The gap is on record.
+//! Trials on record stay as they are. A trial that was cut off is continued by another trial with the remaining jobs; the rest of the plan
+//! takes place as planned. The gap is on record.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
-use host::provenance::Provenance;
-use model::InputError;
 use record::histogram;
-use record::run::{Manifest, Resumption, Run, Status};
-use record::trial::TrialRecord;
+use record::run::{Manifest, Run};
+use record::trial::{INTERRUPTED, TrialRecord};
 
 use crate::place::free_bytes;
-use crate::run::go_on;
 use crate::salvage::close_begun;
-use crate::session::{Finished, Progress, Session, Settings, alone, provenance};
+use crate::session::{Reached, check_resume};
 use crate::todo::Todo;
-use crate::utc::utc_now;
+use crate::utc::utc_of;
 use crate::{BenchError, Plan};
 
-/// What ended a trial that says nothing itself.
-const WITHOUT_A_WORD: &str = "it ended without a word, as in a power cut";
-
-/// Whether the run can go on with `plan`, its own experiment held against the machine as it is now.
+/// Whether the run can be resumed with `plan`, its own experiment planned for the machine as it is now.
 ///
 /// # Errors
-/// When the run is complete, or the class or a trial's engine is not to be had any more.
+/// When the run is complete, or the class or a trial's engine is no longer available.
 pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
-    let name = run.dir().display().to_string();
-    let manifest = run.manifest()?;
-    if manifest.status == Status::Complete {
-        return Err(InputError::new(
-            name,
-            "the run is complete, so there is nothing left to do",
-            "",
-        )
-        .into());
-    }
+    check_resume(run, &plan.not_measured)?;
     let recorded = run.experiment()?;
     if recorded.scheduling != plan.experiment.scheduling {
         return Err(BenchError::Unmet(format!(
-            "{name}: the run was measured in another scheduling class than this process can have now; \
-             run the same command with the same privilege as before"
+            "{}: the run was measured in a scheduling class that this process cannot have now; \
+             run the same command with the same privileges as before",
+            run.dir().display()
         )));
     }
-    // Going on without it would end in a run that calls itself complete.
-    let known = |trial: &str| manifest.not_measured.iter().any(|n| n.trial == trial);
-    match plan.not_measured.iter().find(|n| !known(&n.trial)) {
-        None => Ok(()),
-        Some(now) => Err(BenchError::Unmet(format!(
-            "{name}: trial {} of the run cannot be measured now: {} ({})",
-            now.trial, now.reason, now.fix
-        ))),
-    }
+    Ok(())
 }
 
-/// Goes on with the run. Otherwise as [`crate::run()`].
-///
-/// # Errors
-/// As [`check`] and [`crate::run()`].
-pub fn resume(run: Run, plan: &Plan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
-    // Whoever measures it now is asked before anything of the run is touched.
-    let interrupt = match check(&run, plan).and_then(|()| alone(progress)) {
-        Ok(interrupt) => interrupt,
-        Err(error) => return Err((None, error)),
-    };
-    let (manifest, todo) = match prepare(&run, plan, settings, progress) {
-        Ok(prepared) => prepared,
-        Err(error) => return Err((None, error)),
-    };
-    progress.began(&run, manifest.trials_planned);
-    let session = Session {
-        run,
-        manifest,
-        interrupt,
-    };
-    go_on(plan, todo, session, progress)
-}
-
-fn prepare<'a>(
+/// Reads how far the run has come and what is left of the plan; records a trial that was cut off as such.
+pub(crate) fn read<'a>(
     run: &Run,
     plan: &'a Plan,
-    settings: &Settings,
-    progress: &mut dyn Progress,
-) -> Result<(Manifest, Vec<Todo<'a>>), BenchError> {
-    let differences = differences(run, &provenance(Some(&plan.engine_options()), settings))?;
-    for difference in &differences {
-        progress.note(&format!("since the run began, {difference}"));
-    }
-    let mut manifest = run.manifest()?;
-    let ended = match (manifest.status, &manifest.failure) {
-        (Status::Interrupted, _) => "interrupted".to_owned(),
-        (_, Some(failure)) => failure.clone(),
-        _ => WITHOUT_A_WORD.to_owned(),
-    };
-    let last_record = last_record(run, &manifest);
-    let cut_off_trial = match close_begun(run, &ended)? {
+    manifest: &Manifest,
+    ended: &str,
+) -> Result<(Reached, Vec<Todo<'a>>), BenchError> {
+    let last_record = last_record(run, manifest);
+    let cut_off_trial = match close_begun(run, ended)? {
         Some(number) => Some(number),
         None => last_cut_off(run)?,
     };
     let todo = left(run, plan)?;
     room_for(run, plan, &todo)?;
-    manifest.trials_done = count(run.trial_numbers()?.len());
-    manifest.trials_planned = manifest.trials_done + count(todo.len());
-    manifest.status = Status::Running;
-    manifest.finished = None;
-    manifest.failure = None;
-    manifest.resumed.push(Resumption {
-        resumed: utc_now(),
+    let done = count(run.trial_numbers()?.len());
+    let reached = Reached {
+        done,
+        planned: done + count(todo.len()),
         last_record,
-        ended,
         cut_off_trial,
-        differences,
-    });
-    run.write(&manifest)?;
-    Ok((manifest, todo))
+    };
+    Ok((reached, todo))
 }
 
-/// Refuses to go on where what is left has no room: the disk may be what ended the run.
+/// Refuses to go on if the rest has no room: a full disk may be what ended the run.
 fn room_for(run: &Run, plan: &Plan, todo: &[Todo<'_>]) -> Result<(), BenchError> {
     let needed = todo.iter().map(|todo| todo.planned.run_bytes(plan)).sum();
     let free = free_bytes(run.dir());
     if free < needed {
         return Err(BenchError::Failed(format!(
-            "{}: the disk has {} MB free, what is left of the run may take {} MB; free some space and resume it again",
+            "{}: the disk has {} MB free, the rest of the run may take {} MB; free some space and resume again",
             run.dir().display(),
             free >> 20,
             (needed >> 20) + 1
@@ -135,64 +76,6 @@ fn room_for(run: &Run, plan: &Plan, todo: &[Todo<'_>]) -> Result<(), BenchError>
 
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-/// What differs between the machine that began the run and this one; another cpu is another machine.
-fn differences(run: &Run, now: &Provenance) -> Result<Vec<String>, BenchError> {
-    let then = run.provenance()?;
-    let model = |p: &Provenance| p.cpu_model.clone().unwrap_or_else(|| p.arch.clone());
-    if model(&then) != model(now) || then.cpus_online != now.cpus_online {
-        return Err(InputError::new(
-            run.dir().display().to_string(),
-            format!(
-                "the run was begun on another machine: {} cpus {} then, {} cpus {} now",
-                then.cpus_online.len(),
-                model(&then),
-                now.cpus_online.len(),
-                model(now)
-            ),
-            "resume it there, or run the experiment again here",
-        )
-        .into());
-    }
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let mut found = Vec::new();
-    let mut compare = |what: &str, then: String, now: String| {
-        if then != now {
-            found.push(format!("the {what} changed from `{then}` to `{now}`"));
-        }
-    };
-    compare("host name", text(&then.hostname), text(&now.hostname));
-    compare(
-        "kernel",
-        text(&then.kernel_release),
-        text(&now.kernel_release),
-    );
-    compare(
-        "kernel build",
-        text(&then.kernel_version),
-        text(&now.kernel_version),
-    );
-    compare(
-        "kernel command line",
-        text(&then.cmdline),
-        text(&now.cmdline),
-    );
-    compare(
-        "version of timecell",
-        then.timecell_version.clone(),
-        now.timecell_version.clone(),
-    );
-    for engine in &then.engines {
-        let again = now.engines.iter().find(|e| e.name == engine.name);
-        let version = again.and_then(|e| e.version.clone());
-        compare(
-            &format!("version of {}", engine.name),
-            text(&engine.version),
-            text(&version),
-        );
-    }
-    Ok(found)
 }
 
 /// When something was last put on record, UTC.
@@ -214,6 +97,10 @@ fn last_record(run: &Run, manifest: &Manifest) -> String {
     // The one that was cut off may be on record already.
     let number = run.trial_numbers().ok().and_then(|n| n.last().copied());
     if let Some(trial) = number.and_then(|number| run.trial(number).ok()) {
+        let go = trial
+            .go_unix_ns
+            .map(|ns| Duration::from_nanos(ns.unsigned_abs()));
+        last = last.max(go.map_or(String::new(), |go| utc_of(UNIX_EPOCH + go)));
         let cells = trial.cells.iter();
         logs.extend(cells.filter_map(|cell| run.histogram_path(trial.number, &cell.id)));
     }
@@ -245,7 +132,7 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
             let parts = on_record.get(&(round, planned.name.clone()));
             let (jobs, continues) = match parts.and_then(|parts| parts.last()) {
                 None => (jobs, None),
-                Some(last) if last.cut_off.is_none() => continue,
+                Some(last) if last.cut_off.is_none() || gave_out(last) => continue,
                 Some(last) => {
                     let left = jobs_left(run, parts.into_iter().flatten(), &jobs)?;
                     if left.iter().all(|jobs| *jobs == 0) {
@@ -269,6 +156,14 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
         }
     }
     Ok(todo)
+}
+
+/// Whether the trial was cut off by a limit of the machine, which it would meet again. What the first of the allowed failures ran out of
+/// did not end a trial that was interrupted.
+pub(crate) fn gave_out(trial: &TrialRecord) -> bool {
+    let crowd = trial.crowd.as_ref();
+    crowd.is_some_and(|crowd| crowd.gave_out.is_some())
+        && trial.cut_off.as_deref() != Some(INTERRUPTED)
 }
 
 /// Jobs that the parts of a trial have not accounted for, for each cell.
@@ -298,5 +193,77 @@ fn last_cut_off(run: &Run) -> Result<Option<u32>, BenchError> {
     match run.trial_numbers()?.last() {
         Some(last) => Ok(run.trial(*last)?.cut_off.map(|_| *last)),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use model::Experiment;
+
+    use super::*;
+    use crate::run::growth;
+
+    /// A run of one trial of two cells, which this ended after a cell had met a limit.
+    fn run_at_a_limit(dir: &std::path::Path, cut_off: &str) -> Run {
+        std::fs::write(dir.join("run.json"), "{}").unwrap();
+        std::fs::write(dir.join("experiment.toml"), TEXT).unwrap();
+        std::fs::create_dir(dir.join("trials")).unwrap();
+        let run = Run::open(dir).unwrap();
+        let cell = json!({"id": "1-embedded", "engine": "embedded", "cpu": 0, "class_wanted": "OTHER", "class_got": null,
+            "set_by": "cell", "real_time": false, "create_ns": null, "started_ns": null, "notes": [], "failure": null});
+        let gave_out = json!({"what": "memory", "limit": "5 MB", "fix": ""});
+        let crowd = json!({"asked": 2, "parallel": 1, "created": 2, "armed": 2, "finished": 0, "creation_ns": 0,
+            "gave_out": gave_out});
+        let trial = json!({"schema": 1, "number": 1, "name": "embedded-2", "round": 1, "go_ns": 5, "arming_ns": 5,
+            "cells": [cell, cell], "failure": null, "cut_off": cut_off, "crowd": crowd});
+        run.write_trial(&serde_json::from_value(trial).unwrap(), &[])
+            .unwrap();
+        run
+    }
+
+    const TEXT: &str = "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 20\n\
+        period = \"1ms\"\npacing = \"relative\"\n[scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [2, 3]\n";
+
+    #[test]
+    fn a_limit_that_was_met_is_not_met_again_and_ends_the_study_of_its_engine() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run_at_a_limit(dir.path(), "stopped");
+        let plan = Plan::new(Experiment::parse("x", TEXT).unwrap(), "x").unwrap();
+        // Where the engine cannot be had, nothing is planned.
+        let [two, three] = plan.trials.as_slice() else {
+            return assert!(!plan.not_measured.is_empty());
+        };
+        assert_eq!(two.name, run.trial(1).unwrap().name);
+        let todo = left(&run, &plan).unwrap();
+        let names: Vec<&str> = todo.iter().map(|todo| todo.planned.name.as_str()).collect();
+        assert_eq!(names, [three.name.as_str()]);
+        let growth = growth(&plan, &run).unwrap();
+        assert!(growth.ended(two).is_none());
+        assert!(
+            growth
+                .ended(three)
+                .unwrap()
+                .reason
+                .contains("memory ran out")
+        );
+    }
+
+    #[test]
+    fn an_interrupted_trial_goes_on_although_an_allowed_failure_met_a_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run_at_a_limit(dir.path(), INTERRUPTED);
+        let plan = Plan::new(Experiment::parse("x", TEXT).unwrap(), "x").unwrap();
+        let [two, three] = plan.trials.as_slice() else {
+            return assert!(!plan.not_measured.is_empty());
+        };
+        let todo = left(&run, &plan).unwrap();
+        let todo: Vec<_> = (todo.iter())
+            .map(|todo| (todo.planned.name.as_str(), todo.continues))
+            .collect();
+        let all = [(two.name.as_str(), Some(1)), (three.name.as_str(), None)];
+        assert_eq!(todo, all);
+        assert!(growth(&plan, &run).unwrap().ended(three).is_none());
     }
 }

@@ -4,8 +4,8 @@ use host::rtgroup::RtGroup;
 
 use crate::{BenchError, Place};
 
-/// One rt cgroup with all the budget that is free but so many us of every second, noted in the place before it is made; `None` where
-/// the kernel has no such groups.
+/// One rt cgroup with all the free budget except so many us of every second, noted in the place before it is created; `None` if the kernel
+/// has no such groups.
 pub(crate) fn shared_rt_group(
     place: &mut Place,
     kept_us: u64,

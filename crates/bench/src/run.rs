@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use host::rtgroup::RtGroup;
 use model::{Enforcer, EngineKind};
+use record::run::{Manifest, Run};
 use record::trial::Part;
-use record::{Kind, RecordError};
+use record::{Kind, NotMeasured, RecordError};
 
 use crate::context::{Outcome, Trial};
 use crate::crowd::{self, Growth, Pot};
 use crate::held::group_name;
 use crate::load::Ground;
 use crate::place::{self, Place};
+use crate::resume;
 use crate::rt_group::shared_rt_group;
 use crate::salvage;
 use crate::session::{Finished, Opening, Progress, Quiet, Session, Settings, TimeLeft, nothing_of};
@@ -21,17 +23,21 @@ use crate::todo::{Todo, all, expected_ns, joined};
 use crate::trial;
 use crate::{BenchError, Plan, PlannedTrial};
 
-/// Runs the plan. Returns the run with its record complete, also when some trials failed.
+/// Runs the plan, or what is left of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
 ///
 /// Everything made on the way (cells, cgroups, shared memory) is removed before this returns, on errors and
 /// signals too.
 ///
 /// # Errors
 /// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: the
-/// trials until then are on record.
+/// trials until then are on record. Where a run is resumed, also what [`crate::check_resume`] says.
 pub fn run(plan: &Plan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
-    let session = open(plan, settings, progress).map_err(|error| (None, error))?;
-    go_on(plan, all(plan), session, progress)
+    let begun = match &settings.resume {
+        None => open(plan, settings, progress).map(|session| (session, all(plan))),
+        Some(run) => again(plan, run, settings, progress),
+    };
+    let (session, todo) = begun.map_err(|error| (None, error))?;
+    go_on(plan, todo, session, progress)
 }
 
 fn open(
@@ -40,8 +46,25 @@ fn open(
     progress: &mut dyn Progress,
 ) -> Result<Session, BenchError> {
     room_for(plan, settings)?;
+    let begin = |run: &Run| run.write_experiment(&plan.experiment);
+    Session::open(&opening(plan), settings, begin, progress)
+}
+
+/// Resumes a run of this plan, with what is left of it.
+fn again<'a>(
+    plan: &'a Plan,
+    run: &Run,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<(Session, Vec<Todo<'a>>), BenchError> {
+    resume::check(run, plan)?;
+    let read = |manifest: &Manifest, ended: &str| resume::read(run, plan, manifest, ended);
+    Session::resume(run, &opening(plan), settings, read, progress)
+}
+
+fn opening(plan: &Plan) -> Opening<'_> {
     let experiment = &plan.experiment;
-    let opening = Opening {
+    Opening {
         kind: match experiment.scale {
             Some(_) => Kind::Scale,
             None => Kind::Jobs,
@@ -51,13 +74,11 @@ fn open(
         requirements: &plan.requirements,
         not_measured: &plan.not_measured,
         engines: Some(plan.engine_options()),
-    };
-    let begin = |run: &record::run::Run| run.write_experiment(experiment);
-    Session::open(opening, settings, begin, progress)
+    }
 }
 
-/// Measures what is to do and writes down how that ended.
-pub(crate) fn go_on(
+/// Measures what is left to do and records how that ended.
+fn go_on(
     plan: &Plan,
     todo: Vec<Todo<'_>>,
     mut session: Session,
@@ -69,7 +90,7 @@ pub(crate) fn go_on(
     };
     let result = trials(plan, todo, &mut session, &mut place, progress);
     let finished = session.close(result, |_| Ok(()));
-    // By the place of a coordinator that was killed others know that its run does not say yet how it ended.
+    // The place of a killed coordinator shows others that its run does not say yet how it ended.
     drop(place);
     finished
 }
@@ -89,7 +110,7 @@ fn trials(
     }
     let rt_group = rt_group(plan, place, progress)?;
     if plan.holds_any() {
-        // Before any is made: whoever comes after a `kill -9` removes it.
+        // Before any is created, so that it is removed after a `kill -9`.
         place.note_held_groups(&group_name())?;
     }
     let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
@@ -104,7 +125,7 @@ fn trials(
         .fold(0i64, |sum, ns| sum.saturating_add(*ns));
     let mut left = TimeLeft::new(sum);
     let mut time = Time::of(plan);
-    let mut growth = Growth::default();
+    let mut growth = growth(plan, &session.run)?;
     let next_round = |done: usize| todo.get(done + 1).map(|next| next.round);
     let looks = plan.experiment.looks();
     for ((done, todo), expected) in todo.iter().enumerate().zip(expected) {
@@ -114,7 +135,9 @@ fn trials(
         if let Some(ended) = growth.ended(planned) {
             let manifest = &mut session.manifest;
             manifest.trials_planned = manifest.trials_planned.saturating_sub(1);
-            if !manifest.not_measured.contains(&ended) {
+            // A resumed run may find the reason in other words.
+            let known = |one: &NotMeasured| one.trial == ended.trial;
+            if !manifest.not_measured.iter().any(known) {
                 manifest.not_measured.push(ended);
             }
             session.write_manifest()?;
@@ -152,7 +175,7 @@ fn trials(
         session.unless_interrupted()?;
         if let Some(why) = &outcome.record.cut_off {
             progress.note(&format!(
-                "trial {} ({}) was cut off, and what it had measured is kept: {why}",
+                "trial {} ({}) was cut off; what it had measured is kept: {why}",
                 todo.number, planned.name
             ));
         }
@@ -163,7 +186,7 @@ fn trials(
         let is_over = time.after_a_round(left.elapsed());
         if is_over && !is_decided {
             progress.note(&format!(
-                "after round {} the run ends: another would take it beyond --at-most",
+                "the run ends after round {}: another one would exceed --at-most",
                 todo.round
             ));
         }
@@ -176,7 +199,18 @@ fn trials(
     Ok(())
 }
 
-/// Puts on record what came of a trial, or of those that ran as one; of one in which nothing was measured before a signal came, nothing.
+/// How far the study of each engine has come in a resumed run.
+pub(crate) fn growth(plan: &Plan, run: &Run) -> Result<Growth, BenchError> {
+    let mut growth = Growth::default();
+    if plan.experiment.scale.is_some() {
+        for number in run.trial_numbers()? {
+            growth.note(&run.trial(number)?);
+        }
+    }
+    Ok(growth)
+}
+
+/// Records the outcome of a trial, or of those that ran as one; nothing of one in which a signal came before anything was measured.
 fn keep(
     outcome: &Outcome,
     number: u32,
@@ -192,7 +226,7 @@ fn keep(
         }
         return Err(BenchError::Interrupted);
     }
-    // Without it what the cells were released with is on record, which is enough to write the trial later.
+    // Without it, the record from the release remains, which is enough to write the trial later.
     let _ = salvage::note_ended(place, &outcome.record);
     for part in &parts {
         let written = if outcome.begun {
@@ -248,7 +282,7 @@ impl Time {
         }
     }
 
-    /// A round has ended, so long after the beginning: whether another, as long as the longest so far, would end too late.
+    /// A round has ended, so long after the beginning: returns whether another, as long as the longest so far, would end too late.
     fn after_a_round(&mut self, since_began: Duration) -> bool {
         self.longest = self.longest.max(since_began.saturating_sub(self.last));
         self.last = since_began;
@@ -265,7 +299,7 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
     let needed = plan.trial_bytes() + (64 << 20);
     if shared < needed {
         return Err(BenchError::Failed(format!(
-            "shared memory has {} MB free, the samples of one trial need {} MB; ask for fewer jobs or cells",
+            "shared memory has {} MB free, the samples of one trial need {} MB; request fewer jobs or cells",
             shared >> 20,
             needed >> 20
         )));
@@ -274,7 +308,7 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
     host::writer::create_dir_all(&settings.out).map_err(|source| {
         BenchError::Record(record::RecordError::Io {
             path: settings.out.clone(),
-            doing: "make the directory",
+            doing: "create the directory",
             source,
         })
     })?;
@@ -284,7 +318,7 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
             let _ = std::fs::remove_dir(&settings.out);
         }
         return Err(BenchError::Failed(format!(
-            "{}: the disk has {} MB free, the run may take {} MB; free some space, ask for fewer jobs, or name another place with --out",
+            "{}: the disk has {} MB free, the run may take {} MB; free some space, request fewer jobs, or choose another place with --out",
             settings.out.display(),
             free >> 20,
             plan.run_bytes() >> 20
@@ -293,9 +327,8 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// On cgroup v1 with RT_GROUP_SCHED a new container's group has no real-time budget at all. All cells of the run
-/// share one group with whatever is free: measuring wants no throttling, and many small budgets would throttle
-/// the release itself.
+/// On cgroup v1 with RT_GROUP_SCHED a new container's group has no real-time budget at all. All cells of the run share one group with
+/// whatever is free: measurements must not be throttled, and many small budgets would throttle the release itself.
 fn rt_group(
     plan: &Plan,
     place: &mut Place,
@@ -309,14 +342,14 @@ fn rt_group(
     if !plan.real_time || !(contained || crowd || held) || plan.deadline() {
         return Ok(None);
     }
-    // A crowd takes all that it may: what is kept back is the coordinator's, which the root's throttling never meets.
+    // A crowd takes all that it may: the rest is kept for the coordinator, which the root's throttling then never stops.
     let kept_us = if crowd { crowd::KEPT_US } else { 0 };
     let group = shared_rt_group(place, kept_us)?;
     if let Some(group) = &group
         && group.budget().per_second_us() < 900_000
     {
         progress.note(&format!(
-            "only {} ms of real-time budget in every second are free for the cells; other cgroups hold the rest",
+            "only {} ms of real-time budget per second are free for the cells; other cgroups hold the rest",
             group.budget().per_second_us() / 1000
         ));
     }

@@ -1,4 +1,4 @@
-//! Reads counters beside the cells while they are measured, from a thread of its own in class OTHER.
+//! Reads counters beside the cells while they are measured, from a separate thread in class OTHER.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ pub(crate) struct Sampler {
 pub(crate) struct Subject {
     /// Its identity in the trial.
     pub id: String,
-    /// The task that measures; `None` where the counters of the task are not read: it reads them itself, and two who
-    /// read one task's counters would wait for each other.
+    /// The task that measures; `None` where the counters of the task are not read: it reads them itself, and two readers of one task's
+    /// counters would wait for each other.
     pub pid: Option<i32>,
     /// Its cpu.
     pub cpu: u32,
@@ -75,7 +75,7 @@ fn sample(cells: Vec<Subject>, window_ns: i64, over: &AtomicBool) -> Vec<CellCou
         .filter(|cpu| !cpus.contains(cpu))
         .collect();
     if elsewhere.is_empty() || sched::set_affinity(0, &elsewhere).is_err() {
-        lacking.push("a cpu without cells: the counters were read on theirs".to_owned());
+        lacking.push("a cpu without cells: the counters were read on the cells' cpus".to_owned());
     }
     let mut watched: Vec<Watched> = (cells.into_iter())
         .map(|cell| watch(cell, window_ns, &lacking))
@@ -83,7 +83,7 @@ fn sample(cells: Vec<Subject>, window_ns: i64, over: &AtomicBool) -> Vec<CellCou
     let mut next = clock::now();
     while !over.load(Ordering::Acquire) {
         read(&mut watched);
-        // What was late is not made up for: the windows' own times are on record.
+        // Late windows are not made up for: their own times are on record.
         next = (next + window_ns).max(clock::now());
         clock::sleep_for((next - clock::now()).max(0));
     }

@@ -1,4 +1,4 @@
-//! What `bench` measures by a name: the one list of it.
+//! The scenarios that `bench` knows by name: the only list of them.
 
 use model::{Experiment, InputError, InputErrors};
 
@@ -18,7 +18,7 @@ pub enum Way {
     Supply,
     /// As contests of two cells.
     Isolation,
-    /// As timecell beside other tools and its parts beside each other; no run is made of it.
+    /// As timecell compared with other tools, part by part; no run is made of it.
     Itself,
 }
 
@@ -27,7 +27,7 @@ impl Way {
     pub fn question(self) -> String {
         match self {
             Way::Experiment(text) => {
-                // Every one that is shipped is parsed by a test.
+                // A test parses every shipped one.
                 let experiment = Experiment::parse("scenario", text);
                 experiment.map_or_else(|error| error.to_string(), |of| of.question)
             }
@@ -94,7 +94,7 @@ pub fn find(what: &str) -> Result<Experiment, InputErrors> {
         let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
         return Err(InputError::new(
             what,
-            "there is no such scenario, and no such file",
+            "no such scenario or file",
             format!(
                 "{near}the scenarios are {}; an experiment file ends in .toml",
                 names.join(", ")

@@ -1,4 +1,4 @@
-//! What coordinators that are gone have left behind: found by their places, and removed with what they had measured put on record first.
+//! Cleans up after dead coordinators: finds them by their places, puts what they measured on record, and removes what they left behind.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use crate::place::{
 };
 use crate::salvage::{Gone, salvage};
 
-/// Makes the place of this process, once what an earlier one with its pid has left is removed.
+/// Makes the place of this process, after removing what an earlier process with its pid left.
 ///
 /// # Errors
 /// When shared memory is full or not writable.
@@ -21,7 +21,7 @@ pub(crate) fn new_place() -> Result<Place, BenchError> {
     Place::create()
 }
 
-/// What becomes of samples that are on no record and cannot be written now.
+/// What happens to samples that are not on record and cannot be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsaved {
     /// They stay where they are.
@@ -30,7 +30,7 @@ pub enum Unsaved {
     Discard,
 }
 
-/// What was found of one coordinator that is gone.
+/// What was found of one dead coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
     /// What was done, for the user.
@@ -41,8 +41,8 @@ pub struct Swept {
     pub run: Option<PathBuf>,
 }
 
-/// Removes what coordinators of this user have left behind that are no longer alive: cells by their engines'
-/// means, rt cgroups, directories. What they had measured is written to their runs first.
+/// Removes what dead coordinators of this user left behind: cells through their engines, rt cgroups, directories. What they had measured
+/// is written to their runs first.
 pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(base()) else {
         return Vec::new();
@@ -79,7 +79,7 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
         .flat_map(|trial| list(&trial.join("cells")))
         .collect();
     let (_, left) = engine::sweep_many(&work_dirs);
-    // Of a crowd, the first say it.
+    // For a crowd, the first ones are enough.
     problems.extend(left.iter().take(3).map(ToString::to_string));
     let cells = work_dirs.len();
     for file in list(dir) {
@@ -126,9 +126,7 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
                 sentences.push(why);
                 saved = false;
             }
-            Err(_) => sentences.push(format!(
-                "threw away what {who} had measured and not written"
-            )),
+            Err(_) => sentences.push(format!("discarded unwritten measurements of {who}")),
         }
     }
     if problems.is_empty()
@@ -139,12 +137,12 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     }
     if !problems.is_empty() {
         sentences.push(format!(
-            "could not remove all that {who} had left behind: {}",
+            "could not remove everything that {who} left behind: {}",
             problems.join("; ")
         ));
     } else if saved {
         sentences.push(format!(
-            "removed what {who} had left behind: {}, {}",
+            "removed what {who} left behind: {}, {}",
             cells_in_words(cells),
             dir.display()
         ));
@@ -179,7 +177,7 @@ fn pid_of(dir: &Path) -> Option<i32> {
 /// Only groups of a coordinator: nothing else is ever noted.
 fn remove_held_groups(name: &str) -> Result<(), String> {
     if !name.starts_with(PREFIX) || name.contains(['/', '\0']) {
-        return Err(format!("`{name}` begins no group of timecell bench"));
+        return Err(format!("`{name}` is not a group of timecell bench"));
     }
     held::remove_left(name)
 }
@@ -187,7 +185,7 @@ fn remove_held_groups(name: &str) -> Result<(), String> {
 /// Only a directory of that name: nothing else is ever noted.
 fn remove_load_files(dir: &Path) -> Result<(), String> {
     if !dir.is_absolute() || !dir.ends_with(LOAD_FILES) {
-        return Err(format!("{} is no directory of loads", dir.display()));
+        return Err(format!("{} is not a directory of loads", dir.display()));
     }
     remove_tree(dir).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! A task set held against the machine: which thread runs in which cell, on which cpu, in which class. What holds its cells is in `held`.
+//! Planning a task set for this machine: which thread runs in which cell, on which cpu, in which class. `held` plans what holds its cells.
 
 mod held;
 
@@ -30,7 +30,7 @@ pub struct PlannedTask {
 }
 
 impl PlannedTask {
-    /// Identity in the trial, as far as the task has a say in it.
+    /// The part of its identity in the trial that comes from the task.
     pub(crate) fn id(&self, place: usize) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let name = &self.task.name;
@@ -46,7 +46,7 @@ impl PlannedTask {
         self.cpus.last().copied().unwrap_or_default()
     }
 
-    /// What a run of it leaves out of what the set says.
+    /// What a run ignores of what the set declares.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let task = &self.task;
         [("jitter", task.jitter), ("blocking", task.blocking)]
@@ -54,13 +54,13 @@ impl PlannedTask {
             .filter(|(_, time)| time.ns() > 0)
             .map(|(what, time)| {
                 format!(
-                    "the set gives it {time} of {what}, which a run does not produce and its bound here leaves out"
+                    "the set declares {time} of {what} for it, which the run does not produce and the bound here leaves out"
                 )
             })
             .collect()
     }
 
-    /// Whether it competes with the set instead of being of it.
+    /// Whether it competes with the set instead of belonging to it.
     pub fn competes(&self) -> bool {
         self.cell_name == COMPETITOR
     }
@@ -168,7 +168,7 @@ fn of_thread(held: &Budget) -> Option<sched::Class> {
     })
 }
 
-/// A cpu for every place that a cell has: those asked for, else the highest.
+/// A cpu for every place of a cell: the requested ones, else the highest.
 fn cpus(
     experiment: &Experiment,
     places: &[usize],
@@ -195,11 +195,11 @@ fn cpus(
     if let Some((cell, place)) = named {
         let all: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let (there, fix) = match all.as_slice() {
-            [only] => (format!("only 0, cpu {only}"), "0".to_owned()),
+            [only] => (format!("only 0 (cpu {only})"), "0".to_owned()),
             [.., _] | [] => {
                 let known = format!("0 to {}", all.len().saturating_sub(1));
                 (
-                    format!("only {known}, cpus {}", all.join(", ")),
+                    format!("only {known} (cpus {})", all.join(", ")),
                     format!("one of {known}"),
                 )
             }
@@ -207,7 +207,7 @@ fn cpus(
         return Err(Requirement::unmet(
             "cpus",
             format!(
-                "cell `{}` is to be on cpu {place}, counted from 0 among those that the set uses, and there is {there} of this machine",
+                "cell `{}` names cpu {place}, counted from 0 among those that the set uses; this machine has {there}",
                 cell.name
             ),
             format!("set its `cpu` to {fix}, or use a machine with more cpus"),
@@ -217,8 +217,8 @@ fn cpus(
         return Err(Requirement::unmet(
             "cpus",
             format!(
-                "the task set has {} cells, which are to be on {wanted} cpus: each on one of its own, unless its reservation \
-                 names another's; {} cpus are there",
+                "the task set has {} cells, which need {wanted} cpus: one each, unless a reservation names another cell's; there are {} \
+                 cpus",
                 cells.len(),
                 cpus.len()
             ),
@@ -252,7 +252,7 @@ fn class(
         Ok(priority) if priority >= 1 => Ok(sched::Class::Fifo { priority }),
         _ => Err(Requirement::unmet(
             "priorities",
-            format!("below priority {priority} there is no room for every task of a cell"),
+            format!("there are not enough priorities below {priority} for every task of a cell"),
             "raise `priority`",
         )),
     }
@@ -269,7 +269,7 @@ pub(crate) fn deadline_requirement(cpus: &[u32]) -> Requirement {
     let cpus = cpus.to_vec();
     let tried = Asker::new(move || {
         sched::set_affinity(0, &cpus)?;
-        // Of a run that has just ended, the threads are counted for a while.
+        // The kernel still counts the threads of a run that has just ended for a while.
         set_class_when_free(0, &TRIED, GIVEN_BACK)
     });
     match tried.map(|(_, tried)| tried) {
@@ -277,11 +277,11 @@ pub(crate) fn deadline_requirement(cpus: &[u32]) -> Requirement {
         Some(Err(SchedError::NoPrivilege { why, fix, .. })) => Requirement::unmet(WHAT, why, fix),
         Some(Err(SchedError::AffinityTooNarrow { .. })) => Requirement::unmet(
             WHAT,
-            "the kernel holds no SCHED_DEADLINE thread to a part of its root domain's cpus",
-            "leave --cpus (or `cpus`) out, or run timecell in an exclusive cpuset partition of these cpus",
+            "the kernel cannot restrict a SCHED_DEADLINE thread to some of the cpus of its root domain",
+            "leave out --cpus (or `cpus`), or run timecell in an exclusive cpuset partition of these cpus",
         ),
         Some(Err(error)) => Requirement::unmet(WHAT, error.to_string(), "see timecell doctor"),
-        None => Requirement::unmet(WHAT, "the thread that tried it ended", "try again"),
+        None => Requirement::unmet(WHAT, "the thread that tried it died", "try again"),
     }
 }
 
@@ -342,15 +342,12 @@ mod tests {
         let told = format!("{}; {}", lacking.reason, lacking.fix.unwrap());
         assert_eq!(
             told,
-            "cell `set` is to be on cpu 7, counted from 0 among those that the set uses, and there is only 0 to 3, \
-             cpus 3, 2, 1, 0 of this machine; set its `cpu` to one of 0 to 3, or use a machine with more cpus"
+            "cell `set` names cpu 7, counted from 0 among those that the set uses; this machine has only 0 to 3 (cpus 3, 2, 1, 0); set \
+             its `cpu` to one of 0 to 3, or use a machine with more cpus"
         );
         let lacking = tasks(&named(1), &[5]).unwrap_err();
         let told = format!("{}; {}", lacking.reason, lacking.fix.unwrap());
-        assert!(
-            told.contains("there is only 0, cpu 5 of this machine"),
-            "{told}"
-        );
+        assert!(told.contains("this machine has only 0 (cpu 5)"), "{told}");
         assert_eq!(tasks(&named(3), &[0, 1, 2, 3]).unwrap()[0].cpus, [0]);
     }
 

@@ -1,4 +1,4 @@
-//! What of a plan is to take place, and in which order. Trials of a round that differ in nothing but their cells run as one, in turns.
+//! Which trials of a plan take place, and in which order. Trials of a round that differ in nothing but their cells run as one, in turns.
 
 use std::borrow::Cow;
 
@@ -86,7 +86,7 @@ impl Plan {
     }
 }
 
-/// Joins what may take turns, where the experiment asks for it; the order stays.
+/// Joins trials that may take turns, if the experiment asks for it; the order stays.
 pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
     let Some(turns) = plan.experiment.turns else {
         return todo;
@@ -109,8 +109,8 @@ pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
         .collect()
 }
 
-/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace. Cells with tasks
-/// of their own are there for what they do to each other all the time.
+/// Whether two trials may take turns: they have the same loads, and their jobs the same pacing. Cells with tasks of their own must run
+/// together all the time.
 fn alike(one: &PlannedTrial, other: &PlannedTrial) -> bool {
     let pace = |trial: &PlannedTrial| (trial.workload.period, trial.workload.work);
     let shared = one.own.is_empty() && other.own.is_empty();
@@ -122,7 +122,7 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
         return group.remove(0);
     }
     let number = group[0].number;
-    // Cells that are made first get other memory than those that come after them: in each round somebody else does.
+    // Cells that are created first get other memory than later ones: the first differs from round to round.
     let seed = seed(place);
     model::shuffle(&mut group, !seed);
     let first = &group[0];
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(together.trial_bytes(), 2 * alone.trial_bytes());
     }
 
-    /// Whichever of them is drawn to come first.
+    /// Whichever of them is drawn to be first.
     #[test]
     fn the_longest_part_tells_how_long_the_joint_trial_may_take() {
         let plan = plan(

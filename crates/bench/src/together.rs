@@ -19,7 +19,7 @@ use crate::session::{Interrupt, Progress, Quiet, Session};
 /// Time beyond the expected in which the threads must have ended, ns: a budget of a thousandth stretches its last steps.
 const OVERTIME_NS: i64 = 60_000_000_000;
 
-/// What is around all trials of a study. Dropping it leaves the machine as it was.
+/// What surrounds all trials of a study. Dropping it leaves the machine as it was.
 pub(crate) struct Surroundings {
     _quiet: Quiet,
     ground: Ground,
@@ -35,7 +35,7 @@ impl Surroundings {
         progress: &mut dyn Progress,
     ) -> Result<Surroundings, BenchError> {
         let mut stage = Stage::of_run(&session.run)?;
-        // Before any is made: whoever comes after a `kill -9` removes it.
+        // Before any is created, so that it is removed after a `kill -9`.
         stage.place.note_held_groups(&group_name())?;
         let (ground, remarks) = Ground::make(loads, session.run.dir(), &mut stage.place)?;
         for remark in remarks {
@@ -48,7 +48,7 @@ impl Surroundings {
         })
     }
 
-    /// What is around the trial of this number.
+    /// What surrounds the trial of this number.
     pub(crate) fn of<'a>(&'a self, session: &'a Session, number: u32) -> Around<'a> {
         Around {
             stage: &self.stage,
@@ -59,7 +59,7 @@ impl Surroundings {
     }
 }
 
-/// What is around one trial.
+/// What surrounds one trial.
 pub(crate) struct Around<'a> {
     pub stage: &'a Stage,
     pub ground: &'a Ground,
@@ -93,7 +93,7 @@ impl Around<'_> {
         format!("{}-{member}", self.number)
     }
 
-    /// That this member is to be held on this cpu, in a real-time group of this name where it is such a group that holds it.
+    /// Requests that this member be held on this cpu, in a real-time group of this name if such a group holds it.
     pub(crate) fn wanted(&self, member: &str, held: Budget, cpu: u32, rt_group: String) -> Wanted {
         Wanted {
             held,
@@ -113,8 +113,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens. How exact those were who
-/// held them, in the order of the members that something holds.
+/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens. Returns how exactly they
+/// were held, in the order of the held members.
 pub(crate) fn run(
     around: &Around<'_>,
     members: &[Member],

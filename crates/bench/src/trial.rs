@@ -121,7 +121,7 @@ impl Going<'_> {
         if trial.planned.isolate {
             let journal = trial.place.isolation_journal(trial.number);
             let isolation = Isolation::hold(&trial.planned.cpus(), &journal)
-                .map_err(|error| Ended::Failed(format!("the cpus cannot be kept free: {error}")))?;
+                .map_err(|error| Ended::Failed(format!("cannot keep the cpus free: {error}")))?;
             self.record.isolation = Some(isolation.found().clone());
             self.isolation = Some(isolation);
             self.ahead = Ahead::of_loads();
@@ -136,7 +136,7 @@ impl Going<'_> {
             if trial.planned.first_of_cell(index) < index {
                 self.join(index)?;
             } else if self.record.cells[index].failure.is_none() {
-                // Else another cell of its arm could not be made.
+                // Else another cell of its arm could not be created.
                 self.create(index)?;
             }
         }
@@ -168,7 +168,7 @@ impl Going<'_> {
                 let ended =
                     self.wait(|cells, stop| drain.until_done(&cells.barrier, patience, stop));
                 if ended.is_err() {
-                    // Whoever still ran could finish behind the last look at its ring, and its log would lack its last jobs.
+                    // A cell that still runs could finish after the last look at its ring, and its log would lack its last jobs.
                     self.release_bandwidth();
                     self.cells.watch.kill(self.record.cells.len());
                 }
@@ -190,7 +190,7 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Holds what the cells really got against what they were to have.
+    /// Compares what the cells really got with what they were to have.
     fn verify(&mut self) {
         for (index, cell) in self.record.cells.iter_mut().enumerate() {
             let slot = self.cells.barrier.slot(index);
@@ -309,13 +309,13 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Notes why a cell cannot be, and what that means.
+    /// Notes why a cell failed, and decides what follows.
     fn fail(&mut self, index: usize, why: String) -> Result<(), Ended> {
         self.record.cells[index].failure = Some(why);
         self.mind_failures().map(drop)
     }
 
-    /// Makes what holds the cell of entry `index`, which will be called `id`, where anything is to.
+    /// Makes what holds the cell of entry `index`, which will be called `id`, if anything does.
     fn hold(&self, index: usize, id: &str) -> Result<(), String> {
         let task = self.trial.planned.tasks.get(index);
         let Some((task, by)) = task.and_then(|task| Some((task, task.held?))) else {
@@ -330,7 +330,7 @@ impl Going<'_> {
         self.cells.hold(index, &wanted)
     }
 
-    /// Writes down how exact whoever holds the cells has been.
+    /// Records how exactly the cells have been held.
     fn note_holds(&mut self) -> Result<(), Ended> {
         let Some(record) = &mut self.record.holds else {
             return Ok(());

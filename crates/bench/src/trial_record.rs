@@ -1,4 +1,4 @@
-//! The beginning of a trial: its directories, its record before anything has happened, and how long it may take at most.
+//! The beginning of a trial: its directories, its record before anything has happened, and the most time that it may take.
 
 use std::path::PathBuf;
 
@@ -123,7 +123,7 @@ pub(crate) fn note_leftovers(record: &mut TrialRecord, left: &[String]) {
     }
 }
 
-/// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.
+/// Twice the expected time of all cells in sequence, and a margin: cells that share a cpu wait for each other.
 pub(crate) fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
     let work_ns = match trial.planned.workload.work {
         model::Work::Mac { steps } => i64::from(steps) * 50,

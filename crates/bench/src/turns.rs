@@ -16,7 +16,7 @@ pub struct PlannedTurns {
 }
 
 impl PlannedTurns {
-    /// What a cell of the joint trial is told.
+    /// The arguments of a cell of the joint trial.
     pub(crate) fn args(&self, cell: usize) -> TurnsArgs {
         TurnsArgs {
             jobs: self.jobs,

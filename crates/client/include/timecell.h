@@ -49,12 +49,12 @@ extern "C" {
 #define TIMECELL_VARIABLE "TIMECELL_PAGE"
 #define TIMECELL_USUAL_PATH "/cell/page"
 
-/* What timecell_open_* return beside 0 and the operating system's errno values. */
-#define TIMECELL_NOT_A_PAGE (-1)      /* the file does not begin like a page, or is cut off */
+/* What timecell_open_* return besides 0 and the operating system's errno values. */
+#define TIMECELL_NOT_A_PAGE (-1)      /* the file does not begin like a page, or is cut short */
 #define TIMECELL_OTHER_VERSION (-2)   /* the page has a layout that this header does not know */
-#define TIMECELL_UNKNOWN_TASK (-3)    /* the mission declares tasks for this cell, and none of this name */
-#define TIMECELL_ALREADY_OPEN (-4)    /* this process has the task already; a task has one writer */
-#define TIMECELL_NO_SLOT_LEFT (-5)    /* the mission declares no tasks, and the page has no slot left */
+#define TIMECELL_UNKNOWN_TASK (-3)    /* the mission declares tasks for this cell, but none of this name */
+#define TIMECELL_ALREADY_OPEN (-4)    /* this process has already opened the task, which can have only one writer */
+#define TIMECELL_NO_SLOT_LEFT (-5)    /* the mission declares no tasks, and the page has no free slot */
 #define TIMECELL_BAD_NAME (-6)        /* a name has 1 to 256 bytes and no control characters */
 
 /* The page: one head, then the counters, the identities and the rings of all slots. All words are accessed atomically. */
@@ -69,10 +69,10 @@ struct timecell_head {
 };
 
 struct timecell_counters {
-    uint64_t begun;             /* number of the last job that was begun, and one */
-    uint64_t ended;             /* number of the last job that is over, and one */
+    uint64_t begun;             /* number of the last job that was begun, plus one */
+    uint64_t ended;             /* number of the last job that is over, plus one */
     uint64_t late;              /* jobs with a response time beyond the deadline */
-    uint64_t abandoned;         /* jobs that were begun and never ended */
+    uint64_t abandoned;         /* jobs that were begun but never ended */
     int64_t worst_response_ns;
     uint64_t heartbeats;
     uint64_t reserved[2];
@@ -121,24 +121,24 @@ struct timecell_task {
 /* One for the whole program, however many files include this header. */
 __attribute__((weak)) uint32_t timecell_program_number_ = 0;
 
-/* CLOCK_MONOTONIC in ns, the clock of every time in the page; no system call on the usual machines. */
+/* CLOCK_MONOTONIC in ns, the clock for all times in the page; no system call on most machines. */
 static inline int64_t timecell_now_ns(void) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
 }
 
-/* A sentence for what a function of this header has returned. */
+/* A sentence for the return value of a function of this header. */
 static inline const char *timecell_error(int error) {
     switch (error) {
     case 0: return "no error";
-    case TIMECELL_NOT_A_PAGE: return "the file that TIMECELL_PAGE names is no timecell page, or is cut off";
+    case TIMECELL_NOT_A_PAGE: return "the file named by TIMECELL_PAGE is not a timecell page, or is cut short";
     case TIMECELL_OTHER_VERSION:
         return "the timecell page has a layout that this application does not know; build it with the timecell.h of the "
                "timecell that runs it";
     case TIMECELL_UNKNOWN_TASK: return "the mission declares no task of this name for this cell";
-    case TIMECELL_ALREADY_OPEN: return "this process has opened the task already, and a task has one writer";
-    case TIMECELL_NO_SLOT_LEFT: return "the page has no slot left; declare the cell's tasks in the mission";
+    case TIMECELL_ALREADY_OPEN: return "this process has already opened the task, which can have only one writer";
+    case TIMECELL_NO_SLOT_LEFT: return "the page has no free slot; declare the cell's tasks in the mission";
     case TIMECELL_BAD_NAME: return "a task's name has 1 to 256 bytes and no control characters";
     default: return strerror(error);
     }
@@ -196,15 +196,15 @@ static inline int timecell_open(struct timecell_client *client, const char *path
     return error;
 }
 
-/* Opens the page of this cell: the file that TIMECELL_PAGE names, else /cell/page. Where neither is there the program does
- * not run in a cell: 0 is returned, and what is reported goes nowhere. */
+/* Opens the page of this cell: the file that TIMECELL_PAGE names, else /cell/page. If neither exists, the program does
+ * not run in a cell: returns 0, and reports go nowhere. */
 static inline int timecell_open_from_env(struct timecell_client *client) {
     const char *named = getenv(TIMECELL_VARIABLE);
     int error = timecell_open(client, named ? named : TIMECELL_USUAL_PATH);
     return !named && (error == ENOENT || error == ENOTDIR) ? 0 : error;
 }
 
-/* Whether somebody may read what is reported. */
+/* Whether there is a page, which the supervisor reads. */
 static inline int timecell_is_attached(const struct timecell_client *client) {
     return client->head != NULL;
 }
@@ -230,8 +230,8 @@ static inline void timecell_pass_(const uint32_t *gate) {
 }
 
 /* The task of this name. If the mission declares tasks for this cell, it must be one of them; if it declares none, any name
- * is taken while there are free slots. Returns 0 or a TIMECELL_ constant. It returns at once in a mission's cell; in a
- * measurement, which lets programs begin together, when they may: open tasks right before the loop that runs their jobs. */
+ * is accepted while there are free slots. Returns 0 or a TIMECELL_ constant. Returns immediately in a mission's cell; in a
+ * measurement, which starts programs together, blocks until they may start: open tasks right before the loop of their jobs. */
 static inline int timecell_open_task(const struct timecell_client *client, const char *name, struct timecell_task *task) {
     struct timecell_identity *identity;
     size_t length = strlen(name), i;
@@ -293,8 +293,8 @@ static inline void timecell_close_task(struct timecell_task *task) {
     memset(task, 0, sizeof *task);
 }
 
-/* A job begins at `now_ns` that was released at `release_ns`, which its deadline and response time count from. A job that was
- * begun and not ended is abandoned, and counted as such. */
+/* Begins, at `now_ns`, a job that was released at `release_ns`, from which its deadline and response time count. A job that was
+ * begun but not ended is abandoned, and counted as such. */
 static inline void timecell_begin_at(struct timecell_task *task, int64_t release_ns, int64_t now_ns) {
     struct timecell_job *job;
     if (!task->counters) return;
@@ -311,18 +311,18 @@ static inline void timecell_begin_at(struct timecell_task *task, int64_t release
     task->runs = 1;
 }
 
-/* A job begins that was released at `release_ns`. */
+/* Begins a job that was released at `release_ns`. */
 static inline void timecell_begin_released(struct timecell_task *task, int64_t release_ns) {
     timecell_begin_at(task, release_ns, timecell_now_ns());
 }
 
-/* A job begins that was released just now. */
+/* Begins a job that is released now. */
 static inline void timecell_begin(struct timecell_task *task) {
     int64_t now_ns = timecell_now_ns();
     timecell_begin_at(task, now_ns, now_ns);
 }
 
-/* The job that was begun ends at `now_ns`. Without one, nothing happens. */
+/* Ends the job that was begun, at `now_ns`. Without one, does nothing. */
 static inline void timecell_end_at(struct timecell_task *task, int64_t now_ns) {
     int64_t response_ns;
     if (!task->counters || !task->runs) return;
@@ -338,12 +338,12 @@ static inline void timecell_end_at(struct timecell_task *task, int64_t now_ns) {
     task->runs = 0;
 }
 
-/* The job that was begun ends. */
+/* Ends the job that was begun. */
 static inline void timecell_end(struct timecell_task *task) {
     timecell_end_at(task, timecell_now_ns());
 }
 
-/* Says that the task is well, outside of jobs or within a long one. */
+/* Sends a heartbeat, outside of jobs or within a long one. */
 static inline void timecell_heartbeat(struct timecell_task *task) {
     if (task->counters) __atomic_store_n(&task->counters->heartbeats, ++task->heartbeats, __ATOMIC_RELEASE);
 }

@@ -12,18 +12,19 @@ use crate::{OpenError, TaskError};
 
 /// The application's end of the page.
 ///
-/// Opening makes a few system calls; do it before real time begins. The page stays mapped until the process ends.
+/// Opening makes a few system calls; do it before the real-time part of the program. The page stays mapped until the
+/// process ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     map: Option<Map>,
 }
 
 impl Client {
-    /// Opens the page of this cell: the file that the environment variable `TIMECELL_PAGE` names, else `/cell/page`. Where
-    /// neither exists the program does not run in a cell, and the client is [`Client::detached`].
+    /// Opens the page of this cell: the file that the environment variable `TIMECELL_PAGE` names, else `/cell/page`. If
+    /// neither exists, the program does not run in a cell, and the client is [`Client::detached`].
     ///
     /// # Errors
-    /// When there is a page and it cannot be used, or the variable names a file that is not there.
+    /// When there is a page that cannot be used, or the variable names a file that does not exist.
     pub fn open_from_env() -> Result<Client, OpenError> {
         // SAFETY: the name ends with a NUL; what is found is used at once.
         let named = unsafe { libc::getenv(VARIABLE.as_ptr()) };
@@ -44,7 +45,7 @@ impl Client {
     /// Opens the page at `path`.
     ///
     /// # Errors
-    /// When the file cannot be opened for writing and mapped, or is no page that this library knows.
+    /// When the file cannot be opened for writing or mapped, or is not a page that this library knows.
     pub fn open(path: &CStr) -> Result<Client, OpenError> {
         let map = Some(Map::open(path)?);
         Ok(Client { map })
@@ -55,7 +56,7 @@ impl Client {
         Client { map: None }
     }
 
-    /// Whether somebody may read what is reported.
+    /// Whether there is a page, which the supervisor reads.
     pub const fn is_attached(&self) -> bool {
         self.map.is_some()
     }
@@ -70,16 +71,16 @@ impl Client {
     }
 
     /// The task of this name. If the mission declares tasks for this cell, it must be one of them; if it declares none, any
-    /// name is taken while there are free slots.
+    /// name is accepted while there are free slots.
     ///
-    /// Returns at once in a mission's cell. In a measurement, which lets programs begin together, it returns when they may: open
-    /// tasks right before the loop that runs their jobs.
+    /// Returns immediately in a mission's cell. In a measurement, which starts programs together, it blocks until they may
+    /// start: open tasks right before the loop that runs their jobs.
     ///
-    /// A task has one writer: call this in the thread that runs its jobs, or hand the [`Task`] to it. A process that takes
-    /// over from one that has ended goes on with its numbers.
+    /// A task has one writer: call this in the thread that runs its jobs, or move the [`Task`] there. A process that takes
+    /// over from one that has ended continues its numbering.
     ///
     /// # Errors
-    /// When there is no such task, this process has it already, or no slot is left.
+    /// When there is no such task, this process has already opened it, or no slot is free.
     pub fn task(&self, name: &str) -> Result<Task, TaskError> {
         if !Name::is_good(name) {
             return Err(TaskError::BadName);

@@ -1,6 +1,6 @@
-//! The clock of every time in the page.
+//! The clock for all times in the page.
 
-/// CLOCK_MONOTONIC in ns, the clock of every time in the page. Read through the vDSO: no system call on the usual machines.
+/// CLOCK_MONOTONIC in ns, the clock for all times in the page. Read through the vDSO: no system call on most machines.
 #[inline]
 pub fn now_ns() -> i64 {
     let mut at = libc::timespec {

@@ -1,4 +1,4 @@
-//! Why the page or a task of it cannot be had.
+//! Why the page or one of its tasks cannot be opened.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -10,12 +10,12 @@ use crate::layout::VERSION;
 pub enum OpenError {
     /// The file cannot be opened or mapped.
     System {
-        /// What was tried.
+        /// What was attempted.
         tried: &'static str,
         /// The operating system's error number.
         errno: i32,
     },
-    /// The file is shorter than what it says it holds.
+    /// The file is shorter than its header says.
     TooShort {
         /// Its length.
         bytes: u64,
@@ -29,14 +29,14 @@ pub enum OpenError {
     },
 }
 
-/// Why a task could not be had.
+/// Why a task could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskError {
-    /// The mission declares tasks for this cell, and none of this name.
+    /// The mission declares tasks for this cell, but none of this name.
     Unknown,
-    /// This process has the task already; a task has one writer.
+    /// This process has already opened the task, which can have only one writer.
     AlreadyOpen,
-    /// The mission declares no tasks, and the page has no slot left for one more.
+    /// The mission declares no tasks, and the page has no free slot.
     NoSlotLeft,
     /// Empty, longer than 256 bytes, or with control characters.
     BadName,
@@ -51,15 +51,15 @@ impl fmt::Display for OpenError {
             }
             OpenError::TooShort { bytes } => write!(
                 f,
-                "the timecell page is cut off: {bytes} bytes are less than it says it has"
+                "the timecell page is cut short: it has {bytes} bytes, fewer than its header says"
             ),
             OpenError::NotAPage => {
-                f.write_str("the file that TIMECELL_PAGE names is no timecell page")
+                f.write_str("the file named by TIMECELL_PAGE is not a timecell page")
             }
             OpenError::OtherVersion { found } => write!(
                 f,
-                "the timecell page has layout {found}, this library knows layout {VERSION}; build the application with the \
-                 timecell-client of the timecell that runs it"
+                "the timecell page has layout {found}, but this library knows layout {VERSION}; \
+                 build the application with the timecell-client of the timecell that runs it"
             ),
         }
     }
@@ -70,10 +70,10 @@ impl fmt::Display for TaskError {
         f.write_str(match self {
             TaskError::Unknown => "the mission declares no task of this name for this cell",
             TaskError::AlreadyOpen => {
-                "this process has opened the task already, and a task has one writer"
+                "this process has already opened the task, which can have only one writer"
             }
             TaskError::NoSlotLeft => {
-                "the page has no slot left; declare the cell's tasks in the mission"
+                "the page has no free slot; declare the cell's tasks in the mission"
             }
             TaskError::BadName => "a task's name has 1 to 256 bytes and no control characters",
         })
@@ -83,7 +83,7 @@ impl fmt::Display for TaskError {
 impl core::error::Error for OpenError {}
 impl core::error::Error for TaskError {}
 
-/// The operating system's words for an error number.
+/// The operating system's text for an error number.
 fn reason(f: &mut fmt::Formatter<'_>, errno: i32) -> fmt::Result {
     let mut text = [0u8; 128];
     // SAFETY: the buffer is valid for its length, of which the last byte stays 0.

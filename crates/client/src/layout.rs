@@ -1,4 +1,4 @@
-//! The page, byte for byte: what stands where, and what its numbers mean. `include/timecell.h` has the same in C.
+//! The layout of the page, byte for byte, and the meaning of its numbers. `include/timecell.h` has the same in C.
 //!
 //! In this order, without gaps: one [`Head`], a [`Counters`] for each slot, an [`Identity`] for each slot, a [`Ring`] for each
 //! slot. A slot is one task. Numbers are in the byte order of the machine, times are [`crate::now_ns`].
@@ -11,20 +11,20 @@
 //! `begun` = k + 1 (release). At its end: `end_ns`; `late`, `worst_response_ns`; `ended` = k + 1 (release).
 //!
 //! **How it is read without tearing.** Read `ended`; acquire fence; read the records; acquire fence; read `begun` again. A record
-//! k below `ended` is whole if k + RING > `begun`: its place is written again only while `begun` is k + RING or more. What was
-//! overwritten meanwhile is known to be missing. Neither side ever waits for the other, and a writer that was killed at
-//! any instruction leaves everything before its last job readable.
+//! k below `ended` is intact if k + RING > `begun`: its slot is reused only while `begun` is k + RING or more. What was
+//! overwritten meanwhile is known to be missing. Neither side ever waits for the other, and a writer that was killed at any
+//! instruction leaves everything before its last job readable.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 /// First word of a page: `TIMECELL` on a little-endian machine.
 pub const MAGIC: u64 = 0x4c4c_4543_454d_4954;
-/// Version of this layout. New fields take reserved space and leave it as it is.
+/// Version of this layout. New fields use reserved space and do not change it.
 pub const VERSION: u32 = 1;
-/// Jobs of a task that can be seen at once.
+/// Number of jobs of a task that can be seen at once.
 pub const RING: usize = 32;
-/// Most slots of a page.
+/// Maximum number of slots of a page.
 pub const MAX_SLOTS: usize = 4096;
 /// Longest name of a task in bytes: 64 characters of UTF-8.
 pub const NAME_BYTES: usize = 256;
@@ -45,7 +45,7 @@ pub struct Head {
     pub slots: AtomicU32,
     /// How often the cell has been started.
     pub generation: AtomicU64,
-    /// [`CLOSED`] while a measurement holds its programs back: whoever opens a task waits until it is not (futex(2)).
+    /// [`CLOSED`] while a measurement holds its programs back: opening a task waits until it is not (futex(2)).
     pub gate: AtomicU32,
     /// 0.
     pub reserved_word: AtomicU32,
@@ -53,24 +53,24 @@ pub struct Head {
     pub reserved: [AtomicU64; 4],
 }
 
-/// What [`Head::gate`] holds while tasks wait to be opened; anything else lets them.
+/// Value of [`Head::gate`] while opening a task must wait; any other value lets it proceed.
 pub const CLOSED: u32 = 1;
 
-/// What changes with every job; a cache line of its own.
+/// What changes with every job, in its own cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Counters {
-    /// Number of the last job that was begun, and one.
+    /// Number of the last job that was begun, plus one.
     pub begun: AtomicU64,
-    /// Number of the last job that is over, and one; `begun`, or one less while a job runs.
+    /// Number of the last job that is over, plus one; equal to `begun`, or one less while a job runs.
     pub ended: AtomicU64,
     /// Jobs whose response time was longer than the deadline.
     pub late: AtomicU64,
-    /// Jobs that were begun and never ended: their process was, or the next one was begun.
+    /// Jobs that were begun but never ended: their process ended, or the next job was begun.
     pub abandoned: AtomicU64,
     /// Longest response time of all jobs in ns.
     pub worst_response_ns: AtomicI64,
-    /// How often the task has said that it is well.
+    /// Number of heartbeats of the task.
     pub heartbeats: AtomicU64,
     /// 0.
     pub reserved: [AtomicU64; 2],
@@ -82,7 +82,7 @@ pub struct Counters {
 pub struct Identity {
     /// One of [`FREE`], [`BEING_CLAIMED`], [`CLAIMED`] and [`DECLARED`].
     pub state: AtomicU32,
-    /// A number that the writing program has drawn for itself; 0: none writes.
+    /// A number that the writing program has drawn for itself; 0: there is no writer.
     pub writer: AtomicU32,
     /// Deadline relative to the release in ns; 0: none.
     pub deadline_ns: AtomicI64,
@@ -94,7 +94,7 @@ pub struct Identity {
     pub name: [AtomicU8; NAME_BYTES],
 }
 
-/// Nobody's slot.
+/// The slot is free.
 pub const FREE: u32 = 0;
 /// A process is writing the slot's name.
 pub const BEING_CLAIMED: u32 = 1;
@@ -113,7 +113,7 @@ pub struct JobRecord {
     pub release_ns: AtomicI64,
     /// When it began, in ns.
     pub begin_ns: AtomicI64,
-    /// When it ended, in ns; 0: it has not.
+    /// When it ended, in ns; 0: it has not ended.
     pub end_ns: AtomicI64,
 }
 
@@ -131,22 +131,22 @@ const _: () = {
     assert!(size_of::<Identity>() == 320 && size_of::<Ring>() == 1024);
 };
 
-/// Length of a page of so many slots: whole pages of 4,096 bytes.
+/// Length in bytes of a page with this number of slots: a multiple of 4,096.
 pub const fn page_bytes(slots: usize) -> usize {
     (HEAD + slots * SLOT).div_ceil(PAGE) * PAGE
 }
 
-/// Where the counters of a slot begin.
+/// Byte offset of the counters of a slot.
 pub const fn counters_at(slot: usize) -> usize {
     HEAD + slot * size_of::<Counters>()
 }
 
-/// Where the identity of a slot begins, in a page of so many.
+/// Byte offset of the identity of a slot, in a page with this number of slots.
 pub const fn identity_at(slots: usize, slot: usize) -> usize {
     counters_at(slots) + slot * size_of::<Identity>()
 }
 
-/// Where the ring of a slot begins, in a page of so many.
+/// Byte offset of the ring of a slot, in a page with this number of slots.
 pub const fn ring_at(slots: usize, slot: usize) -> usize {
     identity_at(slots, slots) + slot * size_of::<Ring>()
 }

@@ -1,7 +1,7 @@
-//! What an application links to tell the supervisor of its cell how its jobs go: when each began and ended, and that it is
-//! well. It maps one page that the supervisor reads, and from then on reports by a few stores: no system call, no lock, no
-//! allocation, and never a wait for the reader. The same in C is `include/timecell.h` ([`C_HEADER`]). Reading the page is the supervisor's
-//! business and not here.
+//! The library with which an application reports its jobs to the supervisor of its cell: when each began and ended, and that it
+//! is alive. It maps one page that the supervisor reads, and from then on reports by a few stores: no system call, no lock, no
+//! allocation, and never a wait for the reader. `include/timecell.h` ([`C_HEADER`]) does the same in C. The supervisor's side,
+//! reading the page, is not here.
 //!
 //! ```no_run
 //! # fn control_step() {}

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::layout::{Identity, NAME_BYTES};
 
-/// Name of a task as it stands in the page. Prints without what a terminal would obey.
+/// Name of a task as in the page. Prints without terminal control characters.
 #[derive(Clone, Copy)]
 pub struct Name {
     bytes: [u8; NAME_BYTES],
@@ -30,7 +30,7 @@ impl Name {
         (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
     }
 
-    /// The bytes, which are UTF-8 unless someone has damaged the page.
+    /// The bytes, which are UTF-8 unless the page is damaged.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, fence};
 use crate::clock::now_ns;
 use crate::layout::{Counters, Identity, JobRecord, RING, Ring};
 
-/// Where a task stands in the page.
+/// The parts of the page that belong to a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub(crate) counters: &'static Counters,
@@ -22,7 +22,7 @@ impl Slot {
 
 /// One task, whose jobs are reported by one thread. Every report is a handful of stores; none waits, fails or allocates.
 ///
-/// [`Task::begin`] and [`Task::end`] read the clock. Programs that have read it already say the time instead.
+/// [`Task::begin`] and [`Task::end`] read the clock. Programs that have already read it can pass the time instead.
 #[derive(Debug)]
 pub struct Task {
     slot: Option<Slot>,
@@ -51,7 +51,7 @@ impl Task {
         }
     }
 
-    /// Goes on where the slot's last writer was; a job that it left unfinished is abandoned.
+    /// Continues where the slot's last writer stopped; a job that it left unfinished is abandoned.
     pub(crate) fn attached(slot: Slot) -> Task {
         let counters = slot.counters;
         let mut task = Task {
@@ -77,20 +77,20 @@ impl Task {
         task
     }
 
-    /// A job begins that was released just now. A job that was begun and not ended is abandoned, and counted as such.
+    /// Begins a job that is released now. A job that was begun but not ended is abandoned, and counted as such.
     #[inline]
     pub fn begin(&mut self) {
         let now_ns = now_ns();
         self.begin_at(now_ns, now_ns);
     }
 
-    /// A job begins that was released at `release_ns` (of [`now_ns`]), which its deadline and response time count from.
+    /// Begins a job that was released at `release_ns` (of [`now_ns`]), from which its deadline and response time count.
     #[inline]
     pub fn begin_released(&mut self, release_ns: i64) {
         self.begin_at(release_ns, now_ns());
     }
 
-    /// As [`Task::begin_released`], at an instant that the program has read already.
+    /// Like [`Task::begin_released`], at an instant that the program has already read.
     #[inline]
     pub fn begin_at(&mut self, release_ns: i64, now_ns: i64) {
         let Some(slot) = self.slot else { return };
@@ -99,7 +99,7 @@ impl Task {
         }
         let job = self.next;
         let record = slot.record(job);
-        // Whoever sees these stores sees the count of the job before, too, and knows that the place is written anew.
+        // A reader that sees these stores also sees the count of the job before, and knows that the record is being reused.
         fence(Release);
         record.number.store(job, Relaxed);
         record.release_ns.store(release_ns, Relaxed);
@@ -111,13 +111,13 @@ impl Task {
         self.runs = true;
     }
 
-    /// The job that was begun ends. Without one, nothing happens.
+    /// Ends the job that was begun. Without one, does nothing.
     #[inline]
     pub fn end(&mut self) {
         self.end_at(now_ns());
     }
 
-    /// As [`Task::end`], at an instant that the program has read already.
+    /// Like [`Task::end`], at an instant that the program has already read.
     #[inline]
     pub fn end_at(&mut self, now_ns: i64) {
         let (Some(slot), true) = (self.slot, self.runs) else {
@@ -138,7 +138,7 @@ impl Task {
         self.runs = false;
     }
 
-    /// Says that the task is well, outside of jobs or within a long one. Does not read the clock.
+    /// Sends a heartbeat, outside of jobs or within a long one. Does not read the clock.
     #[inline]
     pub fn heartbeat(&mut self) {
         let Some(slot) = self.slot else { return };
@@ -167,7 +167,7 @@ impl Drop for Task {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
             let writer = &slot.identity.writer;
-            // Unless a program that took over has put its own number there.
+            // Unless a program that took over has already put its own number there.
             let _ = writer.compare_exchange(this_program(), 0, Release, Relaxed);
         }
     }

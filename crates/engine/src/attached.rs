@@ -4,22 +4,23 @@
 use std::time::{Duration, Instant};
 
 use crate::engines::info;
+use crate::error::{Result, refused};
 use crate::made::{self, Payload};
 use crate::{Cell, CellSpec, EngineError, oci, process, run_command};
 
-/// How long a runtime may take to tell the payload's pid.
+/// How long a runtime may take to report the payload's pid.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Creates such a cell with an OCI runtime ([`model::EngineKind::runtimes`]); returns as soon as the payload's pid is known.
 ///
 /// # Errors
-/// With the engine's own words; whatever was made until then is removed.
+/// In the engine's own words; whatever was made until then is removed.
 pub fn attach(spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
     made::create(spec, || make(spec), info(spec.engine).wipe)
 }
 
-fn make(spec: &CellSpec) -> Result<Payload, String> {
-    let mut command = run_command(spec).map_err(|error| error.cause)?;
+fn make(spec: &CellSpec) -> Result<Payload> {
+    let mut command = run_command(spec).map_err(|error| error.source)?;
     let log = made::log(spec);
     let mut helper = process::spawn(&mut command, &log)?;
     match wait_for_pid(spec, &mut helper) {
@@ -36,7 +37,7 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
     }
 }
 
-fn wait_for_pid(spec: &CellSpec, helper: &mut std::process::Child) -> Result<i32, String> {
+fn wait_for_pid(spec: &CellSpec, helper: &mut std::process::Child) -> Result<i32> {
     let began = Instant::now();
     let mut before = None;
     while began.elapsed() < PATIENCE {
@@ -48,11 +49,11 @@ fn wait_for_pid(spec: &CellSpec, helper: &mut std::process::Child) -> Result<i32
             return Ok(pid);
         }
         before = told;
-        if let Some(status) = helper.try_wait().map_err(|error| error.to_string())? {
+        if let Some(status) = helper.try_wait()? {
             let said = process::tail(&made::log(spec));
-            return Err(format!("the runtime ended with {status} {said}"));
+            return Err(refused!("the runtime ended with {status} {said}"));
         }
         std::thread::sleep(Duration::from_micros(200));
     }
-    Err(format!("no pid within {} s", PATIENCE.as_secs()))
+    Err(refused!("no pid within {} s", PATIENCE.as_secs()))
 }

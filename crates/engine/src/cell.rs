@@ -1,4 +1,4 @@
-//! What an engine and its cells can do, whichever they are.
+//! What every engine and every cell can do.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub struct Rights {
     pub devices: Vec<PathBuf>,
 }
 
-/// What a cell is to run, and what it may.
+/// What a cell runs, and what it may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellSpec {
     /// Name, unique on the machine, such as `timecell-8123-4-1-podman`.
@@ -40,7 +40,7 @@ pub struct CellSpec {
     pub engine: EngineKind,
     /// Directory that holds the static binary as `/timecell` and empty mount points, nothing else.
     pub rootfs: PathBuf,
-    /// Words behind `/timecell`.
+    /// Arguments of `/timecell`.
     pub words: Vec<String>,
     /// Directory of the coordinator, seen inside the cell as `/cell`, read-write.
     pub shared: PathBuf,
@@ -72,7 +72,7 @@ pub trait Engine: Send + Sync {
     /// Creates the cell and starts its payload; returns as soon as the payload's pid is known.
     ///
     /// # Errors
-    /// With the engine's own words; whatever was made until then is removed.
+    /// In the engine's own words; whatever was made until then is removed.
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError>;
 }
 
@@ -82,7 +82,7 @@ pub trait Cell: Send {
     fn pid(&self) -> i32;
 
     /// Processes that live beside the payload because of this cell: a runtime that waits for it, conmon and the like.
-    /// A daemon that serves all cells is none of them.
+    /// A daemon that serves all cells is not one of them.
     fn processes(&self) -> Vec<CellProcess>;
 
     /// The last lines that cell and engine wrote, for error texts.

@@ -1,5 +1,5 @@
-//! Removing the cgroups of a cell with whatever runs in them: half-made containers carry no other mark. Every
-//! engine is told to put them under `/<id>` of each hierarchy, or, in that of version 2, of a partition of cpus at its top.
+//! Removing the cgroups of a cell with whatever runs in them: half-made containers carry no other mark. Every engine puts
+//! them under `/<id>` of each hierarchy or, in version 2, of a cpuset partition at its top.
 //!
 //! What still runs in them is part of the cell and is killed: a container whose creation was cut short has a
 //! process that bears no mark yet.
@@ -14,20 +14,21 @@ use host::cgroup::processes;
 use host::isolate::PARTITION_PREFIX;
 use host::root::Root;
 
+use crate::error::{Doing, Result};
 use crate::process::Process;
 
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Removes `/<id>` with everything below in every hierarchy.
-pub(crate) fn remove(id: &str) -> Result<(), String> {
+pub(crate) fn remove(id: &str) -> Result<()> {
     for dir in places(id) {
         // Nothing in it, as a rule: then there is nothing to look for either.
         if fs::remove_dir(&dir).is_ok() {
             continue;
         }
         kill_tree(&dir)?;
-        remove_tree(&dir).map_err(|error| format!("cgroup {}: {error}", dir.display()))?;
+        remove_tree(&dir).doing(|| format!("cgroup {}", dir.display()))?;
     }
     Ok(())
 }
@@ -56,7 +57,7 @@ pub(crate) fn occupant(id: &str) -> Option<(i32, PathBuf)> {
     places(id).into_iter().find_map(first_in)
 }
 
-/// Whether any process runs in groups whose ids begin so.
+/// Whether any process runs in groups whose ids begin with `prefix`.
 pub fn any_lives(prefix: &str) -> bool {
     let Ok(cgroups) = host::cgroup::detect() else {
         return false;
@@ -67,9 +68,8 @@ pub fn any_lives(prefix: &str) -> bool {
         .any(|group| first_in(group).is_some())
 }
 
-/// What groups whose ids begin so have taken of the memory and nobody can have from them, bytes: what processes have written to, and
-/// files in memory. Copies of files on a disk are left out, as the kernel takes those back when somebody needs room; so is its own
-/// memory for them.
+/// Memory that groups whose ids begin with `prefix` hold and that cannot be reclaimed, bytes: what processes have written to, and files in memory.
+/// Cached files of disks are left out, as the kernel reclaims those when somebody needs room; so is the kernel's own memory for the groups.
 pub fn memory_taken(prefix: &str) -> u64 {
     let Ok(cgroups) = host::cgroup::detect() else {
         return 0;
@@ -98,7 +98,7 @@ fn taken(stat: &str, is_v1: bool) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The partitions of cpus at the top of a hierarchy: cells are in them as they are at the top.
+/// The cpuset partitions at the top of a hierarchy: cells lie in them as they do at the top.
 fn partitions(top: &Path) -> Vec<PathBuf> {
     let mut groups = groups_below(top);
     groups.retain(|group| {
@@ -108,7 +108,7 @@ fn partitions(top: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// The groups of cells in a hierarchy whose names begin so.
+/// The groups of cells in a hierarchy whose names begin with `prefix`.
 fn named_so(top: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut groups = groups_below(top);
     groups.extend(partitions(top).iter().flat_map(|top| groups_below(top)));
@@ -126,7 +126,7 @@ fn first_in(dir: PathBuf) -> Option<(i32, PathBuf)> {
     }
 }
 
-fn kill_tree(dir: &Path) -> Result<(), String> {
+fn kill_tree(dir: &Path) -> Result<()> {
     for group in groups_below(dir) {
         kill_tree(&group)?;
     }

@@ -1,4 +1,4 @@
-//! The hidden command `timecell oci-child`: our own program, executed once more as a process with one thread that makes a cell and, for
+//! The hidden command `timecell oci-child`: our own program, executed again as a single-threaded process that makes a cell and, for
 //! some engines, becomes it.
 
 use std::fs;
@@ -14,11 +14,12 @@ use rustix::thread::{set_name, set_thread_groups};
 use crate::app::AppSpec;
 use crate::app::making::{APP, Handed};
 use crate::engines::{embedded, info};
+use crate::error::{Doing, Result, refused};
 use crate::{note, process};
 
-/// Does what the words behind `oci-child` say, which an engine put there. Returns the exit code.
+/// Does what the arguments of `oci-child` say, which an engine put there. Returns the exit code.
 ///
-/// Must be called before any thread is started.
+/// Call it before any thread is started.
 pub fn child(words: &[String]) -> i32 {
     let done = match words.split_first() {
         Some((word, words)) if word == APP => application(words),
@@ -34,14 +35,14 @@ pub fn child(words: &[String]) -> i32 {
 }
 
 /// Makes the cell of an application whose note is in a directory; `words` are what [`crate::app::Launcher`] put behind [`APP`].
-fn application(words: &[String]) -> Result<(), String> {
+fn application(words: &[String]) -> Result<()> {
     embedded::Errors::listen();
     let [parent, work_dir, ends @ ..] = words else {
-        return Err("oci-child: words are missing".to_owned());
+        return Err("oci-child: arguments are missing".into());
     };
     let ends: Vec<RawFd> = ends.iter().filter_map(|end| end.parse().ok()).collect();
     let [stdout, stderr, report] = ends[..] else {
-        return Err("oci-child: descriptors are missing".to_owned());
+        return Err("oci-child: descriptors are missing".into());
     };
     let handed = Handed {
         stdout,
@@ -55,26 +56,27 @@ fn application(words: &[String]) -> Result<(), String> {
     be_ordinary(spec.oom_score_adj)?;
     match info(spec.engine).apps {
         Some(engine) => engine.child(&spec, handed),
-        None => Err(format!("{} makes no cells of applications", spec.engine)),
+        None => Err(refused!(
+            "{} cannot make cells of applications",
+            spec.engine
+        )),
     }
 }
 
-fn read(work_dir: &Path) -> Result<AppSpec, String> {
+fn read(work_dir: &Path) -> Result<AppSpec> {
     let path = note::path(work_dir);
     let text = fs::read(&path).map_err(at(&path))?;
     Ok(serde_json::from_slice(&text).map_err(at(&path))?)
 }
 
-/// Gives up what a supervisor has and no cell is to inherit: class, niceness, cpus, groups, protection when memory is
-/// short.
-fn be_ordinary(oom_score_adj: u16) -> Result<(), String> {
-    host::sched::set_class(0, &Class::Other).map_err(|error| error.to_string())?;
-    let cpus = host::cpus::possible().map_err(|error| error.to_string())?;
-    host::sched::set_affinity(0, &cpus).map_err(|error| error.to_string())?;
-    setpriority_process(None, 0).map_err(|error| format!("cannot reset the niceness: {error}"))?;
+/// Gives up what a supervisor has and no cell may inherit: class, niceness, cpus, groups, protection when memory is short.
+fn be_ordinary(oom_score_adj: u16) -> Result<()> {
+    host::sched::set_class(0, &Class::Other)?;
+    let cpus = host::cpus::possible()?;
+    host::sched::set_affinity(0, &cpus)?;
+    setpriority_process(None, 0).doing(|| "cannot reset the niceness")?;
     // This process has one thread.
-    set_thread_groups(&[])
-        .map_err(|error| format!("cannot leave the supplementary groups: {error}"))?;
+    set_thread_groups(&[]).doing(|| "cannot leave the supplementary groups")?;
     umask(Mode::WGRP | Mode::WOTH);
     let protection = "/proc/self/oom_score_adj";
     let own = fs::read_to_string(protection).unwrap_or_default();
@@ -85,7 +87,7 @@ fn be_ordinary(oom_score_adj: u16) -> Result<(), String> {
         .is_ok_and(|own| own < i32::from(oom_score_adj))
     {
         let wanted = oom_score_adj.to_string();
-        fs::write(protection, wanted).map_err(|error| format!("{protection}: {error}"))?;
+        fs::write(protection, wanted).doing(|| protection)?;
     }
     Ok(())
 }

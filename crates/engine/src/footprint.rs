@@ -1,5 +1,5 @@
-//! What a cell takes of the things that a machine has only so much of, so that the limit that will end a crowd of cells
-//! can be named before the first of them is made.
+//! What a cell takes of limited resources, so that the limit that will stop a crowd of cells can be named before the first
+//! of them is made.
 
 /// What one cell takes while it waits, beside the open file that its maker holds for it. Counted on Linux 6.18 with eight
 /// cells of each engine; memory is about the least that was seen, all else is exact.

@@ -1,4 +1,4 @@
-//! What is known of every cell, enough to find and remove all of it.
+//! What is known of every cell: enough to find and remove all of it.
 
 use std::path::{Path, PathBuf};
 

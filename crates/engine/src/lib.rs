@@ -1,8 +1,7 @@
 //! What makes cells: a folder of engines behind one trait and one list.
 //!
-//! An engine creates a cell that runs words of our own static binary, or any application ([`app`]), tells its pid,
-//! kills and removes it.
-//! It measures nothing and decides nothing about scheduling; placing and classes are the coordinator's.
+//! An engine creates a cell that runs our own static binary or any application ([`app`]), reports its pid, kills it and
+//! removes it. It measures nothing and decides nothing about scheduling; cpus and classes are up to the coordinator.
 
 pub mod app;
 mod attached;
@@ -37,7 +36,7 @@ pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
 pub use cgroups::{any_lives, memory_taken};
 pub use child::child;
 pub use engines::{Options, Steps, all, by_kind, found, programs as programs_of};
-pub use error::EngineError;
+pub use error::{EngineError, Error};
 pub use footprint::Footprint;
 pub use made::log_file;
 pub use manager::{Form, Manager, Network, Source, forms, network_needs};

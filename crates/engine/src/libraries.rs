@@ -1,10 +1,11 @@
-//! A program of the user's in the root filesystem of cells, with the shared libraries that it is linked against.
+//! A user's program in the root filesystem of cells, with the shared libraries that it is linked against.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::error::{Doing, Error, Result, refused};
 use crate::rootfs::{RootfsError, check_static, io_at, make_dir};
 
 /// Directory of programs in a root filesystem.
@@ -44,9 +45,9 @@ pub fn needed(program: &Path) -> Result<Vec<PathBuf>, RootfsError> {
         }) => interpreter,
         Err(error) => return Err(error),
     };
-    let failed = |cause: String| RootfsError::Libraries {
+    let failed = |error: Error| RootfsError::Libraries {
         program: program.to_owned(),
-        cause,
+        source: Box::new(error),
     };
     // What ldd(1) does, without its shell script: both glibc's and musl's loaders know the option, and run nothing of the program.
     let listed = Command::new(&interpreter)
@@ -54,11 +55,12 @@ pub fn needed(program: &Path) -> Result<Vec<PathBuf>, RootfsError> {
         .arg(program)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| failed(format!("{interpreter}: {error}")))?;
+        .doing(|| interpreter.as_str())
+        .map_err(failed)?;
     let told = String::from_utf8_lossy(&listed.stdout).into_owned();
     if !listed.status.success() {
         let why = String::from_utf8_lossy(&listed.stderr);
-        return Err(failed(why.trim().replace('\n', "; ")));
+        return Err(failed(why.trim().replace('\n', "; ").into()));
     }
     let mut found = paths(&told).map_err(failed)?;
     let loader = PathBuf::from(interpreter);
@@ -70,12 +72,12 @@ pub fn needed(program: &Path) -> Result<Vec<PathBuf>, RootfsError> {
 
 /// The files in a loader's list: `libm.so.6 => /lib/libm.so.6 (0x7f..)`, `/lib64/ld-linux-x86-64.so.2 (0x7f..)`; a library that
 /// the kernel brings has none.
-fn paths(list: &str) -> Result<Vec<PathBuf>, String> {
+fn paths(list: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for line in list.lines().map(str::trim) {
         let (name, place) = line.split_once(" => ").unwrap_or((line, line));
         if place.starts_with("not found") {
-            return Err(format!("library {name} is not there"));
+            return Err(refused!("library {name} is missing"));
         }
         let path = Path::new(place.rsplit_once(" (").map_or(place, |(path, _)| path));
         if path.is_absolute() && !found.contains(&path.to_owned()) {
@@ -115,7 +117,7 @@ mod tests {
             [Path::new("/lib/ld-musl-x86_64.so.1")]
         );
         let error = paths("\tlibfoo.so => not found\n").unwrap_err();
-        assert_eq!(error, "library libfoo.so is not there");
+        assert_eq!(error.to_string(), "library libfoo.so is missing");
     }
 
     #[test]

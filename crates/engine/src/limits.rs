@@ -1,4 +1,4 @@
-//! The resource limits of a cell, kept inside what this process may grant.
+//! The resource limits of a cell, within what this process may grant.
 
 use crate::Rights;
 use crate::app::Grants;

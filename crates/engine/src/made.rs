@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use crate::error::{Doing, Error, Result, refused};
 use crate::identity::Identity;
 use crate::process::{self, Process};
 use crate::{Cell, CellProcess, CellSpec, EngineError, note, programs};
@@ -19,7 +20,7 @@ pub(crate) struct Payload {
 }
 
 /// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
-pub(crate) type Wipe = fn(&dyn Identity) -> Result<(), String>;
+pub(crate) type Wipe = fn(&dyn Identity) -> Result<()>;
 
 /// The log of engine and payload in a cell's private directory.
 pub fn log_file(work_dir: &Path) -> PathBuf {
@@ -53,9 +54,9 @@ pub(crate) fn home(cell: &dyn Identity) -> PathBuf {
 }
 
 /// The root filesystem as an archive, for managers that want an image.
-pub(crate) fn pack(spec: &CellSpec) -> Result<PathBuf, String> {
+pub(crate) fn pack(spec: &CellSpec) -> Result<PathBuf> {
     let archive = state(spec).join("rootfs.tar");
-    fs::create_dir_all(state(spec)).map_err(|error| error.to_string())?;
+    fs::create_dir_all(state(spec))?;
     let tar = programs::find("tar").ok_or("`tar` is not installed")?;
     let mut pack = Command::new(tar);
     pack.arg("--create")
@@ -69,18 +70,18 @@ pub(crate) fn pack(spec: &CellSpec) -> Result<PathBuf, String> {
 }
 
 /// An error that names engine and deed.
-pub(crate) fn error(cell: &dyn Identity, doing: &str, cause: impl Into<String>) -> EngineError {
+pub(crate) fn error(cell: &dyn Identity, doing: &str, source: impl Into<Error>) -> EngineError {
     EngineError {
         engine: cell.engine(),
         doing: doing.to_owned(),
-        cause: cause.into(),
+        source: source.into(),
     }
 }
 
 /// Writes the note, makes the cell, and undoes everything if that fails.
 pub(crate) fn create(
     spec: &CellSpec,
-    make: impl FnOnce() -> Result<Payload, String>,
+    make: impl FnOnce() -> Result<Payload>,
     wipe: Wipe,
 ) -> Result<Box<dyn Cell>, EngineError> {
     const DOING: &str = "create the cell";
@@ -96,52 +97,53 @@ pub(crate) fn create(
             wipe,
             removed: false,
         })),
-        Err(cause) => {
-            let cause = match clear(spec, wipe) {
-                Ok(()) => cause,
-                Err(left) => format!("{cause}; and afterwards {left}"),
-            };
-            Err(error(spec, DOING, cause))
-        }
+        Err(cause) => Err(error(spec, DOING, undone(spec, wipe, cause))),
+    }
+}
+
+/// Clears away a cell that could not be made for this reason, and adds what could not be cleared.
+pub(crate) fn undone(cell: &dyn Identity, wipe: Wipe, source: Error) -> Error {
+    match clear(cell, wipe) {
+        Ok(()) => source,
+        Err(left) => source.noted(format!("; and afterwards {left}")),
     }
 }
 
 /// Kills every process of a cell and removes everything else of it but its log.
-pub(crate) fn clear(cell: &dyn Identity, wipe: Wipe) -> Result<(), String> {
+pub(crate) fn clear(cell: &dyn Identity, wipe: Wipe) -> Result<()> {
     process::kill_marked(cell.id())?;
     finish(cell, wipe)
 }
 
 /// What is left to remove once the processes have ended.
-pub(crate) fn finish(cell: &dyn Identity, wipe: Wipe) -> Result<(), String> {
+pub(crate) fn finish(cell: &dyn Identity, wipe: Wipe) -> Result<()> {
     wipe(cell)?;
     remove_dir(&state(cell))?;
-    note::remove(cell.work_dir()).map_err(|error| error.to_string())
+    Ok(note::remove(cell.work_dir())?)
 }
 
 /// Removes a directory with all it holds; fine if there is none.
-pub(crate) fn remove_dir(dir: &Path) -> Result<(), String> {
-    gone(fs::remove_dir_all(dir))
-        .map_err(|error| format!("{} cannot be removed: {error}", dir.display()))
+pub(crate) fn remove_dir(dir: &Path) -> Result<()> {
+    gone(fs::remove_dir_all(dir)).doing(|| format!("{} cannot be removed", dir.display()))
 }
 
-fn check_given(spec: &CellSpec) -> Result<(), String> {
+fn check_given(spec: &CellSpec) -> Result<()> {
     let program = spec.rootfs.join("timecell");
     if !program.is_file() {
-        return Err(format!(
+        return Err(refused!(
             "{} is missing; the root filesystem of a cell holds the timecell binary",
             program.display()
         ));
     }
     if !spec.shared.is_dir() {
-        return Err(format!(
+        return Err(refused!(
             "the shared directory {} is missing",
             spec.shared.display()
         ));
     }
     for device in &spec.rights.devices {
         if !device.exists() {
-            return Err(format!("the device {} is missing", device.display()));
+            return Err(refused!("the device {} is missing", device.display()));
         }
     }
     Ok(())
@@ -184,19 +186,19 @@ impl Cell for Made {
         if self.removed {
             return Ok(());
         }
-        let mut undo = || -> Result<(), String> {
+        let mut undo = || -> Result<()> {
             if let Some(child) = &mut self.child {
                 // As for the processes that are not our children.
                 let _ = host::sched::bandwidth::release(self.pid);
                 // Reaping right here is what frees the pid, so no other process can be hit.
                 let _ = child.kill();
-                child.wait().map_err(|error| error.to_string())?;
+                child.wait()?;
             } else if let Some(process) = self.process {
                 process.kill()?;
             }
             if let Some(helper) = &mut self.helper {
                 let _ = helper.kill();
-                helper.wait().map_err(|error| error.to_string())?;
+                helper.wait()?;
             }
             finish(&self.spec, self.wipe)
         };

@@ -1,9 +1,9 @@
 //! Container managers driven by one call, as people use them: `podman run --rm` and `docker run --rm`, from an image
 //! or a plain root directory, with and without a network of their own.
 //!
-//! Made once and called often: image and storage are there before, and each call leaves nothing of its container.
-//! Podman's bridge, its rules and mounts are made in namespaces of the coordinator's own, so that the machine's
-//! network stays as it is and all of it goes when the last process in them does.
+//! A manager is made once and called often: image and storage exist beforehand, and a call leaves nothing of its container
+//! behind. Podman's bridge, rules and mounts are made in namespaces of the coordinator, so the machine's network does not
+//! change, and all of it disappears with the last process in them.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,6 +13,7 @@ use model::{EngineKind, Requirement};
 use crate::engines::calls::{Calls, Namespaces};
 pub use crate::engines::calls::{Form, Network, Source};
 use crate::engines::info;
+use crate::error::{Error, refused};
 use crate::{CellSpec, EngineError, made, note};
 
 /// A manager, set up; dropping it removes everything that was made for it.
@@ -27,7 +28,7 @@ pub struct Manager {
 /// Where podman mounts the network namespaces of its containers.
 const MOUNT_POINTS: &str = "/run/netns";
 
-/// The ways in which an engine starts a container by one call; none where it is no container manager.
+/// The ways in which an engine starts a container by one call; none where it is not a container manager.
 pub fn forms(engine: EngineKind) -> &'static [Form] {
     info(engine).calls.map_or(&[], |calls| calls.forms())
 }
@@ -43,9 +44,9 @@ impl Manager {
     /// # Errors
     /// In the manager's own words; what was made until then is removed.
     pub fn set_up(spec: &CellSpec) -> Result<Manager, EngineError> {
-        let failed = |cause: String| made::error(spec, "set up the container manager", cause);
+        let failed = |cause: Error| made::error(spec, "set up the container manager", cause);
         let calls = (info(spec.engine).calls)
-            .ok_or_else(|| failed(format!("{} is no container manager", spec.engine)))?;
+            .ok_or_else(|| failed(refused!("{} is not a container manager", spec.engine)))?;
         note::write(spec).map_err(failed)?;
         let mut manager = Manager {
             spec: spec.clone(),

@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::error::{Doing, Result, refused};
+
 /// New namespaces for the calling thread.
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     // SAFETY: nobody here asks for a table of descriptors of its own.
@@ -32,7 +34,7 @@ pub(crate) fn mount(
     target: &Path,
     kind: Option<&CStr>,
     flags: MountFlags,
-) -> Result<(), String> {
+) -> Result<()> {
     mount_with(source, target, kind, flags, None)
 }
 
@@ -43,10 +45,9 @@ pub(crate) fn mount_with(
     kind: Option<&CStr>,
     flags: MountFlags,
     options: Option<&str>,
-) -> Result<(), String> {
-    let failed = |why: &dyn std::fmt::Display| format!("cannot mount {}: {why}", target.display());
-    let options = options.map(CString::new).transpose();
-    let options = options.map_err(|error| failed(&error))?;
+) -> Result<()> {
+    let doing = || format!("cannot mount {}", target.display());
+    let options = options.map(CString::new).transpose().doing(doing)?;
     rustix::mount::mount(
         source.unwrap_or(Path::new("")),
         target,
@@ -54,7 +55,7 @@ pub(crate) fn mount_with(
         flags,
         options.as_deref(),
     )
-    .map_err(|error| failed(&error))
+    .doing(doing)
 }
 
 /// Mounts a source of the host that was resolved before, as it is now: by its descriptor, so that nobody can put a link in its way
@@ -62,23 +63,24 @@ pub(crate) fn mount_with(
 ///
 /// # Errors
 /// When a part of its path has become a link since.
-pub(crate) fn bind_source(source: &Path, place: &Path, flags: MountFlags) -> Result<(), String> {
-    let failed = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ELOOP) => format!(
-            "the mount's source {} leads elsewhere since it was looked at: a part of it has become a link",
+pub(crate) fn bind_source(source: &Path, place: &Path, flags: MountFlags) -> Result<()> {
+    let opened = open_without_links(source, OFlags::PATH);
+    if (opened.as_ref()).is_err_and(|error| error.raw_os_error() == Some(libc::ELOOP)) {
+        return Err(refused!(
+            "the mount's source {} has changed since it was checked: a part of it has become a link",
             source.display()
-        ),
-        _ => format!("the mount's source {}: {error}", source.display()),
-    };
-    let opened = open_without_links(source, OFlags::PATH).map_err(failed)?;
-    let about = opened.metadata().map_err(failed)?;
+        ));
+    }
+    let doing = || format!("the mount's source {}", source.display());
+    let opened = opened.doing(doing)?;
+    let about = opened.metadata().doing(doing)?;
     make_place(place, about.is_dir())?;
     let way = format!("/proc/self/fd/{}", opened.as_raw_fd());
     mount(Some(Path::new(&way)), place, None, MountFlags::BIND | flags)
 }
 
 /// Makes what a directory, or anything else, is mounted on.
-pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<(), String> {
+pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<()> {
     let made = if is_dir {
         fs::create_dir_all(place)
     } else {
@@ -92,13 +94,12 @@ pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<(), String> {
 ///
 /// What lies below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link is
 /// followed, neither at the end nor before.
-pub(crate) fn remove_below(dir: &Path) -> Result<(), String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+pub(crate) fn remove_below(dir: &Path) -> Result<()> {
+    let text = fs::read_to_string("/proc/self/mountinfo")?;
     for mount in host::mounts::of(&text).rev() {
         let point = mount.point;
         if point != dir && point.starts_with(dir) {
-            unmount(&point)
-                .map_err(|error| format!("{} cannot be unmounted: {error}", point.display()))?;
+            unmount(&point).doing(|| format!("{} cannot be unmounted", point.display()))?;
         }
     }
     Ok(())
@@ -161,7 +162,7 @@ mod tests {
         symlink(dir.join("secret"), dir.join("shared")).unwrap();
         let why =
             bind_source(&dir.join("shared"), &dir.join("place"), MountFlags::empty()).unwrap_err();
-        assert!(why.contains("has become a link"), "{why}");
+        assert!(why.to_string().contains("has become a link"), "{why}");
         assert!(!dir.join("place").exists());
     }
 

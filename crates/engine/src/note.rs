@@ -11,6 +11,7 @@ use host::ground;
 use serde::Serialize;
 
 use crate::CellSpec;
+use crate::error::{Result, refused};
 use crate::identity::{Identity, Noted};
 
 /// Environment variable that marks every process of a cell and of the programs that make it.
@@ -25,7 +26,7 @@ pub(crate) fn path(work_dir: &Path) -> PathBuf {
 }
 
 /// Writes the note, making the directory if needed.
-pub(crate) fn write(spec: &CellSpec) -> Result<(), String> {
+pub(crate) fn write(spec: &CellSpec) -> Result<()> {
     check(
         spec,
         &[
@@ -37,7 +38,7 @@ pub(crate) fn write(spec: &CellSpec) -> Result<(), String> {
 }
 
 /// Writes what is known of a cell as its note, making the directory if needed.
-pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String> {
+pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         // Whatever this process's own mask lets others do.
@@ -51,7 +52,7 @@ pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String>
 }
 
 /// Reads the note; `None` if there is none.
-pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>, String> {
+pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>> {
     let path = path(work_dir);
     let text = match ground::read(&path, MOST_BYTES) {
         Ok(text) => text,
@@ -72,7 +73,7 @@ pub(crate) fn remove(work_dir: &Path) -> io::Result<()> {
 const LONGEST_ID: usize = 200;
 
 /// The id becomes a name of cgroups and directories that are removed later, so it must be a plain one.
-pub(crate) fn check(cell: &dyn Identity, paths: &[(&str, &Path)]) -> Result<(), String> {
+pub(crate) fn check(cell: &dyn Identity, paths: &[(&str, &Path)]) -> Result<()> {
     let id = cell.id();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if id.is_empty()
@@ -80,14 +81,14 @@ pub(crate) fn check(cell: &dyn Identity, paths: &[(&str, &Path)]) -> Result<(), 
         || !id.starts_with(|c: char| c.is_ascii_alphanumeric())
         || !id.chars().all(plain)
     {
-        return Err(format!(
-            "`{id}` is not a name for a cell; use letters, digits, `-`, `_` and `.`"
+        return Err(refused!(
+            "`{id}` is not a valid cell name; use letters, digits, `-`, `_` and `.`"
         ));
     }
     let own = ("private directory", cell.work_dir());
     for (what, path) in paths.iter().copied().chain([own]) {
         if !path.is_absolute() {
-            return Err(format!(
+            return Err(refused!(
                 "the {what} `{}` is not an absolute path",
                 path.display()
             ));
@@ -123,7 +124,7 @@ mod tests {
     fn a_note_comes_back() {
         let dir = tempfile::tempdir().unwrap();
         let spec = spec("timecell-1", &dir.path().join("new"));
-        assert_eq!(read(&spec.work_dir), Ok(None));
+        assert_eq!(read(&spec.work_dir).unwrap(), None);
         write(&spec).unwrap();
         let noted = Noted {
             id: spec.id.clone(),
@@ -131,10 +132,10 @@ mod tests {
             work_dir: spec.work_dir.clone(),
             user: spec.user.clone(),
         };
-        assert_eq!(read(&spec.work_dir), Ok(Some(noted)));
+        assert_eq!(read(&spec.work_dir).unwrap(), Some(noted));
         remove(&spec.work_dir).unwrap();
         remove(&spec.work_dir).unwrap();
-        assert_eq!(read(&spec.work_dir), Ok(None));
+        assert_eq!(read(&spec.work_dir).unwrap(), None);
     }
 
     #[test]

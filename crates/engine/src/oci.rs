@@ -10,6 +10,7 @@ use model::{EngineKind, Requirement};
 use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
+use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
 use crate::made;
 use crate::note::MARK;
@@ -67,7 +68,7 @@ pub(crate) fn pid_file(cell: &dyn Identity) -> PathBuf {
 }
 
 /// Makes the directories and writes `config.json`.
-pub(crate) fn write_bundle(spec: &CellSpec, power: Power) -> Result<(), String> {
+pub(crate) fn write_bundle(spec: &CellSpec, power: Power) -> Result<()> {
     let config = config(spec, power)?;
     let write = || -> io::Result<()> {
         fs::create_dir_all(bundle(spec))?;
@@ -80,7 +81,7 @@ pub(crate) fn write_bundle(spec: &CellSpec, power: Power) -> Result<(), String> 
     Ok(write().map_err(at(&bundle(spec)))?)
 }
 
-fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
+fn config(spec: &CellSpec, power: Power) -> Result<Value> {
     let mut args = vec!["/timecell".to_owned()];
     args.extend(spec.words.iter().cloned());
     let capabilities: &[&str] = match (power, spec.rights.rtprio) {
@@ -177,14 +178,14 @@ fn ids(spec: &CellSpec) -> (u32, u32) {
 }
 
 /// One device of the host as OCI wants it.
-fn device(path: &Path) -> Result<Value, String> {
+fn device(path: &Path) -> Result<Value> {
     let found = path
         .metadata()
-        .map_err(|error| format!("device {}: {error}", path.display()))?;
+        .doing(|| format!("device {}", path.display()))?;
     let kind = match found.file_type() {
         kind if kind.is_char_device() => "c",
         kind if kind.is_block_device() => "b",
-        _ => return Err(format!("{} is not a device", path.display())),
+        _ => return Err(refused!("{} is not a device", path.display())),
     };
     Ok(
         json!({ "path": path, "type": kind, "major": libc::major(found.rdev()),
@@ -193,14 +194,14 @@ fn device(path: &Path) -> Result<Value, String> {
 }
 
 /// A pid from a file that an engine wrote.
-pub(crate) fn read_pid(file: &Path) -> Result<i32, String> {
+pub(crate) fn read_pid(file: &Path) -> Result<i32> {
     fs::read_to_string(file)
         .map_err(at(file))?
         .trim()
         .parse()
         .ok()
         .filter(|pid| *pid > 1)
-        .ok_or_else(|| format!("{} holds no pid", file.display()))
+        .ok_or_else(|| refused!("{} holds no pid", file.display()))
 }
 
 /// That the layout of the cgroup mounts is one that this runtime accepts.

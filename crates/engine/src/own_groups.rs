@@ -1,10 +1,10 @@
-//! The cgroups of a cell that no runtime makes any for: one group in every hierarchy, as runtimes make them.
+//! The cgroups of a cell for which no runtime makes any: one group in every hierarchy, as runtimes make them.
 //!
-//! The runtime library would do this too, reading the mounts anew for every controller and waiting for the
-//! kernel in the midst of its work. Moving a process costs a grace period of the kernel, 6 to 20 ms on an idle
-//! machine, but only where there was no move in the last 20 ms or so; so a helper process makes a first move while
-//! the container is being built, and the payload's own, just before it starts, find the way paved. No earlier:
-//! during that wait the kernel makes no groups.
+//! The runtime library could do this too, but it reads the mounts again for every controller and waits for the kernel in
+//! the middle of its work. Moving a process costs a grace period of the kernel, 6 to 20 ms on an idle machine, unless
+//! there was another move in the last 20 ms or so. So a helper process makes a first move while the container is being
+//! built, and the payload's own, just before it starts, is cheap. The helper must not move earlier: during that wait the
+//! kernel makes no groups.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use host::file::there;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
+
+use crate::error::{Doing, Result};
 
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -35,7 +37,7 @@ struct Group {
 
 impl Groups {
     /// Makes the group `/<id>` in every hierarchy and starts the helper.
-    pub(crate) fn make(id: &str) -> Result<Groups, String> {
+    pub(crate) fn make(id: &str) -> Result<Groups> {
         Groups::make_inside(id, None, None)
     }
 
@@ -46,8 +48,8 @@ impl Groups {
         id: &str,
         within: Option<&str>,
         inner: Option<&str>,
-    ) -> Result<Groups, String> {
-        let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+    ) -> Result<Groups> {
+        let cgroups = host::cgroup::detect()?;
         let mut groups = Vec::new();
         let v1 = cgroups.v1.iter().map(|mount| (mount, true));
         for (mount, v1) in v1.chain(cgroups.v2.iter().map(|mount| (mount, false))) {
@@ -63,8 +65,7 @@ impl Groups {
                     there(fs::create_dir(&outer)).and_then(|()| make_one(&outer, inner, false))
                 }
             };
-            let group =
-                made.map_err(|error| format!("cgroup {}: {error}", top.join(id).display()))?;
+            let group = made.doing(|| format!("cgroup {}", top.join(id).display()))?;
             groups.push(group);
         }
         let mut made = Groups {
@@ -76,7 +77,7 @@ impl Groups {
         Ok(made)
     }
 
-    fn start_helper(&mut self) -> Result<(), String> {
+    fn start_helper(&mut self) -> Result<()> {
         // SAFETY: this process has one thread.
         match unsafe { libc::fork() } {
             0 => {
@@ -88,25 +89,17 @@ impl Groups {
                 self.helper = Some(helper);
                 Ok(())
             }
-            _ => Err(format!(
-                "cannot start a process: {}",
-                io::Error::last_os_error()
-            )),
+            _ => Err(io::Error::last_os_error()).doing(|| "cannot start a process"),
         }
     }
 
     /// Moves a process into the groups.
-    pub(crate) fn enter(&self, pid: i32) -> Result<(), String> {
+    pub(crate) fn enter(&self, pid: i32) -> Result<()> {
         let text = pid.to_string();
         for group in &self.groups {
             (&group.processes)
                 .write_all(text.as_bytes())
-                .map_err(|error| {
-                    format!(
-                        "cannot move process {pid} into cgroup /{}: {error}",
-                        self.id
-                    )
-                })?;
+                .doing(|| format!("cannot move process {pid} into cgroup /{}", self.id))?;
         }
         Ok(())
     }
@@ -120,13 +113,13 @@ impl Groups {
     }
 
     /// Removes the groups; their processes have ended.
-    pub(crate) fn remove(mut self) -> Result<(), String> {
+    pub(crate) fn remove(mut self) -> Result<()> {
         self.reap_helper();
         let began = Instant::now();
         for group in &self.groups {
             while let Err(error) = unlinkat(&group.parent, &group.name, AtFlags::REMOVEDIR) {
                 if error != Errno::BUSY || began.elapsed() > PATIENCE {
-                    return Err(format!("cgroup /{} cannot be removed: {error}", self.id));
+                    return Err(error).doing(|| format!("cgroup /{} cannot be removed", self.id));
                 }
                 std::thread::sleep(Duration::from_micros(500));
             }

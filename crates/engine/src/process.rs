@@ -1,4 +1,4 @@
-//! Processes: running a program to its end, and ending the ones of a cell without hitting a stranger.
+//! Processes: running a program to its end, and ending a cell's processes without hitting a stranger.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,6 +19,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getppid, set_parent_process_death_signal, waitpid,
 };
 
+use crate::error::{Doing, Error, Result, refused};
 use crate::note::MARK;
 
 /// How long a program that makes or removes a cell may take.
@@ -64,25 +65,23 @@ impl Process {
 
     /// Sends SIGKILL; `None` if it had ended before. Deadline threads are taken out of their class before: those that end
     /// in it spoil the kernel's count of bandwidth when the cell's groups are removed.
-    fn signal(self) -> Result<Option<OwnedFd>, String> {
+    fn signal(self) -> Result<Option<OwnedFd>> {
         let Some(pidfd) = self.open() else {
             return Ok(None);
         };
         // It is to end in any case.
         let _ = release(self.pid);
-        match pidfd::kill(&pidfd) {
-            Err(error) => Err(format!("process {} cannot be killed: {error}", self.pid)),
-            Ok(()) => Ok(Some(pidfd)),
-        }
+        pidfd::kill(&pidfd).doing(|| format!("process {} cannot be killed", self.pid))?;
+        Ok(Some(pidfd))
     }
 
     /// Kills it and waits until it has ended; fine if it had ended before.
-    pub(crate) fn kill(self) -> Result<(), String> {
+    pub(crate) fn kill(self) -> Result<()> {
         let Some(pidfd) = self.signal()? else {
             return Ok(());
         };
         if !pidfd::ended_within(&pidfd, DEATH) {
-            return Err(format!(
+            return Err(refused!(
                 "process {} did not end within {} s of being killed",
                 self.pid,
                 DEATH.as_secs()
@@ -98,7 +97,7 @@ impl Process {
 ///
 /// # Errors
 /// Names the process that does not end.
-pub fn kill_marked(id: &str) -> Result<(), String> {
+pub fn kill_marked(id: &str) -> Result<()> {
     // Twice: a process that was just forked carries the mark only once it executes its program.
     for round in 0..2 {
         if round > 0 {
@@ -111,9 +110,9 @@ pub fn kill_marked(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`kill_marked`] for many cells at once: every process is looked at twice, however many cells there are, and all
-/// are killed before the first is waited for.
-pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<String> {
+/// As [`kill_marked`] for many cells at once: every process is examined twice, however many cells there are, and all are killed before the first is
+/// waited for.
+pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<Error> {
     let mut left = Vec::new();
     for round in 0..2 {
         if round > 0 {
@@ -130,12 +129,11 @@ pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<String> {
     left
 }
 
-/// Kills every process of the cell with this id, also those that such a process starts meanwhile; tells whether there were
-/// any.
+/// Kills every process of the cell with this id, also those that such a process starts meanwhile; returns whether there were any.
 ///
 /// # Errors
 /// Names the process that does not end, or the cell whose processes never become fewer.
-pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
+pub(crate) fn kill_to_the_last(id: &str) -> Result<bool> {
     const MOST_ROUNDS: usize = 20;
     for round in 0..MOST_ROUNDS {
         let mut found = false;
@@ -150,7 +148,7 @@ pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
             return Ok(round > 0);
         }
     }
-    Err(format!("processes of {id} are started again and again"))
+    Err(refused!("processes of {id} keep being started"))
 }
 
 /// Every process but this one.
@@ -160,13 +158,13 @@ fn others() -> impl Iterator<Item = Process> {
     pids.filter(move |pid| *pid != own).filter_map(Process::of)
 }
 
-/// Pids of the living processes that carry the mark of this cell or have `path` in their words.
+/// Pids of the live processes that carry the mark of this cell or have `path` in their arguments.
 pub(crate) fn belonging(id: &str, path: &Path) -> Vec<i32> {
     marked_or_with(|found| found == id, path)
 }
 
-/// Pids of the living processes whose mark begins with `mark` or that have `path` in their words: those of many cells
-/// found in one look at each process.
+/// Pids of the live processes whose mark begins with `mark` or that have `path` in their arguments: those of many cells, in one pass over all
+/// processes.
 pub fn of_many(mark: &str, path: &Path) -> Vec<i32> {
     marked_or_with(|id| id.starts_with(mark), path)
 }
@@ -180,8 +178,8 @@ fn marked_or_with(meant: impl Fn(&str) -> bool, path: &Path) -> Vec<i32> {
 
 /// Whether a process belongs to a cell whose id is meant: it is in that cell's groups, or carries its mark on the way there.
 ///
-/// Of a process in a cell's groups the environment is not asked: reading it waits for whoever holds its address space, and
-/// that may be a thread that its budget, or the freezer, does not let run.
+/// The environment of a process in a cell's groups is not read: that waits for whoever holds its address space, which may be a thread that its
+/// budget, or the freezer, keeps from running.
 fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
     if let Some(cell) = cell_of(pid) {
         return meant(&cell);
@@ -194,11 +192,11 @@ fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
     })
 }
 
-/// Bytes of a process's environment or words that are looked at. The longest that execve(2) hands over are 6 MiB, but a
-/// process may say later that its own lie anywhere in its memory (PR_SET_MM_MAP), a thousand GiB of it.
+/// Bytes of a process's environment or arguments that are read. execve(2) passes at most 6 MiB, but a process may declare later that its own lie
+/// anywhere in its memory (PR_SET_MM_MAP), a thousand GiB of it.
 const MOST_BYTES: u64 = 6 << 20;
 
-/// What such a file holds, as far as it is looked at; nothing if it cannot be read.
+/// The contents of such a file, up to that bound; nothing if it cannot be read.
 pub(crate) fn first_bytes(path: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     // What was read before it ended may still tell whose it is.
@@ -206,7 +204,7 @@ pub(crate) fn first_bytes(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether a process that is in no cell's groups has this in its words.
+/// Whether a process that is in no cell's groups has this in its arguments.
 fn has_word(pid: i32, path: &str) -> bool {
     cell_of(pid).is_none() && {
         let words = first_bytes(&format!("/proc/{pid}/cmdline"));
@@ -219,7 +217,7 @@ pub(crate) fn is_of(pid: i32, id: &str) -> bool {
     carries(pid, |found| found == id)
 }
 
-/// Id of the cell to which a process belongs: that in whose groups it is, or whose mark it carries.
+/// Id of the cell to which a process belongs: the one in whose groups it is, or whose mark it carries.
 pub fn cell_id_of(pid: i32) -> Option<String> {
     let mut found = None;
     carries(pid, |id| {
@@ -252,57 +250,53 @@ fn cell_in(groups: &str) -> Option<String> {
 /// Runs `command` to its end, its output appended to `log`; the error holds its last lines.
 ///
 /// Output goes to a file, never to a pipe: what it starts in the background keeps its output open.
-pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command, log: &Path) -> Result<()> {
     run_on(command, log, Stdio::null())
 }
 
 /// As [`run`], with this standard input.
-pub(crate) fn run_on(command: &mut Command, log: &Path, input: Stdio) -> Result<(), String> {
+pub(crate) fn run_on(command: &mut Command, log: &Path, input: Stdio) -> Result<()> {
     let output = open_log(log)?;
     run_with(command, log, input, output.into())
 }
 
 /// As [`run`], without what the program writes to its standard output.
-pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<(), String> {
+pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<()> {
     run_with(command, log, Stdio::null(), Stdio::null())
 }
 
-fn run_with(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<(), String> {
+fn run_with(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<()> {
     let before = log.metadata().map_or(0, |log| log.len());
     let mut child = start(command, log, input, output)?;
     let status = wait(&mut child, PATIENCE)?;
     if status.success() {
         return Ok(());
     }
-    let words = tail_from(log, before);
-    Err(if words.is_empty() {
-        format!("{} ended with {status}", command.get_program().display())
-    } else {
-        words
+    Err(Error::Program {
+        program: command.get_program().display().to_string(),
+        status,
+        said: tail_from(log, before),
     })
 }
 
 /// Starts `command` with its output appended to `log` and no input.
-pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, String> {
+pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child> {
     spawn_on(command, log, Stdio::null())
 }
 
 /// As [`spawn`], with this standard input.
-pub(crate) fn spawn_on(command: &mut Command, log: &Path, input: Stdio) -> Result<Child, String> {
+pub(crate) fn spawn_on(command: &mut Command, log: &Path, input: Stdio) -> Result<Child> {
     let output = open_log(log)?;
     start(command, log, input, output.into())
 }
 
-fn start(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<Child, String> {
+fn start(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Result<Child> {
     command
         .stdin(input)
         .stdout(output)
         .stderr(open_log(log)?)
         .spawn()
-        .map_err(|error| {
-            let program = command.get_program().display();
-            format!("{program} cannot be started: {error}")
-        })
+        .doing(|| format!("{} cannot be started", command.get_program().display()))
 }
 
 /// What a program said before it ended.
@@ -312,20 +306,38 @@ pub(crate) struct Answer {
     pub(crate) err: String,
 }
 
-/// What `command` prints before it ends, where it does so within the time that a program has that
-/// makes or removes a cell, and fits into a pipe; else it is killed.
-pub(crate) fn output(command: &mut Command) -> Result<Answer, String> {
+impl Answer {
+    /// The error that this program failed, in its own words where it has any.
+    pub(crate) fn failure(&self, program: &str) -> Error {
+        Error::Program {
+            program: program.to_owned(),
+            status: self.status,
+            said: self.err.trim().to_owned(),
+        }
+    }
+
+    /// The first line of its error output; its exit status where there is none.
+    pub(crate) fn why(&self) -> String {
+        match self.err.lines().next().unwrap_or_default().trim() {
+            "" => self.status.to_string(),
+            said => said.to_owned(),
+        }
+    }
+}
+
+/// What `command` prints before it ends, as far as it fits into a pipe. A command that does not end within the time that programs have to make or
+/// remove a cell is killed.
+pub(crate) fn output(command: &mut Command) -> Result<Answer> {
     output_within(command, PATIENCE)
 }
 
 /// The same within `limit`.
-pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<Answer, String> {
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<Answer> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| error.to_string())?;
+        .spawn()?;
     let status = wait(&mut child, limit)?;
     Ok(Answer {
         status,
@@ -334,7 +346,7 @@ pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<An
     })
 }
 
-/// What is in a pipe by now. What a program has left running may hold it open; nothing of that is waited for.
+/// What is in a pipe now. Processes that a program has left running may hold it open; they are not waited for.
 fn in_pipe(mut pipe: impl Read + AsFd) -> String {
     let mut text = Vec::new();
     let _ = fcntl_setfl(&pipe, OFlags::NONBLOCK);
@@ -343,20 +355,20 @@ fn in_pipe(mut pipe: impl Read + AsFd) -> String {
 }
 
 /// Waits until the child has ended; one that has not within `limit` is killed.
-pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
-    let pidfd = pidfd::open(child.id().cast_signed()).map_err(|error| error.to_string())?;
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
+    let pidfd = pidfd::open(child.id().cast_signed())?;
     if pidfd::ended_within(&pidfd, limit) {
-        return child.wait().map_err(|error| error.to_string());
+        return Ok(child.wait()?);
     }
     let _ = child.kill();
     // One that the kernel does not let go of is not waited for.
     if pidfd::ended_within(&pidfd, DYING) {
         let _ = child.wait();
     }
-    Err(format!("no answer within {} s", limit.as_secs()))
+    Err(Error::NoAnswer(limit))
 }
 
-pub(crate) fn open_log(log: &Path) -> Result<File, String> {
+pub(crate) fn open_log(log: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options
         .create(true)
@@ -400,12 +412,12 @@ fn plain(line: &str) -> &str {
     }
 }
 
-/// Asks to be killed when the coordinator ends, so that none of this goes on after its cells were swept.
-pub(crate) fn die_with(parent: &str) -> Result<(), String> {
+/// Asks to be killed when the coordinator ends, so that nothing continues after its cells were swept.
+pub(crate) fn die_with(parent: &str) -> Result<()> {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     match Pid::as_raw(getppid()).to_string() == parent {
         true => Ok(()),
-        false => Err("the coordinator has ended".to_owned()),
+        false => Err("the coordinator has ended".into()),
     }
 }
 
@@ -422,9 +434,9 @@ mod tests {
             Command::new("/bin/sh").args(["-c", "echo first; echo why >&2; exit 3"]),
             &log,
         );
-        assert_eq!(failed, Err("first\nwhy".to_owned()));
+        assert_eq!(failed.unwrap_err().to_string(), "first\nwhy");
         let silent = run(Command::new("/bin/sh").args(["-c", "exit 3"]), &log).unwrap_err();
-        assert!(silent.contains("exit status: 3"), "{silent}");
+        assert!(silent.to_string().contains("exit status: 3"), "{silent}");
         assert!(run(&mut Command::new("/nonexistent"), &log).is_err());
         assert_eq!(tail(&log), "older\nfirst\nwhy");
     }

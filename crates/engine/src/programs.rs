@@ -1,4 +1,4 @@
-//! Finding programs, asking their versions, and the requirements that speak of them.
+//! Finding programs, asking their versions, and the requirements that name them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MORE: [&str; 6] = [
     "/bin",
 ];
 
-/// The absolute path of a program, by its name, on the `PATH` or where programs are.
+/// The absolute path of a program, by its name, on the `PATH` or in the usual directories.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -41,7 +41,7 @@ pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
     (answer.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
-/// That a program is installed; `package` is what Debian and Ubuntu call it.
+/// The requirement that a program is installed; `package` is its name in Debian and Ubuntu.
 pub fn requirement(name: &str, package: &str) -> Requirement {
     match find(name) {
         Some(path) => Requirement::met(name, path.display().to_string()),
@@ -53,7 +53,7 @@ pub fn requirement(name: &str, package: &str) -> Requirement {
     }
 }
 
-/// That the effective user is root, which `engine` needs.
+/// The requirement that the effective user is root, which `engine` needs.
 pub fn root(engine: &str) -> Requirement {
     if is_root() {
         Requirement::met("root", "running as root")

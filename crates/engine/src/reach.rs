@@ -1,8 +1,7 @@
-//! What a rootless cell needs of the host must be within its user's reach.
+//! Putting what a rootless cell needs of the host within its user's reach.
 //!
-//! Private directories belong to the user. The shared directory and the files in it stay whose they are and are
-//! opened to the user's group, so that cells of other engines may share it too; files made in it after the cell
-//! must be opened by whoever makes them.
+//! Private directories belong to the user. The shared directory and the files in it keep their owner and are opened to the
+//! user's group, so that cells of other engines can share it too; whoever makes files in it after the cell must open those.
 
 use std::fs;
 use std::io;
@@ -14,6 +13,7 @@ use std::process::Command;
 use host::file::at;
 use host::handover::{self, Owner};
 
+use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
 use crate::{CellSpec, User, made, programs};
 
@@ -31,7 +31,7 @@ pub(crate) fn become_user(command: &mut Command, cell: &dyn Identity) {
 }
 
 /// Puts what the cell needs within the user's reach; the directories `own` become the user's.
-pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), String> {
+pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<()> {
     let log = made::log(spec);
     let owner = Owner {
         uid: user.uid,
@@ -52,9 +52,9 @@ pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), St
         handover::open_to_group(&spec.shared, owner, 0o070)?;
         handover::open_files_to_group(&spec.shared, owner, 0o060)
     };
-    open().map_err(|error| {
+    open().doing(|| {
         format!(
-            "{} cannot be opened to user {}: {error}",
+            "{} cannot be made accessible to user {}",
             spec.work_dir.display(),
             user.name
         )
@@ -65,8 +65,8 @@ pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), St
     Ok(())
 }
 
-/// That the user may pass through every directory on the way.
-fn check_reach(path: &Path, user: &User) -> Result<(), String> {
+/// Checks that the user may pass through every directory on the way.
+fn check_reach(path: &Path, user: &User) -> Result<()> {
     for dir in path.ancestors() {
         let found = dir.metadata().map_err(at(dir))?;
         let bit = match () {
@@ -75,7 +75,7 @@ fn check_reach(path: &Path, user: &User) -> Result<(), String> {
             () => 0o001,
         };
         if found.mode() & bit == 0 {
-            return Err(format!(
+            return Err(refused!(
                 "user `{}` cannot reach {} because {} is closed; `chmod o+x {}` opens it",
                 user.name,
                 path.display(),
@@ -106,9 +106,11 @@ mod tests {
             home: "/".into(),
         };
         fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(check_reach(&closed.join("cell"), &stranger), Ok(()));
+        check_reach(&closed.join("cell"), &stranger).unwrap();
         fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
-        let why = check_reach(&closed.join("cell"), &stranger).unwrap_err();
+        let why = check_reach(&closed.join("cell"), &stranger)
+            .unwrap_err()
+            .to_string();
         assert!(
             why.contains(&format!("chmod o+x {}", closed.display())),
             "{why}"

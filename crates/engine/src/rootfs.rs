@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use host::file::there;
 use rustix::fs::StatVfsMountFlags;
 
+use crate::error::Error;
+
 /// Why there is no root filesystem.
 #[derive(Debug, thiserror::Error)]
 pub enum RootfsError {
@@ -18,19 +20,19 @@ pub enum RootfsError {
     NotStatic {
         /// The binary.
         program: PathBuf,
-        /// What loads its libraries, such as `/lib64/ld-linux-x86-64.so.2`; `None`: the file does not say it where it is looked for.
+        /// What loads its libraries, such as `/lib64/ld-linux-x86-64.so.2`; `None`: not found in the beginning of the file.
         interpreter: Option<String>,
     },
-    /// Not a binary of this kind of machine's format.
+    /// Not a binary for this kind of machine.
     #[error("{0} is not a 64-bit ELF program")]
     NotElf(PathBuf),
     /// A program cannot be taken into a cell with what it is linked against.
-    #[error("the libraries of {program} are not known: {cause}")]
+    #[error("the libraries of {program} cannot be found: {source}")]
     Libraries {
         /// The program.
         program: PathBuf,
         /// Why not.
-        cause: String,
+        source: Box<Error>,
     },
     /// Programs cannot be executed there.
     #[error(
@@ -38,15 +40,15 @@ pub enum RootfsError {
     )]
     NoExec(PathBuf),
     /// No candidate will do.
-    #[error("no directory was found that is writable and allows programs; tried {0}")]
+    #[error("no writable directory that allows execution was found; tried {0}")]
     NoPlace(String),
     /// Input and output.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {source}")]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// What the system says.
-        cause: io::Error,
+        source: io::Error,
     },
 }
 
@@ -60,7 +62,7 @@ const FILES: [&str; 4] = [
     "run/.containerenv",
 ];
 
-/// A directory for root filesystems: on memory where possible, never where programs may not be executed.
+/// A directory for root filesystems: in memory where possible, never where programs may not be executed.
 ///
 /// # Errors
 /// When none is writable.
@@ -144,7 +146,7 @@ fn prepare_named(dir: &Path, program: &Path, named: &Path) -> Result<PathBuf, Ro
 
 pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RootfsError {
     let path = path.to_owned();
-    move |cause| RootfsError::Io { path, cause }
+    move |source| RootfsError::Io { path, source }
 }
 
 pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {

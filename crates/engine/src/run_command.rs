@@ -7,11 +7,12 @@ use model::EngineKind;
 
 use crate::engines::info::Commands;
 use crate::engines::{Steps, embedded, info};
+use crate::error::{Error, refused};
 use crate::made;
 use crate::{CellSpec, EngineError, oci, reach};
 
-/// Set on the command of an embedded cell, names a file for the instants of its steps: lines of a CLOCK_MONOTONIC
-/// instant in ns and the step that was done then.
+/// Environment variable for the command of an embedded cell: names a file for the instants of its steps, each line a CLOCK_MONOTONIC instant in ns
+/// and the step that was done then.
 pub const STAMPS: &str = embedded::STAMPS;
 
 /// Where [`STAMPS`] may be written by whoever runs the cell; goes with the cell's other state.
@@ -44,16 +45,16 @@ pub fn step_commands(spec: &CellSpec) -> Result<Steps, EngineError> {
     prepare(spec, info(spec.engine).steps)
 }
 
-/// Pid of the payload of a cell that such a command makes, as the host sees it, once the runtime has told it.
+/// Pid of the payload of a cell that such a command makes, as the host sees it, once the runtime has reported it.
 pub fn payload_pid(spec: &CellSpec) -> Option<i32> {
     oci::read_pid(&oci::pid_file(spec)).ok()
 }
 
 /// Writes the bundle, and makes the commands for it.
 fn prepare<T>(spec: &CellSpec, commands: Option<Commands<T>>) -> Result<T, EngineError> {
-    let failed = |cause: String| made::error(spec, "prepare the cell", cause);
+    let failed = |cause: Error| made::error(spec, "prepare the cell", cause);
     let commands = commands
-        .ok_or_else(|| failed(format!("{} has no such command for a cell", spec.engine)))?;
+        .ok_or_else(|| failed(refused!("{} has no such command for a cell", spec.engine)))?;
     crate::note::write(spec).map_err(failed)?;
     oci::write_bundle(spec, oci::power(spec)).map_err(failed)?;
     if let Some(user) = reach::other_user(spec) {

@@ -1,4 +1,4 @@
-//! Containers that somebody else has started and that run: found by name or id. Nothing here makes or changes one.
+//! Running containers that somebody else started: found by name or id. Nothing here makes or changes one.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use model::EngineKind;
 
 use crate::{process, programs};
 
-/// How long an engine may take to tell of one container.
+/// How long an engine may take to answer about one container.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A container that runs.
+/// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     /// Podman, run by root, or docker.
     pub engine: EngineKind,
-    /// What its engine calls it.
+    /// Its name in the engine.
     pub name: String,
     /// 64 hexadecimal digits.
     pub id: String,
@@ -34,8 +34,8 @@ pub enum NotRunning {
         /// Why an engine could not be asked, a clause after a semicolon; empty where all were.
         why: String,
     },
-    /// It is there, and no process of it.
-    #[error("the container `{name}` of {engine} does not run")]
+    /// It exists, but no process of it runs.
+    #[error("the container `{name}` of {engine} is not running")]
     Stopped {
         /// What was asked for.
         name: String,
@@ -43,7 +43,7 @@ pub enum NotRunning {
         engine: &'static str,
     },
     /// Two engines have one.
-    #[error("podman and docker both have a container `{name}`: say which by its id")]
+    #[error("podman and docker both have a container `{name}`; name the one you mean by its id")]
     Several {
         /// What was asked for.
         name: String,
@@ -118,7 +118,7 @@ fn of_answers(name: &str, answers: [(&'static str, Answer); 2]) -> Result<Runnin
     }
 }
 
-/// Whether an engine can have given it as a name or id.
+/// Whether an engine can have such a name or id.
 fn is_name(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(inner)
@@ -135,16 +135,10 @@ fn ask(kind: EngineKind, program: &str, name: &str) -> Answer {
         .current_dir("/");
     match process::output_within(&mut inspect, PATIENCE) {
         Ok(answer) if answer.status.success() => read(kind, &answer.out)
-            .unwrap_or_else(|| Answer::Silent("it is not understood".to_owned())),
+            .unwrap_or_else(|| Answer::Silent("its answer is not understood".to_owned())),
         Ok(answer) if answer.err.to_lowercase().contains("no such container") => Answer::None,
-        Ok(answer) => {
-            let said = answer.err.lines().next().unwrap_or_default().trim();
-            Answer::Silent(match said {
-                "" => answer.status.to_string(),
-                said => said.to_owned(),
-            })
-        }
-        Err(why) => Answer::Silent(why),
+        Ok(answer) => Answer::Silent(answer.why()),
+        Err(why) => Answer::Silent(why.to_string()),
     }
 }
 

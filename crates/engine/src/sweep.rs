@@ -22,11 +22,11 @@ pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
     let spec = match note::read(work_dir) {
         Ok(Some(spec)) => spec,
         Ok(None) => return Ok(()),
-        Err(cause) => {
+        Err(source) => {
             return Err(EngineError {
                 engine: EngineKind::Bare,
                 doing: "read the note of a left cell".to_owned(),
-                cause,
+                source,
             });
         }
     };
@@ -35,7 +35,7 @@ pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
         .map_err(|cause| made::error(&spec, "sweep the cell away", cause))
 }
 
-/// A frozen cell could not be killed.
+/// Thaws the cells: a frozen cell could not be killed.
 fn thaw(cells: &[&Noted]) {
     // Without cgroups nothing is frozen.
     if let Ok(cgroups) = host::cgroup::detect() {
@@ -70,11 +70,11 @@ pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
     }
     thaw(&specs.iter().collect::<Vec<_>>());
     let ids: BTreeSet<String> = specs.iter().map(|spec| spec.id.clone()).collect();
-    for cause in process::kill_all_marked(&ids) {
+    for source in process::kill_all_marked(&ids) {
         let failed = EngineError {
             engine: EngineKind::Bare,
             doing: "end the processes of left cells".to_owned(),
-            cause,
+            source,
         };
         left.get_mut()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Units of systemd that run: their control groups, as `systemctl` tells them. Nothing here starts or stops one.
+//! Running systemd units: their control groups, as `systemctl` reports them. Nothing here starts or stops one.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::{process, programs};
 
-/// How long systemd may take to tell of one unit.
+/// How long systemd may take to answer about one unit.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// There where systemd is the machine's init (sd_booted(3)).
 const BOOTED: &str = "/run/systemd/system";
 /// Of units that have processes (systemd.unit(5)).
 const SUFFIXES: [&str; 3] = [".service", ".scope", ".slice"];
 
-/// A unit that runs.
+/// A running unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// Its name with the suffix.
@@ -29,11 +29,11 @@ pub struct Unit {
 pub enum NoUnit {
     /// No systemd.
     #[error(
-        "`{0}` names a unit of systemd, and systemd is not this machine's init (there is no {BOOTED})"
+        "`{0}` names a systemd unit, but systemd is not this machine's init (there is no {BOOTED})"
     )]
     NoSystemd(String),
     /// Not loaded, not active, or without processes.
-    #[error("the unit `{0}` does not run: `systemctl status {0}` says why")]
+    #[error("the unit `{0}` is not running; `systemctl status {0}` says why")]
     Stopped(String),
     /// The program that was asked, and why there is no answer.
     #[error("`{0}` does not answer: {1}")]
@@ -67,14 +67,8 @@ pub fn find(name: &str) -> Result<Unit, NoUnit> {
         Ok(answer) if answer.status.success() => {
             read(name, &answer.out).ok_or_else(|| NoUnit::Stopped(name.to_owned()))
         }
-        Ok(answer) => {
-            let said = answer.err.lines().next().unwrap_or_default().trim();
-            Err(silent(match said {
-                "" => answer.status.to_string(),
-                said => said.to_owned(),
-            }))
-        }
-        Err(why) => Err(silent(why)),
+        Ok(answer) => Err(silent(answer.why())),
+        Err(why) => Err(silent(why.to_string())),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::programs::is_root;
 /// Ids that a rootless cell's user namespace needs besides the user's own.
 const SUB_IDS: u64 = 65_536;
 
-/// The user for rootless cells: the one `given`, else who called `sudo`, else ourselves when we are not root,
+/// The user for rootless cells: the one `given`, else who called `sudo`, else this process's user if that is not root,
 /// else the first login user with entries in `/etc/subuid` and `/etc/subgid`.
 ///
 /// # Errors
@@ -208,7 +208,7 @@ impl Account {
     }
 }
 
-/// The requirement that [`choose`] speaks of, met or unmet.
+/// The requirement that [`choose`] checks, met or unmet.
 pub(crate) fn requirement(given: Option<&str>) -> Requirement {
     match choose(given) {
         Ok(user) => Requirement::met(WHAT, user.name),
@@ -216,7 +216,7 @@ pub(crate) fn requirement(given: Option<&str>) -> Requirement {
     }
 }
 
-/// That every user may open the device with which slirp4netns connects a network namespace.
+/// The requirement that every user may open the device with which slirp4netns connects a network namespace.
 pub fn tap_device() -> Requirement {
     const DEVICE: &str = "/dev/net/tun";
     let (why, fix) = match fs::metadata(DEVICE) {
@@ -238,7 +238,7 @@ pub fn tap_device() -> Requirement {
     Requirement::unmet(DEVICE, why, fix)
 }
 
-/// That an unprivileged process may make user namespaces.
+/// The requirement that an unprivileged process may make user namespaces.
 pub fn namespaces() -> Requirement {
     const WHAT: &str = "user namespaces";
     let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };

@@ -12,9 +12,9 @@ pub struct Curve {
     pub name: String,
     /// Its colour, dash and mark, the same wherever the test is drawn; 0 to 7.
     pub look: usize,
-    /// Sets accepted at each point.
+    /// Accepted sets at each point.
     pub accepted: Vec<u64>,
-    /// Sets left undecided at each point; they count as not accepted.
+    /// Undecided sets at each point; they count as not accepted.
     pub undecided: Vec<u64>,
 }
 
@@ -66,7 +66,7 @@ pub fn acceptance_csv(acceptance: &Acceptance) -> String {
     out
 }
 
-/// Points that the table shows; the files have all.
+/// Maximum number of points in the table; the files have all.
 const ROWS: usize = 11;
 
 /// The share of sets that each test accepts, at a few of the points. Ends with a line break.
@@ -95,7 +95,7 @@ pub fn acceptance_table(acceptance: &Acceptance, style: Style) -> String {
     let undecided = match undecided {
         0 => String::new(),
         some => format!(
-            "; {} answers undecided, counted as not accepted",
+            "; {} undecided answers counted as not accepted",
             count(some)
         ),
     };
@@ -125,7 +125,7 @@ mod tests {
         for part in [
             "0.000   1.000",
             "1.000   0.000",
-            "4 sets; 100 answers undecided",
+            "4 sets; 100 undecided answers",
         ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");
         }

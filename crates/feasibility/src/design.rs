@@ -23,7 +23,7 @@ use text::words::{clean, plural};
 /// Which reservations may be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct DesignOptions {
-    /// The one period that every reservation is to have; `None`: the best from `shortest` on.
+    /// The period of every reservation; `None`: the best from `shortest` on.
     pub period: Option<Duration>,
     /// Shortest period.
     pub shortest: Duration,
@@ -31,15 +31,15 @@ pub struct DesignOptions {
     pub step: Duration,
     /// Budgets are multiples of this.
     pub grid: Duration,
-    /// Cpu time that each period costs beside the budget.
+    /// Cpu time that each period costs besides the budget.
     pub overhead: Duration,
-    /// The part of each cpu that reservations may take together, in percent.
+    /// The share of each cpu that reservations may take together, in percent.
     pub share_percent: u32,
     /// How a cpu is chosen.
     pub fit: Fit,
-    /// What Linux is asked with.
+    /// The kernel's limit for the admission test.
     pub limit: RtLimit,
-    /// How late the freezer may be.
+    /// The reaction of the freezer.
     pub reaction: Reaction,
 }
 
@@ -52,22 +52,22 @@ pub struct Designed {
     pub cells: Vec<DesignedCell>,
     /// The cpus.
     pub cpus: Vec<DesignedCpu>,
-    /// What Linux would say of the reservations that have a place; no part of the outcome.
+    /// Whether Linux would admit the reservations that are placed; not part of the outcome.
     pub linux: Option<Admission>,
     /// The set with the reservations that were found.
     pub set: TaskSet,
 }
 
-/// What became of one cell.
+/// The result for one cell.
 #[derive(Debug, Clone, Serialize)]
 pub struct DesignedCell {
     /// Its name.
     pub name: String,
     /// The cpu it is on.
     pub cpu: Option<usize>,
-    /// How many cpus its tasks are scheduled on as one, if on several.
+    /// The number of cpus on which its tasks are scheduled globally, if several.
     pub cpus: Option<u32>,
-    /// The least budget, ns; of a cell on several cpus the sum over them.
+    /// The least budget, ns; for a cell on several cpus, the sum over them.
     pub budget_ns: Option<Ns>,
     /// The equal share of each of several cpus, ns, rounded up.
     pub budget_on_each_ns: Option<Ns>,
@@ -78,7 +78,7 @@ pub struct DesignedCell {
     pub hopeless: bool,
     /// Whether it has a place.
     pub outcome: Outcome,
-    /// What is to be said of it.
+    /// A remark on it.
     pub what: String,
 }
 
@@ -89,7 +89,7 @@ pub struct DesignedCpu {
     pub cells: Vec<String>,
     /// Reserved, overhead included, in 10^-9 of the cpu, rounded up.
     pub used_ppb: u64,
-    /// Left of the share, in 10^-9 of the cpu, rounded down.
+    /// Left of the usable share, in 10^-9 of the cpu, rounded down.
     pub left_ppb: u64,
 }
 
@@ -140,7 +140,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     let outcomes = designed.iter().map(|cell| cell.outcome);
     let outcome = outcomes.fold(Outcome::Holds, Outcome::worst);
     let on: Vec<Option<usize>> = designed.iter().map(|cell| cell.cpu).collect();
-    // Of a cell without a place nothing is known, unless no place could help it.
+    // Nothing is known about a cell without a place, unless no place could help it.
     let theory = designed.iter().map(|cell| match cell.cpu {
         Some(_) => cell.outcome,
         None if cell.hopeless => Outcome::Missed,
@@ -169,7 +169,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     }
 }
 
-/// The cell without what the file reserves for it.
+/// The cell without the reservation in the file.
 fn on_whole_cpu(cell: &TaskCell) -> TaskCell {
     TaskCell {
         reservation: None,
@@ -178,13 +178,13 @@ fn on_whole_cpu(cell: &TaskCell) -> TaskCell {
     }
 }
 
-/// Whether a cell's reservation is on one cpu, and is to be given a place.
+/// Whether a cell's reservation is on one cpu and must be placed.
 fn is_plain(policy: Policy) -> bool {
     matches!(policy, Policy::Fixed(_) | Policy::Edf)
 }
 
-/// The least interface of a cell on several cpus, for the period asked for, else the shortest that is allowed: a longer one never needs less
-/// of the cpus. Policies that are analysed on a whole cpu only get none.
+/// The least interface of a cell on several cpus, for the requested period, else the shortest allowed: a longer one never needs
+/// less of the cpus. Policies that are analysed on a whole cpu only get none.
 fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOptions) -> DesignedCell {
     let mut designed = DesignedCell {
         name: cell.name.clone(),
@@ -199,7 +199,7 @@ fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOption
     };
     let (Some(within), Some(cpus)) = (within(cell), cell.policy.cpus()) else {
         designed.what = format!(
-            "undecided: policy {} is analysed on a cpu of its own, and no reservation is sought for it",
+            "undecided: policy {} is analysed only on a whole cpu, so no reservation is searched for",
             cell.policy.name()
         );
         return designed;
@@ -214,8 +214,8 @@ fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOption
             designed.budget_on_each_ns = Some(each);
             designed.period_ns = Some(found.period());
             designed.what = format!(
-                "{} over {}, which is {} every {} on each; no place is sought for it, and it is not counted on the cpus \
-                 below",
+                "{} over {}, which is {} every {} on each; it is not placed and not counted on \
+                 the cpus below",
                 exact(found.total()),
                 plural(cpus.into(), "cpu"),
                 exact(each),
@@ -227,8 +227,8 @@ fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOption
         }
         Ok(None) => {
             designed.what = format!(
-                "undecided: the test shows no budget to be enough with a period of {}, not even all of {}; allow shorter \
-                 periods, or more cpus",
+                "undecided: with a period of {} the test shows no budget to be enough, not even \
+                 all of {}; allow shorter periods, or more cpus",
                 exact(period),
                 plural(cpus.into(), "cpu")
             );
@@ -290,16 +290,16 @@ fn cell_result(
         Placement::Placed { .. } if holds(reserved, analysis::STEPS) == Some(true) => (Outcome::Holds, String::new()),
         Placement::Placed { .. } => (
             Outcome::Undecided,
-            "undecided: the reservation found does not pass the test again".to_owned(),
+            "undecided: the reservation found does not pass the test when repeated".to_owned(),
         ),
         Placement::NoRoom { .. } => (
             Outcome::Missed,
-            "no cpu has room for it beside the others".to_owned(),
+            "no cpu has room for it besides the others".to_owned(),
         ),
         Placement::NoReservation { on_whole_cpu: Verdict::Unschedulable(witness) } => {
             let task = cell.by_urgency().get(witness.task).map(|&place| &cell.tasks[place].name);
             let what = format!(
-                "task {} can miss its deadline even on a whole cpu: {} of work by {}, {} of cpu time",
+                "task {} can miss its deadline even on a whole cpu: {} of work is due by {}, but there is only {} of cpu time by then",
                 task.map_or("?", |name| name),
                 exact(witness.demand),
                 exact(witness.instant),
@@ -311,10 +311,10 @@ fn cell_result(
             Outcome::Missed,
             match options.period {
                 Some(period) => format!(
-                    "no reservation with a period of {} suffices; ask for a shorter one, or give it a cpu of its own",
+                    "no reservation with a period of {} suffices; allow a shorter one, or give it its own cpu",
                     exact(ns(period))
                 ),
-                None => "no reservation of these periods suffices; allow shorter ones, or give it a cpu of its own".to_owned(),
+                None => "no reservation with these periods suffices; allow shorter ones, or give it its own cpu".to_owned(),
             },
         ),
         Placement::Undecided(why) => (Outcome::Undecided, why.to_string()),
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(full.outcome, Outcome::Missed);
         let linux = full.linux.expect("some have a place");
         assert_eq!(linux.standing, Standing::AdmittedUndecided);
-        assert!(linux.notes[0].contains("and not for c"), "{linux:?}");
+        assert!(linux.notes[0].contains("placed, not c"), "{linux:?}");
         let late: &[(&str, &str)] = &[("6ms", "10ms"), ("6ms", "11ms")];
         let linux = design(&set(&[small, late]), 2, &OPTIONS)
             .linux

@@ -1,6 +1,6 @@
-//! What the picture of demand and supply in one cell shows; drawing it is the business of others.
+//! The data of the picture of demand and supply in one cell; it is drawn elsewhere.
 
-/// How demand and supply lie to each other at an instant.
+/// How demand and supply compare at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
     /// The demand is more than the supply: a deadline is missed.
@@ -9,7 +9,7 @@ pub enum Touch {
     Doubt,
     /// The demand is met: all of the work is done.
     Met,
-    /// The supply is nowhere so little more than the demand.
+    /// The margin of supply over demand is smallest here.
     Nearest,
 }
 
@@ -22,7 +22,7 @@ pub struct Mark {
     pub demand: u64,
     /// Supply there, ns.
     pub supply: u64,
-    /// How the two lie to each other.
+    /// How the two compare.
     pub touch: Touch,
 }
 
@@ -33,17 +33,17 @@ pub struct Picture {
     pub title: String,
     /// What the demand counts.
     pub demand_of: String,
-    /// What supplies.
+    /// What supplies it.
     pub supply_of: String,
-    /// What the deadlines drawn are, such as `deadline, less 1 ms of jitter`.
+    /// The label of the deadlines, such as `deadline, less 1 ms of jitter`.
     pub deadlines_of: String,
     /// Length of the interval.
     pub until: u64,
-    /// The demand's steps: from each instant on, so much.
+    /// The demand's steps: the demand from each instant on.
     pub demand: Vec<(u64, u64)>,
     /// The supply's corners, joined by straight lines.
     pub supply: Vec<(u64, u64)>,
-    /// Deadlines; that of the mark is drawn as an upright line, and the others too unless they are many.
+    /// Deadlines; that of the mark is drawn as a vertical line, and so are the others unless they are many.
     pub deadlines: Vec<u64>,
     /// The witness, or where the demand is met.
     pub mark: Option<Mark>,

@@ -12,8 +12,8 @@ use text::style::Style;
 use text::units::exact;
 use text::words::{clean, plural};
 
-/// For every cell how much more work it bears, and for those that miss a deadline the witness, what the demand is made
-/// of, and what would fix it. Ends with a line break; empty when nothing was sought.
+/// For every cell how much more work it can take, and for those that miss a deadline the witness, the parts of the demand,
+/// and what would fix it. Ends with a line break; empty when nothing was searched for.
 pub fn explanation(study: &Study, style: Style) -> String {
     let mut out = String::new();
     for cell in &study.cells {
@@ -25,7 +25,7 @@ pub fn explanation(study: &Study, style: Style) -> String {
             None => Vec::new(),
         };
         match (&cell.verdict, &cell.special) {
-            // Its reasons say it better.
+            // Its reasons explain it better.
             (_, Some(Special::Global(_))) => {}
             (Verdict::Unschedulable(witness), _) => said.extend(witness_lines(cell, witness)),
             _ => {}
@@ -68,7 +68,7 @@ pub(super) fn reservation_words(cell: &CellStudy) -> String {
     }
 }
 
-/// By how much every wcet may grow, or must shrink.
+/// The factor by which every wcet may grow, or must shrink.
 fn room(cell: &CellStudy) -> Option<String> {
     let room = cell.room.as_ref()?;
     let factor = format!("{}.{:03}", room.per_mille / 1_000, room.per_mille % 1_000);
@@ -94,11 +94,11 @@ fn name(cell: &CellStudy, task: usize) -> &str {
     cell.tasks.get(task).map_or("?", |task| &task.name)
 }
 
-/// A deadline that can be missed, and what the demand is made of.
+/// A deadline that can be missed, and the parts of the demand.
 pub(super) fn witness_lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
     let mut lines = vec![format!(
-        "why     {}: task {} can miss its deadline: {} after the worst-case instant {} of work must be done, and only \
-         {} of cpu time is certain; {} short",
+        "why     {}: task {} can miss its deadline: {} after the worst-case instant, {} of work \
+         is due but only {} of cpu time is guaranteed; {} short",
         cell.name,
         name(cell, witness.task),
         exact(witness.instant),
@@ -110,10 +110,10 @@ pub(super) fn witness_lines(cell: &CellStudy, witness: &Witness) -> Vec<String> 
     lines
 }
 
-/// More parts of a demand than this are summed up.
+/// Maximum number of parts of a demand that are listed; of more, the smaller ones are summed up.
 const MOST_LINES: usize = 20;
 
-/// A line for each part of a demand; of very many, for the largest, and one for the rest.
+/// A line for each part of a demand; if there are very many, for the largest, and one for the rest.
 pub(super) fn largest(parts: &[Part], line: impl Fn(&Part) -> String) -> Vec<String> {
     if parts.len() <= MOST_LINES {
         return parts.iter().map(line).collect();
@@ -133,7 +133,7 @@ pub(super) fn largest(parts: &[Part], line: impl Fn(&Part) -> String) -> Vec<Str
     lines
 }
 
-/// What a demand is made of.
+/// The parts of a demand.
 pub(super) fn demands(cell: &CellStudy, witness: &Witness) -> Vec<String> {
     let mut lines = largest(&witness.parts, |part| {
         format!(
@@ -163,7 +163,7 @@ fn fix_lines(cell: &CellStudy, fixed: bool) -> Vec<String> {
         lines.push(if cell.tasks.len() > MOST_TASKS {
             format!("fix     not searched: the cell has more than {MOST_TASKS} tasks")
         } else {
-            "fix     no change of one number alone was found".to_owned()
+            "fix     no change of a single number was found".to_owned()
         });
     }
     lines
@@ -199,7 +199,7 @@ mod tests {
         let shown = explanation(&study(&set, true), Style::default());
         for part in [
             "why     c: task b can miss its deadline: 7 ms after",
-            "8.001 ms of work must be done",
+            "8.001 ms of work is due",
             "demand  4 ms: 2 jobs of a",
             "demand  4 ms: 1 job of b",
             "demand  1 us: blocking",
@@ -237,20 +237,20 @@ mod tests {
     #[test]
     fn a_miss_on_several_cpus_is_shown_by_a_run() {
         let shown = explained(&global("cpus = 2", &[(2, 10), (2, 10), (10, 11)]));
-        let why = "task t2 misses its deadline when all tasks arrive at once and then as often as they may: its job 1 \
-                   arrives after 0, and when it is due, after 11 ms, it has had 9 ms of its 10 ms";
+        let why = "task t2 misses its deadline if all tasks arrive at once and then as often as allowed: its job 1 \
+                   arrives after 0 and is due after 11 ms, when it has had 9 ms of its 10 ms";
         assert!(shown.contains(why), "{shown}");
         assert!(!shown.contains("demand"), "{shown}");
         let part = "reservation = { budget = \"12000001ns\", period = \"10ms\", cpus = 2 }";
         let over = explained(&global(part, &[(10, 40), (48, 50), (50, 60)]));
         assert!(
             over.contains(
-                "the tasks need more than there is in the long run: 122.6 ms of cpu time in 60 ms"
+                "in the long run the tasks need more than there is: 122.6 ms of cpu time in 60 ms"
             ),
             "{over}"
         );
         assert!(
-            over.contains("of which there are 72.000006 ms (1.200000)"),
+            over.contains("but only 72.000006 ms is available (1.200000)"),
             "{over}"
         );
         assert!(!over.contains("demand"), "{over}");

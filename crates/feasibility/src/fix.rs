@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use super::judge::holds;
 
-/// Changes are sought on this grid.
+/// Changes are searched for on this grid.
 pub(super) const GRID_NS: i64 = 1_000;
 
 /// Cells with more tasks than this are not searched: the search runs the exact test hundreds of times.
 pub(super) const MOST_TASKS: usize = 256;
 
-/// A task's parameters are changed one task at a time, for so many of the tasks that make up the demand.
+/// The maximum number of tasks of the demand whose parameters are tried, one task at a time.
 const MOST_PARTS: usize = 16;
 
-/// Steps of each of those tests, some hundredths of a second; what they leave undecided counts as no fix.
+/// Steps of each of those tests, some hundredths of a second; an undecided test counts as no fix.
 const STEPS: u64 = 1 << 22;
 
 /// One number of a cell.
@@ -24,9 +24,9 @@ const STEPS: u64 = 1 << 22;
 pub enum Change {
     /// The reservation's budget, raised.
     Budget,
-    /// The reservation's period, shortened, the budget kept.
+    /// The reservation's period, shortened with the same budget.
     ReservationPeriod,
-    /// A task's deadline, moved out.
+    /// A task's deadline, extended.
     Deadline,
     /// A task's execution time, shortened.
     Wcet,
@@ -41,11 +41,11 @@ pub enum Change {
 pub struct Fix {
     /// What to change.
     pub change: Change,
-    /// Index of the task, where it is one.
+    /// Index of the task, if it is a task's.
     pub task: Option<usize>,
     /// Its value now, ns; 0 for a move.
     pub from_ns: i64,
-    /// Its value then, ns; 0 for a move.
+    /// Its new value, ns; 0 for a move.
     pub to_ns: i64,
 }
 
@@ -74,7 +74,7 @@ impl Fix {
         cell
     }
 
-    /// The change relative to the number changed, for putting the gentlest first.
+    /// The change relative to the number changed, for sorting the smallest first.
     fn weight(&self) -> f64 {
         match self.change {
             Change::Move => f64::INFINITY,
@@ -86,19 +86,19 @@ impl Fix {
 /// Whether every deadline of a cell holds; `None` if that is undecided.
 pub(super) type Test<'a> = dyn Fn(&TaskCell) -> Option<bool> + 'a;
 
-/// Every kind of change that alone would fix the cell, the relatively smallest first; empty when none does. For a cell whose supply
-/// does not depend on other cells.
+/// Every single change that would fix the cell, the relatively smallest first; empty if none does. For a cell whose supply does
+/// not depend on other cells.
 ///
 /// Each is the least on a grid of 1 us, found with the exact tests; a value for which the test gives no answer counts as
-/// one that does not do. `task` is the one whose deadline is missed, `parts` are the tasks that make up the
-/// demand. Empty also for cells of more than 256 tasks, which are not searched.
+/// insufficient. `task` is the one whose deadline is missed, `parts` are the tasks that make up the demand. Empty also for
+/// cells of more than 256 tasks, which are not searched.
 pub fn fixes(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Fix> {
     let reservation = cell.reservation;
     let raise = reservation.map_or(0, |r| r.deadline.ns() - r.budget.ns());
     fixes_where(cell, task, parts, raise, &|cell| holds(cell, STEPS))
 }
 
-/// The same as [`fixes`] with the budget raised by `raise` at most, in ns, and `holds` as the test of a changed cell.
+/// Like [`fixes`], with the budget raised by at most `raise` ns, and `holds` as the test of a changed cell.
 pub(super) fn fixes_where(
     cell: &TaskCell,
     task: usize,
@@ -137,7 +137,7 @@ pub(super) fn fixes_where(
     if let Some(late) = cell.tasks.get(task) {
         let from_ns = late.deadline.ns();
         let longest = if is_sufficient(cell.policy) {
-            // Those tests take no deadline beyond the period.
+            // Those tests do not cover deadlines beyond the period.
             late.period.ns()
         } else {
             late.period.ns().max(from_ns).saturating_mul(64)
@@ -209,9 +209,9 @@ fn is_sufficient(policy: Policy) -> bool {
     !matches!(policy, Policy::Fixed(_) | Policy::Edf)
 }
 
-/// The fix with the fewest steps, of `most` at most, after which the cell holds.
+/// The fix with the fewest steps, at most `most`, after which the cell holds.
 ///
-/// `turns` are the steps, rising, behind each of which more need not be better: between two of them it is.
+/// `turns` are the steps, ascending, beyond which a larger change need not be better; between two of them it is.
 fn least(
     cell: &TaskCell,
     most: i64,
@@ -232,7 +232,7 @@ fn least(
         }
         low = turn;
     }
-    // The bound grows from a single step, since small changes are what is sought.
+    // The bound grows from a single step, since small changes are searched for.
     let mut high = found.unwrap_or(low + 1);
     let start = low;
     while found.is_none() && !good(high) {

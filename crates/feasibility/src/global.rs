@@ -15,32 +15,32 @@ use super::study::{CellStudy, urgent_first};
 use text::units::exact;
 use text::words::plural;
 
-/// Budgets are sought on this grid.
+/// Budgets are searched for on this grid.
 const GRID_NS: Ns = 1_000;
 
-/// More tasks than this are not searched for a number of cpus or a budget that is enough.
+/// For more tasks than this, no sufficient number of cpus or budget is searched for.
 const MOST_TASKS: usize = 256;
 
-/// Steps of one task for which a run is followed to find a missed deadline: some tenths of a second.
+/// Steps per task of the simulation that looks for a missed deadline: some tenths of a second.
 const RUN: u64 = 10_000_000;
 
-/// A cell whose tasks are scheduled on several cpus as one.
+/// A cell whose tasks are scheduled globally on several cpus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GlobalStudy {
-    /// How many cpus.
+    /// Number of cpus.
     pub cpus: u32,
-    /// Of a reservation, which is the sum over all cpus, the equal share of each cpu, rounded up.
+    /// The equal share of the reservation on each cpu, rounded up; the reservation is the sum over all cpus.
     pub budget_on_each_ns: Option<Ns>,
-    /// What each test says.
+    /// The answers of the tests.
     pub tests: Vec<GlobalTest>,
-    /// Where no test shows that the deadlines hold and no miss is proved: the cpus with which one does, were they all its
-    /// own. Sought only for explanations.
+    /// If no test shows that the deadlines hold and no miss is proved: the number of dedicated cpus with which one does.
+    /// Only searched for in explanations.
     pub enough_cpus: Option<u32>,
-    /// The same for the sum of the budgets in the period that the reservation has.
+    /// The same for the sum of the budgets, with the period of the reservation.
     pub enough_budget_ns: Option<Ns>,
-    /// Where no test shows that the deadlines hold, what the last test counts against the first task that it does not pass.
+    /// If no test shows that the deadlines hold, what the last test counts against the first task that fails it.
     pub doubt: Option<Witness>,
-    /// A job that misses its deadline when all tasks arrive at once and then as often as they may.
+    /// A job that misses its deadline if all tasks arrive at once and then as often as allowed.
     pub late_job: Option<LateJob>,
 }
 
@@ -51,7 +51,7 @@ pub struct GlobalTest {
     pub name: &'static str,
     /// Whether it shows that every deadline holds.
     pub shows: bool,
-    /// Why it says nothing of such a set, if so.
+    /// Why it does not cover such a set, if so.
     pub not_asked: Option<String>,
 }
 
@@ -130,7 +130,7 @@ impl Cpus {
         }
     }
 
-    /// Within a reservation no run is followed.
+    /// Within a reservation no run is simulated.
     fn late_job(&self, tasks: &[Task], policy: Policy) -> Option<LateJob> {
         let Cpus::Whole(cpus) = self else { return None };
         let order = match policy {
@@ -157,7 +157,7 @@ pub(super) fn shown(cell: &TaskCell) -> Option<bool> {
     shown.then_some(true)
 }
 
-/// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is none.
+/// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is invalid.
 pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     let order = cell.by_urgency();
     let tasks = urgent_first(cell);
@@ -166,7 +166,7 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     let mut responses: Vec<Option<Ns>> = vec![None; tasks.len()];
     for bounds in asked.iter().filter_map(|test| test.responses.as_ref()) {
         for (&place, &bound) in order.iter().zip(bounds) {
-            // Each test's bounds hold; the least of them too.
+            // Each test's bounds hold, so the smallest of them does too.
             responses[place] = match (responses[place], bound) {
                 (Some(least), Some(bound)) => Some(least.min(bound)),
                 (least, bound) => least.or(bound),
@@ -198,11 +198,11 @@ fn doubt(asked: &[Asked]) -> Undecided {
         Verdict::Undecided(why) => Some(why),
         _ => None,
     });
-    // Where every test has a reason not to answer, the first one says it.
+    // If every test has a reason not to answer, the first one is given.
     match why.collect::<Option<Vec<_>>>().as_deref() {
         Some([first, ..]) => (*first).clone(),
         _ => Undecided::NotCovered(
-            "no test shows that every deadline holds, and none is proved to be missed".to_owned(),
+            "no test shows that every deadline holds, and none proves a miss".to_owned(),
         ),
     }
 }
@@ -319,8 +319,8 @@ impl GlobalStudy {
         vec![format!("tests   {}: {}", cell.name, said.join("; "))]
     }
 
-    /// What a test counts. The work of another task counts only as far as it can keep the task from running, and its own
-    /// time on every cpu, since the others cannot make up for it.
+    /// What a test counts. The work of another task counts only as far as it can keep the task from running; the task's own
+    /// time counts on every cpu, since the others cannot make up for it.
     fn demands(&self, cell: &CellStudy, witness: &Witness) -> Vec<String> {
         let own = cell.tasks.get(witness.task).map_or(0, |task| task.wcet_ns);
         let line = |part: &Part| {
@@ -337,7 +337,7 @@ impl GlobalStudy {
             }
             if part.demand < whole && witness.instant.saturating_sub(part.demand) < own {
                 return format!(
-                    "demand  {demand}: {name}, of whose {} no more can keep {} from running in time",
+                    "demand  {demand}: {name}; no more of its {} can delay {}",
                     plural(part.jobs, "job"),
                     super::special::name(cell, witness.task)
                 );
@@ -351,14 +351,15 @@ impl GlobalStudy {
         super::explain::largest(&witness.parts, line)
     }
 
-    /// What the last test counts, and what would be enough.
+    /// What the last test counts, and what would suffice.
     pub(super) fn reasons(&self, cell: &CellStudy) -> Vec<String> {
         let mut lines = Vec::new();
         let proved = matches!(cell.verdict, Verdict::Unschedulable(_));
         match (&cell.verdict, &self.late_job) {
             (Verdict::Unschedulable(_), Some(late)) => lines.push(format!(
-                "why     {}: task {} misses its deadline when all tasks arrive at once and then as often as they may: its \
-                 job {} arrives after {}, and when it is due, after {}, it has had {} of its {}",
+                "why     {}: task {} misses its deadline if all tasks arrive at once and then \
+                 as often as allowed: its job {} arrives after {} and is due after {}, when it \
+                 has had {} of its {}",
                 cell.name,
                 super::special::name(cell, late.task),
                 late.job,
@@ -369,8 +370,8 @@ impl GlobalStudy {
             )),
             (Verdict::Unschedulable(witness), None) if witness.parts.is_empty() => {
                 lines.push(format!(
-                    "why     {}: the tasks need more than there is in the long run: {} of cpu time in {} on average \
-                     (utilisation {}), of which there are {} ({})",
+                    "why     {}: in the long run the tasks need more than there is: {} of cpu \
+                     time in {} on average (utilisation {}), but only {} is available ({})",
                     cell.name,
                     exact(witness.demand),
                     exact(witness.instant),
@@ -386,8 +387,8 @@ impl GlobalStudy {
         }
         if let Some(witness) = self.doubt.as_ref().filter(|_| !proved) {
             lines.push(format!(
-                "why     {}: task {} is not shown to meet its deadline: by {} the test counts {} of work, and {} of cpu \
-                 time",
+                "why     {}: task {} is not shown to meet its deadline: by {} the test counts \
+                 {} of work, but only {} of cpu time",
                 cell.name,
                 super::special::name(cell, witness.task),
                 exact(witness.instant),
@@ -412,7 +413,7 @@ impl GlobalStudy {
         }
         if let Some(enough) = self.enough_cpus {
             lines.push(format!(
-                "fix     {}, all its own, would be enough",
+                "fix     {} for this cell alone would be enough",
                 plural(enough.into(), "cpu")
             ));
         }

@@ -1,4 +1,4 @@
-//! Whether a cell holds its deadlines inside what it is certain to get.
+//! Whether a cell meets its deadlines with the supply that it is guaranteed.
 
 use analysis::inside::{self, Inside};
 use analysis::reservation::{Dedicated, ExplicitDeadline};
@@ -9,7 +9,7 @@ use model::taskset::{CellTask, Order, Policy, TaskCell};
 
 use super::{global, mixed, ordered};
 
-/// What a cell is certain to get.
+/// The guaranteed supply of a cell.
 pub(super) enum CellSupply {
     Whole,
     Part(ExplicitDeadline),
@@ -17,7 +17,7 @@ pub(super) enum CellSupply {
 }
 
 impl CellSupply {
-    /// The supply of a cell without a server; `None` if its reservation is none.
+    /// The supply of a cell without a server; `None` if its reservation is invalid.
     pub fn of(cell: &TaskCell) -> Option<CellSupply> {
         let Some(reservation) = &cell.reservation else {
             return Some(CellSupply::Whole);
@@ -74,12 +74,12 @@ impl Supply for CellSupply {
     }
 }
 
-/// A time of the model, which is never negative.
+/// A time of crate `model`, which is never negative.
 pub(super) fn ns(time: Duration) -> Ns {
     time.ns().unsigned_abs()
 }
 
-/// A task of the model as the analysis knows it.
+/// A task of crate `model` as one of crate `analysis`.
 pub(super) fn task(task: &CellTask) -> Task {
     Task::new(ns(task.wcet), ns(task.period))
         .due(ns(task.deadline))
@@ -94,7 +94,7 @@ fn policy(cell: &TaskCell) -> inside::Policy {
     }
 }
 
-/// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is none.
+/// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is invalid.
 pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     match cell.policy {
         Policy::Fixed(Order::Audsley) => return ordered::judge(cell),
@@ -130,8 +130,7 @@ pub(super) fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
     witness
 }
 
-/// Whether every deadline of a cell holds, by the verdict alone; `None` if that is undecided, after so many steps at the
-/// latest.
+/// Whether every deadline of a cell holds, by the verdict alone; `None` if that is undecided within `steps`.
 pub(super) fn holds(cell: &TaskCell, steps: u64) -> Option<bool> {
     let faulty = cell.tasks.iter().any(|task| task.fault().is_some())
         || cell

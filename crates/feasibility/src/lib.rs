@@ -1,5 +1,5 @@
-//! A task set through the tests of crate `analysis`: what holds, by how much, why not, and what would fix it; as
-//! data, as a table, and as a picture. The tests themselves are not here.
+//! Applies the tests of crate `analysis` to a task set: what holds, by how much, why not, and what would fix it;
+//! as data, as a table, and as a picture. The tests themselves are not here.
 
 mod acceptance;
 mod admission;

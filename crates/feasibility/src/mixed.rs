@@ -1,4 +1,4 @@
-//! The study of cells of two levels of criticality.
+//! The study of cells with two levels of criticality.
 
 use analysis::edf::{EdfVd, EdfVdLoad, edf_vd, edf_vd_load};
 use analysis::fp::{AmcRefusal, AmcResponse, Response, amc_rtb, amc_rtb_refusal};
@@ -12,18 +12,18 @@ use super::special::{late, name, names};
 use super::study::{CellStudy, Outcome};
 use text::units::exact;
 
-/// A cell of two levels of criticality, mode by mode.
+/// A cell with two levels of criticality, mode by mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MixedStudy {
     /// While every job keeps to its wcet: all tasks.
     pub low_mode: Outcome,
-    /// From the first job on that does not: the tasks of high criticality.
+    /// From the first job that does not: the tasks of high criticality.
     pub high_mode: Outcome,
     /// The tasks, in the order of the file.
     pub tasks: Vec<ModeBounds>,
     /// Places of the tasks that are dropped in high mode.
     pub dropped_in_high_mode: Vec<usize>,
-    /// What EDF-VD weighs; none under fixed priorities, or where it does not cover the cell.
+    /// The quantities of EDF-VD; none under fixed priorities, or if it does not cover the cell.
     pub edf_vd: Option<VirtualDeadlines>,
     /// Why it is not shown to hold.
     pub refusal: Option<Refusal>,
@@ -36,7 +36,7 @@ pub struct ModeBounds {
     pub wcet_high_ns: Option<Ns>,
     /// Response-time bound in low mode.
     pub low_response_ns: Option<Ns>,
-    /// Response-time bound through the change of mode and after it.
+    /// Response-time bound during the change of mode and after it.
     pub high_response_ns: Option<Ns>,
 }
 
@@ -62,13 +62,13 @@ pub struct VirtualDeadlines {
 pub struct Refusal {
     /// In which mode.
     pub high_mode: bool,
-    /// Whether a legal run misses the deadline; else the test does not show that none does.
+    /// Whether a legal run is proved to miss the deadline; otherwise the test merely does not show that none does.
     pub proved: bool,
-    /// Work against cpu time.
+    /// The work and the cpu time at the decisive instant.
     pub witness: Witness,
 }
 
-/// The verdict, the bounds, and all that is to be said.
+/// The verdict, the bounds, and the study of both modes.
 fn examine(cell: &TaskCell) -> (Verdict, MixedStudy) {
     match cell.policy {
         Policy::EdfVd => virtual_deadlines(cell),
@@ -150,7 +150,7 @@ fn refused(study: &mut MixedStudy, high_mode: bool, proved: bool, witness: Witne
         return Verdict::Unschedulable(witness);
     }
     Verdict::Undecided(Undecided::NotCovered(
-        "the test, which is sufficient only, does not show that every deadline holds".to_owned(),
+        "the test, which is only sufficient, does not show that every deadline holds".to_owned(),
     ))
 }
 
@@ -218,7 +218,7 @@ fn reduced(numerator: Ns, denominator: Ns) -> (Ns, Ns) {
     (numerator / a.max(1), denominator / a.max(1))
 }
 
-/// What the tasks ask for in the longest of their periods, rounded up.
+/// The demand of the tasks in the longest of their periods, rounded up.
 fn long_run(tasks: &[Task]) -> Witness {
     let longest = tasks.iter().enumerate().max_by_key(|(_, task)| task.period);
     let (task, instant) = longest.map_or((0, 1), |(place, task)| (place, task.period));
@@ -268,7 +268,7 @@ fn blank(cell: &TaskCell) -> MixedStudy {
     }
 }
 
-/// The tests' answer: a bound that holds in every mode in which the task has to run.
+/// The tests' answer: a bound for every mode in which the task runs.
 pub(super) fn judge(cell: &TaskCell) -> Inside {
     let (verdict, study) = examine(cell);
     let responses = study.tasks.iter().map(|task| match task.wcet_high_ns {
@@ -341,14 +341,14 @@ impl MixedStudy {
         outcome.word()
     }
 
-    /// Of a refusal that is no proof, what the test counts.
+    /// What the test counts, for a refusal that is not a proof.
     pub(super) fn reasons(&self, cell: &CellStudy) -> Vec<String> {
         let Some(refusal) = self.refusal.as_ref().filter(|refusal| !refusal.proved) else {
             return Vec::new();
         };
         if let Some(vd) = &self.edf_vd {
             let bound = vd.bound().map_or_else(
-                || "there is no such x below 1".to_owned(),
+                || "no x below 1 does that".to_owned(),
                 |sum| format!("it is {sum}"),
             );
             return vec![format!(
@@ -358,8 +358,8 @@ impl MixedStudy {
         }
         let witness = &refusal.witness;
         let mut lines = vec![format!(
-            "why     {}: task {} is not shown to meet its deadline in high mode: {} of work may come before it is done, \
-             and it is due after {}",
+            "why     {}: task {} is not shown to meet its deadline in high mode: up to {} of \
+             work runs before it is done, but it is due after {}",
             cell.name,
             name(cell, witness.task),
             exact(witness.demand),
@@ -378,7 +378,7 @@ impl VirtualDeadlines {
                 "virtual deadlines of high tasks in low mode: x = {numerator}/{denominator} ({}) of theirs",
                 decimal(numerator.into(), denominator.into())
             ),
-            None => "no factor x of virtual deadlines is shown to do".to_owned(),
+            None => "no factor x of virtual deadlines is shown to suffice".to_owned(),
         };
         let part =
             |(numerator, denominator): (Ns, Ns)| decimal(numerator.into(), denominator.into());

@@ -1,4 +1,4 @@
-//! The study of cells whose priorities are to be found.
+//! The study of cells whose priority order is searched for.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use super::special::{late, name, names};
 use super::study::CellStudy;
 use text::units::exact;
 
-/// The priorities that Audsley's algorithm found, or where it ended.
+/// The priorities that Audsley's algorithm found, or the level at which it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderStudy {
     /// Places of the tasks in the file, the most urgent first; none if there is no such order, or it is undecided.
     pub order: Option<Vec<usize>>,
-    /// Where no task fits.
+    /// The level at which no task fits.
     pub refused: Option<NoLevel>,
 }
 
@@ -64,7 +64,7 @@ impl OrderStudy {
             (None, Some(none)) => {
                 let tried: Vec<usize> = none.tried.iter().map(|witness| witness.task).collect();
                 format!(
-                    "there is none; at level {} of {} (1 is the most urgent) no task fits; tried: {}; below it: {}",
+                    "none exists; at level {} of {} (1 is the most urgent) no task fits; tried: {}; below it: {}",
                     none.level,
                     cell.tasks.len(),
                     names(cell, &tried),
@@ -82,7 +82,7 @@ impl OrderStudy {
         tried
             .map(|witness| {
                 format!(
-                    "tried   {} at that level: {} of work by {}, {} of cpu time",
+                    "tried   {} at that level: {} of work by {}, but {} of cpu time",
                     name(cell, witness.task),
                     exact(witness.demand),
                     exact(witness.instant),
@@ -93,7 +93,7 @@ impl OrderStudy {
     }
 }
 
-/// The tests' answer on a cell whose order is to be found, tasks numbered as in the file.
+/// The tests' answer on a cell whose order is searched for, tasks numbered as in the file.
 pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     let found = search(cell)?;
     let supply = CellSupply::of(cell)?;
@@ -126,7 +126,7 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     })
 }
 
-/// The order found; where there is none, one in which the first task that was tried is at its level.
+/// The order found; if there is none, one with the first task that was tried at its level.
 fn sequence(found: &OptimalOrder) -> Vec<usize> {
     match found {
         OptimalOrder::Found(order) => order.clone(),
@@ -138,7 +138,7 @@ fn sequence(found: &OptimalOrder) -> Vec<usize> {
     }
 }
 
-/// The cell with the order found as priorities; cells of other orders, and those without an answer, as they are.
+/// The cell with the order found as priorities; cells with other orders, and those without an answer, unchanged.
 pub(super) fn settled(cell: &TaskCell) -> Cow<'_, TaskCell> {
     if cell.policy != Policy::Fixed(Order::Audsley) {
         return Cow::Borrowed(cell);

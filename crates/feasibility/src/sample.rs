@@ -1,4 +1,4 @@
-//! Random cells for the tests of this folder.
+//! Random cells for the tests of this crate.
 
 use model::Duration;
 use model::taskset::{CellTask, Order, Policy, Reservation, TaskCell};

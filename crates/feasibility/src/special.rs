@@ -1,4 +1,4 @@
-//! What is said of cells whose policy needs more than response times.
+//! The results for cells whose policy needs more than response times.
 
 use analysis::{Verdict, Witness};
 use model::taskset::{Order, Policy, TaskCell};
@@ -9,11 +9,11 @@ use super::mixed::MixedStudy;
 use super::ordered::OrderStudy;
 use super::study::CellStudy;
 
-/// What is to be said of a cell beyond response times, where its policy needs more.
+/// Results on a cell beyond response times, if its policy has any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Special {
-    /// The priorities that were sought.
+    /// The priorities that were searched for.
     Order(OrderStudy),
     /// Two levels of criticality.
     Mixed(MixedStudy),
@@ -34,7 +34,7 @@ impl Special {
         }
     }
 
-    /// Where a deadline is not shown to hold and not proved to be missed, what the test counts against it.
+    /// What the test counts against a deadline that is neither shown to hold nor proved to be missed.
     pub(super) fn doubt(&self) -> Option<&Witness> {
         match self {
             Special::Order(_) => None,
@@ -43,7 +43,7 @@ impl Special {
         }
     }
 
-    /// Which analysis answers, and how far its answer goes; `None` where it is that of any cell.
+    /// Which analysis answers, and its claim; `None` if it is the usual one.
     pub(super) fn proof(&self, cell: &TaskCell) -> Option<String> {
         match self {
             Special::Order(_) => None,
@@ -71,7 +71,7 @@ impl Special {
     }
 }
 
-/// The task that a verdict proves to miss its deadline; of the others these tests say nothing.
+/// The task that a verdict proves to miss its deadline; these tests say nothing about the others.
 pub(super) fn late(verdict: &Verdict) -> Vec<usize> {
     match verdict {
         Verdict::Unschedulable(witness) => vec![witness.task],

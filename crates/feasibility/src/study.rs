@@ -14,13 +14,13 @@ use super::ordered::settled;
 use super::servers::{self, ServerStudy};
 use super::special::Special;
 
-/// Larger cells are not scaled: that takes dozens of verdicts.
+/// Larger cells are not scaled, since that takes dozens of verdicts.
 pub(super) const MOST_SCALED: usize = 256;
 
 /// Steps of each of those verdicts; an undecided one counts as a no.
 pub(super) const STEPS: u64 = 1 << 24;
 
-/// What is known of one task or cell.
+/// The outcome for one task or cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -43,18 +43,16 @@ impl Outcome {
         }
     }
 
-    /// What is said of a cell's deadlines that were judged by a lower bound of what it is supplied: they are shown to hold, or nothing is
-    /// shown, since less is certain than what comes.
+    /// The clause on deadlines that were judged by a lower bound of the supply: they are shown to hold, or nothing is shown,
+    /// since the actual supply may be larger.
     pub(super) const fn by_a_lower_bound(self) -> &'static str {
         match self {
-            Outcome::Holds => "with that every deadline holds",
-            Outcome::Missed | Outcome::Undecided => {
-                "that every deadline holds is not shown by that"
-            }
+            Outcome::Holds => "with that, every deadline holds",
+            Outcome::Missed | Outcome::Undecided => "that does not show that every deadline holds",
         }
     }
 
-    /// What a verdict comes to.
+    /// The outcome of a verdict.
     pub(super) const fn of(verdict: &Verdict) -> Outcome {
         match verdict {
             Verdict::Schedulable => Outcome::Holds,
@@ -103,7 +101,7 @@ pub struct ReservationNs {
     pub budget_ns: Ns,
     /// Time between refills.
     pub period_ns: Ns,
-    /// Within what time of the refill the budget is supplied.
+    /// Time after a refill by which the budget is supplied.
     pub deadline_ns: Ns,
 }
 
@@ -117,7 +115,7 @@ impl ReservationNs {
     }
 }
 
-/// How much more work a cell bears.
+/// How much more work a cell can take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Room {
     /// The largest factor for every wcet with which the cell still holds, in thousandths.
@@ -133,13 +131,13 @@ pub struct CellStudy {
     pub name: String,
     /// `fp rm`, `edf` and so on.
     pub policy: String,
-    /// What it is certain to get; none: a whole cpu.
+    /// Its reservation; none: a whole cpu.
     pub reservation: Option<ReservationNs>,
-    /// What keeps the reservation beside those of others, if the file says it, and whether it gets its budget.
+    /// The server that keeps the reservation among others, if the cell has one, and whether it gets its budget.
     pub server: Option<ServerStudy>,
-    /// What more there is to say of a policy beyond fixed priorities that are given, and EDF.
+    /// Further results for policies other than given fixed priorities and EDF.
     pub special: Option<Special>,
-    /// Which analysis answered, and how far its answer goes.
+    /// Which analysis answered, and its claim.
     pub proof: String,
     /// Whether every deadline holds.
     pub outcome: Outcome,
@@ -147,16 +145,16 @@ pub struct CellStudy {
     pub verdict: Verdict,
     /// Its tasks, in the order of the file.
     pub tasks: Vec<TaskStudy>,
-    /// How far every wcet may grow, where it was sought and is known.
+    /// How far every wcet may grow, if it was searched for and is known.
     pub room: Option<Room>,
-    /// What would fix it, the gentlest first; empty where every deadline holds, or where it was not sought.
+    /// What would fix it, the smallest change first; empty if every deadline holds, or if it was not searched for.
     pub fixes: Vec<Fix>,
 }
 
 /// Whether the cells fit onto the cpus together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Together {
-    /// Cpus that there are.
+    /// Number of cpus.
     pub cpus: u32,
     /// Whether the reservations fit; each is supplied only then.
     pub outcome: Outcome,
@@ -173,12 +171,13 @@ pub struct Study {
     pub cells: Vec<CellStudy>,
     /// Whether the cells fit together, if the file says how many cpus there are.
     pub together: Option<Together>,
-    /// What Linux would say of the reservations, if there are any; no part of the outcome.
+    /// Whether Linux would admit the reservations, if there are any; not part of the outcome.
     pub linux: Option<Admission>,
 }
 
 impl Study {
-    /// Of these cells, whose threads have no real-time class, nothing is said to hold: it would only under their policy.
+    /// Marks these cells, whose threads have no real-time class, as undecided: their deadlines would only hold in a
+    /// real-time class.
     pub fn guarantees_nothing(&mut self, names: &[String]) {
         for cell in self
             .cells
@@ -191,8 +190,8 @@ impl Study {
             if cell.outcome == Outcome::Holds {
                 cell.outcome = Outcome::Undecided;
                 cell.verdict = Verdict::Undecided(Undecided::NotCovered(
-                    "SCHED_OTHER, SCHED_BATCH and SCHED_IDLE guarantee no deadline; under this policy in a real-time class \
-                     every one would hold"
+                    "SCHED_OTHER, SCHED_BATCH and SCHED_IDLE guarantee no deadline; in a \
+                     real-time class, every deadline would hold under this policy"
                         .to_owned(),
                 ));
             }
@@ -210,7 +209,7 @@ impl Study {
         cells.fold(Outcome::Holds, Outcome::worst)
     }
 
-    /// Whether every reservation is supplied, as far as the file says beside what.
+    /// Whether every reservation is supplied, as far as the file says what runs beside it.
     pub(super) fn supplied(&self) -> Outcome {
         let servers = self.cells.iter().filter_map(|cell| cell.server.as_ref());
         servers
@@ -219,7 +218,7 @@ impl Study {
             .fold(Outcome::Holds, Outcome::worst)
     }
 
-    /// Whether nothing says that the reservations are supplied beside each other.
+    /// Whether it is only assumed that the reservations are supplied beside each other.
     pub(super) fn assumes_supply(&self) -> bool {
         let reserves = |cell: &CellStudy| cell.reservation.is_some() && cell.server.is_none();
         self.together.is_none() && self.cells.iter().any(reserves)
@@ -236,7 +235,7 @@ pub fn with_latency(set: &TaskSet, latency: Duration) -> TaskSet {
     set
 }
 
-/// Tests every cell; with `fixing`, seeks what would fix those that miss a deadline.
+/// Tests every cell; with `fixing`, searches for what would fix those that miss a deadline.
 pub fn study(set: &TaskSet, fixing: bool) -> Study {
     let mut served = servers::studies(set, fixing);
     let cells = set.cells.iter().enumerate();
@@ -273,7 +272,7 @@ fn cell_study(cell: &TaskCell, fixing: bool) -> CellStudy {
         Some(witness) => {
             let mut parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
             if matches!(special, Some(Special::Global(_))) {
-                // On several cpus any task may be in the way of the one that is late.
+                // On several cpus any task may delay the one that is late.
                 parts = (0..cell.tasks.len()).collect();
             }
             fixes(cell, witness.task, &parts)
@@ -298,7 +297,7 @@ fn cell_study(cell: &TaskCell, fixing: bool) -> CellStudy {
     }
 }
 
-/// What an answer says of each task of its cell.
+/// The result for each task of a cell.
 pub(super) fn task_studies(cell: &TaskCell, inside: &Inside) -> Vec<TaskStudy> {
     let outcome = Outcome::of(&inside.verdict);
     (cell.tasks.iter().zip(&inside.responses).enumerate())
@@ -354,7 +353,7 @@ fn room(cell: &TaskCell) -> Option<Room> {
     Some(Room::of(&scaling, cell))
 }
 
-/// The tasks of a cell as the analysis knows them, the most urgent first.
+/// The tasks of a cell as those of crate `analysis`, the most urgent first.
 pub(super) fn urgent_first(cell: &TaskCell) -> Vec<Task> {
     let order = cell.by_urgency().into_iter();
     order.map(|place| task(&cell.tasks[place])).collect()
@@ -386,7 +385,7 @@ fn order_name(order: Order) -> &'static str {
     }
 }
 
-/// What answers for the cell: see the documentation of crate `analysis` for each claim.
+/// Which analysis answers for the cell, and its claim; see the documentation of crate `analysis`.
 fn proof(cell: &TaskCell) -> String {
     let test = match cell.policy.order() {
         Some(Order::Audsley) => "response-time analysis with Audsley's priorities",
@@ -400,7 +399,7 @@ fn proof(cell: &TaskCell) -> String {
     };
     let blocked = cell.tasks.iter().any(|task| task.blocking.ns() > 0);
     let claim = if blocked {
-        "sufficient: the blocking may never be as long"
+        "sufficient: the actual blocking may be shorter"
     } else {
         "exact for sporadic tasks"
     };

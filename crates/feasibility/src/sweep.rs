@@ -1,4 +1,4 @@
-//! Acceptance ratios: many random sets put to each test.
+//! Acceptance ratios: each test applied to many random sets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -23,16 +23,16 @@ pub struct Sweep {
     pub threads: usize,
 }
 
-/// Steps that a set is worth: at a utilization of nearly 1 some would take minutes. What is left undecided is counted.
+/// Maximum number of steps for a set: at a utilization of nearly 1 some would take minutes. Undecided sets are counted.
 const STEPS: u64 = 1 << 18;
 
 /// One test's answer: yes, no, or none.
 type Answer = Option<bool>;
 
-/// A test of the sweep: what the legend calls it and how it is drawn, and the test.
+/// A test of the sweep: its name in the legend, how it is drawn, and the test.
 struct Test {
     name: &'static str,
-    /// Its colour, dash and mark, the same for the same test of whatever sets.
+    /// Its colour, dash and mark, the same for the same test of any sets.
     look: usize,
     accepts: fn(&[Task]) -> Answer,
 }
@@ -61,7 +61,7 @@ const IMPLICIT: [Test; 4] = [
     },
 ];
 
-/// The tests of sets with deadlines before the periods. The bounds of utilization are not for those.
+/// The tests of sets with deadlines before the periods. The utilization bounds do not apply to them.
 const CONSTRAINED: [Test; 2] = [
     Test {
         name: "DM, exact response times, D < T",
@@ -75,7 +75,7 @@ const CONSTRAINED: [Test; 2] = [
     },
 ];
 
-/// The tests that a recipe's sets are put to. All see the same sets with the same deadlines.
+/// The tests that are applied to a recipe's sets. All see the same sets with the same deadlines.
 const fn tests(recipe: &Recipe) -> &'static [Test] {
     if recipe.deadlines.0 < 1.0 {
         &CONSTRAINED
@@ -84,7 +84,7 @@ const fn tests(recipe: &Recipe) -> &'static [Test] {
     }
 }
 
-/// Generates the sets and counts how many each test accepts; calls `done` with the number of points behind it.
+/// Generates the sets and counts how many each test accepts; calls `done` with the number of finished points.
 ///
 /// # Errors
 /// When the recipe makes no set.
@@ -108,7 +108,7 @@ pub fn sweep(sweep: &Sweep, done: impl Fn(usize) + Sync) -> Result<Acceptance, G
         let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut all = work();
         for helper in helpers {
-            // A helper that panicked has told why; the points that it took are missing and stay 0.
+            // A helper that panicked has reported why; its points are missing and stay 0.
             all.extend(helper.join().unwrap_or_default());
         }
         all
@@ -163,7 +163,7 @@ fn count(sweep: &Sweep, point: usize, utilization: f64) -> Result<Counts, Genera
     let tests = tests(&recipe);
     let mut counts = vec![(0, 0); tests.len()];
     for set in 0..u64::from(sweep.sets) {
-        // Every point has sets of its own.
+        // Every point has its own sets.
         let mut tasks = recipe.set(point as u64 * u64::from(sweep.sets) + set)?;
         // Deadline monotonic; rate monotonic where deadlines are the periods.
         tasks.sort_by_key(|task| task.deadline);

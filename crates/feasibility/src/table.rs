@@ -119,7 +119,7 @@ fn whole(study: &Study) -> String {
         .count();
     match study.outcome() {
         Outcome::Holds if study.assumes_supply() => {
-            "every deadline holds, if every reservation is supplied".to_owned()
+            "every deadline holds if every reservation is supplied".to_owned()
         }
         Outcome::Holds => "every deadline holds".to_owned(),
         Outcome::Undecided => "undecided".to_owned(),
@@ -133,7 +133,7 @@ fn whole(study: &Study) -> String {
             Some(together) if together.outcome == Outcome::Missed => {
                 "the cells do not fit together".to_owned()
             }
-            _ => "a server can be without its budget".to_owned(),
+            _ => "a server may not get its budget".to_owned(),
         },
     }
 }

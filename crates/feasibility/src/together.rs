@@ -1,4 +1,4 @@
-//! Whether reservations fit on the cpus together.
+//! Whether all reservations fit on the cpus together.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::judge::ns;
 use super::study::Outcome;
 use text::units::exact;
 
-/// Where the cells go.
+/// The placement of the cells.
 pub(super) struct Fitted {
     /// Whether they fit.
     pub outcome: Outcome,
@@ -24,11 +24,11 @@ pub(super) struct Fitted {
 
 /// Whether the cells' reservations fit onto the cpus.
 ///
-/// A cell with a server is on the cpu that the file says, which other cells do not share. Every other cell is a task of
-/// its budget, period and deadline; one without a reservation takes a whole cpu. A cpu holds the cells whose
-/// reservations EDF, as SCHED_DEADLINE, supplies in time; of placements that do, one whose cpus are all `liked` too is
-/// taken first. A placement that was found is certain; that none was found is certain only where the cells need more than
-/// there is. A cell on several cpus is an equal share on each of as many, no two of them on one.
+/// A cell with a server is on the cpu that the file sets, which cells without one do not share. Every other cell is a task
+/// with its budget, period and deadline; one without a reservation takes a whole cpu. A cpu takes the cells whose
+/// reservations EDF, as SCHED_DEADLINE, supplies in time; a placement whose cpus are all `liked` is preferred. A placement
+/// that was found is proved; that none was found is a proof only if the cells need more than there is. A cell on several
+/// cpus has an equal share on each of as many cpus.
 pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted {
     if set.cells.iter().all(|cell| cell.policy.cpus().is_none()) {
         return fit_each(set, cpus, liked);
@@ -42,7 +42,7 @@ pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> 
     if let Some(cell) = set.cells.iter().find(wide) {
         let wanted = cell.policy.cpus().unwrap_or(0);
         let what = format!(
-            "cell {} is on {wanted} cpus, and there are {cpus}",
+            "cell {} needs {wanted} cpus, but there are {cpus}",
             cell.name
         );
         return without(Outcome::Missed, what);
@@ -54,7 +54,7 @@ pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> 
         .sum();
     if shares > MOST_SHARES {
         let what =
-            format!("the cells are {shares} shares of cpus; at most {MOST_SHARES} are placed");
+            format!("the cells have {shares} shares of cpus; at most {MOST_SHARES} can be placed");
         return without(Outcome::Undecided, what);
     }
     let (spread, owners) = spread(set);
@@ -81,10 +81,10 @@ pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> 
     }
 }
 
-/// More equal shares than this are not placed.
+/// Maximum number of shares of cells that are placed.
 const MOST_SHARES: usize = 20_000;
 
-/// The set with a cell for each share of those on several cpus, and to which cell of the set each belongs.
+/// The set with one cell for each share of those on several cpus, and the cell of the set to which each belongs.
 fn spread(set: &TaskSet) -> (TaskSet, Vec<usize>) {
     let mut cells = Vec::new();
     let mut owners = Vec::new();
@@ -138,9 +138,9 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
     }
     let each = if free.len() == 1 { "cpu" } else { "cpus" };
     let count = match (free.len(), taken.len()) {
-        (0, _) => "cpus without servers, of which there are none".to_owned(),
-        (1, 0) => "cpu that there is".to_owned(),
-        (free, 0) => format!("{free} cpus that there are"),
+        (0, _) => "cpus without servers, but there are none".to_owned(),
+        (1, 0) => "only cpu".to_owned(),
+        (free, 0) => format!("{free} available cpus"),
         (free, _) => format!("{free} {each} without servers"),
     };
     // On one cpu there is nothing to place: what EDF cannot supply there, nothing can.
@@ -149,7 +149,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
             format!("the cells reserve more than the {count}")
         } else {
             format!(
-                "the {count} cannot supply all reservations in time: by {} they may have to give {}, {} too much",
+                "the {count} cannot supply all reservations in time: by {}, up to {} may be due, {} too much",
                 exact(witness.instant),
                 exact(witness.demand),
                 exact(witness.demand.saturating_sub(witness.supply))
@@ -181,7 +181,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         _ => (
             Outcome::Undecided,
             format!(
-                "no placement of the cells on the {count} was found, though they reserve no more than there is"
+                "no placement of the cells on the {count} was found, though they do not reserve more in total"
             ),
         ),
     };
@@ -192,7 +192,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
     }
 }
 
-/// What a cell reserves on each of its cpus.
+/// The reservation of a cell on each of its cpus.
 pub(super) fn share(cell: &TaskCell) -> Option<Reservation> {
     let mut reservation = cell.reservation?;
     let cpus = cell.policy.cpus().unwrap_or(1);
@@ -213,7 +213,7 @@ pub(super) fn reserved(cell: &TaskCell) -> Task {
     }
 }
 
-/// The reservations on each cpu, by any heuristic that finds a place for all.
+/// The reservations on each cpu, by the first heuristic that places all.
 fn placement(
     reservations: &[Task],
     cpus: usize,

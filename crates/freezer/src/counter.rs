@@ -1,9 +1,10 @@
 //! How much cpu time a group has used, and notice when it has used more.
 //!
-//! The time is that of `cpu.stat`: the scheduler's own account, the same as the clocks of the processes, in us. Read by a thread
-//! that has just taken the cpu from the group it is exact, for the group is at rest there. The counters of perf for a
-//! group are cheaper to read by half, but begin to count only when the switch to the group is over: they miss some 4 us at each,
-//! which is 4 % of a budget of 300 us every 1 ms. So perf gives notice of use only, where being early or late by that is no matter.
+//! The time is that of `cpu.stat`, in us: the scheduler's own account, the same as the clocks of the processes. It is
+//! exact when read by a thread that has just taken the cpu from the group, because the group is at rest then. The perf
+//! counters of a group are half as expensive to read, but begin to count only when the switch to the group is over: they
+//! miss some 4 us at each switch, which is 4 % of a budget of 300 us every 1 ms. So perf only gives notice of use, where
+//! being early or late by that much does not matter.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +24,7 @@ pub enum ClockEvent {
     Cpu,
 }
 
-/// What was found to work for the groups of one cpu. See [`crate::proof`].
+/// What works for the groups of one cpu, as tested. See [`crate::proof`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Senses {
     /// The event whose notice of use arrives while the group still runs; `None`: the clock has to do.
@@ -45,9 +46,9 @@ impl Senses {
 impl std::fmt::Display for Senses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let notice = match self.notice {
-            Some(ClockEvent::Task) => "use noticed by perf task-clock, idle groups cost nothing",
-            Some(ClockEvent::Cpu) => "use noticed by perf cpu-clock, idle groups cost nothing",
-            None => "use found by looking, idle groups are looked at",
+            Some(ClockEvent::Task) => "usage noticed by perf task-clock, idle groups cost nothing",
+            Some(ClockEvent::Cpu) => "usage noticed by perf cpu-clock, idle groups cost nothing",
+            None => "usage polled, idle groups too",
         };
         write!(f, "{notice}")?;
         match self.reason.as_str() {
@@ -151,7 +152,7 @@ impl UseNotice {
         Ok(())
     }
 
-    /// Whether notice was given since it was asked for; asks no more.
+    /// Whether notice was given since it was asked for; stops asking.
     pub(crate) fn take(&mut self) -> bool {
         let given = self.ring.empty();
         if given {
@@ -240,7 +241,7 @@ mod tests {
     fn senses_say_what_they_are() {
         assert_eq!(
             Senses::clock("perf is off").to_string(),
-            "use found by looking, idle groups are looked at (perf is off)"
+            "usage polled, idle groups too (perf is off)"
         );
     }
 }

@@ -1,9 +1,9 @@
 //! A group of cgroup v2 as the enforcing thread uses it: files opened once, one write to freeze, one to thaw.
 //!
-//! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), since freezing
+//! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), because freezing
 //! stops them everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
 //!
-//! It is best a group of its own around the cell's: whoever may write `cgroup.freeze` of the group thaws it, and that is the
+//! It is best a separate group around the cell's: whoever may write `cgroup.freeze` of the group can thaw it. That is the
 //! cell itself where it sees its group as its own and the hierarchy is mounted without `nsdelegate`, or an engine that
 //! pauses and resumes containers. What is below a frozen group stays frozen, whatever is written there.
 
@@ -86,8 +86,9 @@ impl Group {
         })
     }
 
-    /// Thaws a group that nobody holds, whose number is `inode` and whose lowered threads are in the table: they get their classes back. One that was made
-    /// again has none. Nothing else has to work of a group than what is written to thaw it; where there is no group any more, there is nothing to do.
+    /// Thaws a group that nobody holds, whose number is `inode` and whose lowered threads are in the table: they get
+    /// their classes back. A recreated group has none. Only the file that thaws the group has to work; if the group is
+    /// gone, there is nothing to do.
     ///
     /// # Errors
     /// What the system said of the file.
@@ -120,7 +121,7 @@ impl Group {
         &self.path
     }
 
-    /// The kernel's number of it, which no group that is made again under the same path has.
+    /// The kernel's number of it, which no group recreated under the same path has.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
@@ -161,7 +162,8 @@ impl Group {
         Ok(lines.any(|line| line == b"frozen 1"))
     }
 
-    /// Gives the real-time threads of a group that has not stopped the class IDLE, until it is thawed. See [`crate::lower`].
+    /// Puts the real-time threads of a group that has not stopped into class IDLE until it is thawed. See
+    /// [`crate::lower`].
     pub fn lower(&mut self) -> Lowering {
         self.lowered.lower(&self.dir)
     }

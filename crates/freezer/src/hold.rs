@@ -1,19 +1,19 @@
-//! The group that is held: one around the cell's own, which no engine makes, moves or thaws.
+//! The group that is held: one around the cell's, which no engine creates, moves or thaws.
 //!
-//! In the tree of version 2, and at the same place in those of version 1, a cell has the group `/<id>`. A cell that is held has
-//! its engine's group below: `/<id>/cell` where the path is ours to choose (bare, embedded, crun, runc), and what podman
-//! makes below its `--cgroup-parent /<id>`. So the held group is `/<id>` of version 2, on every machine:
+//! In the tree of version 2, and at the same place in those of version 1, a cell has the group `/<id>`. A cell that is
+//! held has its engine's group below: `/<id>/cell` where the path is ours to choose (bare, embedded, crun, runc), and
+//! what podman creates below its `--cgroup-parent /<id>`. So the held group is `/<id>` of version 2, on every machine:
 //!
-//! - `podman pause`, an OCI runtime's `pause`, and the freeze of a cell that is shed write to the group below. A process runs if
-//!   no group above it is frozen: two freezers one in the other do not undo each other. On a hybrid machine those use the
-//!   freezer of version 1, which is another mechanism and does not meet this one either.
-//! - `exec` into the container puts processes into the group below: held like the rest. The other way round, with the hold beside
-//!   the tree of the engine and processes moved into it, those would escape.
+//! - `podman pause`, an OCI runtime's `pause`, and the freeze of a cell that is shed write to the group below. A process
+//!   runs only if no group above it is frozen: two nested freezers do not undo each other. On a hybrid machine those use
+//!   the freezer of version 1, a separate mechanism that does not interfere with this one.
+//! - `exec` into the container puts processes into the group below, where they are held like the rest. With the hold
+//!   beside the engine's tree and processes moved into it, they would escape.
 //! - A cell that sees its cgroup at all sees the one below as the root of its cgroup namespace.
-//! - Limits at `/<id>` hold as before, for what is below too; `/<id>` has no processes of its own, as version 2 demands of a group that hands
-//!   controllers down. With podman its monitor lies below `/<id>` too and stops with the container: its end is told when the
-//!   group is thawed next.
-//! - What removes a cell's groups removes `/<id>` with everything below.
+//! - Limits at `/<id>` still hold, for what is below too; `/<id>` has no processes of its own, as version 2 demands of a
+//!   group that passes controllers down. With podman its monitor lies below `/<id>` too and stops with the container: it
+//!   reports its end when the group is next thawed.
+//! - Removing a cell's groups removes `/<id>` with everything below.
 
 use std::fs;
 use std::io;
@@ -30,10 +30,10 @@ pub const INNER: &str = "cell";
 /// Between attempts to remove a group.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Why there is no group to hold.
+/// Why a group cannot be held.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// What a machine needs for it and has not.
+    /// What the machine lacks for it.
     #[error("{0}")]
     Missing(String),
     /// No cgroup v2.
@@ -41,11 +41,11 @@ pub enum HoldError {
         "cgroup v2 is not mounted; mount it with `mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified`"
     )]
     NoV2,
-    /// A kernel before 5.2.
+    /// A kernel older than 5.2.
     #[error("{}: there is no freezer; Linux 5.2 or later is needed", .0.display())]
     NoFreezer(PathBuf),
     /// Not a name.
-    #[error("`{0}` is no name of a group")]
+    #[error("`{0}` is not a valid group name")]
     Name(String),
     /// What the system said.
     #[error("{}: {reason}", path.display())]
@@ -57,12 +57,12 @@ pub enum HoldError {
     },
 }
 
-/// Where held groups are made: the top of the tree of version 2, if this kernel has the freezer there.
+/// Where held groups are created: the top of the tree of version 2, if this kernel has the freezer there.
 ///
 /// # Errors
 /// [`HoldError::Missing`].
 pub fn top(root: &Root) -> Result<PathBuf, HoldError> {
-    host::enforcers::freezer(root).map_err(HoldError::Missing)
+    host::enforcers::freezer(root).map_err(|why| HoldError::Missing(why.to_string()))
 }
 
 /// Whether there are processes in this group or below it; false for one that is gone.
@@ -79,7 +79,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The held group of the cell with this id, made if it is not there.
+    /// The held group of the cell with this id, created if it is not there.
     ///
     /// # Errors
     /// [`HoldError`]; a group that could not be used is not left behind.
@@ -126,8 +126,8 @@ impl Hold {
     }
 }
 
-/// Removes a held group with the empty groups in it; fine if it is gone. Processes that were killed are in it until they have ended: for
-/// that it waits up to `patience`.
+/// Removes a held group with the empty groups in it; fine if it is gone. Killed processes stay in it until they have
+/// ended: waits for that up to `patience`.
 ///
 /// # Errors
 /// EBUSY while a process is in it.

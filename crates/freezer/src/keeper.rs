@@ -1,10 +1,10 @@
 //! The enforcing thread of one cpu: it holds any number of groups to their budgets.
 //!
-//! After [`Keeper::run`] has begun it allocates nothing, its memory is locked, and it sleeps until the next instant at which
-//! something may have to be done. Groups are added and removed meanwhile through a [`Handle`].
+//! Once [`Keeper::run`] has begun, it allocates nothing, its memory is locked, and it sleeps until the next instant at
+//! which something may be due. Groups are added and removed meanwhile through a [`Handle`].
 //!
-//! With a home it notes on a page how far it has come, and can stand by for another one that does: it has the groups open and does
-//! nothing to them until it is told that the other one is dead.
+//! With a home it records its progress on a page, and can stand by for another thread that does: it has the groups open
+//! and does nothing to them until it is told that the other one is dead.
 
 mod error;
 
@@ -130,7 +130,7 @@ impl Handle {
         self.add_group(group, Begin::Fresh(reservation, Some((place, id))))
     }
 
-    /// Takes a group that stands on the page; holds it as far as it had come there, once the keeper does not stand by.
+    /// Takes a group from the page; holds it from the state recorded there, once the keeper no longer stands by.
     pub(crate) fn take_up(&self, place: usize, which: &Which) -> Result<Id, KeeperError> {
         let group = self.open(&which.path, place)?;
         self.add_group(group, Begin::Resumed(place, which.id))
@@ -161,7 +161,7 @@ impl Handle {
         told.recv().map_err(|_| KeeperError::Ended)?
     }
 
-    /// Holds a group no longer. It is thawed, and its threads have their classes.
+    /// Stops holding a group. It is thawed, and its threads have their classes.
     ///
     /// # Errors
     /// If it is not held.
@@ -289,7 +289,7 @@ impl Keeper {
         self.take(group, Begin::Fresh(reservation, None))
     }
 
-    /// Holds a group no longer. It is thawed, and its threads have their classes.
+    /// Stops holding a group. It is thawed, and its threads have their classes.
     ///
     /// # Errors
     /// If it is not held.
@@ -316,8 +316,8 @@ impl Keeper {
         result
     }
 
-    /// Stands by until `active`, and then goes on with its groups as far as the page says that they had come. Takes the calling
-    /// thread, which is prepared, and leaves groups as they are when it ends.
+    /// Stands by until `active`, then continues its groups from the state on the page. Takes the calling thread, which
+    /// is prepared, and leaves groups as they are when it ends.
     ///
     /// # Errors
     /// If it cannot wait any more.
@@ -501,8 +501,8 @@ impl Keeper {
         let place = self.place_of(id).ok_or(KeeperError::NotHeld)?;
         let mut slot = self.slots[place].take().ok_or(KeeperError::NotHeld)?;
         let stats = &self.stats.groups[place];
-        // Whoever stands by has nothing to say about it. The page tells of a group until it is thawed: one that is frozen and that
-        // nobody knows would be so for ever.
+        // A keeper that stands by leaves this alone. The page lists a group until it is thawed: a frozen group that
+        // nobody knows of would stay frozen.
         if self.home.is_none() || self.at_work {
             slot.release(stats);
             slot.dismiss();

@@ -1,11 +1,11 @@
-//! Budgets held by the clock and the freezer of cgroup v2: a thread above all cells thaws and freezes their groups.
-//! Works on every kernel with cgroup v2, PREEMPT_RT or not, with any number of threads and processes in a cell. The
-//! rule is pure ([`rule`]); the rest is Linux. Which cell has which budget is decided elsewhere.
+//! Budgets held by the clock and the freezer of cgroup v2: a thread above all cells thaws and freezes their groups. Works
+//! on every kernel with cgroup v2, PREEMPT_RT or not, with any number of threads and processes in a cell. The rule is
+//! pure ([`rule`]); the rest is Linux. Which cell gets which budget is decided elsewhere.
 //!
-//! What it rests on: the enforcing thread runs. If it dies while a group is thawed, nothing holds the group; if it dies while
-//! a group is frozen, nothing thaws it. So cells are held by a process of its own, which outlives whoever asked for it, notes what it
-//! knows on a [`page`], and is watched by another one that takes its place ([`process`]). Whoever uses [`Keeper`] by itself has to watch it
-//! ([`stats::Stats::alive_ns`]).
+//! It relies on the enforcing thread running. If that thread dies while a group is thawed, nothing holds the group; if it
+//! dies while a group is frozen, nothing thaws it. So a separate process holds the cells: it outlives whoever asked for
+//! it, records what it knows on a [`page`], and is watched by another process that takes its place ([`process`]). A
+//! program that uses [`Keeper`] by itself has to watch it ([`stats::Stats::alive_ns`]).
 
 pub mod counter;
 pub mod group;

@@ -1,20 +1,22 @@
-//! Lowering the threads of a frozen group that go on: a thread stops when it returns to user mode, and inside a long system
-//! call it would keep its real-time class until then. In class IDLE it takes the cpu from nobody.
+//! Lowering the threads of a frozen group that still run: a thread stops when it returns to user mode, and inside a long
+//! system call it would keep its real-time class until then. In class IDLE it takes the cpu from nobody.
 //!
-//! **Which.** All threads of the group with a fixed priority, stopped or not: to tell them apart takes ten times as long
-//! as to lower them, and a stopped thread does not notice.
+//! **Which.** All threads of the group with a fixed priority, stopped or not: telling them apart takes ten times as long
+//! as lowering them, and a stopped thread does not notice.
 //!
-//! The first 512 are remembered ([`crate::page`]); those beyond are lowered all the same and given back as if they were born then.
+//! The first 512 are remembered ([`crate::page`]); those beyond are lowered all the same and restored as if they had just
+//! been created.
 //!
-//! **Giving back.** Before the thaw, whoever is in the group and of class IDLE gets what it had. Looking only at those that
-//! are in the group then also means that no stranger who got the number of a thread that ended gets a class.
+//! **Restoring.** Before the thaw, every thread in the group that is of class IDLE gets its class back. Looking only at
+//! those that are in the group at that moment also means that no unrelated thread which got the id of one that ended is
+//! given a class.
 //!
-//! **Children of lowered threads** are born lowered, in no table. They get the lowest class and priority among the lowered
-//! threads, so none gets more than the least of those that can be its parent had; class OTHER if the children of one of these were to start so. A
-//! thread that the group itself had put into class IDLE stays there.
+//! **Children of lowered threads** are created lowered, and are in no table. They get the lowest class and priority among
+//! the lowered threads, so none gets more than any of its possible parents had; class OTHER if the children of one of
+//! these were to start so. A thread that the group itself had put into class IDLE stays there.
 //!
-//! **Class DEADLINE** is left alone: it has a budget of its own, which the kernel enforces inside system calls too, and whoever takes
-//! it away may not be able to give it back. Such threads run above the enforcing thread, make it late by their
+//! **Class DEADLINE** is left alone: it has its own budget, which the kernel enforces inside system calls too, and
+//! whoever takes it away may be unable to give it back. Such threads run above the enforcing thread, delay it by their
 //! runtime, and what they use is charged to the group.
 
 use std::ffi::CStr;
@@ -114,8 +116,8 @@ impl Lowered {
                     table.remember(tid, had);
                 }
             } else if had.is_fixed_priority() {
-                // Noted before it is done: whoever finds the table after this thread was killed gives too much back rather than
-                // too little, and that nobody takes.
+                // Recorded before it is done: whoever finds the table after this thread was killed restores too much
+                // rather than too little, which does no harm.
                 table.remember(tid, had);
                 let least = table.least();
                 table.set_least(least.map_or(for_children(had), |least| lower_of(least, had)));
@@ -139,7 +141,7 @@ impl Lowered {
         let table = &*self.0;
         if let Some(least) = table.least() {
             each_thread(dir.as_fd(), 0, &mut |tid| {
-                // Whoever has another class now was given it by somebody else meanwhile.
+                // A thread of another class was given it by somebody else meanwhile.
                 if Policy::of(tid).is_none_or(|policy| policy.number != libc::SCHED_IDLE) {
                     return;
                 }
@@ -259,7 +261,7 @@ pub(crate) mod testing {
             table.set_least(HAD);
         }
 
-        /// Its class once it was given back, which the kernel refuses to whoever is not privileged.
+        /// Its class once restored, which the kernel refuses to unprivileged processes.
         pub(crate) fn given_back() -> i32 {
             let idle = Idle::start();
             let _ = HAD.give(idle.tid());

@@ -1,7 +1,7 @@
-//! Whether perf gives notice of a group's use here, and in time: tried, not believed. There are kernels on
-//! which the counter of a group stays at 0, and on PREEMPT_RT the notice may come through a thread of low priority,
-//! behind the very cell it tells of: it does so on Linux 6.1, and no more once `irq_work/N` of the cpu has a priority above the cells
-//! (`chrt -f -p 99`). Where nothing was ever written to `cgroup.subtree_control` of the root, the event is refused (ENOENT).
+//! Whether perf gives notice of a group's use here, and in time: tested, not assumed. On some kernels the counter of a
+//! group stays at 0. On PREEMPT_RT the notice may come through a thread of low priority, behind the very cell that it
+//! reports: Linux 6.1 behaves so, unless `irq_work/N` of the cpu has a priority above the cells (`chrt -f -p 99`). Where
+//! nothing was ever written to `cgroup.subtree_control` of the root, the event is refused (ENOENT).
 
 use std::fs::File;
 use std::io;
@@ -39,12 +39,12 @@ pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
     match tried {
         Ok(Ok(senses)) => senses,
         Ok(Err(error)) => Senses::clock(error.to_string()),
-        Err(_) => Senses::clock("the trial of perf panicked"),
+        Err(_) => Senses::clock("the test of perf panicked"),
     }
 }
 
-/// Notice that comes when the spinner has slept already is none.
-const LATE: &str = "perf tells of use too late here; on PREEMPT_RT the kernel's thread irq_work of that cpu needs a priority above the cells";
+/// Notice that comes when the spinner already sleeps does not count.
+const LATE: &str = "perf reports usage too late here; on PREEMPT_RT that cpu's kernel thread irq_work needs a priority above the cells";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -108,7 +108,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Left behind only if somebody put a process into it.
+        // Stays only if somebody put a process into it.
         let _ = std::fs::remove_dir(&self.dir);
     }
 }

@@ -11,7 +11,7 @@ use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
 use crate::stats::{GroupStats, Id, Reacted, add};
 use crate::sys;
 
-/// When a keeper came whose groups somebody else has held.
+/// When a keeper took over groups that another had held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Came {
     /// When the other one died.
@@ -20,8 +20,8 @@ pub(crate) enum Came {
     Late,
 }
 
-/// How long a frozen group may go on before its threads are lowered, ns: of its cpu time where the kernel tells of that, of the clock
-/// otherwise. A thread that returns to user mode stops within some 10 us of its own time.
+/// How long a frozen group may run on before its threads are lowered, ns: in its cpu time where the kernel reports
+/// that, by the clock otherwise. A thread that returns to user mode stops within some 10 us of its own time.
 const GRACE_NS: i64 = 100_000;
 
 /// Where on a page it stands how far a group has come.
@@ -112,7 +112,7 @@ impl Slot {
         }
     }
 
-    /// Begins if nobody has held the group, else goes on; whether it is this one's to hold.
+    /// Begins if nobody has held the group, else continues; whether it is this one's to hold.
     pub(crate) fn resume_or_begin(&mut self, cpu: u32, stats: &GroupStats) -> bool {
         if self.is_fresh {
             self.begin(cpu, stats);
@@ -121,8 +121,9 @@ impl Slot {
         self.resume(cpu, stats)
     }
 
-    /// Goes on where the page says that somebody else had come, who is dead. What the group used since is charged; whether it
-    /// is frozen now is not asked but set. A group that was made again begins. `false`: the page tells of it no more, and nothing is done.
+    /// Continues from the state that a dead keeper left on the page. What the group used since is charged; whether it
+    /// is frozen now is not asked but set. A recreated group begins afresh. `false`: the page no longer lists it, and
+    /// nothing is done.
     pub(crate) fn resume(&mut self, cpu: u32, stats: &GroupStats) -> bool {
         let Some(Place { page, place, came }) = &self.place else {
             return false;
@@ -195,7 +196,7 @@ impl Slot {
         }
     }
 
-    /// Notes how far it has come, for whoever comes after this thread was killed.
+    /// Records the progress, for a successor if this thread is killed.
     fn publish(&self) {
         if let Some(Place { page, place, .. }) = &self.place {
             page.group(*place).note(Progress {
@@ -244,8 +245,8 @@ impl Slot {
         times.min()
     }
 
-    /// When the budget can be used up at the earliest, where the kernel is to tell of that and the clock does not; and whether
-    /// the group is within a period.
+    /// When the budget can be used up at the earliest, where the kernel gives notice and the clock does not; and
+    /// whether the group is inside a period.
     pub(crate) fn unlooked_ns(&self) -> Option<(i64, bool)> {
         let waits = self.thawed && !self.gone && self.group.notice.is_some() && !self.beyond_budget;
         let state = self.server.state();
@@ -313,14 +314,14 @@ impl Slot {
             _ => {}
         }
         if said.thawed && !self.gone {
-            // Where the clock tells of the end of the budget, notice tells of a group that goes on behind it.
+            // Where the clock announces the end of the budget, notice reports a group that runs on beyond it.
             let after_ns = self.server.left_ns() + GRACE_NS;
             self.arm(said.look_after_use_ns.unwrap_or(after_ns), stats);
             self.beyond_budget = said.look_after_use_ns.is_none();
         }
     }
 
-    /// Whether notice will come of a group that goes on behind its budget.
+    /// Whether notice will come of a group that runs on beyond its budget.
     fn is_guarded(&self) -> bool {
         self.beyond_budget && self.group.notice.as_ref().is_some_and(UseNotice::is_on)
     }
@@ -341,7 +342,7 @@ impl Slot {
 
     fn thaw(&mut self, stats: &GroupStats) {
         (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
-        // Before the thaw: what the group uses after it is no best effort, whoever counts it.
+        // Before the thaw: what the group uses after it is not best effort, whoever counts it.
         self.publish();
         match self.group.thaw() {
             Ok(()) => self.thawed = true,

@@ -1,10 +1,10 @@
-//! What an enforcing thread counts: plain atomics that it alone writes and anybody may read meanwhile.
+//! What an enforcing thread counts: plain atomics that it alone writes and anybody may read.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use crate::rule::{Ended, Reservation};
 
-/// Groups of one keeper at most.
+/// The most groups of one keeper.
 pub const MOST_GROUPS: usize = 64;
 
 /// Bins of one octave.
@@ -97,8 +97,8 @@ impl Histogram {
     }
 }
 
-/// How exact those were who held one group, since it is held: over all keepers, one after the other. Whoever kills one loses at
-/// most what was being written.
+/// How exactly one group has been held so far: over all keepers, one after the other. Killing one loses at most what
+/// was being written.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Reacted {
@@ -158,7 +158,7 @@ pub struct GroupStats {
     pub lowered: AtomicU64,
     /// Threads of class DEADLINE that went on after a freeze, in all: those are left to their own budget.
     pub deadline: AtomicU64,
-    /// Use that the kernel had not told of when the safety look found it: 0 where notices can be relied on.
+    /// Use that the kernel had not reported when the safety look found it: 0 where notices can be relied on.
     pub missed_notices: AtomicU64,
     /// Calls on its files that failed. The group is no longer held after one that says it is gone.
     pub errors: AtomicU64,

@@ -1,4 +1,4 @@
-//! Groups held on a real kernel: what threads are left with, and what is left behind. No figure of time is judged here.
+//! Groups held on a real kernel: what threads are left with, and what is left behind. No timing is judged here.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;

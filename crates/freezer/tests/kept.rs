@@ -1,5 +1,5 @@
-//! Groups held by a process of its own, on a real kernel: who takes whose place, what goes on, and what is left behind. No figure
-//! of time is judged here.
+//! Groups held by a separate process, on a real kernel: who takes whose place, what continues, and what is left behind.
+//! No timing is judged here.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
@@ -548,10 +548,7 @@ fn what_cannot_be_held_is_refused() {
     let error = place(&disk.path().join("own"))
         .hold(cell.hold.path(), cpu, reservation)
         .unwrap_err();
-    assert!(
-        error.to_string().contains("does not lie on tmpfs"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("is not on tmpfs"), "{error}");
     let open = disk.path().join("open");
     fs::create_dir(&open).unwrap();
     let error = place(&open)

@@ -1,5 +1,5 @@
-//! What the whole machine has done since it was started: switches, interrupts, cpu time, bytes to disks and networks.
-//! Two readings say what went on between them; nothing here belongs to one process or one cell.
+//! What the whole machine has done since boot: switches, interrupts, cpu time, bytes to disks and networks.
+//! Two readings show what happened between them; nothing here belongs to one process or one cell.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::process::tick_ns;
 use crate::root::Root;
 
-/// Counts since the machine was started, or between two such readings.
+/// Counts since boot, or between two such readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {
     /// Context switches of all cpus.
@@ -28,7 +28,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads the counts of this machine; what the kernel does not tell is 0.
+    /// Reads the counts of this machine; what the kernel does not report is 0.
     pub fn read() -> Activity {
         Activity::read_at(&Root::live())
     }

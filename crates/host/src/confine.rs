@@ -1,6 +1,5 @@
-//! Keeping a process, and what it starts, to some cpus from outside: by the cpuset of the group that it is in, and by its
-//! affinity. The group holds it for good where there is a cpuset controller; the affinity holds wherever the process may not
-//! change it.
+//! Keeping a process and its children to some cpus from outside: by the cpuset of its group and by its affinity. Where there is
+//! a cpuset controller the group cannot be escaped; the affinity holds wherever the process may not change it.
 
 use std::fmt;
 use std::fs;
@@ -8,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::cgroup::{self, Cgroups};
 use crate::cpus::{format_list, parse_list};
-use crate::root::{Root, reason_of};
+use crate::error::{Doing, Result};
+use crate::root::Root;
 use crate::sched::{self, SchedError};
 
 /// What keeps a process to its cpus.
@@ -26,8 +26,8 @@ pub enum ConfineError {
     /// The kernel refused the affinity.
     #[error(transparent)]
     Class(#[from] SchedError),
-    /// Afterwards the kernel lets it run elsewhere.
-    #[error("process {pid} was put on cpu {}, and the kernel lets it run on cpu {}", format_list(.wanted), format_list(.found))]
+    /// The kernel still lets it run elsewhere.
+    #[error("process {pid} was put on cpu {}, but the kernel still lets it run on cpu {}", format_list(.wanted), format_list(.found))]
     Elsewhere {
         /// The process.
         pid: i32,
@@ -42,21 +42,21 @@ impl fmt::Display for Keeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Keeps::Cpuset(group) => write!(f, "the cpuset {}", group.display()),
-            Keeps::Affinity(why) => write!(f, "its affinity alone, for {why}"),
+            Keeps::Affinity(why) => write!(f, "its affinity alone, because {why}"),
         }
     }
 }
 
-/// Keeps a process of one thread, and all that it will start, to these cpus, and asks the kernel whether it does. The group
+/// Keeps a single-threaded process, and all that it will start, to these cpus, and checks with the kernel. The group
 /// that the process is in must be its own: everybody in it is kept to the cpus.
 ///
 /// # Errors
-/// When the kernel refuses the affinity, or lets the process run elsewhere nevertheless.
+/// When the kernel refuses the affinity, or still lets the process run elsewhere.
 pub fn confine(pid: i32, cpus: &[u32]) -> Result<Keeps, ConfineError> {
     let root = Root::live();
     let keeps = match cgroup::detect_at(&root) {
         Ok(cgroups) => by_cpuset(&root, &cgroups, pid, cpus),
-        Err(unreadable) => Err(unreadable.to_string()),
+        Err(unreadable) => Err(unreadable.into()),
     };
     // A cpuset that is written gives all in it its cpus, so that the affinity comes last.
     sched::set_affinity(pid, cpus)?;
@@ -68,18 +68,18 @@ pub fn confine(pid: i32, cpus: &[u32]) -> Result<Keeps, ConfineError> {
             found,
         });
     }
-    Ok(keeps.map_or_else(Keeps::Affinity, Keeps::Cpuset))
+    Ok(keeps.map_or_else(|why| Keeps::Affinity(why.to_string()), Keeps::Cpuset))
 }
 
 /// The group whose cpuset keeps the process, or why there is none, a clause.
-fn by_cpuset(root: &Root, cgroups: &Cgroups, pid: i32, cpus: &[u32]) -> Result<PathBuf, String> {
-    let none = || "there is no cpuset controller".to_owned();
+fn by_cpuset(root: &Root, cgroups: &Cgroups, pid: i32, cpus: &[u32]) -> Result<PathBuf> {
+    const NONE: &str = "there is no cpuset controller";
     let (mount, group) = match cgroups.v1_mount("cpuset") {
         Some(mount) => (mount, cgroups.v1_group(root, "cpuset", pid)),
         None => {
-            let mount = cgroups.v2.as_ref().ok_or_else(none)?;
+            let mount = cgroups.v2.as_ref().ok_or(NONE)?;
             if !mount.controllers.iter().any(|name| name == "cpuset") {
-                return Err(none());
+                return Err(NONE.into());
             }
             (mount, cgroups.v2_group(root, pid))
         }
@@ -100,9 +100,9 @@ fn by_cpuset(root: &Root, cgroups: &Cgroups, pid: i32, cpus: &[u32]) -> Result<P
     Ok(group)
 }
 
-fn write(root: &Root, file: &Path, text: &str) -> Result<(), String> {
+fn write(root: &Root, file: &Path, text: &str) -> Result<()> {
     fs::write(root.path(file), text)
-        .map_err(|error| format!("{} takes no {text}: {}", file.display(), reason_of(&error)))
+        .doing(|| format!("{} does not accept `{text}`", file.display()))
 }
 
 fn same(one: &[u32], other: &[u32]) -> bool {
@@ -164,7 +164,7 @@ mod tests {
         let root = tree.root();
         let cgroups = cgroup::detect_at(&root).unwrap();
         let why = by_cpuset(&root, &cgroups, 7, &[1]).unwrap_err();
-        assert!(why.contains("no group of its own"), "{why}");
+        assert!(why.to_string().contains("no group of its own"), "{why}");
         assert_eq!(root.read("/c/cpuset.cpus").unwrap(), "0-1");
     }
 }

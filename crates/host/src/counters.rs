@@ -1,9 +1,9 @@
 //! Counters of the machine: those of one task by perf_event_open(2), hardware ones where there is a PMU and software
-//! ones in their place, and the interrupts of each cpu.
+//! ones otherwise, and the interrupts of each cpu.
 //!
 //! Reading is a system call. It disturbs neither the task nor its cpu while the task sleeps: the count of a task that
-//! is not on a cpu is at rest in memory. Counters of a whole cpu are not offered: the kernel reads those by
-//! interrupting the cpu that is being measured.
+//! is not on a cpu rests in memory. Counters of a whole cpu are not offered: the kernel reads those by interrupting the
+//! cpu that is being measured.
 
 use std::fs::File;
 use std::io::Read;

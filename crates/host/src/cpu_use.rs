@@ -7,9 +7,9 @@ use crate::root::{Root, Unreadable};
 pub struct CpuTicks {
     /// The cpu.
     pub cpu: u32,
-    /// Ticks in which it worked, for itself or for a host that took it away (steal).
+    /// Ticks in which it worked, for this machine or for a host that took it away (steal).
     pub busy: u64,
-    /// Those in which a host ran something else; 0 where it does not tell.
+    /// Those in which a host ran something else; 0 where it is not reported.
     pub stolen: u64,
     /// All ticks.
     pub all: u64,
@@ -67,7 +67,7 @@ pub enum RtLimit {
     },
 }
 
-/// Real-time throttling as it is set; `None` where the kernel does not say.
+/// The current setting of real-time throttling; `None` where the kernel does not report it.
 pub fn rt_limit(root: &Root) -> Option<RtLimit> {
     let runtime: i64 = root
         .read_number("/proc/sys/kernel/sched_rt_runtime_us")

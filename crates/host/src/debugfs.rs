@@ -1,9 +1,9 @@
-//! What the kernel shows of its scheduler in debugfs, and why that can often not be read: debugfs is not mounted everywhere,
-//! belongs to root, and a kernel that is locked down lets nobody open it.
+//! What the kernel shows of its scheduler in debugfs, and why it often cannot be read: debugfs may not be mounted, belongs to root,
+//! and is closed to everybody where the kernel is locked down.
 
 use crate::root::{Root, Unreadable};
 
-/// Where everybody looks for it.
+/// Its usual mount point.
 pub const POINT: &str = "/sys/kernel/debug";
 
 /// The path of a file of debugfs, such as `sched/features`.
@@ -33,7 +33,7 @@ pub fn read(root: &Root, file: &str) -> Result<String, Unreadable> {
     })
 }
 
-/// Whether there is anything at its place; to ordinary users, who may not look into it, there is nothing.
+/// Whether a file exists there; ordinary users, who may not look into it, see none.
 fn is_mounted(root: &Root) -> bool {
     !root.names_in(POINT).is_empty()
 }

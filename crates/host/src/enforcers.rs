@@ -1,5 +1,5 @@
-//! Which mechanisms this kernel has to hold cells to what they were granted, what each needs and what is missing, and which of
-//! them to prefer. Only whether they are there: what is free for cells is a question of admission.
+//! Which enforcers this kernel has, what each needs, what is missing and which to prefer. This is only about whether they exist:
+//! what is free for cells is a question of admission.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cgroup;
 use crate::cpus::parse_list;
+use crate::error::Result;
 use crate::hcbs;
 use crate::isolate::Partitions;
 use crate::kernel;
@@ -21,7 +22,7 @@ pub struct Found {
     pub enforcer: Enforcer,
     /// Whether the kernel has it.
     pub has: bool,
-    /// Whether a mission can have it: the kernel has it, and timecell holds cells of missions by it.
+    /// Whether a mission can use it: the kernel has it, and timecell holds cells of missions by it.
     pub holds_missions: bool,
     /// How it works here, or what is missing; a clause.
     pub found: String,
@@ -34,9 +35,9 @@ pub fn found(root: &Root) -> Vec<Found> {
             let here = here(root, enforcer);
             let can_be_asked = Enforcer::OF_MISSIONS.contains(&enforcer);
             let has = here.is_ok();
-            let mut found = here.unwrap_or_else(|missing| missing);
+            let mut found = here.unwrap_or_else(|missing| missing.to_string());
             if has && !can_be_asked {
-                found.push_str("; no mission of this timecell can ask for it");
+                found.push_str("; missions cannot use it in this version of timecell");
             }
             Found {
                 enforcer,
@@ -52,11 +53,11 @@ pub fn found(root: &Root) -> Vec<Found> {
 ///
 /// # Errors
 /// What is missing, a clause.
-pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
+pub fn here(root: &Root, enforcer: Enforcer) -> Result<String> {
     match enforcer {
         Enforcer::RtCgroup => rt_cgroup(root).map(|(top, _)| {
             format!(
-                "real-time groups of cgroup v1 at {}; the kernel looks at budgets in its tick{}",
+                "real-time groups of cgroup v1 at {}; the kernel checks budgets in its tick{}",
                 top.display(),
                 tick(root)
             )
@@ -72,19 +73,17 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
                 anywhere(root)
             )
         }),
-        Enforcer::Hcbs => hcbs::detect_at(root)
-            .map(|top| {
-                format!(
-                    "{} of cgroup v2 at {}, as patches bring it to a kernel; the kernel looks at budgets in its tick{}",
-                    hcbs::MAX,
-                    top.display(),
-                    tick(root)
-                )
-            })
-            .map_err(|missing| missing.to_string()),
+        Enforcer::Hcbs => Ok(hcbs::detect_at(root).map(|top| {
+            format!(
+                "{} of cgroup v2 at {}, which only a patched kernel has; the kernel checks budgets in its tick{}",
+                hcbs::MAX,
+                top.display(),
+                tick(root)
+            )
+        })?),
         Enforcer::Freezer => freezer(root).map(|top| {
             format!(
-                "cgroup v2 with its freezer at {}; a thread of class FIFO holds budgets by the clock",
+                "cgroup v2 with its freezer at {}; a thread of class FIFO enforces budgets by the clock",
                 top.display()
             )
         }),
@@ -94,7 +93,7 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
     }
 }
 
-/// That threads of SCHED_DEADLINE cannot be kept to some of the cpus here, and why; empty: they can, or there is one.
+/// The clause that SCHED_DEADLINE threads cannot be kept to some of the cpus here, and why; empty: they can, or there is one cpu.
 fn anywhere(root: &Root) -> String {
     let online = root.read("/sys/devices/system/cpu/online");
     let cpus = parse_list(&online.unwrap_or_default()).unwrap_or_default();
@@ -104,44 +103,44 @@ fn anywhere(root: &Root) -> String {
     }
 }
 
-const ANYWHERE: &str = "; a cell runs on any cpu, and cannot be kept to some of them";
+const ANYWHERE: &str = "; a cell may run on any cpu and cannot be confined to some of them";
 
 /// The top group of the real-time groups and what it may give.
 ///
 /// # Errors
 /// Why this kernel has no such groups, or lets none of them run anything, a clause.
-pub fn rt_cgroup(root: &Root) -> Result<(PathBuf, Budget), String> {
-    let top = rtgroup::detect_at(root).map_err(|error| error.to_string())?;
-    let budget = rtgroup::budget_of(root, &top).map_err(|error| error.to_string())?;
+pub fn rt_cgroup(root: &Root) -> Result<(PathBuf, Budget)> {
+    let top = rtgroup::detect_at(root)?;
+    let budget = rtgroup::budget_of(root, &top)?;
     match budget.runtime_us {
-        0 => Err(NO_RUNTIME.to_owned()),
+        0 => Err(NO_RUNTIME.into()),
         _ => Ok((top, budget)),
     }
 }
 
-/// That threads can have the class SCHED_DEADLINE.
+/// Checks that threads can have the class SCHED_DEADLINE.
 ///
 /// # Errors
 /// Why the kernel admits none, a clause.
-pub fn deadline(root: &Root) -> Result<(), String> {
+pub fn deadline(root: &Root) -> Result<()> {
     match root.read_number::<i64>("/proc/sys/kernel/sched_rt_runtime_us") {
-        Ok(0) => Err(NO_RUNTIME.to_owned()),
+        Ok(0) => Err(NO_RUNTIME.into()),
         _ => Ok(()),
     }
 }
 
 const NO_RUNTIME: &str = "kernel.sched_rt_runtime_us is 0";
 
-/// Where the groups are made that the freezer of cgroup v2 holds: the top of that tree.
+/// Where groups for the freezer of cgroup v2 are made: the top of that tree.
 ///
 /// # Errors
 /// What is missing, a clause.
-pub fn freezer(root: &Root) -> Result<PathBuf, String> {
-    let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
+pub fn freezer(root: &Root) -> Result<PathBuf> {
+    let cgroups = cgroup::detect_at(root)?;
     let top = match cgroups.v2 {
         Some(mount) => mount.point,
         None => {
-            return Err("cgroup v2 is not mounted (mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified)".to_owned());
+            return Err("cgroup v2 is not mounted (mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified)".into());
         }
     };
     // The group at the top has no such file, and one that has been removed meanwhile says nothing. Where there is none below the top,
@@ -155,7 +154,7 @@ pub fn freezer(root: &Root) -> Result<PathBuf, String> {
         true => kernel::is_since(root, 5, 2) != Some(false),
     };
     has.then_some(top)
-        .ok_or_else(|| "cgroup v2 has no freezer, which needs Linux 5.2 or later".to_owned())
+        .ok_or_else(|| "cgroup v2 has no freezer, which needs Linux 5.2 or later".into())
 }
 
 /// " of 4000 us", if it is known.
@@ -201,15 +200,15 @@ pub fn preference(found: &[Found]) -> String {
     let mut sentence = match (single, whole) {
         (Some(single), Some((whole, why))) => format!("prefer {single}, and {whole}, {why}"),
         (Some(single), None) => format!(
-            "prefer {single}: it is the only mechanism here that holds cells of missions to a budget, and a cell of several threads has none"
+            "prefer {single}: it is the only mechanism here that holds cells of missions to a budget, and it cannot hold a cell of several threads"
         ),
         (None, Some((whole, why))) => format!("prefer {whole} or one, {why}"),
         (None, None) => {
-            "nothing here holds cells of missions to a budget: `cpuset-only` gives them cpus of their own, and no more".to_owned()
+            "nothing here holds cells of missions to a budget: `cpuset-only` gives them cpus of their own and no more".to_owned()
         }
     };
     if (has(Enforcer::RtCgroup) || has(Enforcer::Hcbs)) && has(Enforcer::Freezer) {
-        sentence.push_str("; where its tick makes that reserve too much, `freezer`");
+        sentence.push_str("; where the tick makes that reserve too much, use `freezer`");
     }
     sentence.push('.');
     sentence
@@ -237,7 +236,9 @@ mod tests {
     fn each_is_found_by_what_it_needs() {
         let of = |tree: Tree, enforcer| here(&tree.root(), enforcer);
         assert!(of(with_groups("950000\n"), Enforcer::RtCgroup).is_ok());
-        let zero = of(with_groups("0\n"), Enforcer::RtCgroup).unwrap_err();
+        let zero = of(with_groups("0\n"), Enforcer::RtCgroup)
+            .unwrap_err()
+            .to_string();
         assert_eq!(zero, "kernel.sched_rt_runtime_us is 0");
         assert!(of(mounts(V2), Enforcer::RtCgroup).is_err());
         let runtime = |text| Tree::new().file("/proc/sys/kernel/sched_rt_runtime_us", text);
@@ -329,7 +330,7 @@ mod tests {
         );
         let single = of(&[deadline, none]);
         assert!(
-            single.contains("a cell of several threads has none"),
+            single.contains("it cannot hold a cell of several threads"),
             "{single}"
         );
         assert!(of(&[none]).starts_with("nothing here"));

@@ -1,16 +1,16 @@
-//! Waits for the events of an epoll instance, in whole milliseconds: rustix waits in nanoseconds, for which kernels before 5.11 have no
-//! system call, and boards run such kernels.
+//! Waiting for the events of an epoll instance, in whole milliseconds: rustix waits in nanoseconds, for which kernels before 5.11,
+//! which boards still run, have no system call.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::event::epoll::EventFlags;
 
-/// The events that are there, at most `most` of them, each as the data that it was added with and its flags. Waits for the first for at
-/// most `timeout_ms`: 0 does not wait, and -1 waits without end.
+/// The pending events, at most `most` of them, each as the data that it was added with and its flags. Waits for the first for at most `timeout_ms`: 0
+/// does not wait, and -1 waits forever.
 ///
 /// # Errors
-/// What `epoll_wait` says, `EINTR` among it.
+/// What `epoll_wait` says, including `EINTR`.
 pub fn wait(epoll: impl AsFd, most: usize, timeout_ms: i32) -> io::Result<Vec<(u64, EventFlags)>> {
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; most];
     let room = i32::try_from(most).unwrap_or(i32::MAX);

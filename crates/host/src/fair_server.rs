@@ -1,5 +1,5 @@
-//! The fair server of Linux 6.12 and later: a deadline server for each cpu, by which ordinary threads go before real-time ones
-//! that have left them nothing. What it may take is time that no real-time thread can count on.
+//! The fair server of Linux 6.12 and later: a deadline server on each cpu that runs ordinary threads before real-time ones that
+//! starve them. Real-time threads cannot count on the time that it may take.
 
 use crate::root::{Root, Unreadable};
 use crate::{debugfs, kernel};
@@ -53,7 +53,7 @@ pub(crate) fn runtime_file(cpu: u32) -> String {
 /// What the server of this cpu may take.
 ///
 /// # Errors
-/// If debugfs does not tell.
+/// If debugfs does not say.
 pub fn of_cpu(root: &Root, cpu: u32) -> Result<FairServer, Unreadable> {
     let number = |file: &str| -> Result<u64, Unreadable> {
         debugfs::read(root, file)?;
@@ -67,13 +67,13 @@ pub fn of_cpu(root: &Root, cpu: u32) -> Result<FairServer, Unreadable> {
     match server.period_ns {
         0 => Err(Unreadable {
             path: debugfs::path(&period),
-            reason: "it holds a period of 0".to_owned(),
+            reason: "its period is 0".to_owned(),
         }),
         _ => Ok(server),
     }
 }
 
-/// What has to be counted with on these cpus: the most that a server of one of them may take, and the usual where nothing tells.
+/// What to reckon with on these cpus: the most that a server of one of them may take, and the default where that cannot be read.
 /// `None`: this kernel has no fair server, or all of them are off.
 pub fn most(root: &Root, cpus: &[u32]) -> Option<FairServer> {
     if is_there(root) == Some(false) {

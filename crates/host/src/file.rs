@@ -1,9 +1,9 @@
-//! What almost every use of a file needs: an error that names the file, and that what is done already is no failure.
+//! What almost every use of a file needs: an error that names the file, and treating what is already done as success.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the system says of a file.
+/// What the system says about a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct FileError {
@@ -27,7 +27,7 @@ pub fn at<E: Into<io::Error>>(path: &Path) -> impl Fn(E) -> FileError {
     }
 }
 
-/// Fine if what was to be removed is not there.
+/// Treats a missing file as removed.
 ///
 /// # Errors
 /// Any other.
@@ -38,7 +38,7 @@ pub fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Fine if what was to be made is there.
+/// Treats an existing file as made.
 ///
 /// # Errors
 /// Any other.

@@ -1,11 +1,11 @@
-//! Files in directories where anybody may make some: what is read of them is bounded, and opening never waits.
+//! Files in directories where anybody may create some: reads are bounded, and opening never waits.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file for reading. A FIFO would wait for its writer, a link might lead to a device without end.
+/// Opens a regular file for reading. A FIFO would wait for its writer, and a link might lead to an endless device.
 ///
 /// # Errors
 /// When it is something else, or what the system says.
@@ -13,8 +13,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     itself(OpenOptions::new().read(true), path)
 }
 
-/// The same for reading and writing, of a file with one name only: what somebody else's link leads to is left alone, of
-/// either kind.
+/// The same for reading and writing, of a file with one name only, so that neither a symbolic nor a hard link of somebody else's is followed.
 ///
 /// # Errors
 /// As [`open()`], or when it has several names.
@@ -38,7 +37,7 @@ pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File>
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         ));
     }
     Ok(file)
@@ -46,13 +45,13 @@ pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File>
 
 fn single(file: File) -> io::Result<File> {
     if file.metadata()?.nlink() > 1 {
-        let why = "it has another name elsewhere";
+        let why = "it has another hard link";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(file)
 }
 
-/// All that a regular file of at most so many bytes holds.
+/// The contents of a regular file of at most `most_bytes`.
 ///
 /// # Errors
 /// As [`open()`], or when there is more.
@@ -60,7 +59,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     read_from(open(path)?, most_bytes)
 }
 
-/// The same of one that is open.
+/// The same for an open file.
 ///
 /// # Errors
 /// When there is more, or what the system says.

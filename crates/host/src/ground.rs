@@ -1,7 +1,7 @@
-//! Whether a directory is one's own ground: nobody else can put anything else in its place, or anything into it.
+//! Whether a directory is one's own ground: nobody else can replace it or put anything into it.
 //!
-//! What is kept in such a directory is acted upon: processes are ended, files written, directories mounted and removed by what
-//! it says. Root's ground is root's alone. Any other user's may be root's, too, who can do everything anyway.
+//! What such a directory holds is acted upon: it decides which processes are ended, and which files and directories are
+//! written, mounted and removed. Root's ground is root's alone. Another user's may also be root's, who can do everything anyway.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -48,33 +48,31 @@ impl Foreign {
             How::BelongsTo(user) => format!("{at} belongs to user {user}"),
             How::GroupWrites(group) => format!("group {group} may write to {at}"),
             How::OthersWrite => format!("everybody may write to {at}"),
-            How::NoDirectory => format!("{at} is no directory"),
+            How::NoDirectory => format!("{at} is not a directory"),
         };
         let dir = self.dir.display();
         match (self.how, self.user) {
             (How::NoDirectory, _) => {
                 format!(
-                    "{how}, which a mission keeps its cells in; move it away, or name another --dir"
+                    "{how}, but a mission keeps its cells there; move it away, or name another --dir"
                 )
             }
             (_, 0) => format!(
-                "{how}, so that not root alone decides what is in {dir}, which root would act upon; let the mission's \
-                 directory and all above it be root's own, such as with --dir below /var/lib or /run"
+                "{how}, so users other than root could change {dir}, which root acts on; root must own the mission's directory and every directory above it: use --dir below /var/lib or /run"
             ),
             (_, _) => format!(
-                "{how}, so that somebody else decides what is in {dir}, which would be acted upon; let the mission's directory \
-                 and all above it be your own or root's, such as with --dir below your home"
+                "{how}, so another user could change {dir}, which timecell acts on; you or root must own the mission's directory and every directory above it: use --dir below your home"
             ),
         }
     }
 }
 
-/// That this directory is one's own ground, as far as it is there: a way that ends early is looked at up to its end.
+/// Checks that this directory is one's own ground, as far as it exists: a path that ends early is checked up to its end.
 ///
-/// Who only owns or writes what is there *inside* a directory of ours that others may not write to has no way to change it.
+/// Others who own or may write something *inside* a directory of ours that they may not write to cannot change the directory.
 ///
 /// # Errors
-/// The first thing on the way that is not.
+/// The first part of the path that is not.
 pub fn check(dir: &Path) -> Result<(), Foreign> {
     check_for(own_uid(), dir)
 }
@@ -135,11 +133,11 @@ fn written_by(user: u32, found: &Metadata) -> Option<How> {
     }
 }
 
-/// That `dir` is one's own ground, and that the directories of these names in it are directories of ours as well, with all that
-/// is directly in them: `cells` and `cells/a` for `cells`.
+/// Checks that `dir` is one's own ground, and that the directories of these names in it are ours as well, with all that is directly in
+/// them: `cells` and `cells/a` for `cells`.
 ///
 /// # Errors
-/// The first thing that is not.
+/// The first that is not.
 pub fn check_with(dir: &Path, names: &[&str]) -> Result<(), Foreign> {
     check(dir)?;
     for name in names {
@@ -187,7 +185,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     own(foreign_file::open(path)?)
 }
 
-/// All that a regular file of one's own holds, at most so many bytes.
+/// The contents of a regular file of one's own, at most `most_bytes`.
 ///
 /// # Errors
 /// As [`open()`], or when there is more.
@@ -195,7 +193,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     foreign_file::read_from(open(path)?, most_bytes)
 }
 
-/// The same for appending, also where it has other names: a journal has two while it is kept as an older one.
+/// The same for appending, also where it has other names: a journal has two while it is rotated.
 ///
 /// # Errors
 /// As [`open()`].
@@ -204,7 +202,7 @@ pub fn append(path: &Path) -> io::Result<File> {
     own(foreign_file::itself(options.append(true), path)?)
 }
 
-/// Writes a file anew: what had its name before, a link for instance, is left as it is but for the name.
+/// Replaces a file: whatever had its name before, such as a link, loses the name and is otherwise untouched.
 ///
 /// # Errors
 /// What the system says.
@@ -216,7 +214,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(bytes)
 }
 
-/// As [`replace`], for a file that is to be written by whoever has it open.
+/// As [`replace`], but creates an empty file and returns it open.
 ///
 /// # Errors
 /// What the system says.
@@ -238,7 +236,7 @@ fn own(file: File) -> io::Result<File> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        format!("it belongs to user {owner}, and only what user {user} has written is believed"),
+        format!("it belongs to user {owner}, and only files of user {user} are trusted"),
     ))
 }
 
@@ -305,7 +303,7 @@ mod tests {
         assert_eq!(fault(NOBODY, "home/st"), None, "a group of the user's own");
         let said = check_for(0, &at("home/st")).unwrap_err().to_string();
         let begins = format!(
-            "{} belongs to user 65534, so that not root alone",
+            "{} belongs to user 65534, so users other than root",
             at("home").display()
         );
         assert!(

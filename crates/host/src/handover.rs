@@ -1,9 +1,9 @@
 //! Giving files that root has made to another user, without ever giving anything else.
 //!
-//! The user works against it: links and directories are exchanged between look and deed, and foreign files are hard-linked
-//! into place. So nothing is named twice: every entry is opened once, below the open directory that holds it and never
-//! through a link, and what was opened is judged and given. Of a directory, what is in it goes first and itself last, so that
-//! nobody else can put anything there while it is walked.
+//! That user may work against it: exchange links and directories between check and use, and hard-link foreign files into
+//! place. So nothing is named twice: every entry is opened once, below the open directory that holds it and never through a
+//! link, and what was opened is checked and given. The contents of a directory go first and the directory itself last, so
+//! that nobody else can put anything there during the walk.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -25,8 +25,8 @@ pub struct Owner {
 
 /// Gives a directory of ours and all of ours in it to `owner`.
 ///
-/// Ours is what belongs to this process's user and has one name only. A directory that is not ours, or that others may write
-/// to, is left as it is, with all it holds: who knows what they have put there.
+/// Ours is what belongs to this process's user and has one name only. A directory that is not ours, or that others may write to, is left as it is
+/// with its contents, since others may have put anything there.
 ///
 /// # Errors
 /// When something cannot be opened or given; fine if there is nothing at `root`.
@@ -38,7 +38,7 @@ pub fn give_tree(root: &Path, owner: Owner) -> io::Result<()> {
     }
 }
 
-/// As [`give_tree`] for one file or directory without what it holds.
+/// As [`give_tree`] for one file, or one directory without its contents.
 ///
 /// # Errors
 /// As [`give_tree`].

@@ -1,4 +1,4 @@
-//! What kernel runs: its release, its build options, its command line, its preemption model.
+//! Which kernel runs: its release, its build options, its command line, its preemption model.
 
 use crate::root::{Root, Unreadable};
 use crate::{cpus, debugfs};
@@ -157,8 +157,8 @@ pub fn throttles_real_time(root: &Root) -> Option<bool> {
     }
 }
 
-/// The cpus whose RCU callbacks run elsewhere, in threads: those of `rcu_nocbs=` and of `nohz_full`, which implies it. None on a
-/// kernel that is known to be built without RCU_NOCB_CPU, which takes no notice of the parameter.
+/// The cpus whose RCU callbacks run elsewhere, in threads: those of `rcu_nocbs=` and of `nohz_full`, which implies it. None on a kernel that is known
+/// to be built without RCU_NOCB_CPU, which ignores the parameter.
 pub fn without_rcu_callbacks(root: &Root) -> Vec<u32> {
     let built = |name| {
         let options = BuildOptions::read(root).ok()?;

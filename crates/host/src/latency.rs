@@ -18,7 +18,7 @@ pub enum DmaLatencyError {
 }
 
 /// Asks the kernel for an exit latency of 0 us from idle states for as long as it lives: cpus then
-/// poll instead of sleeping. It also makes *other* work faster, which a measurement has to state.
+/// poll instead of sleeping. It also makes *other* work faster, which a measurement must state.
 #[derive(Debug)]
 #[must_use = "the kernel forgets the request when this is dropped"]
 pub struct DmaLatency {

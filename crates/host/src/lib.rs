@@ -14,6 +14,7 @@ pub mod debugfs;
 pub mod doctor;
 pub mod enforcers;
 pub mod epoll;
+mod error;
 pub mod fair_server;
 pub mod file;
 pub mod fix;
@@ -45,6 +46,8 @@ pub mod writer;
 
 #[cfg(test)]
 pub(crate) mod testing;
+
+pub use error::Error;
 
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! The loopback device of a process's network namespace, which is down in a new one.
+//! The loopback device of a process's network namespace, which is down in a new namespace.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

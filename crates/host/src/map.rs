@@ -1,4 +1,4 @@
-//! Memory that is shared with whoever maps the same file.
+//! Memory shared with whoever maps the same file.
 
 use std::fs::File;
 use std::io;
@@ -37,7 +37,7 @@ impl Map {
         Map::with(file, length, MapFlags::POPULATE)
     }
 
-    /// So many bytes of a file that does not tell how long it is.
+    /// The first `length` bytes of a file that does not report its length.
     ///
     /// # Errors
     /// As [`Map::of`].
@@ -89,7 +89,7 @@ impl Map {
     }
 }
 
-/// Takes room for so many bytes of a file now: one that its file system has no room for would be SIGBUS once it is mapped.
+/// Allocates this many bytes of a file now: without room in its file system, touching the mapped file would be a SIGBUS.
 ///
 /// # Errors
 /// ENOSPC, or what else the kernel says.

@@ -1,4 +1,4 @@
-//! Events of perf_event_open(2): the one call, for whoever counts tasks or is to be told of the use of a group.
+//! Events of perf_event_open(2): the one call, shared by what counts tasks and what watches the cpu time of a group.
 
 use std::fs::File;
 use std::io;

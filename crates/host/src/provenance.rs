@@ -1,5 +1,5 @@
 //! Where and when a measurement was made: the machine, the kernel, the privileges, and what the
-//! doctor found at that moment. A record without it proves nothing.
+//! doctor found at that moment. Without it a record proves nothing.
 
 use crate::caps;
 use crate::cpus;

@@ -1,8 +1,8 @@
 //! Moving processes between cgroups without waiting for the kernel.
 //!
-//! A move locks out forks and exits. The kernel makes that lock cheap for those, and so a move after a while without moves
-//! waits for a grace period of RCU first: 6 to 20 ms on an idle machine at 250 Hz. The mount option `favordynmods` of
-//! version 2 (Linux 6.0) trades the other way round, for the hierarchies of both versions together.
+//! A move locks out forks and exits. The kernel makes that lock cheap for those, so the first move after a while waits for an
+//! RCU grace period: 6 to 20 ms on an idle machine at 250 Hz. The mount option `favordynmods` of version 2 (Linux 6.0)
+//! reverses that trade, for the hierarchies of both versions together.
 
 use std::io;
 

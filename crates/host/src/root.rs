@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// a wrong path (a device, a pipe that never ends) from filling memory.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Room for most files of `/proc` and `/sys`, which do not tell their size: they are read at once then, not in small pieces.
+/// Room for most files of `/proc` and `/sys`, which do not report their size: this way they are read at once, not in small pieces.
 const USUAL_BYTES: usize = 4096;
 
 /// Where the machine's files are found. `Root::live()` is the machine itself.

@@ -1,5 +1,4 @@
-//! Real-time threads of the machine, whoever's they are: what `/proc/PID/task/TID/stat` says of class and priority
-//! (proc_pid_stat(5)).
+//! All real-time threads of the machine: class and priority as `/proc/PID/task/TID/stat` reports them (proc_pid_stat(5)).
 
 use std::os::unix::fs::MetadataExt;
 
@@ -82,7 +81,7 @@ fn threads_in(root: &Root, pid: i32) -> Vec<i32> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// A real-time thread, by its own `stat`; `None`: it is another one or has ended.
+/// A real-time thread, by its own `stat`; `None`: it has another class or has ended.
 fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
     let (name, class, priority) = real_time(stat)?;
     let status = root.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;

@@ -1,4 +1,4 @@
-//! JSON files with a version, `schema`, which is looked at before anything else: a file of another version may have other keys.
+//! JSON files with a version, `schema`, which is checked before anything else: a file of another version may have other keys.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ pub enum Unusable {
         /// That which is asked for.
         known: u32,
     },
-    /// It does not say what such a file says.
+    /// Its contents are not those of such a file.
     #[error("{0}")]
     Malformed(#[from] serde_json::Error),
 }

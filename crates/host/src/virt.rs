@@ -1,4 +1,4 @@
-//! Whether this is a real machine, a virtual one, or the inside of a container.
+//! Whether this is a physical machine, a virtual one, or the inside of a container.
 
 use crate::root::Root;
 use serde::{Deserialize, Serialize};

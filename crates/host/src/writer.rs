@@ -1,7 +1,7 @@
-//! Whose hand root writes with: what goes below a user's directory is written as that user.
+//! Under which user root writes: what goes below a user's directory is written as that user.
 //!
-//! A user may exchange any directory of theirs for a link while root is on the way through it. As that user, root reaches
-//! nothing that the user could not have reached.
+//! A user may replace any of their directories with a link while root walks through it. Writing as that user, root reaches nothing
+//! that the user could not have reached.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -94,7 +94,7 @@ fn parts(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Does `deed` with the file access of who writes below this path; see [`of`]. What is open already stays open.
+/// Runs `deed` with the file access of the user who writes below this path; see [`of`]. Open files stay open.
 pub fn below<T>(path: &Path, deed: impl FnOnce() -> T) -> T {
     acting_as(of(path), deed)
 }
@@ -126,7 +126,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// As [`fs::create_dir`].
 ///
 /// # Errors
-/// When the writer may not, or it is there.
+/// When the writer may not, or it exists.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     below(path, || fs::create_dir(path))
 }

@@ -7,11 +7,11 @@ use crate::quantity::{self, Fault};
 
 /// An amount of memory in bytes, written `64MiB`, `512KiB`, `1.5GiB` or `100MB`.
 ///
-/// Range: 0 to `i64::MAX` bytes, so that it fits every file of the kernel.
+/// Range: 0 to `i64::MAX` bytes, so that it fits every kernel file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
-/// Why a text is no amount of memory. Each variant prints as one clause naming what would be right.
+/// Why a text is not an amount of memory. Each variant prints as one clause that says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BytesError {
     /// No digits, or something that is neither digits nor a unit.
@@ -27,10 +27,10 @@ pub enum BytesError {
     #[error("`{0}` is negative; an amount of memory is zero or more")]
     Negative(String),
     /// More than 8 EiB.
-    #[error("`{0}` is too much; the most is 8 EiB")]
+    #[error("`{0}` is too large; the maximum is 8 EiB")]
     TooMuch(String),
     /// A fraction of a byte.
-    #[error("`{0}` is no whole number of bytes")]
+    #[error("`{0}` is not a whole number of bytes")]
     TooFine(String),
 }
 
@@ -45,7 +45,7 @@ const UNITS: [(&str, i64); 7] = [
 ];
 
 impl Bytes {
-    /// So many bytes; more than `i64::MAX` become that.
+    /// An amount of memory; more than `i64::MAX` becomes `i64::MAX`.
     pub const fn new(bytes: u64) -> Bytes {
         const MOST: u64 = i64::MAX as u64;
         Bytes(if bytes > MOST { MOST } else { bytes })
@@ -116,10 +116,10 @@ mod tests {
             ("5", "no unit"),
             ("5 Mb", "unknown unit `Mb`"),
             ("MiB", "is not an amount"),
-            ("0.0001kB", "no whole number of bytes"),
-            ("9223372036854775808B", "too much"),
-            ("0.12345678901234567890123456789012345678GiB", "no whole"),
-            ("340282366920938463463374607431768211.456kB", "too much"),
+            ("0.0001kB", "not a whole number of bytes"),
+            ("9223372036854775808B", "too large"),
+            ("0.12345678901234567890123456789012345678GiB", "not a whole"),
+            ("340282366920938463463374607431768211.456kB", "too large"),
         ] {
             let error = text.parse::<Bytes>().expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

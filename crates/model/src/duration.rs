@@ -14,7 +14,7 @@ use crate::quantity::{self, Fault};
 #[serde(transparent)]
 pub struct Duration(i64);
 
-/// Why a text is no duration. Each variant prints as one clause naming what would be right.
+/// Why a text is not a duration. Each variant prints as one clause that says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// No digits, or something that is neither digits nor a unit.

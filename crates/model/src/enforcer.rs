@@ -1,11 +1,11 @@
-//! The mechanisms of Linux that hold cells to what they were granted, each described once: what files, options, tables and help
-//! say of one follows from here.
+//! The mechanisms of Linux that hold cells to what they were granted, each described once. Files, options, tables and help take
+//! what they say about one from here.
 
 use serde::{Deserialize, Serialize};
 
 use crate::mission::CellClass;
 
-/// A mechanism of Linux that holds cells to what they were granted.
+/// A Linux mechanism that holds cells to their budgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcer {
@@ -17,23 +17,23 @@ pub enum Enforcer {
     Deadline,
     /// Hierarchical constant bandwidth servers, `cpu.rt.max` of cgroup v2: a budget for the whole cell on each of its cpus.
     Hcbs,
-    /// A thread above all cells that thaws and freezes their groups by the clock, `cgroup.freeze` of cgroup v2: a budget for the whole
-    /// cell on each of its cpus.
+    /// A thread that runs before all cells and thaws and freezes their groups by the clock, `cgroup.freeze` of cgroup v2: a
+    /// budget for the whole cell on each of its cpus.
     Freezer,
     /// Cpus of their own and nothing else: no budget is enforced.
     CpusetOnly,
 }
 
-/// What there is to say of one.
+/// Everything that depends on the enforcer.
 struct Description {
     name: &'static str,
     summary: &'static str,
-    /// The real-time classes of threads that it holds; the first is the usual one.
+    /// The real-time scheduling classes whose threads it holds; the first is the usual one.
     classes: &'static [CellClass],
 }
 
 impl Enforcer {
-    /// Every one, in the order in which they are shown side by side.
+    /// All of them, in the order in which they are shown side by side.
     pub const ALL: &'static [Enforcer] = &[
         Enforcer::RtCgroup,
         Enforcer::Deadline,
@@ -53,7 +53,7 @@ impl Enforcer {
         Enforcer::CpusetOnly,
     ];
 
-    /// Those whose own admission of cells, or supply of them, `analyze` models.
+    /// Those whose admission or supply `analyze` models.
     pub const OF_ANALYSIS: &'static [Enforcer] = &[
         Enforcer::Deadline,
         Enforcer::RtCgroup,
@@ -61,7 +61,7 @@ impl Enforcer {
         Enforcer::Freezer,
     ];
 
-    /// Those under which `bench` measures cells: what they supply, how they are attacked, what becomes of task sets.
+    /// Those under which `bench` measures cells: supply, temporal isolation, task sets.
     pub const OF_BENCH: &'static [Enforcer] = &[
         Enforcer::RtCgroup,
         Enforcer::Deadline,
@@ -69,7 +69,7 @@ impl Enforcer {
         Enforcer::Freezer,
     ];
 
-    /// Those that share out a machine in `bench scale`.
+    /// Those that divide a machine among the cells in `bench scale`.
     pub const OF_SCALE: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
 
     const fn description(self) -> Description {
@@ -112,7 +112,7 @@ impl Enforcer {
         self.description().summary
     }
 
-    /// The one of this name among these.
+    /// The enforcer of this name in `among`.
     pub fn named(name: &str, among: &[Enforcer]) -> Option<Enforcer> {
         (among.iter().copied()).find(|each| each.name() == name)
     }
@@ -127,18 +127,24 @@ impl Enforcer {
         !matches!(self, Enforcer::CpusetOnly)
     }
 
-    /// Whether a cell that does not use its budget up runs under it as if nothing held it, so that budgets can be ample. SCHED_DEADLINE and its
-    /// servers order cells by their periods instead.
+    /// Whether it holds each thread to a budget of its own, on whichever cpu the thread runs, rather than a whole cell on each of its
+    /// cpus.
+    pub const fn is_by_thread(self) -> bool {
+        matches!(self, Enforcer::Deadline)
+    }
+
+    /// Whether a cell that does not use up its budget runs as if nothing held it, so that budgets can be ample. SCHED_DEADLINE
+    /// and its servers order cells by their periods instead.
     pub const fn has_ample_budgets(self) -> bool {
         matches!(self, Enforcer::RtCgroup | Enforcer::Freezer)
     }
 
-    /// Whether it holds a group of cgroup v2 around the cell's own, so that there has to be one.
+    /// Whether it holds a cgroup v2 group around the cell's own, which must then exist.
     pub const fn holds_outer_group(self) -> bool {
         matches!(self, Enforcer::Hcbs | Enforcer::Freezer)
     }
 
-    /// Whether the kernel itself holds cells to budgets by it.
+    /// Whether the kernel itself enforces the budgets.
     pub const fn is_of_the_kernel(self) -> bool {
         matches!(
             self,
@@ -146,13 +152,13 @@ impl Enforcer {
         )
     }
 
-    /// Whether cells of this class can be held by it. A real-time group does not hold threads of SCHED_DEADLINE, and
-    /// SCHED_DEADLINE none of SCHED_FIFO; best-effort cells are held by nothing, and need nothing.
+    /// Whether cells of this class can be held by it. A real-time group does not hold SCHED_DEADLINE threads, and
+    /// SCHED_DEADLINE no SCHED_FIFO threads; best-effort cells are not held, and need not be.
     pub fn holds(self, class: CellClass) -> bool {
         class == CellClass::Other || self.description().classes.contains(&class)
     }
 
-    /// The class that the threads of a cell have under it, unless the cell asks for another one.
+    /// The class of a cell's threads under it, unless the cell sets another one.
     pub const fn usual_class(self) -> CellClass {
         self.description().classes[0]
     }

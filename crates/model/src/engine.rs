@@ -1,5 +1,5 @@
-//! The engines, each described once: which cells it makes and of what, what it keeps beside them, and how long that takes. Files, options,
-//! lists and estimates follow from here; how each does it lives in the crate `engine`.
+//! The engines, each described once: which cells it makes and from what, which helper process it keeps beside them, and how long
+//! creation takes. Files, options, lists and estimates take this from here; the engines themselves are in crate `engine`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,21 +32,21 @@ pub enum EngineKind {
 /// The process that an engine keeps beside each cell and that belongs to this cell alone, so that it can die without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
-    /// There is always one.
+    /// There always is one.
     Always,
-    /// The runtime's own, where it is told to stay until the cell ends. Such an engine makes and removes a cell in one call.
+    /// The runtime itself, if it is told to stay until the cell ends. Such an engine makes and removes a cell in one call.
     Attached,
     /// There is none, for this reason.
     Never(&'static str),
 }
 
-/// What there is to say of one.
+/// Everything that depends on the engine.
 struct Description {
     name: &'static str,
     summary: &'static str,
     /// The images of which it makes cells that run applications.
     images: &'static [ImageKind],
-    /// Why missions have no cells of it, behind its name.
+    /// Why missions have no cells of it; follows its name in sentences.
     no_missions: Option<&'static str>,
     helper: Helper,
     is_rootless: bool,
@@ -63,6 +63,35 @@ const OCI: Description = Description {
     creation_ns: 60_000_000,
 };
 
+/// The engines for which this holds, in the order of [`EngineKind::ALL`], as a constant.
+macro_rules! those {
+    (|$kind:ident| $holds:expr) => {{
+        const fn holds($kind: EngineKind) -> bool {
+            $holds
+        }
+        const COUNT: usize = {
+            let (mut at, mut count) = (0, 0);
+            while at < EngineKind::ALL.len() {
+                count += holds(EngineKind::ALL[at]) as usize;
+                at += 1;
+            }
+            count
+        };
+        &{
+            let mut found = [EngineKind::Bare; COUNT];
+            let (mut at, mut place) = (0, 0);
+            while at < EngineKind::ALL.len() {
+                if holds(EngineKind::ALL[at]) {
+                    found[place] = EngineKind::ALL[at];
+                    place += 1;
+                }
+                at += 1;
+            }
+            found
+        }
+    }};
+}
+
 impl EngineKind {
     /// Every engine, in the order in which tables list them.
     pub const ALL: [EngineKind; 7] = [
@@ -75,28 +104,11 @@ impl EngineKind {
         EngineKind::Docker,
     ];
 
-    /// Those that make cells of missions, in the same order.
-    pub const OF_MISSIONS: &'static [EngineKind] = &{
-        let mut found = [EngineKind::Bare; EngineKind::of_missions()];
-        let (mut at, mut place) = (0, 0);
-        while at < EngineKind::ALL.len() {
-            if EngineKind::ALL[at].no_missions().is_none() {
-                found[place] = EngineKind::ALL[at];
-                place += 1;
-            }
-            at += 1;
-        }
-        found
-    };
+    /// The engines of missions, in the same order.
+    pub const OF_MISSIONS: &'static [EngineKind] = those!(|kind| kind.no_missions().is_none());
 
-    const fn of_missions() -> usize {
-        let (mut at, mut count) = (0, 0);
-        while at < EngineKind::ALL.len() {
-            count += EngineKind::ALL[at].no_missions().is_none() as usize;
-            at += 1;
-        }
-        count
-    }
+    /// The OCI runtimes, in the same order.
+    pub const RUNTIMES: &'static [EngineKind] = those!(|kind| kind.is_runtime());
 
     const fn description(self) -> Description {
         match self {
@@ -105,7 +117,7 @@ impl EngineKind {
                 summary: "A plain process; the baseline",
                 images: &[ImageKind::Binary],
                 no_missions: Some(
-                    "makes plain processes, which nothing keeps from the rest of the machine",
+                    "makes plain processes, which nothing isolates from the rest of the machine",
                 ),
                 helper: Helper::Never("a plain process has no runtime"),
                 creation_ns: 5_000_000,
@@ -139,7 +151,7 @@ impl EngineKind {
                 summary: "podman run by an ordinary user",
                 images: &[],
                 no_missions: Some(
-                    "makes no cells of missions: an ordinary user may neither give a cell its budget nor hold it to one",
+                    "makes no cells of missions: an ordinary user may neither set a cell's budget nor enforce it",
                 ),
                 helper: Helper::Always,
                 is_rootless: true,
@@ -150,7 +162,7 @@ impl EngineKind {
                 summary: "docker, by its command line",
                 images: &[],
                 no_missions: Some(
-                    "makes no cells of missions: its daemon starts programs itself, before they have their budget",
+                    "makes no cells of missions: its daemon starts programs before they have their budget",
                 ),
                 helper: Helper::Never(
                     "docker's shim belongs to its daemon, which serves others too",
@@ -171,18 +183,18 @@ impl EngineKind {
         self.description().summary
     }
 
-    /// Whether it makes cells that run applications of such an image.
+    /// Whether it makes cells that run applications from an image of this kind.
     pub fn makes(self, image: ImageKind) -> bool {
         self.description().images.contains(&image)
     }
 
-    /// Those of missions that make cells of such an image.
+    /// The engines of missions that make cells from an image of this kind.
     pub fn of_missions_from(image: ImageKind) -> Vec<EngineKind> {
         let all = EngineKind::OF_MISSIONS.iter().copied();
         all.filter(|engine| engine.makes(image)).collect()
     }
 
-    /// Why missions have no cells of it, to be read behind its name; `None`: they have.
+    /// Why missions have no cells of it, to follow its name in a sentence; `None`: they may have some.
     pub const fn no_missions(self) -> Option<&'static str> {
         self.description().no_missions
     }
@@ -192,14 +204,14 @@ impl EngineKind {
         self.description().helper
     }
 
-    /// Whether one call of it makes a cell, waits for its end and removes it, from a bundle that anybody may write: what OCI runtimes do.
+    /// Whether one call makes a cell from a bundle that anybody may write, waits for its end and removes it, as OCI runtimes do.
     pub const fn is_runtime(self) -> bool {
         matches!(self.helper(), Helper::Attached)
     }
 
-    /// The OCI runtimes, in the order of [`EngineKind::ALL`].
+    /// [`EngineKind::RUNTIMES`].
     pub fn runtimes() -> impl Iterator<Item = EngineKind> {
-        (EngineKind::ALL.into_iter()).filter(|engine| engine.is_runtime())
+        EngineKind::RUNTIMES.iter().copied()
     }
 
     /// Whether an unprivileged user runs its cells.
@@ -207,7 +219,8 @@ impl EngineKind {
         self.description().is_rootless
     }
 
-    /// The typical time from the request to the payload, ns; only for the first estimate of how long a run takes.
+    /// The typical time from the request to the start of the payload, ns; only used for the first estimate of a run's
+    /// length.
     pub const fn creation_ns(self) -> i64 {
         self.description().creation_ns
     }

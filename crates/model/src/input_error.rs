@@ -1,8 +1,8 @@
-//! A fault in something that the user wrote.
+//! A fault in the user's input: where, what is wrong, and how to fix it.
 
 use std::fmt;
 
-/// A fault in something the user wrote: where it is, what is wrong, what would be right.
+/// A fault in the user's input: where it is, what is wrong, how to fix it.
 ///
 /// Prints as one sentence, `file:line: what; fix`. Maps to exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub struct InputError {
     pub line: Option<usize>,
     /// What is wrong.
     pub what: String,
-    /// What would be right; empty when `what` already says it.
+    /// How to fix it; empty when `what` already says it.
     pub fix: String,
 }
 

@@ -6,19 +6,19 @@ use crate::InputError;
 
 /// Every fault of one file, in the order of its lines. There is at least one.
 ///
-/// Prints one sentence a line. Maps to exit code 2, as a single [`InputError`] does.
+/// Prints one sentence per line. Maps to exit code 2, like a single [`InputError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputErrors(Vec<InputError>);
 
 impl InputErrors {
-    /// The faults, sorted by their lines; `None` if there is none.
+    /// The faults, sorted by line; `None` if there are none.
     pub fn of(mut faults: Vec<InputError>) -> Option<InputErrors> {
         faults.sort_by_key(|fault| fault.line);
         faults.dedup();
         (!faults.is_empty()).then_some(InputErrors(faults))
     }
 
-    /// The same faults, each put otherwise.
+    /// The same faults, each passed through a function.
     #[must_use]
     pub fn map(self, put: impl FnMut(InputError) -> InputError) -> InputErrors {
         InputErrors(self.0.into_iter().map(put).collect())

@@ -49,7 +49,7 @@ impl LoadKind {
         LoadKind::Custom,
     ];
 
-    /// The names in files: none, and every one.
+    /// The names in files, including the one for no load.
     pub(crate) const NAMES: &[&str] = &names_of!([IDLE], LoadKind::ALL);
 
     /// The name used in files, options and tables.
@@ -90,13 +90,13 @@ impl FromStr for LoadKind {
     }
 }
 
-/// Which of its two forms a load takes.
+/// The two implementations of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadForm {
-    /// Our own binary, as a process of its own.
+    /// Our own binary, as a separate process.
     BuiltIn,
-    /// The field's program, such as stress-ng.
+    /// The standard program, such as stress-ng.
     Program,
 }
 
@@ -117,18 +117,18 @@ pub struct LoadPlan {
     pub name: String,
     /// What it does.
     pub kind: LoadKind,
-    /// Form asked for; `None`: the program where it is installed and the load runs on the host, else built in.
+    /// Requested implementation; `None`: the program if it is installed and the load runs on the host, else built in.
     pub form: Option<LoadForm>,
     /// Program and arguments of a custom load; empty for every other kind.
     pub command: Vec<String>,
-    /// Cpus that it may use; empty: all that this process may use, those of the cells included.
+    /// Cpus that it may use; empty: all that this process may use, including those of the cells.
     pub cpus: Vec<u32>,
     /// The engine of the cell it runs in; `None`: on the host.
     pub cell: Option<EngineKind>,
 }
 
 impl LoadPlan {
-    /// A load with every default: on the host, on all cpus, in whichever form is there.
+    /// A load with every default: on the host, on all cpus, in whichever form is available.
     pub fn new(kind: LoadKind) -> LoadPlan {
         LoadPlan {
             name: kind.name().to_owned(),

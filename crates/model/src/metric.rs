@@ -10,7 +10,7 @@ use crate::Work;
 pub enum Metric {
     /// Start minus release.
     WakeupLatency,
-    /// End minus start, preemption included: the thesis's figure.
+    /// End minus start, including preemption: the thesis's figure.
     ExecutionTime,
     /// End minus release.
     ResponseTime,
@@ -30,7 +30,7 @@ impl Metric {
         Metric::ExitTime,
     ];
 
-    /// What is measured of a job of this work, the metric that comparisons are about first.
+    /// What is measured of a job of this work; the first metric is the one that is compared.
     pub const fn of_work(work: Work) -> &'static [Metric] {
         match work {
             Work::Mac { .. } | Work::Program => &[
@@ -56,6 +56,17 @@ impl Metric {
             Metric::ResponseTime => "response_time",
             Metric::StartTime => "start_time",
             Metric::ExitTime => "exit_time",
+        }
+    }
+
+    /// The word that thresholds have for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Metric::WakeupLatency => "latency",
+            Metric::ExecutionTime => "execution",
+            Metric::ResponseTime => "response",
+            Metric::StartTime => "start",
+            Metric::ExitTime => "exit",
         }
     }
 

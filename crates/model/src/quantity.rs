@@ -1,6 +1,6 @@
 //! Numbers with a unit.
 
-/// Why a text is no quantity: a number and a unit.
+/// Why a text is not a quantity: a number and a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// No digits, or something that is neither digits nor a unit.
@@ -15,8 +15,8 @@ pub(crate) enum Fault {
     TooFine(String),
 }
 
-/// Reads a number, with a fraction and `_` between digits where liked, and one of these units, each with its size; in the smallest
-/// unit, exactly.
+/// Reads a number, optionally with a fraction and with `_` between digits, and one of these units, each with its size; the result
+/// is exact, in the smallest unit.
 pub(crate) fn parse(text: &str, units: &[(&str, i64)]) -> Result<i64, Fault> {
     let trimmed = text.trim();
     if trimmed.starts_with('-') {

@@ -1,33 +1,33 @@
-//! When whose turn is: cells that are compared exist at the same time and take turns on their cpu.
+//! The timetable of turns: cells that are compared exist at the same time and take turns on their cpu.
 //!
-//! The order is drawn before the cells are released, and each cell knows it: nobody has to be told, and whose turn it is
-//! not sleeps until its next, which costs nothing. Turns are drawn in pairs of laps, the second in the reverse order of
-//! the first (A B C, C B A), so that whatever drifts in a straight line meets all alike; which comes first is drawn anew
-//! for each pair. Between two turns lies a period and a part of one that is drawn too, so that a job that ends late does not
-//! meet the next turn and releases keep no step with the ticks of the machine.
+//! The order is drawn at random before the cells are released, and each cell knows it: no message is needed, and a cell
+//! sleeps until its next turn, which costs nothing. Turns are drawn in pairs of laps, the second in the reverse order of the
+//! first (A B C, C B A), so that linear drift affects all cells alike; the order is drawn again for each pair. Between two
+//! turns lies a period plus a random part of one, so that a job that ends late does not reach into the next turn and
+//! releases do not fall into step with the machine's ticks.
 
 /// The most arms that take turns.
 pub const MOST_ARMS: u32 = 64;
 
-/// One arm's part in the timetable of a round.
+/// One arm's share of the timetable of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timetable {
     /// Jobs of a turn, at least 1.
     pub jobs: u32,
-    /// Periods by which a turn is longer than its jobs.
+    /// Periods added to the jobs of a turn.
     pub extra: u32,
     /// Time between the releases of a turn, ns, at least 1.
     pub period_ns: i64,
     /// Arms that take turns, 1 to [`MOST_ARMS`].
     pub arms: u32,
-    /// Which of them this is, from 0.
+    /// The index of this arm, from 0.
     pub arm: u32,
-    /// What the order is drawn from: the same for all arms of a round.
+    /// Seed of the order: the same for all arms of a round.
     pub seed: u64,
 }
 
 impl Timetable {
-    /// Whether the numbers lie in their ranges.
+    /// Whether all values are in range.
     pub fn is_possible(&self) -> bool {
         self.jobs > 0
             && self.period_ns > 0
@@ -40,7 +40,7 @@ impl Timetable {
         (i64::from(self.jobs) + i64::from(self.extra)) * self.period_ns
     }
 
-    /// From the beginning of one turn to that of the next whatever is drawn, ns.
+    /// Minimum time from the beginning of one turn to that of the next, ns.
     pub fn slot_ns(&self) -> i64 {
         self.turn_length_ns() + 2 * self.period_ns
     }
@@ -50,7 +50,7 @@ impl Timetable {
         self.slot_ns() * i64::from(self.arms)
     }
 
-    /// The time until everybody has had turns for so many jobs, ns.
+    /// The time until every arm has had turns for `jobs` jobs, ns.
     pub fn whole_ns(&self, jobs: u32) -> i64 {
         i64::from(jobs.div_ceil(self.jobs)) * self.lap_ns()
     }
@@ -78,8 +78,8 @@ impl Timetable {
     }
 }
 
-/// Puts things into an order that is drawn from the seed (Fisher and Yates' shuffle; for fewer than 2^32 things the
-/// remainder's bias is below 2^-32).
+/// Shuffles things into an order drawn from the seed (Fisher and Yates' shuffle; for fewer than 2^32 things the remainder's
+/// bias is below 2^-32).
 pub fn shuffle<T>(things: &mut [T], seed: u64) {
     let mut word = mix(seed);
     for last in (1..things.len()).rev() {

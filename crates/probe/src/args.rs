@@ -1,4 +1,4 @@
-//! What the coordinator tells a probe, as command-line words `key=value`.
+//! The instructions of the coordinator to a probe, as command-line words `key=value`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub enum ClassBy {
 pub enum BarrierKind {
     /// Futex on the shared page, then an absolute sleep: no polling.
     Futex,
-    /// Looks every 1 ms whether a file exists, as the thesis's scripts do. Only for comparing against.
+    /// Checks every 1 ms whether a file exists, as the thesis's scripts do. Only for comparison.
     PollFile(PathBuf),
 }
 
@@ -32,7 +32,7 @@ pub struct DeadlineArgs {
     pub deadline_ns: u64,
     /// The period, ns.
     pub period_ns: u64,
-    /// Every cpu of its root domain: the kernel takes no deadline thread that may use fewer.
+    /// Every cpu of its root domain: the kernel does not accept a deadline thread that may use fewer.
     pub cpus: Vec<u32>,
 }
 
@@ -81,7 +81,7 @@ pub struct ProbeArgs {
     pub slot: usize,
     /// The samples file, as seen from inside the cell; `None`: only stamp the start.
     pub samples: Option<PathBuf>,
-    /// Whether that file is a ring that the coordinator empties meanwhile, instead of having room for every job.
+    /// Whether that file is a ring that the coordinator empties during the run, instead of having room for every job.
     pub ring: bool,
     /// What a job does.
     pub work: Work,
@@ -124,7 +124,7 @@ pub struct TurnsArgs {
     pub extra: u32,
     /// Arms that take turns.
     pub arms: u32,
-    /// Which of them this cell belongs to.
+    /// The index of this cell's arm.
     pub arm: u32,
     /// What the order is drawn from.
     pub seed: u64,
@@ -163,7 +163,7 @@ impl TurnsArgs {
     }
 }
 
-/// A word that is not understood. Only seen when versions are mixed.
+/// A word that is not understood. Occurs only when versions are mixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("probe: {0}")]
 pub struct ArgsError(pub(crate) String);
@@ -195,7 +195,7 @@ impl Default for ProbeArgs {
 }
 
 impl ProbeArgs {
-    /// The words, to stand behind `timecell probe run`.
+    /// The words that follow `timecell probe run`.
     pub fn to_words(&self) -> Vec<String> {
         let mut words = vec![
             format!("control={}", self.control.display()),

@@ -1,4 +1,4 @@
-//! Getting ready: memory locked, pages touched, cpu and class set, and a look at what was really got.
+//! Arming: locks memory, touches pages, sets cpu and class, and checks what was really granted.
 
 use host::sched::{self, Class, SchedError};
 

@@ -34,12 +34,12 @@ pub enum BarrierError {
         what: &'static str,
         /// Seconds waited.
         waited_s: i64,
-        /// Cells that got there.
+        /// Cells that reached it.
         reached: usize,
         /// All cells.
         cells: usize,
     },
-    /// The caller's `stop` said so: a cell died or the user interrupted.
+    /// The caller's `stop` returned true: a cell died or the user interrupted.
     #[error("called off")]
     Stopped,
 }
@@ -171,7 +171,7 @@ impl Barrier {
         futex::wake_all(&slot.permit);
     }
 
-    /// Nobody waits for cell `index` any more: its process is gone, or will be.
+    /// Gives up cell `index`: its process has ended, or will.
     pub fn give_up(&self, index: usize) {
         let slot = self.slot(index);
         slot.state.store(State::Failed as u32, Release);
@@ -187,7 +187,7 @@ impl Barrier {
         go_ns
     }
 
-    /// Calls the trial off: whoever waits, gives up.
+    /// Calls the trial off: everyone who waits gives up.
     pub fn abort(&self) {
         let head = self.control.head();
         if head.go.load(Acquire) != GO {
@@ -230,21 +230,21 @@ fn of_program(stage: u32, number: i32) -> Option<String> {
     Some(match stage {
         stage if stage == Stage::Exit as u32 => format!("its program {}", ending(number)),
         stage if stage == Stage::Behind as u32 => {
-            "its program makes up for the releases that it was kept from, and had not the time for that in too many of its turns (leave [turns] out, or raise `catch_up` there)".to_owned()
+            "its program did not catch up with its skipped releases in too many of its turns (remove [turns], or raise `catch_up` there)".to_owned()
         }
         stage if stage == Stage::Ended as u32 => format!(
-            "its program, which is said to be endless, {}",
+            "its program, declared endless, {}",
             ending(number)
         ),
         stage if stage == Stage::EndedEarly as u32 => format!(
-            "its program ended after {number} jobs; let it go on until it is asked to end, or ask for fewer jobs"
+            "its program ended after {number} jobs; let it run until it is told to end, or ask for fewer jobs"
         ),
         stage if stage == Stage::Silent as u32 => {
             "its program reported no job through timecell's client".to_owned()
         }
         stage if stage == Stage::Lost as u32 => {
-            "its program reported jobs faster than they could be read, one priority below it: is the period right, and have the programs on \
-             that cpu less work than it has time?"
+            "its program reported jobs faster than they could be read, one priority below it: \
+             check the period, and whether the programs on that cpu leave it any time"
                 .to_owned()
         }
         stage if stage == Stage::Nonsense as u32 => {

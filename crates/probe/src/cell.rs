@@ -25,7 +25,7 @@ pub const EXIT_BAD_ARGS: i32 = 2;
 /// Exit code of a probe whose coordinator fell silent or called the trial off.
 pub const EXIT_ABANDONED: i32 = 3;
 
-/// Longest wait for the coordinator: an orphan of a killed coordinator ends by itself.
+/// Longest wait for the coordinator: an orphan of a killed coordinator ends on its own.
 const PATIENCE_NS: i64 = 3_600_000_000_000;
 /// Rest of a cell that only stamps its start, until all of its peers have stamped theirs.
 const AFTER_STAMP_NS: i64 = 10_000_000;
@@ -40,7 +40,7 @@ pub fn run(args: &ProbeArgs) -> i32 {
     })
 }
 
-/// Gives the calling thread its cpus and its class, where that is the cell's to do.
+/// Sets the calling thread's cpus and class, if the cell does that itself.
 pub(crate) fn take(args: &ProbeArgs) -> Result<(), (Stage, i32)> {
     if args.class_by == ClassBy::Coordinator {
         return Ok(());
@@ -59,7 +59,7 @@ pub(crate) fn take(args: &ProbeArgs) -> Result<(), (Stage, i32)> {
     Ok(())
 }
 
-/// Runs a payload that takes part in the barrier: what stops it goes into its slot. Returns the exit code.
+/// Runs a payload that takes part in the barrier; a failure is written to its slot. Returns the exit code.
 pub(crate) fn attend(
     path: &Path,
     slot: usize,

@@ -1,4 +1,4 @@
-//! The shared page: how coordinator and cells tell each other where they stand.
+//! The shared page, with which coordinator and cells exchange their states.
 //!
 //! One file on tmpfs, mapped by all: a head of 128 bytes and a slot of 128 bytes for each cell (two cache
 //! lines each, so that cells that stamp at the same instant do not share one).
@@ -34,7 +34,7 @@ pub const GO: u32 = 1;
 /// Value of [`Head::go`]: the trial is called off.
 pub const ABORT: u32 = 2;
 
-/// Where one cell stands.
+/// The state of one cell.
 #[repr(C, align(128))]
 pub struct Slot {
     /// A [`State`] as a number.
@@ -51,7 +51,7 @@ pub struct Slot {
     pub priority: AtomicI32,
     /// 1 if all memory is locked, 2 if samples and stack are, 0 if nothing is.
     pub memory_locked: AtomicU32,
-    /// Cpu on which the cell stood when armed.
+    /// Cpu on which the cell ran when armed.
     pub cpu: AtomicU32,
     /// First instruction of the payload, CLOCK_MONOTONIC ns.
     pub present_ns: AtomicI64,
@@ -75,7 +75,7 @@ const _: () = assert!(size_of::<Head>() == 128 && size_of::<Slot>() == 128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum State {
-    /// Not heard of yet.
+    /// Not started yet.
     Absent = 0,
     /// Runs, and waits to be placed in its scheduling group.
     Present = 1,
@@ -126,7 +126,7 @@ pub enum Stage {
     Lost = 9,
     /// Its program reported a job that ends before it begins or is released.
     Nonsense = 10,
-    /// Its program, which was to be ended, ended by itself; the number beside it is the wait status.
+    /// Its program, which was to be stopped, ended on its own; the number beside it is the wait status.
     Ended = 11,
     /// Its program never caught up in a turn with what was due while it was stopped.
     Behind = 12,

@@ -2,8 +2,8 @@
 //! the job was taken, so that no instant on record has the reading in it. What it delays is the way to sleep; only a
 //! job whose release has passed by then starts later by it.
 //!
-//! The difference to the reading before is kept beside the sample. Hardware counters where there is a PMU, those of
-//! the kernel in their place; docs/src/isolation.md tells what that is good for.
+//! The difference to the reading before is recorded with the sample. Hardware counters if there is a PMU, else those of the
+//! kernel; docs/src/isolation.md explains their use.
 
 use host::counters::{CounterError, HARDWARE, MOST, Reading, SOFTWARE, TaskCounters};
 use model::Counters;

@@ -1,6 +1,6 @@
-//! A payload that only tells that it lives: the first thing it did, the last, and in between a heartbeat.
+//! A payload that only reports that it is alive: its first and last instant, and in between a heartbeat.
 //!
-//! For scenarios that measure how cells come and go; the measuring loop has no part in it.
+//! For scenarios that measure how cells start and end; the measuring loop is not involved.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -25,7 +25,7 @@ struct Page {
 }
 
 const BYTES: u64 = 4096;
-/// A payload that nobody waits for any more ends by itself after this time, ns.
+/// A payload for which nobody waits any more ends on its own after this time, ns.
 const PATIENCE_NS: i64 = 3_600_000_000_000;
 /// As [`PATIENCE_NS`], for one that spins.
 const SPIN_PATIENCE_NS: i64 = 30_000_000_000;

@@ -1,4 +1,5 @@
-//! Makes up one large file of every kind that `timecell report` reads as a stream, or whole, to see what memory it takes:
+//! Generates one large file of every kind that `timecell report` reads, as a stream or whole, to see how much memory it
+//! takes:
 //!
 //! `cargo run -p timecell-record --example large_files -- DIR [MB]`, then for each file `/usr/bin/time -v timecell report FILE`.
 //!

@@ -1,5 +1,5 @@
-//! The documents of a run: JSON files of versioned schemas, and how any file is written so that a power cut leaves the old or the
-//! new content.
+//! The documents of a run: JSON files with versioned schemas, written so that a power cut leaves either the old or the new
+//! content.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::RecordError;
 use crate::output::Output;
 
-/// A file of a run, of a schema with a number.
+/// A file of a run with a versioned schema.
 pub trait Document: Serialize + DeserializeOwned {
-    /// Name of the file in the directory of the run, or where it is of a trial, in that of the trial.
+    /// Name of the file in the directory of the run, or of the trial for a file of a trial.
     const FILE: &'static str;
-    /// The newest schema that is read; what is written is of it.
+    /// The newest schema that is read, and the one that is written.
     const SCHEMA: u64;
-    /// Whether the file is written over in its own blocks where the disk has no room for a second one beside it. A power cut
-    /// meanwhile spoils it.
+    /// Whether the file is overwritten in place if the disk has no room for a second one. A power cut during that damages
+    /// it.
     const OVERWRITES_ON_A_FULL_DISK: bool = false;
 
     /// Reads a file of this schema, whatever its name.
@@ -49,14 +49,15 @@ impl Document for Provenance {
     const SCHEMA: u64 = host::provenance::SCHEMA as u64;
 }
 
-/// Forces the names in a directory to the disk.
+/// Syncs the entries of a directory to disk.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), RecordError> {
     writer::below(dir, || File::open(dir))
         .and_then(|open| open.sync_all())
         .map_err(RecordError::io(dir, "write"))
 }
 
-/// Writes a file so that a reader sees the old or the new content, never half of it, after a power cut too; see [`Output`].
+/// Writes a file so that a reader sees the old or the new content, never half of it, even after a power cut; see
+/// [`Output`].
 ///
 /// # Errors
 /// When the file cannot be written or renamed into place.
@@ -74,8 +75,11 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
     write_atomically(path, &text)
 }
 
-/// Writes over a file without taking more room on the disk; `None` where its blocks do not suffice or it is not there.
-#[expect(clippy::disallowed_methods, reason = "done as who writes there")]
+/// Overwrites a file without taking more room on the disk; `None` if its blocks do not suffice or it does not exist.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "done as the user who writes there"
+)]
 fn overwrite_json<T: Serialize>(path: &Path, value: &T) -> Option<()> {
     let mut text = serde_json::to_vec_pretty(value).ok()?;
     text.push(b'\n');

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 /// Why a record could not be written or read. Each variant prints as one sentence that names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The operating system refused; a full disk and a read-only directory end here.
+    /// The operating system refused, for example because of a full disk or a read-only directory.
     #[error("{}: cannot {doing}: {}", path.display(), plain(source))]
     Io {
         /// File or directory.
         path: PathBuf,
         /// What was attempted, such as `write`.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not of the kind that its name promises.
+    /// The file is not of the kind that its name indicates.
     #[error("{}: {what}", path.display())]
     Malformed {
         /// File.
@@ -42,7 +42,7 @@ pub enum RecordError {
         known: u64,
     },
     /// The directory is not a run.
-    #[error("{}: not a run: it holds no {missing}", path.display())]
+    #[error("{}: not a run: it contains no {missing}", path.display())]
     NotARun {
         /// Directory.
         path: PathBuf,
@@ -54,11 +54,11 @@ pub enum RecordError {
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::StorageFull => {
-            "the disk is full; free some space or name another place with --out or --output"
+            "the disk is full; free some space or choose another place with --out or --output"
                 .to_owned()
         }
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            format!("{error}; name a writable place with --out or --output")
+            format!("{error}; choose a writable place with --out or --output")
         }
         _ => error.to_string(),
     }

@@ -18,14 +18,14 @@ pub const MAGIC: [u8; 8] = *b"TCGAPS\0\0";
 pub const VERSION: u32 = 1;
 /// Bytes before the first record: one page.
 pub const HEADER_BYTES: usize = 4096;
-/// Where in that page the table of stretches begins.
+/// Offset of the table of stretches in that page.
 pub const STRETCHES_AT: usize = 1024;
-/// Most stretches of a trial.
+/// Maximum number of stretches of a trial.
 pub const MOST_STRETCHES: usize = (HEADER_BYTES - STRETCHES_AT) / size_of::<Stretch>();
 /// Bytes of one record.
 pub const RECORD_BYTES: usize = size_of::<Gap>();
 
-/// Time in which the thread wanted the cpu and did not have it. Instants are CLOCK_MONOTONIC nanoseconds.
+/// Time in which the thread wanted the cpu but did not have it. Instants are CLOCK_MONOTONIC nanoseconds.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gap {
@@ -67,9 +67,9 @@ pub struct Header {
     pub header_bytes: u32,
     /// [`RECORD_BYTES`].
     pub record_bytes: u32,
-    /// 1 once the probe has ended its last stretch in order.
+    /// 1 once the probe has ended its last stretch normally.
     pub complete: u32,
-    /// Stretches asked for.
+    /// Requested stretches.
     pub planned: u32,
     /// Stretches in the table.
     pub stretches: u32,
@@ -77,10 +77,10 @@ pub struct Header {
     pub capacity: u64,
     /// Records written.
     pub count: u64,
-    /// Gaps that found no room and became one with the record before, with all that lies between: the file then says
-    /// that less was received than was.
+    /// Gaps for which there was no room and which were merged with the record before, together with all time between them:
+    /// the file then understates the received time.
     pub merged: u64,
-    /// Clock readings farther apart than this have a gap between them, ns; what is shorter counts as received.
+    /// Clock readings farther apart than this have a gap between them, ns; shorter distances count as received.
     pub least_gap_ns: i64,
     /// Median of one clock reading, ns.
     pub clock_cost_ns: u64,
@@ -90,7 +90,7 @@ pub struct Header {
     pub priority: i32,
     /// 1 if all memory was locked when armed, 2 if only file and stack were, 0 if nothing was.
     pub memory_locked: u32,
-    /// Nothing.
+    /// Reserved, 0.
     pub reserved: u32,
     /// Minor page faults in the stretches.
     pub minor_faults: u64,
@@ -125,7 +125,7 @@ impl Header {
         unsafe { std::mem::transmute(*self) }
     }
 
-    /// Reads the bytes of a header; no check is made.
+    /// Reads the bytes of a header, without checks.
     pub fn from_bytes(bytes: &[u8; size_of::<Header>()]) -> Header {
         // SAFETY: every bit pattern is a valid Header, which is repr(C) of integers without padding.
         unsafe { std::mem::transmute(*bytes) }
@@ -158,7 +158,7 @@ impl Gap {
     }
 }
 
-/// Size in bytes of a file with room for so many gaps.
+/// Size in bytes of a file with room for this number of gaps.
 pub const fn file_bytes(gaps: u64) -> u64 {
     HEADER_BYTES as u64 + gaps * RECORD_BYTES as u64
 }
@@ -186,7 +186,7 @@ pub fn read(path: &Path) -> Result<Gaps, RecordError> {
     parse(path, length, BufReader::with_capacity(1 << 16, file))
 }
 
-/// [`read`] from any source of `length` bytes; the fuzz target's way in.
+/// [`read`] from any source of `length` bytes; the entry point of the fuzz target.
 pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Gaps, RecordError> {
     let (page, header) = page(path, length, &mut from)?;
     let malformed = |what: String| RecordError::malformed(path, what);

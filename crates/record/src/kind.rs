@@ -1,13 +1,13 @@
-//! The kinds of runs, and the file by which each is told.
+//! The kinds of runs, and the file that identifies each.
 
 use std::path::Path;
 
-/// What a run is a run of.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Trials of an experiment: cells that run jobs.
     Jobs,
-    /// The same of growing numbers of cells: an experiment with a table `scale`.
+    /// The same with growing numbers of cells: an experiment with a table `scale`.
     Scale,
     /// Single measurements, repeated.
     Series,
@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order in which they are looked for.
+    /// All of them, in the order in which they are tried.
     pub const ALL: [Kind; 5] = [
         Kind::Series,
         Kind::Supply,
@@ -28,7 +28,7 @@ impl Kind {
     ];
 
     /// The file in the run's directory that only runs of this kind have; those of [`Kind::Jobs`] and [`Kind::Scale`] have an
-    /// experiment, which tells the two apart.
+    /// experiment, which distinguishes the two.
     pub const fn file(self) -> &'static str {
         match self {
             Kind::Jobs | Kind::Scale => "experiment.toml",
@@ -38,14 +38,14 @@ impl Kind {
         }
     }
 
-    /// What a run of this kind holds in the place of trials with jobs, a clause; `None`: it holds those.
+    /// What a run of this kind holds instead of trials with jobs, as a clause; `None`: it holds those.
     pub(crate) const fn instead_of_jobs(self) -> Option<&'static str> {
         match self {
             Kind::Jobs | Kind::Scale => None,
             Kind::Series => Some("single measurements (series.json) and no jobs;"),
             Kind::Supply => Some("the gaps of spinning threads (supply.json) and no jobs;"),
             Kind::Isolation => Some(
-                "contests of two cells (isolation.json), which are no trials of an experiment;",
+                "contests of two cells (isolation.json), which are not trials of an experiment;",
             ),
         }
     }
@@ -55,7 +55,8 @@ impl Kind {
         !matches!(self, Kind::Series)
     }
 
-    /// The kind of the run in `dir` by its files alone, by which [`Kind::Scale`] is [`Kind::Jobs`]; `None`: it holds none of them.
+    /// The kind of the run in `dir` by its files alone, which cannot distinguish [`Kind::Scale`] from [`Kind::Jobs`]; `None`: not
+    /// a run.
     pub(crate) fn by_files(dir: &Path) -> Option<Kind> {
         let mut all = Kind::ALL.into_iter();
         all.find(|kind| dir.join(kind.file()).is_file())
@@ -76,7 +77,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             fs::write(dir.path().join("run.json"), "{}").unwrap();
             let error = Run::open(dir.path()).unwrap_err().to_string();
-            assert!(error.contains("it holds no experiment.toml"), "{error}");
+            assert!(error.contains("it contains no experiment.toml"), "{error}");
             fs::write(dir.path().join(kind.file()), experiment).unwrap();
             let run = Run::open(dir.path()).unwrap();
             assert_eq!(run.kind().unwrap(), kind);

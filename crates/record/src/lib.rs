@@ -2,7 +2,7 @@
 //!
 //! Nothing here measures and nothing here judges: this crate writes down and reads back. A run is never edited.
 
-// Whatever root writes goes through `host::writer` or `output`; a test may write as it likes.
+// Whatever root writes goes through `host::writer` or `output`; tests may write directly.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod document;
@@ -16,6 +16,7 @@ pub mod isolation;
 mod jobs;
 mod kind;
 pub mod output;
+pub mod plan;
 mod raw;
 pub mod run;
 pub mod samples;

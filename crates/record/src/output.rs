@@ -1,4 +1,5 @@
-//! Files that somebody asked for, and records that are replaced as a whole: there once they are whole, and not before.
+//! Files that the user asked for, and records that are replaced as a whole: they appear once they are complete, and
+//! not before.
 //!
 //! Every page, table and figure, and every JSON of a run goes through here. Root writes below a user's directory, and through
 //! a user's link, as that user.
@@ -14,13 +15,13 @@ use crate::RecordError;
 
 /// A file that is being written.
 ///
-/// Until [`Output::finish`] it has another name, and without it there is nothing. A link is followed, and what is there and
-/// is no regular file (a device, a pipe) is written to, not replaced.
+/// Until [`Output::finish`] it has a temporary name, and without it nothing remains. Links are followed, and an existing
+/// file that is not regular (a device, a pipe) is written to, not replaced.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     owner: Option<Owner>,
-    /// Its name until it is whole, and the one afterwards; `None` for what is not replaced.
+    /// Its temporary and its final name; `None` for a file that is not replaced.
     names: Option<(PathBuf, PathBuf)>,
     file: BufWriter<File>,
 }
@@ -29,7 +30,7 @@ impl Output {
     /// Begins to write a file.
     ///
     /// # Errors
-    /// When it cannot be made, or what is there not be opened.
+    /// When it cannot be created, or the existing file not be opened.
     pub fn create(path: &Path) -> Result<Output, RecordError> {
         let owner = writer::of(path);
         let (names, file) = writer::acting_as(owner, || begin(path))?;
@@ -41,7 +42,7 @@ impl Output {
         })
     }
 
-    /// Gives the file its name, with all that was written on the disk.
+    /// Syncs the file to disk and gives it its final name.
     ///
     /// # Errors
     /// When the disk is full or the name cannot be given.
@@ -78,7 +79,7 @@ impl Drop for Output {
     }
 }
 
-/// The names before and after, and the open file.
+/// The temporary and final names, and the open file.
 type Begun = (Option<(PathBuf, PathBuf)>, File);
 
 #[expect(clippy::disallowed_methods, reason = "called as the owner")]
@@ -89,7 +90,7 @@ fn begin(path: &Path) -> Result<Begun, RecordError> {
         return Ok((None, file.map_err(RecordError::io(path, "write"))?));
     }
     let part = whole.with_added_extension("part");
-    // What a killed one left, or a link that somebody put there: never written through.
+    // Left by a killed process, or a planted link: never written through.
     match fs::remove_file(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(RecordError::io(path, "create")(error));

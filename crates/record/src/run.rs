@@ -21,7 +21,7 @@ pub const RUN_SCHEMA: u64 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Still going on, or ended without a word (power cut, `kill -9`).
+    /// Still running, or ended without notice (power cut, `kill -9`).
     Running,
     /// Every planned trial took place.
     Complete,
@@ -54,10 +54,10 @@ pub struct Manifest {
     pub requirements: Vec<Requirement>,
     /// Trials that did not take place.
     pub not_measured: Vec<NotMeasured>,
-    /// What ended the run before its time, one sentence.
+    /// What ended the run early, one sentence.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Every time the run went on after it had ended before its time.
+    /// Every resumption of the run after it had ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
 }
@@ -68,7 +68,7 @@ impl Document for Manifest {
     const OVERWRITES_ON_A_FULL_DISK: bool = true;
 }
 
-/// How a run went on after a power cut, an interrupt or a failure.
+/// The resumption of a run after a power cut, an interrupt or a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumption {
     /// When: UTC, RFC 3339.
@@ -77,9 +77,9 @@ pub struct Resumption {
     pub last_record: String,
     /// How the run had ended.
     pub ended: String,
-    /// The trial that was cut off in its middle, by its number.
+    /// The number of the trial that was cut off.
     pub cut_off_trial: Option<u32>,
-    /// What is not as it was, one sentence each.
+    /// What differs from before, one sentence each.
     pub differences: Vec<String>,
 }
 
@@ -90,13 +90,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes `base/<time>-<name>/` for a run of this kind: with what `begin` writes, which must be the file that tells the kind, the
-    /// provenance, and at last the manifest.
+    /// Creates `base/<time>-<name>/` for a run of this kind, with what `begin` writes, which must be the file that identifies the
+    /// kind, the provenance, and finally the manifest.
     ///
     /// `time` is UTC as `2026-11-21T210500`; a suffix is added if the directory exists.
     ///
     /// # Errors
-    /// When the directory cannot be made or written.
+    /// When the directory cannot be created or written.
     pub fn create(
         base: &Path,
         time: &str,
@@ -109,7 +109,8 @@ impl Run {
         let run = Run::make(base, time, name)?;
         if kind.keeps_trials() {
             let trials = run.trials_dir();
-            writer::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+            writer::create_dir(&trials)
+                .map_err(RecordError::io(&trials, "create the directory"))?;
         }
         begin(&run)?;
         run.write(provenance)?;
@@ -117,9 +118,9 @@ impl Run {
         Ok(run)
     }
 
-    /// Makes a new directory `base/<time>-<name>/`.
+    /// Creates a new directory `base/<time>-<name>/`.
     fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
-        writer::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
+        writer::create_dir_all(base).map_err(RecordError::io(base, "create the directory"))?;
         let mut tries = 1;
         loop {
             let suffix = if tries == 1 {
@@ -133,7 +134,7 @@ impl Run {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
                     tries += 1;
                 }
-                Err(error) => return Err(RecordError::io(&dir, "make the directory")(error)),
+                Err(error) => return Err(RecordError::io(&dir, "create the directory")(error)),
             }
         }
     }
@@ -141,7 +142,7 @@ impl Run {
     /// Opens a run to study it.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of the files that tell a [`Kind`].
+    /// [`RecordError::NotARun`] when `dir` has no `run.json`, or none of the files that identify a [`Kind`].
     pub fn open(dir: &Path) -> Result<Run, RecordError> {
         for (missing, there) in [
             (Manifest::FILE, dir.join(Manifest::FILE).is_file()),
@@ -172,7 +173,7 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// What the run is a run of.
+    /// The kind of the run.
     ///
     /// # Errors
     /// When its experiment cannot be read, if it has one.
@@ -193,7 +194,7 @@ impl Run {
         Kind::by_files(&self.dir)?.instead_of_jobs()
     }
 
-    /// That the run holds trials with jobs; the error says who reads the others.
+    /// Checks that the run holds trials with jobs; the error says what reads other runs.
     pub(crate) fn must_have_jobs(&self) -> Result<(), RecordError> {
         let Some(held) = self.held_instead_of_jobs() else {
             return Ok(());
@@ -214,7 +215,7 @@ impl Run {
         D::read(&self.dir.join(D::FILE))
     }
 
-    /// Reads one of its documents; `None` where it has none of this kind.
+    /// Reads one of its documents; `None` if it has none of this kind.
     ///
     /// # Errors
     /// As [`Run::read`].
@@ -250,7 +251,7 @@ impl Run {
     /// Reads `experiment.toml`.
     ///
     /// # Errors
-    /// When it cannot be read or parsed, or the run has none since it is of another kind.
+    /// When it cannot be read or parsed, or the run has none because it is of another kind.
     pub fn experiment(&self) -> Result<Experiment, RecordError> {
         self.must_have_jobs()?;
         let path = self.dir.join(Kind::Jobs.file());
@@ -268,12 +269,12 @@ impl Run {
         write_atomically(&path, experiment.to_toml().as_bytes())
     }
 
-    /// Where the raw files of trials are.
+    /// Directory of the raw files of trials.
     pub(crate) fn trials_dir(&self) -> PathBuf {
         self.dir.join("trials")
     }
 
-    /// Where those of one trial are, where it has several.
+    /// Directory of the raw files of one trial that has several.
     pub(crate) fn trial_dir(&self, number: u32) -> PathBuf {
         self.trials_dir().join(number.to_string())
     }
@@ -313,7 +314,7 @@ mod tests {
         assert!(
             open()
                 .unwrap_err()
-                .contains("not a run: it holds no run.json")
+                .contains("not a run: it contains no run.json")
         );
         fs::write(&path, text(&manifest())).unwrap();
         assert_eq!(open(), Ok(manifest()));

@@ -11,7 +11,7 @@ use crate::ground::crowd::CrowdRecord;
 /// Schema of `summary.json` of a scale study.
 pub const SCALE_SUMMARY_SCHEMA: u64 = 1;
 
-/// A whole scale study in numbers.
+/// The summary of a scale study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScaleSummary {
     /// [`SCALE_SUMMARY_SCHEMA`].
@@ -22,7 +22,7 @@ pub struct ScaleSummary {
     pub experiment: String,
     /// Whether every measured cell ran in a real-time class.
     pub real_time: bool,
-    /// What each engine comes to over its numbers of cells.
+    /// The result of each engine over its numbers of cells.
     pub engines: Vec<ScaleEngine>,
     /// One entry for each number of cells of each engine that has a record, in the experiment's order.
     pub points: Vec<ScalePoint>,
@@ -51,7 +51,7 @@ impl ScaleSummary {
 pub struct ScaleEngine {
     /// The engine.
     pub engine: EngineKind,
-    /// The largest number of cells of which no more failed than the study allows.
+    /// The largest number of cells at which no more failed than the study allows.
     pub largest: Option<u32>,
     /// The number of cells from which its cpus are saturated: N* of [`stats::Closed::saturation`] over all cpus.
     pub saturation: Option<f64>,
@@ -64,7 +64,7 @@ pub struct ScaleEngine {
 pub struct GrowthOf {
     /// Such as `mean response time`.
     pub what: String,
-    /// The smallest and the largest number of cells that it rests on.
+    /// The smallest and the largest number of cells that were used.
     pub cells: (u32, u32),
     /// One line or two; y in ns.
     pub growth: Growth,
@@ -75,9 +75,9 @@ pub struct GrowthOf {
 pub struct ScalePoint {
     /// The trial's name.
     pub trial: String,
-    /// What made the cells.
+    /// The engine that made the cells.
     pub engine: EngineKind,
-    /// Cells asked for.
+    /// Planned number of cells.
     pub count: u32,
     /// Rounds that are in the numbers.
     pub rounds: u32,
@@ -88,7 +88,7 @@ pub struct ScalePoint {
     /// Whether every cell was pinned to a cpu; SCHED_DEADLINE threads are not.
     #[serde(default = "yes")]
     pub pinned: bool,
-    /// Cells on each cpu, by cpu; of cells that are not pinned, those that began on it.
+    /// Cells on each cpu, by cpu; for cells that are not pinned, the cpu on which they began.
     pub cpus: Vec<CellsOfCpu>,
     /// Activations planned, of all cells that were armed.
     pub planned: u64,
@@ -96,14 +96,14 @@ pub struct ScalePoint {
     pub executed: u64,
     /// Activations missed and counted.
     pub missed: u64,
-    /// Activations that neither ran nor were counted, of cells that did not end in order.
+    /// Activations that neither ran nor were counted, of cells that did not end normally.
     pub lost_with_cells: u64,
-    /// Activations that neither ran nor were counted, of cells that ended in order: losses without an explanation.
+    /// Activations that neither ran nor were counted, of cells that ended normally: unexplained losses.
     pub unexplained: u64,
-    /// Activations that were not reached, since the trial was cut off before, and that no trial made up for.
+    /// Activations that were not reached because the trial was cut off, and that no other trial made up for.
     #[serde(default)]
     pub not_reached: u64,
-    /// What cut trials off, each once.
+    /// What cut trials off that no trial made up for, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut_off: Vec<String>,
     /// Cells that failed.
@@ -112,13 +112,13 @@ pub struct ScalePoint {
     pub cells: CellColumns,
     /// How the execution times of the cells compare; `None` without a cell.
     pub execution: Option<Between>,
-    /// The same of response times, which hold the wait for a cpu.
+    /// The same for response times, which include the wait for a cpu.
     pub response: Option<Between>,
-    /// Beside what sharing the cpus predicts; `None` where that cannot be said.
+    /// Compared with the prediction for sharing the cpus; `None` if there is none.
     pub sharing: Option<Sharing>,
     /// Latest minus earliest start of each round, ns.
     pub skew_ns: Vec<u64>,
-    /// The same of the first cell of each cpu.
+    /// The same for the first cell of each cpu.
     pub first_of_cpu_skew_ns: Vec<u64>,
     /// Creation, memory and waiting of each round.
     pub crowds: Vec<CrowdRecord>,
@@ -144,7 +144,7 @@ pub struct CellsOfCpu {
 pub struct CellColumns {
     /// Place in the trial, from 1.
     pub number: Vec<u32>,
-    /// Cpu that the cell is pinned to, or where it is not, the cpu that it began on.
+    /// Cpu to which the cell is pinned or, if it is not, on which it began.
     pub cpu: Vec<u32>,
     /// Jobs executed.
     pub jobs: Vec<u64>,
@@ -163,7 +163,7 @@ pub struct StatColumns {
     pub mean_ns: Vec<i64>,
     /// Standard deviations, rounded; `None` for fewer than two jobs.
     pub sd_ns: Vec<Option<i64>>,
-    /// 95th percentiles; `None` where there are too few jobs to bound them.
+    /// 95th percentiles; `None` if there are too few jobs to bound them.
     pub p95_ns: Vec<Option<i64>>,
     /// 99th percentiles; likewise.
     pub p99_ns: Vec<Option<i64>>,
@@ -172,13 +172,13 @@ pub struct StatColumns {
 /// Distributions between cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Between {
-    /// Of the cells' means.
+    /// Distribution of the cells' means.
     pub mean: BoxPlot,
-    /// Of their standard deviations.
+    /// Distribution of their standard deviations.
     pub sd: Option<BoxPlot>,
-    /// Of their 95th percentiles.
+    /// Distribution of their 95th percentiles.
     pub p95: Option<BoxPlot>,
-    /// Of their 99th percentiles.
+    /// Distribution of their 99th percentiles.
     pub p99: Option<BoxPlot>,
     /// Coefficient of variation and Gini index of the means.
     pub spread: Spread,
@@ -186,16 +186,16 @@ pub struct Between {
     pub fairness: Option<Fairness>,
 }
 
-/// Response times beside what sharing the cpus predicts.
+/// Response times compared with the prediction for sharing the cpus.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sharing {
     /// Cpu time of a job, ns.
     pub demand_ns: f64,
-    /// The same in the engine's smallest trial, from which the prediction is made, ns.
+    /// The same in the engine's smallest trial, on which the prediction is based, ns.
     pub demand_alone_ns: f64,
     /// The time in which all cells ran, ns.
     pub window_ns: i64,
-    /// Share of all jobs that lie in it.
+    /// Share of all jobs within it.
     pub jobs_in_window: f64,
     /// Mean response time of those jobs, ns.
     pub response_ns: f64,
@@ -207,6 +207,6 @@ pub struct Sharing {
     pub ceiling_ns: f64,
     /// Share of the cpus that the jobs of the window used.
     pub utilization: f64,
-    /// The share predicted.
+    /// The predicted share.
     pub predicted_utilization: f64,
 }

@@ -1,5 +1,5 @@
-//! `thresholds.json`: what a run is judged by. It stands beside the record and is no part of it: what was measured
-//! stays as it is, and may be judged by other thresholds at any time.
+//! `thresholds.json`: the thresholds by which a run is judged. It lies beside the record and is not part of it:
+//! the measurements stay as they are, and can be judged by other thresholds at any time.
 
 use model::Threshold;
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use crate::document::Document;
 /// Schema of `thresholds.json`.
 pub const THRESHOLDS_SCHEMA: u64 = 1;
 
-/// What was asked when the run was measured.
+/// The thresholds given when the run was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thresholds {
     /// [`THRESHOLDS_SCHEMA`].
     pub schema: u64,
-    /// Conditions that must not hold, as `--fail-if` takes them.
+    /// Conditions that must not hold, as given with `--fail-if`.
     pub fail_if: Vec<Threshold>,
-    /// Directory of the run that ratios are to; `None`: the run's own baseline trial.
+    /// Directory of the run to which ratios refer; `None`: the run's own baseline trial.
     pub baseline: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run comes to, in a sentence or two, and what was seen within the machine's states.
+//! The conclusion of a run in a sentence or two, and what was seen within the machine's states.
 
 use model::EngineKind;
 use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
@@ -7,9 +7,9 @@ use stats::{Comparison, PLANTED_FACTOR, Ratio, Share, Verdict, holm};
 use text::units::{exact, percent, time};
 use text::words::{FEWEST_ROUNDS, comparison, count, interval, share_of_jobs};
 
-/// States matter when both take at least this share of jobs: rarer ones are found on machines without noise only.
+/// States matter if both take at least this share of jobs: rarer ones are found only on machines without noise.
 const MATERIAL_SHARE: f64 = 0.02;
-/// The probability with which any of the differences told may be chance.
+/// The probability that any of the reported differences is due to chance.
 const LEVEL: f64 = 0.05;
 
 /// A cell, the trial that it is compared with, and the comparison.
@@ -49,8 +49,7 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
     in_rounds.collect()
 }
 
-/// The cells that the conclusion speaks of, each with the trial that it is compared with and the comparison; none where there is no
-/// conclusion.
+/// The cells in the conclusion, each with the trial that it is compared with and the comparison; empty if there is no conclusion.
 pub(crate) fn told_of(summary: &RunSummary) -> Vec<(&CellSummary, &str, &Comparison)> {
     let compared = compared(summary);
     let told = shown(compared.iter().map(|compared| compared.comparison)).is_some();
@@ -90,7 +89,7 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
         let ratio = &compared.comparison.ratio_of_medians;
         sentences.push(match is_baseline_again(summary, cell) {
             true => format!(
-                "The machine tells {baseline} from itself by {}: trust no difference of that size.",
+                "On this machine {baseline} differs from itself by {}: trust no difference of that size.",
                 percent((ratio.value - 1.0).abs())
             ),
             false => differs(cell, ratio, metric, baseline),
@@ -117,7 +116,7 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// The cells whose interval leaves out 1 although they are not shown to differ: the table calls each of them slower or faster by its own
+/// The cells whose interval excludes 1 although they are not shown to differ: the table calls each of them slower or faster by its own
 /// interval, and of many intervals some are wrong.
 fn by_chance(alike: &[&Compared<'_>], of: usize) -> Option<String> {
     let differs = |compared: &&&Compared<'_>| {
@@ -141,7 +140,7 @@ fn by_chance(alike: &[&Compared<'_>], of: usize) -> Option<String> {
     ))
 }
 
-/// Where a job is a whole execution, so that nobody takes its times for the program's work alone.
+/// A note that a job is a whole execution, so that nobody takes its times for the program's work alone.
 fn executions(summary: &RunSummary) -> Option<String> {
     let of = |cell: &&CellSummary| cell.executions;
     let labels: Vec<&str> = (summary.cells.iter().filter(of))
@@ -155,12 +154,12 @@ fn executions(summary: &RunSummary) -> Option<String> {
         false => format!(" of {}", labels.join(", ")),
     };
     Some(format!(
-        "A job{of} is one execution of the program: its start and its exit are in these times, and may be what differs, not the program's own work."
+        "A job{of} is one execution of the program: these times include its start and exit, which may be what differs, not the program's own work."
     ))
 }
 
-/// Which of these are shown to differ, all of them together wrong with the probability of [`LEVEL`] (Holm); `None` of none, or where one has
-/// no interval.
+/// Which of these are shown to differ, with probability [`LEVEL`] that any is wrong (Holm); `None` if there are none, or one has no
+/// interval.
 fn shown<'a>(compared: impl Iterator<Item = &'a Comparison>) -> Option<Vec<bool>> {
     let p_values: Option<Vec<f64>> = compared
         .map(|comparison| comparison.ratio_of_medians.p_value(comparison.rounds))
@@ -169,8 +168,8 @@ fn shown<'a>(compared: impl Iterator<Item = &'a Comparison>) -> Option<Vec<bool>
     Some(holm(&p_values, LEVEL))
 }
 
-/// What was shown to differ of wake-up latency and response time of trials that took turns: a sentence for each metric but the primary
-/// one, in which something was.
+/// What was shown to differ in wake-up latency and response time of trials that took turns: a sentence for each metric but the primary one
+/// in which something differs.
 fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
     let others = (Metric::ALL.into_iter()).filter(|metric| *metric != summary.primary);
     let sentence = |metric: Metric| {
@@ -198,7 +197,7 @@ fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
     others.filter_map(sentence).collect()
 }
 
-/// What a ratio of times comes to: the word, and by what part.
+/// A ratio of times in words: longer or shorter, and by what share.
 fn more(ratio: f64) -> (&'static str, f64) {
     match ratio > 1.0 {
         true => ("longer", ratio - 1.0),
@@ -206,8 +205,8 @@ fn more(ratio: f64) -> (&'static str, f64) {
     }
 }
 
-/// The difference of medians above which a run would have seen one, as a part: what its conclusion says. `None` where nothing was compared,
-/// or every trial was shown to differ.
+/// The difference of medians that a run would have seen, as a share, as its conclusion says. `None` if nothing was compared, or every
+/// trial was shown to differ.
 pub fn would_have_seen(summary: &RunSummary) -> Option<f64> {
     let compared = compared(summary);
     let shown = shown(compared.iter().map(|compared| compared.comparison))?;
@@ -231,7 +230,7 @@ fn unseen_of(summary: &RunSummary, alike: &[&Compared<'_>]) -> f64 {
     (ratios.filter_map(|one| unseen(&one.comparison.ratio_of_medians))).fold(0.0, f64::max)
 }
 
-/// What the others are compared with, where it is more than the baseline.
+/// What the others are compared with, if it is more than the baseline.
 fn pooled(summary: &RunSummary) -> Option<String> {
     let mut all = summary
         .cells
@@ -240,11 +239,11 @@ fn pooled(summary: &RunSummary) -> Option<String> {
     let turns = all.find(|turns| !turns.pooled_with.is_empty())?;
     let (baseline, repeats) = (&turns.against, turns.pooled_with.join(" and "));
     Some(format!(
-        "{repeats}: {baseline} once more, and compared with {baseline} alone; the others are compared with the mean of them in each round."
+        "{repeats}: {baseline} once more, compared with {baseline} alone; the others are compared with the mean of both in each round."
     ))
 }
 
-/// Where the machine was seen in one state, which other would have been found.
+/// Which other state would have been found, if the machine was seen in one state.
 fn one_state(summary: &RunSummary) -> Option<String> {
     let mut all = (summary.cells.iter()).filter_map(|cell| cell.in_turns.first());
     let turns = all.find(|turns| {
@@ -254,15 +253,18 @@ fn one_state(summary: &RunSummary) -> Option<String> {
     })?;
     turns.slow_over_fast.is_none().then_some(())?;
     let from = match turns.least_state_share {
-        Some(share) => format!("would have been found from {} of jobs on", percent(share)),
-        None => "would not have been found: they differ by too much".to_owned(),
+        Some(share) => format!(
+            "would have been found if it held at least {} of jobs",
+            percent(share)
+        ),
+        None => "would not have been found: the jobs vary too much".to_owned(),
     };
     Some(format!(
-        "One state of the machine was seen; another in which jobs take {PLANTED_FACTOR} times as long, for 10 to 160 jobs at a time, {from}."
+        "One state of the machine was seen; another, in which jobs take {PLANTED_FACTOR} times as long for 10 to 160 jobs at a time, {from}."
     ))
 }
 
-/// Whether a trial is the baseline once more.
+/// Whether a trial repeats the baseline.
 fn is_baseline_again(summary: &RunSummary, cell: &CellSummary) -> bool {
     let cells = |trial: &str| -> Vec<(EngineKind, Option<&String>)> {
         let of = summary.cells.iter().filter(|cell| cell.trial == trial);
@@ -286,7 +288,7 @@ fn unseen(ratio: &Ratio) -> Option<f64> {
     Some((ratio.high? - 1.0).max(1.0 - ratio.low?))
 }
 
-/// What the baseline itself did not meet is the machine's doing, if its work alone leaves room for it.
+/// If the baseline itself misses deadlines, the machine causes it, provided that the work alone would fit.
 fn machine(summary: &RunSummary) -> Option<String> {
     let of_baseline = |cell: &&CellSummary| cell.trial == summary.baseline;
     let cells = || summary.cells.iter().filter(of_baseline);
@@ -317,8 +319,8 @@ fn machine(summary: &RunSummary) -> Option<String> {
             limit: (name, limit_ns),
             ..
         }) => format!(
-            "{baseline} itself did not meet {of}: at least {} of its jobs take longer than their {name} of {} from start to end alone, \
-             by their work or by the machine.",
+            "{baseline} itself did not meet {of}: from start to end alone, at least {} of its jobs take longer than their {name} of {}, \
+             because of their work or of the machine.",
             percent(share),
             exact(limit_ns.unsigned_abs()),
         ),
@@ -327,9 +329,9 @@ fn machine(summary: &RunSummary) -> Option<String> {
 
 /// A cell whose jobs take longer than they may even if they begin at once.
 struct TooLong {
-    /// The part of its jobs that does, at least.
+    /// The least share of its jobs that do.
     share: f64,
-    /// What they do not fit, and how long that is, ns.
+    /// What they do not fit in, and its length, ns.
     limit: (&'static str, i64),
     median_ns: Option<i64>,
 }
@@ -365,14 +367,14 @@ pub(crate) fn states(summary: &RunSummary, all: bool) -> Vec<(String, String)> {
     sentences.collect()
 }
 
-/// A sentence for each cell that took turns with another than the baseline, with the cell's name.
+/// A sentence for each cell that took turns with a trial other than the baseline, with the cell's name.
 pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
     let sentence = |cell: &CellSummary| {
         let in_turns = (cell.in_turns.first()).filter(|turns| turns.against != summary.baseline)?;
         Some((
             cell.label.clone(),
             format!(
-                "in turns against {}, which the same disturbs: {}; p99 {}",
+                "in turns against {}, under the same disturbances: {}; p99 {}",
                 in_turns.against,
                 comparison(&in_turns.comparison),
                 crate::in_turns::p99_text(in_turns)
@@ -413,8 +415,8 @@ pub(crate) fn in_it(share: &Share) -> String {
 
 fn equally(difference: &Share) -> &'static str {
     match (difference.low, difference.high) {
-        (Some(low), Some(high)) if low <= 0.0 && high >= 0.0 => "equally long within noise",
-        (Some(_), Some(_)) => "which noise does not explain",
+        (Some(low), Some(high)) if low <= 0.0 && high >= 0.0 => "equal within noise",
+        (Some(_), Some(_)) => "more than noise explains",
         _ => "with too few rounds to compare",
     }
 }

@@ -1,13 +1,14 @@
-//! A run that was studied, of whatever kind, as it is shown: tables, page and pictures.
+//! A studied run of any kind as it is shown: tables, page and pictures.
 
 use record::RecordError;
 use record::isolation::IsolationSummary;
-use record::run::Run;
+use record::run::{Resumption, Run};
 use record::scale::ScaleSummary;
 use record::series::SeriesSummary;
 use record::supply::SupplySummary;
 use study::{JobsStudy, Kind, Studied};
 use text::style::Style;
+use text::words::{clean, resumed};
 
 use crate::html::Extras;
 use crate::{isolation, scale, series, supply};
@@ -30,7 +31,7 @@ pub trait Drawn: Studied {
     fn pictures(&self, run: &Run) -> Result<Vec<(String, String)>, RecordError>;
 }
 
-/// Studies a run of whatever kind, to be shown.
+/// Studies a run of any kind, to be shown.
 ///
 /// # Errors
 /// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
@@ -42,6 +43,12 @@ pub fn studied(run: &Run) -> Result<Box<dyn Drawn>, RecordError> {
         Kind::Supply => Box::new(study::supply_study(run)?),
         Kind::Isolation => Box::new(study::isolation_study(run)?),
     })
+}
+
+/// A note for each time in which nothing was measured because the run had ended and was resumed, a line each.
+pub fn gap_notes(gaps: &[Resumption]) -> String {
+    let note = |gap| format!("note: {}", clean(&resumed(gap)));
+    gaps.iter().map(note).collect::<Vec<_>>().join("\n")
 }
 
 impl Drawn for JobsStudy {

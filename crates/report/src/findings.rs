@@ -12,7 +12,7 @@ use text::words::{FEWEST_ROUNDS, count, fewer_rounds_of_p99, interval, judged, p
 pub fn findings(summary: &RunSummary) -> Vec<String> {
     let mut sentences = Vec::new();
     if summary.cells.iter().all(|cell| cell.metrics.is_empty()) {
-        return vec!["No trial ended well, so there is nothing to say about times.".to_owned()];
+        return vec!["No trial succeeded, so there is nothing to say about times.".to_owned()];
     }
     sentences.extend(conclusion::conclusion(summary));
     match crate::table_conditions::findings(summary) {
@@ -34,7 +34,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// One sentence for each trial but the baseline and those that the conclusion and the table have told.
+/// One sentence for each trial except the baseline and those covered by the conclusion and the table.
 fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
     let told = conclusion::told_of(summary);
     let is_told = |trial: &str| told.iter().any(|(cell, ..)| cell.trial == trial);
@@ -69,7 +69,7 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
     }
 }
 
-/// What the conclusion, which is about medians, leaves to say of its cells: which tails are heavier or lighter.
+/// What the conclusion, which is about medians, does not say of its cells: which tails are heavier or lighter.
 fn tails_against(summary: &RunSummary) -> Option<String> {
     let told = conclusion::told_of(summary);
     let mut all = (told.iter())
@@ -104,7 +104,7 @@ fn tails_against(summary: &RunSummary) -> Option<String> {
 fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String {
     if comparison.rounds < FEWEST_ROUNDS {
         return format!(
-            "{trial}: no ratio to {} is told of {}; measure {FEWEST_ROUNDS} or more.",
+            "{trial}: no ratio to {} can be computed from {}; measure {FEWEST_ROUNDS} or more.",
             summary.baseline,
             plural(comparison.rounds.into(), "round"),
         );
@@ -117,9 +117,9 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
     let mut text = match (medians.low, medians.high) {
         (Some(low), Some(high)) => {
             let judged = match medians.verdict {
-                Verdict::Larger => format!("slower by {percent:.1}%, which noise does not explain"),
+                Verdict::Larger => format!("slower by {percent:.1}%, more than noise explains"),
                 Verdict::Smaller => {
-                    format!("faster by {:.1}%, which noise does not explain", -percent)
+                    format!("faster by {:.1}%, more than noise explains", -percent)
                 }
                 Verdict::TooWide => "undecided, more rounds are needed".to_owned(),
                 _ => "not distinguishable from noise".to_owned(),
@@ -132,7 +132,7 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
             )
         }
         _ => format!(
-            "{trial}: the median {metric} is {overhead}; from {} no interval follows, so this may be noise.",
+            "{trial}: the median {metric} is {overhead}; no interval can be computed from {}, so this may be noise.",
             plural(comparison.rounds.into(), "round"),
         ),
     };
@@ -173,7 +173,7 @@ fn several(
         (Verdict::Larger, "slower"),
         (Verdict::Smaller, "faster"),
         (Verdict::WithinNoise, "not distinguishable from noise"),
-        (Verdict::TooWide, "undecided for want of rounds"),
+        (Verdict::TooWide, "undecided, too few rounds"),
         (Verdict::Undecided, "undecided"),
     ];
     let parts: Vec<String> = verdicts
@@ -356,7 +356,7 @@ fn probe_cost(summary: &RunSummary) -> Option<String> {
     };
     let (clock, turn) = (most(|c| c.clock_cost_ns)?, most(|c| c.loop_cost_ns)?);
     Some(format!(
-        "The probe itself took at most {} for a clock reading, one of which is in every time, and {} for a turn of its loop \
+        "The probe itself took at most {} per clock reading, one of which is included in every time, and {} per iteration of its loop \
          without work or sleep; neither is subtracted.",
         time(clock as f64),
         time(turn as f64),

@@ -1,4 +1,4 @@
-//! Ratios of what the main table does not compare, turn by turn: of a run whose trials took turns, those of p99, and those of wake-up
+//! Ratios turn by turn of what the main table does not compare: of a run whose trials took turns, those of p99, and those of wake-up
 //! latency and response time.
 
 use record::summary::{CellSummary, InTurns, Metric, RunSummary};
@@ -22,7 +22,7 @@ pub(crate) fn against<'a>(rows: &[(&CellSummary, &'a InTurns)]) -> Option<&'a st
     (rows.iter().all(|(_, turns)| turns.against == first)).then_some(first)
 }
 
-/// The table behind an empty line: p99 of the primary metric, and one column for the medians of each other one; empty where nothing took
+/// The table after an empty line: p99 of the primary metric, and one column for the medians of each other one; empty where nothing took
 /// turns.
 pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
     let others = (Metric::ALL.into_iter()).filter(|&metric| metric != summary.primary);
@@ -86,7 +86,7 @@ fn p99(turns: &InTurns) -> Text {
     Text(p99_text(turns), tone)
 }
 
-/// The ratio of p99 with its verdict, or from how many jobs on there would be one.
+/// The ratio of p99 with its verdict, or the number of jobs that it needs.
 pub(crate) fn p99_text(turns: &InTurns) -> String {
     let compared = &turns.comparison;
     match &compared.ratio_of_p99 {
@@ -99,7 +99,7 @@ pub(crate) fn p99_text(turns: &InTurns) -> String {
     }
 }
 
-/// What stands in place of a ratio of p99: the `--jobs` from which there is one.
+/// The text in place of a ratio of p99: the `--jobs` that it needs.
 pub(crate) fn p99_needs(turns: &InTurns) -> String {
     match turns.jobs_for_p99 {
         Some(jobs) => format!("needs {} jobs a round", count(jobs.into())),

@@ -1,7 +1,7 @@
-//! What a run says, drawn: the terminal's table, the HTML report, figures, and two runs side by side. And the pictures of demand and
-//! supply in a task set. What is drawn is computed by crates `study` and `feasibility`.
+//! Draws what a run says: the terminal's table, the HTML report, pictures, and two runs side by side; and the pictures of demand and
+//! supply in a task set. Crates `study` and `feasibility` compute what is drawn.
 //!
-//! Two lists are the places to add to: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
+//! To add something, extend one of two lists: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
 
 mod chart;
 mod compare;
@@ -31,7 +31,7 @@ pub use compare::{
     compare_figures, compare_html, compare_table, compared_html, compared_pictures, compared_table,
 };
 pub use conclusion::{conclusion, would_have_seen};
-pub use drawn::{Drawn, studied};
+pub use drawn::{Drawn, gap_notes, studied};
 pub use figure::figures;
 pub use findings::findings;
 pub use html::{Extras, html, html_with};
@@ -42,7 +42,7 @@ pub use published::{beside_table, sources_table};
 pub use scale::{scale_figures, scale_html, scale_table};
 pub use series::{series_figures, series_html, series_table};
 pub use supply::{supply_figures, supply_html, supply_table};
-// What is shown, so that whoever calls this needs no further crate.
+// Re-exports of what is shown, so that callers need no further crate.
 pub use record::run::Run;
 pub use table::table;
 pub use text::style::Style;

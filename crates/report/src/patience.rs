@@ -1,16 +1,16 @@
-//! What a run bounds and what not: how long it must be for the quantiles that it is too short for, and what it shows of the
-//! maximum, which no run bounds.
+//! What a run bounds: how long it would have to be for the quantiles that it is too short for, and what it shows of the maximum, which no
+//! run bounds.
 
 use record::summary::RunSummary;
 use stats::{DEFAULT_CONFIDENCE, needed_count};
 
 use text::words::{count, lost, part};
 
-/// Quantiles that are told of, and their names.
+/// The rare quantiles and their names.
 const RARE: [(f64, &str); 3] = [(0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
-/// `to bound p99.99 takes 29,956 jobs of each cell (--rounds 30, about 5 min)`; `None` where all are bounded, or where jobs are
-/// not what the run is about.
+/// `bounding p99.99 takes 29,956 jobs of each cell (--rounds 30, about 5 min)`; `None` if all are bounded, or if the run is not about
+/// jobs.
 pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
     let measured = || summary.cells.iter().filter(|cell| cell.executed > 0);
     if measured().any(|cell| cell.task.is_some()) {
@@ -35,18 +35,18 @@ pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
     for (name, needed, how) in parts {
         let needed = count(needed);
         match all.is_empty() {
-            true => all = format!("to bound {name} takes {needed} jobs of each cell ({how})"),
+            true => all = format!("bounding {name} takes {needed} jobs of each cell ({how})"),
             false => all.push_str(&format!(", {name} {needed} ({how})")),
         }
     }
     (!all.is_empty()).then_some(all)
 }
 
-/// A bound of the share of jobs above the largest that is larger than this is not worth a sentence.
+/// A bound on the share of jobs above the largest that exceeds this is not worth a sentence.
 const MOST_ABOVE: f64 = 0.05;
 
-/// What takes the place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None`
-/// where a task's analysis bounds it, where jobs were lost, or where none ran.
+/// What is said in place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None` where
+/// a task's analysis bounds it, where jobs were lost, or where none ran.
 pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
     let cells = || summary.cells.iter();
     if cells().any(|cell| cell.task.is_some() || lost(cell) > 0) {
@@ -60,8 +60,8 @@ pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
         return Some("no number of jobs bounds the maximum".to_owned());
     }
     Some(format!(
-        "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0}% confidence, that at most {} of \
-         all lie above it",
+        "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0}% confidence, that at most {} of all \
+         exceed it",
         count(fewest),
         DEFAULT_CONFIDENCE * 100.0,
         part(above)

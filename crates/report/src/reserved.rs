@@ -9,10 +9,10 @@ use text::style::Style;
 use text::units::time;
 use text::words::{clean, count, plural};
 
-/// What the table is, for a page.
-pub(crate) const EXPLAINED: &str = "Each cell was held to a budget in every period. By the textbook all deadlines hold if the periodic \
-    resource model of this budget supplies enough and the budgets of a cpu come within their periods; as supplied, if what the \
-    enforcer is certain to give does, with its own lateness and cost, as admission of missions reckons. What is not shown need not fail.";
+/// Explains the table on a page.
+pub(crate) const EXPLAINED: &str = "Each cell was held to a budget in every period. By the textbook, all deadlines hold if the periodic \
+    resource model of this budget supplies enough and the budgets of a cpu fit in their periods; as supplied, if the minimum supply of \
+    the enforcer does, with its lateness and cost, as mission admission counts it. What is not shown to hold need not fail.";
 
 /// The headings of the table.
 pub(crate) const HEADINGS: [&str; 11] = [
@@ -122,7 +122,7 @@ impl Row<'_> {
     }
 }
 
-/// The table of cells that were held, for a terminal; empty where none was.
+/// The table of cells that were held, for a terminal; empty if none was.
 pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
     let rows = rows(summary);
     if rows.is_empty() {
@@ -140,15 +140,13 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
     )
 }
 
-/// Where analysis and measurement part, as sentences.
+/// Where analysis and measurement disagree, as sentences.
 pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     let apart = |row: &Row<'_>| {
         let by = match (row.certain, row.textbook, row.lost) {
             (_, _, 0) => return None,
-            (true, ..) => "by what its enforcer is certain to supply",
-            (false, true, _) => {
-                "by the textbook, and not by what its enforcer is certain to supply"
-            }
+            (true, ..) => "by the minimum supply of its enforcer",
+            (false, true, _) => "by the textbook, but not by the minimum supply of its enforcer",
             (false, false, _) => return None,
         };
         let [name, enforcer, budget, ..] = row.texts();

@@ -1,4 +1,4 @@
-//! The table that a terminal shows after a run.
+//! The terminal's table of a run.
 
 use crate::tails;
 use crate::{loads, table_conditions};
@@ -69,7 +69,7 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         at_least(times("max", &metrics, &|m| Some(m.summary.max_ns)), cells),
     ];
     if summary.primary != Metric::WakeupLatency {
-        // What the kernel adds before a job begins belongs beside what the job takes.
+        // What the kernel adds before a job begins belongs next to what the job takes.
         let wakeup = |cell: &CellSummary| {
             let of = |m: &&MetricSummary| m.metric == Metric::WakeupLatency;
             cell.metrics.iter().find(of).cloned()
@@ -329,7 +329,7 @@ fn not_measured(summary: &RunSummary) -> Vec<(String, String)> {
 /// What is to be said of the run as a whole.
 fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
     let mut sentences = Vec::new();
-    // What kept a trial from being measured is said above.
+    // The reason why a trial was not measured is given above.
     let said = |reason: &str| summary.not_measured.iter().any(|n| n.reason == reason);
     for requirement in summary.unmet.iter().filter(|r| !said(&r.reason)) {
         let fix = requirement.fix.as_deref().unwrap_or_default();

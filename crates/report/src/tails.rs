@@ -1,4 +1,4 @@
-//! What tails amount to, in words: curves, periodic spikes, regimes.
+//! Tails in words: curves, periodic spikes, regimes.
 
 use record::summary::{Metric, RunSummary, TailSummary};
 use stats::{Regimes, Spikes, TAIL_JOBS};
@@ -326,8 +326,8 @@ pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
 /// `spikes every ...`
 fn spikes_text(spikes: &Spikes, tail: &TailSummary) -> String {
     format!(
-        "spikes to {} in the median (all jobs: {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the probability \
-         that it looks so by accident is {}",
+        "spikes to {} in the median (all jobs: {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the \
+         probability of this by chance is {}",
         time(spikes.height_ns as f64),
         time(spikes.median_ns as f64),
         jobs(spikes.period_jobs),
@@ -352,12 +352,12 @@ pub(crate) fn chance(chance: f64) -> String {
 /// Which faster disturbances would look the same, since they are seen once a job only.
 fn alias_text(spikes: &Spikes, tail: &TailSummary) -> String {
     if tail.spacing_ns.is_none() && tail.period_ns <= 0 {
-        return "Faster ones may look the same, as they are seen once a job only.".to_owned();
+        return "Faster ones may look the same, as each job sees them only once.".to_owned();
     }
     match images(spikes, tail) {
-        Some(images) => format!("Seen once a job, one {images} would look the same."),
+        Some(images) => format!("Seen once per job, one {images} would look the same."),
         None => {
-            "Its jobs come in turns, at uneven times: the period is one of jobs, its time a mean."
+            "Its jobs come in turns, at uneven times: the period is counted in jobs, its time is a mean."
                 .to_owned()
         }
     }

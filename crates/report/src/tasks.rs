@@ -1,4 +1,4 @@
-//! What a measured task set is held against, for terminal and page: the deadlines, and the bounds of its analysis.
+//! A measured task set compared with its deadlines and the bounds of its analysis, for terminal and page.
 
 use record::summary::{CellSummary, RunSummary, TaskSummary};
 
@@ -44,8 +44,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             plural(jobs, "job")
         ),
         lost => format!(
-            "{} of {} of the task set missed their deadlines: {} ended late, {} were passed over because a period had \
-             gone by.",
+            "{} of {} of the task set missed their deadlines: {} ended late, {} never ran because their period had passed.",
             count(lost),
             plural(jobs, "job"),
             count(late),
@@ -104,14 +103,13 @@ fn exceeded(group: &[&Row], all: &[Row]) -> String {
         .filter_map(excess)
         .fold(f64::NEG_INFINITY, f64::max);
     let work = if work > 0.05 {
-        format!("jobs took up to {work:.1} % more cpu time in the mean than their wcet")
+        format!("jobs took up to {work:.1} % more cpu time on average than their wcet")
     } else {
-        "jobs took no more cpu time in the mean than their wcet".to_owned()
+        "jobs took no more cpu time on average than their wcet".to_owned()
     };
     format!(
-        "{}: {} of {} responded later than their bounds, the most {} against {} ({}). The analysis rests on the wcet \
-         alone: the kernel's overheads (wake-up, switches, interrupts, a hypervisor's pauses) are not in its model, and \
-         {work}.",
+        "{}: {} of {} responded later than their bounds, at worst {} against {} ({}). The analysis rests on the wcet alone: the kernel's \
+         overheads (wake-up, switches, interrupts, a hypervisor's pauses) are not in its model, and {work}.",
         cell.trial,
         count(group.len() as u64),
         plural(of_trial, "task"),

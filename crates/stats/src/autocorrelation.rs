@@ -1,4 +1,4 @@
-//! Whether a job tells something about the next one.
+//! Autocorrelation: whether a job tells something about the next one.
 
 use crate::moments;
 

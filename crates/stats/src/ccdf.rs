@@ -1,4 +1,4 @@
-//! The complementary distribution function: how often a job takes at least so long.
+//! The complementary distribution function: how often a job takes at least a given time.
 
 use crate::{Binned, Sorted};
 

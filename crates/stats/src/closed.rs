@@ -1,5 +1,4 @@
-//! How long jobs take when N of them share m servers and rest in between: what queueing theory says before anything
-//! is measured.
+//! How long jobs take when N of them share m servers and rest in between: the prediction of queueing theory.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What one set of samples amounts to.
+//! The summary of one set of samples.
 
 use crate::moments;
 use crate::{Binned, DEFAULT_CONFIDENCE, Quantile, Sorted};

@@ -1,12 +1,12 @@
-//! The kinds of runs, and what can be done with each beside measuring and drawing it. Whatever a kind cannot do is refused from this
-//! list, by one sentence that names what it can do.
+//! The kinds of runs, and what can be done with each besides measuring and drawing it. This list refuses what a kind cannot do, in one
+//! sentence that names what it can.
 
 use record::RecordError;
 use record::run::Run;
 
 use crate::judge::{Figure, Unit};
 
-/// What a run is; or files of other tools, which are judged as one.
+/// The kind of a run; or files of other tools, which are judged like a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Trials of periodic jobs.
@@ -23,7 +23,7 @@ pub enum Kind {
     Files,
 }
 
-/// What is asked of a run.
+/// What can be asked of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// `--fail-if`
@@ -79,15 +79,14 @@ impl Ask {
         }
     }
 
-    /// What becomes of a kind that cannot do it.
+    /// What an error says of a kind that cannot do it.
     const fn refused(self) -> &'static str {
         match self {
             Ask::FailIf => "is not judged",
             Ask::Baseline | Ask::Compare => "is not compared with another run",
-            Ask::Published => "has no published figures of its kind to stand beside",
+            Ask::Published => "has no published figures to be shown beside",
             Ask::Resume => "cannot be resumed",
-            Ask::Csv | Ask::Statistics => "has no table",
-            Ask::Parquet => "has no jobs to write one by one as Parquet",
+            Ask::Csv | Ask::Statistics | Ask::Parquet => "has no table",
             Ask::Hdr => "keeps no histograms",
             Ask::Cyclictest => "has no wake-up latencies for cyclictest's forms",
         }
@@ -99,9 +98,9 @@ struct Info {
     kind: Kind,
     /// With its article.
     name: &'static str,
-    /// What has figures in it.
+    /// The noun for what has figures in it.
     subject: &'static str,
-    /// Figures that thresholds may be about: metrics of which every statistic is told, and whole names.
+    /// Figures that thresholds may name: metrics with every statistic, and whole names.
     figures: &'static [&'static str],
     asks: &'static [Ask],
 }
@@ -160,8 +159,10 @@ const KINDS: [Info; 6] = [
             Ask::Baseline,
             Ask::Compare,
             Ask::Published,
+            Ask::Resume,
             Ask::Csv,
             Ask::Statistics,
+            Ask::Parquet,
         ],
     },
     Info {
@@ -173,8 +174,10 @@ const KINDS: [Info; 6] = [
             Ask::FailIf,
             Ask::Baseline,
             Ask::Compare,
+            Ask::Resume,
             Ask::Csv,
             Ask::Statistics,
+            Ask::Parquet,
         ],
     },
     Info {
@@ -186,8 +189,10 @@ const KINDS: [Info; 6] = [
             Ask::FailIf,
             Ask::Baseline,
             Ask::Compare,
+            Ask::Resume,
             Ask::Csv,
             Ask::Statistics,
+            Ask::Parquet,
         ],
     },
     Info {
@@ -229,7 +234,7 @@ impl Kind {
         self.info().name
     }
 
-    /// What has figures in it.
+    /// The noun for what has figures in it.
     pub fn subject(self) -> &'static str {
         self.info().subject
     }
@@ -239,7 +244,7 @@ impl Kind {
         self.info().asks.contains(&ask)
     }
 
-    /// That it can do that, or what is wrong and what would be right.
+    /// Checks that it can do that; the error is what is wrong and what can be done.
     ///
     /// # Errors
     /// Both, without a full stop.
@@ -268,7 +273,7 @@ impl Kind {
         self.has(figure) && (self == Kind::Jobs || !of_jobs)
     }
 
-    /// That there is no such figure, and which there are.
+    /// An error that there is no such figure, and which there are.
     pub fn lacks(self, figure: Figure, unit: Unit) -> String {
         let share = match unit {
             Unit::Share => " as a share of activations",
@@ -287,7 +292,7 @@ impl Kind {
         let (name, own) = (self.name(), and(self.info().figures));
         match self.has(figure) && share.is_empty() {
             true if matches!(figure, Figure::Skew(_)) => {
-                "no trial that was measured has several cells".to_owned()
+                "no measured trial has several cells".to_owned()
             }
             true => format!("there is no `{figure}` in it; {name} may have {own}"),
             false => format!("{name} has no `{figure}`{share}{elsewhere}; it has {own}"),
@@ -311,13 +316,16 @@ mod tests {
 
     #[test]
     fn what_a_kind_cannot_do_is_refused_with_what_it_can() {
-        let [what, fix] = Kind::Supply.must(Ask::Resume).unwrap_err();
-        assert_eq!(what, "a study of supply cannot be resumed");
+        let [what, fix] = Kind::Supply.must(Ask::Hdr).unwrap_err();
+        assert_eq!(what, "a study of supply keeps no histograms");
         assert_eq!(
             fix,
-            "what can be asked of it: --fail-if, --baseline, report RUN RUN, export --csv and export --statistics"
+            "what can be asked of it: --fail-if, --baseline, report RUN RUN, bench --resume, export --csv, export --statistics and export --parquet"
         );
-        assert_eq!(Kind::Jobs.must(Ask::Resume), Ok(()));
+        // Every kind that timecell measures.
+        for kind in Kind::all().filter(|kind| *kind != Kind::Files) {
+            assert_eq!(kind.must(Ask::Resume), Ok(()));
+        }
         for kind in Kind::all() {
             assert_eq!(kind.info().kind, kind);
             assert!(kind.can(Ask::FailIf), "{}", kind.name());

@@ -1,8 +1,8 @@
-//! From the record of a run to figures: summaries, what they say of thresholds, of another run and of published figures, and what
-//! pictures are drawn from. Nothing is drawn here.
+//! From the record of a run to figures: summaries, verdicts on thresholds, comparisons with another run and with published figures, and
+//! the data of pictures. Nothing is drawn here.
 //!
-//! Everything is a pure function of the record and can be computed again at any time; a run is only read. Measuring lies elsewhere,
-//! deciding whether a number is good enough lies with whoever asked for the number.
+//! Everything is a pure function of the record and can be computed again at any time; a run is only read. Crate `bench` measures; whoever
+//! asked for a number decides whether it is good enough.
 
 mod compare;
 pub mod conditions;

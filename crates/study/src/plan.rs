@@ -118,7 +118,7 @@ fn class(class: Class) -> String {
     }
 }
 
-/// Numbers with commas between.
+/// Numbers separated by commas.
 pub fn list(numbers: &[u32]) -> String {
     let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
     texts.join(", ")

@@ -1,5 +1,5 @@
-//! A run that was studied, of whatever kind: what the verbs ask of it. Each kind answers from its own summary; judging, comparing
-//! and what follows a measurement are written once, over these answers.
+//! A studied run of any kind: what commands ask of it. Each kind answers from its own summary; judging, comparing and what follows a
+//! measurement are written once, on top of these answers.
 
 use record::RecordError;
 use record::isolation::IsolationSummary;
@@ -16,9 +16,9 @@ use crate::kind::Kind;
 use crate::published::Beside;
 use crate::{isolation, scale, series, supply};
 
-/// The summary of a run, and what is made of it.
+/// The summary of a run, and what can be done with it.
 pub trait Studied {
-    /// What the run is.
+    /// The kind of the run.
     fn kind(&self) -> Kind;
 
     /// The summary for machines, as `summary.json` holds it.
@@ -38,7 +38,7 @@ pub trait Studied {
         Ok(None)
     }
 
-    /// What there is to judge in it, without ratios to a baseline.
+    /// Its figures that can be judged, without ratios to a baseline.
     fn readings(&self) -> Readings;
 
     /// Judges it; ratios of jobs are to another run's where one is given.
@@ -54,7 +54,7 @@ pub trait Studied {
         Ok(judge::judge(&self.readings(), thresholds))
     }
 
-    /// Sets another run beside it.
+    /// Compares another run with it.
     ///
     /// # Errors
     /// When a file of either record cannot be read.
@@ -62,11 +62,11 @@ pub trait Studied {
         compare_readings(first, run, &self.readings()).map(Compared::Readings)
     }
 
-    /// Whether something failed, so that measuring it has.
+    /// Whether something failed, so that the measurement counts as failed.
     fn has_failed(&self) -> bool;
 }
 
-/// Studies a run of whatever kind.
+/// Studies a run of any kind.
 ///
 /// # Errors
 /// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
@@ -148,8 +148,8 @@ impl Studied for ScaleSummary {
         scale::scale_readings(self)
     }
 
-    /// A cell that failed is a fact of a study that goes on. It has failed where a number of cells did or was cut off, where
-    /// nothing came through, or where jobs are gone and nobody knows why.
+    /// A failed cell is a fact in a study that goes on. The study has failed if a number of cells failed or was cut off, if nothing
+    /// succeeded, or if jobs are lost without an explanation.
     fn has_failed(&self) -> bool {
         let mut points = self.points.iter();
         let nothing = self.engines.iter().all(|engine| engine.largest.is_none());

@@ -1,11 +1,11 @@
-//! Records for tests.
+//! Builders of records for tests.
 
 use record::trial::{CellRecord, SetBy, TaskRecord};
 
 /// The name of a thread that competes with its set.
 pub(crate) const RIVAL: &str = "rival";
 
-/// A thread of a task set on cpu 1, named so, whose class was asked for: its worst-case execution time and its period, which is its
+/// A thread of a task set on cpu 1 with this name and requested class, its worst-case execution time and its period, which is its
 /// deadline, ns.
 pub(crate) fn thread(cell: u32, id: &str, class: &str, times_ns: [i64; 2]) -> CellRecord {
     let [wcet_ns, period_ns] = times_ns;

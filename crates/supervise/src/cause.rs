@@ -53,7 +53,7 @@ pub enum Reason {
         /// That time, ns.
         waited_ns: i64,
     },
-    /// Whoever ended the mission did so a second time.
+    /// The end of the mission was requested a second time.
     AskedTwice,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn is_kill(end: End) -> bool {
 pub fn ended(end: End, cause: Option<&Cause>) -> String {
     match cause {
         None => end.to_string(),
-        Some(Cause::Asked) => format!("{end}, when it was asked to end"),
+        Some(Cause::Asked) => format!("{end} when asked to end"),
         Some(Cause::Supervisor { reason }) => format!("killed by the supervisor ({reason})"),
         Some(Cause::Memory(memory)) => memory.to_string(),
         Some(Cause::NotStarted { why }) => format!("could not be started: {why}"),
@@ -104,7 +104,7 @@ impl fmt::Display for Reason {
             Reason::StopTimeout { waited_ns } => {
                 write!(f, "it did not end within {} of SIGTERM", span(*waited_ns))
             }
-            Reason::AskedTwice => f.write_str("the end was asked for twice"),
+            Reason::AskedTwice => f.write_str("it was asked twice to end"),
         }
     }
 }
@@ -134,7 +134,7 @@ mod tests {
             (None, "killed by signal 9 (SIGKILL)"),
             (
                 Some(Cause::Asked),
-                "killed by signal 9 (SIGKILL), when it was asked to end",
+                "killed by signal 9 (SIGKILL) when asked to end",
             ),
             (Some(rule), "killed by the supervisor (rule `heartbeat`)"),
             (

@@ -1,11 +1,11 @@
-//! Where what belongs to a mission lies.
+//! Where a mission's files are.
 
 use std::path::{Path, PathBuf};
 
 use crate::journal::JournalError;
 
-/// The directory of a mission of one program that nobody has written down: in memory, and entered by whoever knows a name in it, as the
-/// program does that reports to its page.
+/// The directory of a mission of one program, which has no file: in memory, and accessible to whoever knows a name in
+/// it, like the program that reports to its page.
 pub fn dir_of_one(name: &str) -> PathBuf {
     place_of_ones().join(name)
 }

@@ -61,7 +61,7 @@ impl fmt::Display for End {
                 }
                 f.write_str(if core_dumped { ", core dumped" } else { "" })
             }
-            End::Unknown => f.write_str("ended unseen"),
+            End::Unknown => f.write_str("ended unobserved"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Incidents: what went wrong with a cell, when, what was seen of it, and what was done. Every observation of the health monitor
-//! becomes one, with and without a rule. They are written to the journal and given to subscribers as JSON, with the
-//! unit in each field's name.
+//! Incidents: what went wrong with a cell, when, the evidence, and what was done. Every observation of the health monitor
+//! becomes one, with and without a rule. They are written to the journal and given to subscribers as JSON, with the unit
+//! in each field's name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -149,7 +149,7 @@ impl fmt::Display for Incident {
         write!(f, ": {}: ", self.observed.detail)?;
         match &self.action.action {
             Some(action) => write!(f, "{action} ({})", self.action.reason),
-            None => write!(f, "nothing is done ({})", self.action.reason),
+            None => write!(f, "no action ({})", self.action.reason),
         }
     }
 }

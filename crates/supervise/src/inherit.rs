@@ -1,6 +1,6 @@
-//! A lock for threads of different priorities: whoever has it runs with the priority of the most urgent one that waits for it
-//! (PTHREAD_PRIO_INHERIT), so that a thread of class OTHER that has it cannot be kept from going on by a cell. And a bell to wait
-//! for, which needs no lock inside.
+//! A lock for threads of different priorities: its owner runs with the priority of the most urgent waiter
+//! (PTHREAD_PRIO_INHERIT), so that a cell cannot keep a thread of class OTHER that owns it from continuing. And a bell to
+//! wait for, which needs no lock inside.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -45,7 +45,7 @@ impl<T> Inheriting<T> {
         }
     }
 
-    /// The value, once nobody else has it. Not to be asked for by a thread that has it.
+    /// The value, once nobody else holds it. A thread that holds it must not call this.
     pub(crate) fn lock(&self) -> Had<'_, T> {
         // SAFETY: the lock was made, and is there as long as `self`.
         let error = unsafe { libc::pthread_mutex_lock(self.lock.get()) };

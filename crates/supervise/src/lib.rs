@@ -1,7 +1,8 @@
-//! What keeps the cells of a mission running. Here live admission ([`admit`]: can the guarantees be kept?), the kernel mechanisms
-//! that hold cells to what was granted ([`enforce`]), holding what runs already ([`held`]), keeping them running ([`run`]), the page through which applications report
-//! their jobs ([`page`]), the [`journal`] of what the supervisor has done and the [`state`] that it adds up to, and the records
-//! of [`incident`]s. Making cells, budgets and schedulability are crates of their own.
+//! Keeps the cells of a mission running. Here live admission ([`admit`]: can the guarantees be kept?), the kernel
+//! mechanisms that hold cells to what was granted ([`enforce`]), holding what already runs ([`held`]), the supervisor
+//! ([`run`]), the page through which applications report their jobs ([`page`]), the [`journal`] of what the supervisor
+//! has done and the [`state`] that it adds up to, and the records of [`incident`]s. Creating cells, budgets and
+//! schedulability are separate crates.
 
 pub mod admit;
 mod cause;

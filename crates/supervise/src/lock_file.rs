@@ -1,4 +1,4 @@
-//! Files that are locked for as long as their owner lives, and say who that is.
+//! Files that are locked for as long as their owner lives, and name the owner.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};

@@ -1,4 +1,4 @@
-//! This machine, as the mission file and admission ask for it. Only reading; nothing is changed.
+//! The facts about this machine that the mission file and admission need. Only reads; nothing is changed.
 
 use std::cell::RefCell;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -36,8 +36,8 @@ impl Default for Here {
 }
 
 impl Here {
-    /// The same for a thread that must not wait: no engine is asked for its images, which can take seconds, so that an unknown one
-    /// shows when the cell is made.
+    /// The same for a thread that must not wait: no engine is asked for its images, which can take seconds, so an
+    /// unknown image shows only when the cell is created.
     #[must_use]
     pub fn without_images(self) -> Here {
         Here {
@@ -101,7 +101,7 @@ impl Machine for Here {
                 size_bytes: tmpfs.size.bytes(),
             })
             .collect();
-        app::check_image(&spec).err()
+        app::check_image(&spec).err().map(|why| why.to_string())
     }
 
     fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
@@ -109,7 +109,7 @@ impl Machine for Here {
         spec.command.clone_from(&cell.command);
         spec.env.clone_from(&cell.env);
         spec.cwd.clone_from(&cell.workdir);
-        app::check_program(&spec).err()
+        app::check_program(&spec).err().map(|why| why.to_string())
     }
 
     fn bounds(&self) -> KernelBounds {
@@ -181,7 +181,7 @@ impl Here {
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
                 [_] => Ok(()),
-                _ => partitions().map(drop),
+                _ => partitions().map(drop).map_err(|why| why.to_string()),
             },
             kept_cpus: kept_cpus(None),
             freezer: self.freezer(),
@@ -206,7 +206,7 @@ impl Here {
 
     /// The root domain of the whole machine, without what others may hold of it already: the kernel tells nobody.
     fn deadline(&self, bounds: &KernelBounds) -> Result<RootDomain, String> {
-        enforcers::deadline(&self.root)?;
+        enforcers::deadline(&self.root).map_err(|why| why.to_string())?;
         let cpus = self.cpus();
         let mut domain = RootDomain::of_cpus(cpus.len());
         domain.share = match bounds.rt_runtime_ns {
@@ -229,8 +229,9 @@ impl Here {
 }
 
 impl Facts {
-    /// The same machine for this mission, beside `others`, as it is now: what others hold of it may have come and gone, and what
-    /// the mission's own cells hold, if it runs already, is left for it. `cells` are processes that are known to be cells of it.
+    /// The same machine for this mission, beside `others`, as it is now: what others hold of it may have come and gone,
+    /// and what the mission's own cells hold, if it already runs, is left to it. `cells` are processes that are known
+    /// to be cells of it.
     pub fn for_mission(&self, mission: &str, others: &[Entry], cells: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(Some(mission), others),
@@ -254,7 +255,7 @@ impl Facts {
         }
     }
 
-    /// The same where the mission has this entry already: what holds its cells that run is not chosen anew.
+    /// The same where the mission already has this entry: the enforcer of its running cells is not chosen again.
     #[must_use]
     pub fn taking_over(self, mission: &Mission, own: Option<&Entry>) -> Facts {
         Facts {
@@ -271,7 +272,7 @@ impl Facts {
 /// Why this kernel has no such groups, a clause.
 fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
     let root = Root::live();
-    let (top, budget) = enforcers::rt_cgroup(&root)?;
+    let (top, budget) = enforcers::rt_cgroup(&root).map_err(|why| why.to_string())?;
     // Groups of its cells are in every hierarchy, here without a budget.
     let own = mission.map(|mission| [names::groups_of(mission), names::cells_of(mission)]);
     let own = own.as_ref().map_or(&[][..], |own| own.as_slice());
@@ -303,7 +304,7 @@ fn server_room(mission: Option<&str>, others: &[Entry]) -> Result<ServerRoom, St
         (Some(note), Some(mission)) => note.reserved_without(&names::cells_of(mission), &shares),
         _ => reserved.per_second_us(),
     };
-    // What is reserved for somebody is what it holds, whether the groups of its cells are there at this moment or not.
+    // A reservation counts for its holder, whether the groups of its cells exist at the moment or not.
     let own = mission.map(names::cells_of);
     let noted: Vec<&str> = note.iter().flat_map(|note| note.owners()).collect();
     let all = shares.clone();
@@ -338,7 +339,7 @@ fn kept_cpus(mission: Option<&str>) -> Vec<KeptCpu> {
     let Ok(partitions) = partitions() else {
         return Vec::new();
     };
-    // Its cells that are to be elsewhere are made anew there.
+    // Its cells that belong elsewhere are recreated there.
     let own = mission.map(|mission| [names::partitions_of(mission), names::cells_of(mission)]);
     let own: Vec<&str> = own.iter().flatten().map(String::as_str).collect();
     let kept = partitions.kept(&own).into_iter();
@@ -348,7 +349,7 @@ fn kept_cpus(mission: Option<&str>) -> Vec<KeptCpu> {
         let group = kept.group.escape_debug();
         let by = match (of_mission, kept.is_partition) {
             (Some((mission, _)), true) => {
-                format!("mission `{mission}` has it as a cpuset partition of its own")
+                format!("mission `{mission}` has it as a cpuset partition")
             }
             (_, true) => format!("the cgroup `{group}` has it as a cpuset partition"),
             (_, false) => format!("the cgroup `{group}` has it in its cpuset"),
@@ -362,7 +363,7 @@ fn kept_cpus(mission: Option<&str>) -> Vec<KeptCpu> {
     .collect()
 }
 
-/// Whose the groups are that hold so many us of every second: those of each of `others` together, then each that is nobody's.
+/// Who owns the groups that hold us of every second: those of each of `others` together, then each unowned one.
 fn takers(shares: &[(String, u64)], others: &[Entry]) -> Vec<RtShare> {
     let is_of = |group: &str, entry: &Entry| match &entry.holder {
         Holder::Mission { name, .. } => group.starts_with(&names::groups_of(name)),

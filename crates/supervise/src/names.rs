@@ -1,9 +1,10 @@
-//! The names under which the machine knows what belongs to a mission: one place makes them, so that no two missions and no two
-//! kinds of things share one.
+//! The names under which the machine knows what belongs to a mission: formed in one place, so that no two missions and no
+//! two kinds of things share one.
 //!
 //! Names of missions and cells are letters, digits, `-` and `_` (see the mission file); a dot separates them, which every
-//! engine, cgroup and file system takes. `a` with a cell `b-c` and `a-b` with a cell `c` are told apart by it. What follows
-//! `timecell-` says what kind of thing it is: a cell, a cell's real-time group, or, a number, something of a measurement.
+//! engine, cgroup and file system accepts. It tells `a` with a cell `b-c` from `a-b` with a cell `c`. What follows
+//! `timecell-` says what kind of thing it is: a cell, a cell's real-time group, or, if a number, something of a
+//! measurement.
 
 use host::hcbs::CELLS_PREFIX;
 
@@ -13,43 +14,44 @@ pub fn cell_id(mission: &str, place: &str) -> String {
     format!("{}{place}", cells_of(mission))
 }
 
-/// What the ids of all cells of a mission begin with, and no other's.
+/// The prefix of the ids of all cells of a mission, and of no other's.
 pub fn cells_of(mission: &str) -> String {
     format!("{CELLS_PREFIX}{mission}.")
 }
 
-/// The mission whose cells' ids all begin so ([`cells_of`]); `None`: it is no mission's.
+/// The mission of this prefix ([`cells_of`]); `None`: it is no mission's.
 pub fn mission_of_cells(begin: &str) -> Option<&str> {
     begin.strip_prefix(CELLS_PREFIX)?.strip_suffix('.')
 }
 
-/// What the names of all real-time groups of a mission begin with, and no other's.
+/// The prefix of the names of all real-time groups of a mission, and of no other's.
 pub fn groups_of(mission: &str) -> String {
     format!("timecell-mission-{mission}.")
 }
 
-/// The group of a mission that has these cpus for itself: they are known by the first, since no two partitions share a cpu.
+/// The group of a mission that has these cpus to itself: named by the first, because no two partitions share a cpu.
 pub fn partition(mission: &str, cpus: &[u32]) -> String {
     let first = cpus.iter().min().copied().unwrap_or_default();
     format!("{}{first}", partitions_of(mission))
 }
 
-/// What the names of all such groups of a mission begin with, and no other's.
+/// The prefix of the names of all such groups of a mission, and of no other's.
 pub fn partitions_of(mission: &str) -> String {
     format!("{}{mission}.", host::isolate::PARTITION_PREFIX)
 }
 
-/// The group of a mission that keeps controllers at the top of cgroup v2.
+/// The group of a mission that keeps controllers enabled at the top of cgroup v2.
 pub fn controllers_of(mission: &str) -> String {
     format!("{}{mission}", host::isolate::CONTROLLERS_PREFIX)
 }
 
-/// The directory in memory of those who hold a mission's cells with the freezer.
+/// The directory in memory of the keeper that holds a mission's cells with the freezer.
 pub fn freezer_of(mission: &str) -> String {
     format!("timecell-freezer-{mission}")
 }
 
-/// The directory in memory of those who hold what `timecell hold` has put under a budget. No mission's is called so.
+/// The directory in memory of the keeper that holds what `timecell hold` has put under a budget. No mission's has this
+/// name.
 pub const HELD: &str = "timecell-held";
 
 /// The real-time group around all cells of a measurement by this process.
@@ -57,7 +59,7 @@ pub fn group_of_bench(pid: i32) -> String {
     format!("timecell-{pid}")
 }
 
-/// What the ids of all cells of a measurement by this process begin with, and no other's.
+/// The prefix of the ids of all cells of a measurement by this process, and of no other's.
 pub fn cells_of_bench(pid: i32) -> String {
     format!("{}-", group_of_bench(pid))
 }

@@ -1,4 +1,4 @@
-//! A process that can be told from a later one with the same pid, also by the next supervisor and after a reboot.
+//! A process that can be told from a later one with the same pid, even by the next supervisor and after a reboot.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ pub struct Process {
     pub boot_id: String,
 }
 
-/// Why it cannot be said whether a process runs.
+/// Why it is unknown whether a process runs.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be read: {source}")]
 pub struct ProcUnreadable {

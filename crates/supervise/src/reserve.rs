@@ -1,11 +1,11 @@
-//! The supervisor's own reservation: its threads are of class FIFO until they have used the budget of this period up, and of
-//! class OTHER from then until the period is over. So it reacts beside cells that use all that they were granted, takes no
-//! more from them than admission has counted, and is never slower than a process without a reservation.
+//! The supervisor's own reservation: its threads are of class FIFO until they have used up the budget of this period, and
+//! of class OTHER until the period is over. So it reacts beside cells that use their whole grants, takes no more from
+//! them than admission has counted, and is never slower than a process without a reservation.
 //!
-//! The budget is held here and not by the kernel, which looks at budgets only at a tick: every cell would have to count with a tick
-//! more, 4 ms where there are 250 of them a second. A thread of the highest priority sleeps until the budget can be used up, reads
-//! the cpu time of the threads, and takes them out of the class. It counts what it takes itself. Threads and processes that any of
-//! them makes begin in class OTHER (`SCHED_RESET_ON_FORK`).
+//! The budget is held here and not by the kernel, which checks budgets only at a tick: every cell would have to allow for
+//! one more tick, 4 ms at 250 Hz. A thread of the highest priority sleeps until the budget can be used up, reads the cpu
+//! time of the threads, and takes them out of the class. It counts its own use too. Threads and processes that any of
+//! them creates begin in class OTHER (`SCHED_RESET_ON_FORK`).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Default for Reserve {
 }
 
 impl Reserve {
-    /// Reserves so much: budget and period, ns; `None`: nothing any more.
+    /// Sets the reservation: budget and period, ns; `None`: nothing any more.
     ///
     /// # Errors
     /// Why the threads cannot have the class, a clause.
@@ -130,7 +130,7 @@ impl Reserve {
     fn have_watched(&self) -> Result<(), String> {
         let own = sched::get_class(0).map_err(|error| error.to_string())?;
         let highest = Class::Fifo { priority: WATCHER };
-        // A budget that nobody can watch is none.
+        // A budget that nobody can watch is worthless.
         sched::set_class(0, &highest).map_err(|error| error.to_string())?;
         let inner = Arc::clone(&self.0);
         let thread = std::thread::Builder::new().name("timecell-budget".to_owned());
@@ -245,7 +245,7 @@ impl State {
     }
 }
 
-/// When so much can be used up at the soonest, ns from now: by all threads that do something at once, one on each cpu.
+/// The earliest time at which this much can be used up, ns from now: by all threads running at once, one on each cpu.
 fn soonest_ns(left_ns: i64, running: usize, cpus: i64) -> i64 {
     let at_once = i64::try_from(running).unwrap_or(i64::MAX).min(cpus);
     left_ns / at_once.max(1)
@@ -258,7 +258,7 @@ fn online_cpus() -> i64 {
 }
 
 impl Inner {
-    /// Sees to it that no more is used than there is, until nobody draws on it any more.
+    /// Enforces the budget until no thread uses it any more.
     fn watch(&self) {
         let tid = thread_id();
         self.state.lock().watcher = Some(Known {
@@ -332,7 +332,7 @@ impl Drop for Member {
         let mut state = self.reserve.lock();
         state.members.retain(|member| member.tid != self.tid);
         let reserved = state.reservation.is_some();
-        // The watcher has nobody to watch; whoever comes later is of class OTHER.
+        // The watcher has nobody to watch; later threads are of class OTHER.
         let last = state.members.is_empty();
         if last {
             state.over = true;
@@ -348,24 +348,25 @@ impl Drop for Member {
     }
 }
 
-/// Whether threads of this process can have the class, and the one that watches them its higher priority: a new one tries.
+/// Whether threads of this process can get the class, and the thread that watches them its higher priority: a new
+/// thread tries.
 ///
 /// # Errors
 /// Why not, a clause.
 pub(crate) fn can_be_had() -> Result<(), String> {
     let thread = std::thread::Builder::new().name("timecell-try".to_owned());
     let tried = thread.spawn(|| {
-        // The highest of them: a budget that nobody can watch is none.
+        // The highest of them: a budget that nobody can watch is worthless.
         let class = Class::Fifo { priority: WATCHER };
         sched::set_class_reset_on_fork(0, &class).map_err(|error| error.to_string())
     });
     let tried = tried.map_err(|error| error.to_string())?;
     tried
         .join()
-        .unwrap_or_else(|_| Err("it cannot be tried".to_owned()))
+        .unwrap_or_else(|_| Err("the attempt panicked".to_owned()))
 }
 
-/// One that has just ended needs nothing; whether the class can be had at all was tried before.
+/// A thread that has just ended needs nothing; whether the class is available at all was tested before.
 fn promote(tid: i32) {
     let priority = Supervisor::PRIORITY;
     let _ = sched::set_class_reset_on_fork(tid, &Class::Fifo { priority });

@@ -1,6 +1,6 @@
-//! A user id of its own for each cell, so that no cell uses up what the kernel counts for another one's user: pending signals,
-//! inotify instances, room in pipes, message queues. Which cell has which is on record for the whole machine, in a file that
-//! goes with the boot, as the cells do.
+//! A separate user id for each cell, so that no cell uses up what the kernel counts for another one's user: pending
+//! signals, inotify instances, room in pipes, message queues. The assignment is recorded for the whole machine, in a file
+//! that goes with the boot, as the cells do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use model::mission::Uids;
 
 use crate::lock;
 
-/// The file that whoever changes the record locks.
+/// The file to lock before changing the record.
 const LOCK: &str = "uids.lock";
 /// How long another one's change is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -111,12 +111,13 @@ impl Record {
 
 fn failed(path: &Path, error: &io::Error) -> String {
     format!(
-        "no user id can be set aside for its cells: {}: {error}",
+        "no user id can be reserved for its cells: {}: {error}",
         path.display()
     )
 }
 
-/// All ids of a range, beginning at one that the name alone decides (FNV-1a), so that a cell keeps its id over reboots.
+/// All ids of a range, starting at one that depends on the name alone (FNV-1a), so that a cell keeps its id over
+/// reboots.
 fn candidates(name: &str, range: Uids) -> impl Iterator<Item = u32> {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -138,7 +139,7 @@ struct Others {
 impl Others {
     fn of(root: &Root) -> Others {
         let mut others = Others::default();
-        // Who has no such file has nobody in it.
+        // A user without such a file has no processes.
         let text = |file: &str| root.read(file).unwrap_or_default();
         for file in ["/etc/passwd", "/etc/group"] {
             let text = text(file);

@@ -1,4 +1,4 @@
-//! How a path is followed: the directories in which names are looked up, links included, as the kernel would.
+//! How a path is resolved: the directories in which names are looked up, links included, as the kernel does it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The page between real writers and the supervisor's reader: the Rust client and the C header, in threads and processes, and a
-//! cell that damages it.
+//! The page between real writers and the supervisor's reader: the Rust client and the C header, in threads and processes,
+//! and a cell that damages it.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;

@@ -4,10 +4,10 @@ use crate::units::{Scale, Unit};
 use crate::words::grouped;
 use record::series::Quantity;
 
-/// How the values of one column or one axis are shown.
+/// The unit and decimals of one column or one axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// As this scale shows times.
+    /// A time, on this scale.
     Time(Scale),
     /// Divisor, decimals and symbol.
     Plain(f64, usize, &'static str),
@@ -42,7 +42,7 @@ impl Amount {
         }
     }
 
-    /// The interval of a value that is shown with its unit: `low..high`.
+    /// The interval of a value, in the value's unit: `low..high`.
     pub fn ends(self, value: f64, ends: [f64; 2]) -> String {
         match self {
             Amount::Time(scale) => scale.with_ends(value, ends).1,
@@ -54,12 +54,12 @@ impl Amount {
     }
 }
 
-/// One value alone.
+/// A single value.
 pub fn amount(unit: Quantity, value: f64) -> String {
     Amount::of(unit, [value]).show(value)
 }
 
-/// Raw values in one unit of an axis that has `middle` in its midst, and that unit's name.
+/// Raw values in the unit of an axis with `middle` at its centre, and that unit's name.
 pub fn axis_unit(unit: Quantity, middle: f64) -> (f64, &'static str) {
     match unit {
         Quantity::Ns => {

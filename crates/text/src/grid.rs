@@ -9,15 +9,15 @@ pub struct Text(pub String, pub Tone);
 #[derive(Debug, Clone, PartialEq, Eq)]
 /// One column: its heading and one text per cell.
 pub struct Column {
-    /// Above it.
+    /// Its heading.
     pub heading: String,
-    /// Whether it is aligned at the right, as numbers are.
+    /// Whether it is right-aligned, as numbers are.
     pub right: bool,
-    /// One for each row.
+    /// The text of each row.
     pub texts: Vec<Text>,
 }
 
-/// Rows as columns; those at the places of `numbers` are aligned at the right.
+/// Rows as columns; those at the indices in `numbers` are right-aligned.
 pub fn from_rows<const N: usize>(
     headings: &[&str; N],
     rows: Vec<[Text; N]>,
@@ -42,7 +42,7 @@ pub fn from_rows<const N: usize>(
         .collect()
 }
 
-/// Columns as lines: headings first, three spaces between, nothing behind the last text.
+/// Columns as lines: headings first, three spaces between columns, no trailing spaces.
 pub fn render(columns: &[Column], style: Style) -> String {
     render_some(&columns.iter().collect::<Vec<_>>(), style)
 }
@@ -85,7 +85,7 @@ impl Column {
         Column::new(heading, texts.into_iter().map(dress).collect())
     }
 
-    /// The same, aligned at the right as numbers are.
+    /// The same, right-aligned as numbers are.
     pub fn right(mut self) -> Column {
         self.right = true;
         self
@@ -119,8 +119,8 @@ fn line(out: &mut String, style: Style, columns: &[&Column], widths: &[usize], t
     out.push('\n');
 }
 
-/// A table that is wider than a narrow terminal, as several below each other, each with the names. Pipes and files have 120
-/// columns, and one table.
+/// A table that is wider than a narrow terminal is split into several, one below the other, each with the names. Pipes and
+/// files count as 120 columns wide and get one table.
 pub fn render_parts(columns: &[Column], style: Style) -> String {
     let width = |columns: &[&Column]| columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
     let all: Vec<&Column> = columns.iter().collect();
@@ -141,5 +141,5 @@ pub fn render_parts(columns: &[Column], style: Style) -> String {
     texts.join("\n")
 }
 
-/// Columns of a line where nobody says how wide it may be.
+/// Width of a line if the terminal's width is unknown.
 const PIPE: usize = 120;

@@ -1,12 +1,11 @@
-//! How text for a terminal is dressed.
+//! Colours and line breaks of text for a terminal.
 
-/// How text for a terminal is dressed. The default is plain: no colour and 120 columns.
+/// Colours and line breaks of text for a terminal. The default is plain: no colour and 120 columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Whether ANSI colours are used. They only repeat what the words say.
     pub colour: bool,
-    /// Columns of the terminal, in characters. Sentences are wrapped to it and long names shortened;
-    /// numbers never are.
+    /// Width of the terminal in characters. Sentences are wrapped to it and long names shortened, but never numbers.
     pub width: usize,
 }
 
@@ -19,21 +18,21 @@ impl Default for Style {
     }
 }
 
-/// What a colour stands for.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing to note.
     Plain,
-    /// To be looked at.
+    /// Needs attention.
     Caution,
     /// Something was lost or went wrong.
     Bad,
-    /// Better than what it is compared with.
+    /// Better than the baseline.
     Good,
 }
 
 impl Style {
-    /// The text in the colour of `tone`, or as it is without colours.
+    /// The text in the colour of `tone`, or unchanged without colours.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Caution => 33,

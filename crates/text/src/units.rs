@@ -14,7 +14,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit in which a value of `ns` is read most easily: us below 1 ms, ms below 1 s.
+    /// The most readable unit for a value of `ns`: us below 1 ms, ms below 1 s.
     pub fn of(ns: f64) -> Unit {
         match ns.abs() {
             ns if ns < 1e6 => Unit::Us,
@@ -23,8 +23,8 @@ impl Unit {
         }
     }
 
-    /// One unit for all values of a table, the one in which its middle value is read most easily; `None` where some
-    /// value would have too many digits in it, or none that is shown.
+    /// One unit for all values of a table, the most readable one for its median value; `None` if some value would have too
+    /// many digits in it, or no digit other than 0.
     pub fn common(values_ns: impl IntoIterator<Item = f64>) -> Option<Unit> {
         let mut values: Vec<f64> = values_ns
             .into_iter()
@@ -56,12 +56,12 @@ impl Unit {
         }
     }
 
-    /// Whether a value has a unit in which it is read more easily: nobody reads `0.0601 ms`.
+    /// Whether a value is more readable in another unit, as `0.0601 ms` is.
     fn is_too_large_for(self, ns: f64) -> bool {
         ns != 0.0 && ns.abs() < 0.1 * self.ns() && Unit::of(ns) != self
     }
 
-    /// Decimals beyond which digits would be finer than the clock or than anybody reads.
+    /// Decimals beyond which digits would be finer than the clock or than anyone needs.
     const fn most_decimals(self) -> i32 {
         match self {
             Unit::Us => 3,
@@ -70,10 +70,10 @@ impl Unit {
     }
 }
 
-/// From here on a number is hard to read, whatever its unit.
+/// From here on, a number is hard to read in any unit.
 const MOST_DIGITS: f64 = 100_000.0;
 
-/// One unit and one number of decimals for values that stand in one column.
+/// One unit and one number of decimals for the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     unit: Unit,
@@ -81,20 +81,19 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Chooses the unit by the value farthest from zero, the decimals so that the one nearest to zero still has three
-    /// digits.
+    /// Chooses the unit by the largest magnitude, and the decimals so that the smallest one still has three digits.
     pub fn of(values_ns: impl IntoIterator<Item = f64>) -> Scale {
         Scale::within(None, values_ns)
     }
 
-    /// The same in a unit that is given, such as that of the whole table, if one of the values reaches it.
+    /// The same in a given unit, such as that of the whole table, if one of the values reaches it.
     pub fn within(unit: Option<Unit>, values_ns: impl IntoIterator<Item = f64>) -> Scale {
         let values: Vec<f64> = values_ns.into_iter().map(f64::abs).collect();
         let largest = values.iter().copied().fold(0.0, f64::max);
         let unit = unit
             .filter(|unit| largest >= unit.ns())
             .unwrap_or_else(|| Unit::of(largest));
-        // What has a unit of its own needs no digits here.
+        // Values that get their own unit need no digits here.
         let shown = values
             .into_iter()
             .filter(|ns| *ns > 0.0 && !unit.is_too_large_for(*ns));
@@ -117,7 +116,7 @@ impl Scale {
         grouped(text)
     }
 
-    /// The number and the unit; a value below a tenth of that in the unit of its own.
+    /// The number and the unit; a value below a tenth of the unit has its own unit.
     pub fn show(self, ns: f64) -> String {
         match self.unit.is_too_large_for(ns) {
             true => time(ns),
@@ -125,7 +124,8 @@ impl Scale {
         }
     }
 
-    /// A value as [`Scale::show`] has it, and its interval `low..high`: numbers in the unit of the value, or each with its own.
+    /// A value as [`Scale::show`] prints it, and its interval `low..high`, either in the unit of the value or each with its
+    /// own.
     pub fn with_ends(self, ns: f64, ends: [f64; 2]) -> (String, String) {
         if !self.unit.is_too_large_for(ns) {
             let [low, high] = ends.map(|end| self.number(end));
@@ -142,12 +142,12 @@ impl Scale {
     }
 }
 
-/// One value alone, in its own unit, with three digits or more.
+/// A single value in its own unit, with at least three digits.
 pub fn time(ns: f64) -> String {
     Scale::of([ns]).show(ns)
 }
 
-/// A time in ns to the last digit, in the unit that is read most easily: `250 us`, `20.821 ms`.
+/// A time in ns to the last digit, in the most readable unit: `250 us`, `20.821 ms`.
 pub fn exact(ns: u64) -> String {
     let (unit, scale) = match ns {
         0 => return "0".to_owned(),

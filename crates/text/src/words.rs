@@ -1,4 +1,4 @@
-//! Words and numbers as every table and sentence prints them.
+//! Words and numbers as all tables and sentences print them.
 
 use std::fmt::Display;
 
@@ -27,7 +27,7 @@ pub fn count(n: u64) -> String {
     grouped(n)
 }
 
-/// Jobs of a cell that ran, or should have, and are not on record: its largest times may be among theirs.
+/// The count of a cell's lost jobs: its largest times may be among theirs.
 pub fn lost(cell: &record::summary::CellSummary) -> u64 {
     cell.lost.saturating_add(cell.unexplained)
 }
@@ -37,7 +37,7 @@ pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A ratio to three decimals, or with three digits when it is far from 1.
+/// A ratio with three decimals, or with three digits if it is far from 1.
 pub fn ratio(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{v:.2e}"),
@@ -48,7 +48,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// `1.003 (0.998..1.009)`, or the value alone where there is no interval.
+/// `1.003 (0.998..1.009)`, or only the value if there is no interval.
 pub fn interval(r: &Ratio) -> String {
     match (r.low, r.high) {
         (Some(low), Some(high)) => {
@@ -58,7 +58,7 @@ pub fn interval(r: &Ratio) -> String {
     }
 }
 
-/// A part of a whole in percent with two digits, however small: `0.0031%`, `1.2%`, `24%`.
+/// A share in percent with two digits, however small: `0.0031%`, `1.2%`, `24%`.
 pub fn part(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 {
@@ -69,13 +69,13 @@ pub fn part(share: f64) -> String {
     format!("{percent:.decimals$}%")
 }
 
-/// `20% (18..23%)`, or the share alone where there is no interval.
+/// `20% (18..23%)`, or only the share if there is no interval.
 pub fn share_of_jobs(share: f64, ends: Option<(f64, f64)>) -> String {
     let interval = ends.map_or_else(String::new, |ends| format!(" ({})", between(ends)));
     format!("{}{interval}", part(share))
 }
 
-/// `0.021..0.12%`; `None` where there is no interval.
+/// `0.021..0.12%`; `None` if there is no interval.
 pub fn ends(share: &Share) -> Option<String> {
     share.low.zip(share.high).map(between)
 }
@@ -84,10 +84,10 @@ fn between((low, high): (f64, f64)) -> String {
     format!("{}..{}", part(low).trim_end_matches('%'), part(high))
 }
 
-/// Rounds below which no ratio is told: of two, one may be the exception.
+/// Minimum number of rounds for a ratio: of two, one may be the exception.
 pub const FEWEST_ROUNDS: u32 = 3;
 
-/// A ratio with its interval and a space behind it; nothing where too few rounds tell.
+/// A ratio with its interval and a trailing space; empty if there are too few rounds.
 pub fn times(r: &Ratio, rounds: u32) -> String {
     match rounds < FEWEST_ROUNDS {
         true => String::new(),
@@ -95,7 +95,7 @@ pub fn times(r: &Ratio, rounds: u32) -> String {
     }
 }
 
-/// The verdict of a ratio of so many rounds: none of too few.
+/// The verdict on a ratio from `rounds` rounds; none if they are too few.
 pub fn judged(r: &Ratio, rounds: u32) -> Verdict {
     match rounds < FEWEST_ROUNDS {
         true => Verdict::Undecided,
@@ -103,7 +103,7 @@ pub fn judged(r: &Ratio, rounds: u32) -> Verdict {
     }
 }
 
-/// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
+/// The verdict on a ratio of times: `slower`, `faster`, `within noise`, or why there is none.
 pub fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
         _ if rounds < 2 => "undecided: one round",
@@ -122,7 +122,7 @@ pub fn comparison(c: &Comparison) -> String {
     times(medians, c.rounds) + verdict(medians, c.rounds)
 }
 
-/// ` over 9 of 10 rounds`, where the ratio of p99 rests on fewer of them than that of medians; else nothing.
+/// ` over 9 of 10 rounds` if the ratio of p99 rests on fewer rounds than that of medians; else empty.
 pub fn fewer_rounds_of_p99(c: &Comparison) -> String {
     match c.rounds_of_p99 {
         some if some > 0 && some < c.rounds => {
@@ -136,12 +136,12 @@ pub fn fewer_rounds_of_p99(c: &Comparison) -> String {
     }
 }
 
-/// What stands in place of a quantile that the sample is too small for.
+/// The text in place of a quantile for which the sample is too small.
 pub fn needs(q: &Quantile) -> String {
     format!("needs {}", count(q.needed_count))
 }
 
-/// What a resumption says of the gap before it.
+/// The sentence on a resumption and the gap before it.
 pub fn resumed(gap: &record::run::Resumption) -> String {
     let differences = match gap.differences.as_slice() {
         [] => String::new(),
@@ -165,13 +165,13 @@ pub fn with_fix(reason: &str, fix: &str) -> String {
     }
 }
 
-/// Why something was not measured, and how to get it, behind its name.
+/// Why something was not measured, and how to get it, after its name.
 pub fn not_measured(absent: &NotMeasured) -> String {
     let why = with_fix(&absent.reason, &absent.fix);
     format!("{}: not measured: {why}", absent.trial)
 }
 
-/// Removes what a terminal would obey and XML would refuse: control characters become `?`.
+/// Replaces what a terminal would interpret and XML would refuse: control characters become `?`.
 pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -182,7 +182,7 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// At most `room` characters, the middle left out where it is longer.
+/// At most `room` characters; of a longer text, the middle is left out.
 pub fn shortened(text: &str, room: usize) -> String {
     let length = text.chars().count();
     if length <= room || room < 3 {
@@ -202,7 +202,7 @@ pub fn capital(text: &str) -> String {
     first.unwrap_or_default() + chars.as_str()
 }
 
-/// The text with a small letter first, as it stands behind a colon.
+/// The text with a small letter first, for use after a colon.
 pub fn uncapital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_lowercase().to_string());
@@ -248,7 +248,7 @@ mod tests {
             "1.000 (0.500..2.000) within noise"
         );
         assert!(with(Verdict::TooWide, 3).ends_with(" undecided: more rounds"));
-        // Of fewer rounds no number is told.
+        // With fewer rounds no number is given.
         assert_eq!(with(Verdict::Larger, 2), "undecided: two rounds");
         assert_eq!(with(Verdict::Undecided, 1), "undecided: one round");
     }

@@ -1,12 +1,12 @@
-//! One line for each trial of a scale study, told while the study goes on.
+//! One line for each trial of a scale study, printed while the study runs.
 
 use record::trial::TrialRecord;
 use report::grouped;
 
-/// What stands above the columns of [`row`].
-pub const HEAD: &str = "engine            cells    armed  finished   created/s  memory a cell  cpu while waiting   start skew";
+/// The heads of the columns of [`row`].
+pub const HEAD: &str = "engine            cells    armed  finished   created/s    memory/cell  cpu while waiting   start skew";
 
-/// The line of a trial; `None` if it is none of a scale study.
+/// The line of a trial; `None` if it does not belong to a scale study.
 pub fn row(record: &TrialRecord) -> Option<String> {
     let crowd = record.crowd.as_ref()?;
     let engine = record.cells.first()?.engine;

@@ -19,9 +19,9 @@ pub enum Ended {
     Failed,
     /// Done, but a goal or a deadline was missed.
     Missed,
-    /// Refused or labelled, because the machine lacks something that was required.
+    /// Refused or labelled, because the machine lacks something that is required.
     Unmet,
-    /// A program that was run ended with this status.
+    /// The program of `timecell run` ended with this status.
     Program(i32),
 }
 
@@ -41,19 +41,19 @@ impl Ended {
     }
 }
 
-/// Why a command could not do what was asked; prints as one sentence.
+/// Why a command failed; prints as one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// Bad usage or input.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Bad input with all of its faults.
+    /// Bad input, with all its errors.
     #[error(transparent)]
     Inputs(#[from] InputErrors),
     /// A record could not be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A run could not be made.
+    /// A measurement failed or was refused.
     #[error(transparent)]
     Bench(#[from] BenchError),
     /// A mission could not be kept running.
@@ -62,24 +62,24 @@ pub enum CommandError {
     /// The machine's ledger could not be used, or a mission's name is taken.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Something that runs could not be held, or let go.
+    /// Something that runs could not be held or released.
     #[error(transparent)]
     Held(#[from] supervise::held::HeldError),
     /// A running mission could not be controlled.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The machine could not be changed, or put back.
+    /// The machine could not be changed or put back.
     #[error(transparent)]
     Fix(#[from] FixError),
-    /// Somebody relies on the machine as it is.
+    /// Something that runs relies on the machine as it is.
     #[error("{who} {why} (nothing was changed)")]
     InUse {
         /// Who.
         who: String,
-        /// How, and what to do about it.
+        /// Why, and what to do about it.
         why: &'static str,
     },
-    /// A file of our own could not be written.
+    /// A file could not be read or written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     File {
         /// File or directory.
@@ -114,7 +114,7 @@ impl CommandError {
                 Fault::Unmet => 4,
                 Fault::Failed => 1,
             },
-            // The same that every other verb says of such a directory.
+            // The same code as from every other command for such a directory.
             CommandError::Run(RunError::Journal(JournalError::Foreign(_))) => 4,
             CommandError::Bench(_)
             | CommandError::Run(_)
@@ -125,7 +125,7 @@ impl CommandError {
     }
 }
 
-/// What the user named wrongly is his input; that nobody is there to answer, or that he may not ask, is an unmet requirement.
+/// A wrong name is bad input; that there is no supervisor to answer, or no permission to ask it, is an unmet requirement.
 fn control_code(error: &ControlError) -> i32 {
     match error {
         ControlError::NoMission { .. }
@@ -147,8 +147,8 @@ fn control_code(error: &ControlError) -> i32 {
     }
 }
 
-/// A run that is none, is cut short, is newer, or cannot be written where asked is the user's input; a disk that
-/// fills up is a failure.
+/// A run that is not one, is cut short or newer, or cannot be written where asked, is bad input; a disk that fills up is a
+/// failure.
 fn record_code(error: &RecordError) -> i32 {
     match error {
         RecordError::Io { source, .. } => match source.kind() {

@@ -28,12 +28,12 @@ fn main() {
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    // What runs inside cells comes first and touches nothing of the command line's machinery.
+    // What runs inside cells comes first, before any of the command line's machinery.
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
         Some("load") => exit(bench::load::inside(&words[1..])),
         Some("oci-child") => exit(engine::child(&words[1..])),
-        // Whoever holds cells with the freezer, beside the supervisor.
+        // The processes that hold cells with the freezer, beside the supervisor.
         Some(freezer::process::WORD) => exit(freezer::process::inside(&words[1..])),
         _ => {}
     }
@@ -77,7 +77,7 @@ fn main() {
     exit(match out::lost() {
         Some(error) => {
             out::error(&format!("standard output: cannot write: {error}"));
-            // A verdict already failed stays what it is.
+            // A failing exit code is kept.
             if code == Ended::Fine.code() {
                 Ended::Failed.code()
             } else {
@@ -88,10 +88,10 @@ fn main() {
     });
 }
 
-/// Says what is wrong with the command line, or what help was asked for; what to exit with.
+/// Prints what is wrong with the command line, or the requested help; returns the exit code.
 fn misused(error: &clap::Error) -> i32 {
     let text = error.render().to_string();
-    // The names of files that a shell put there may hold anything; else it is said in colours.
+    // File names that a shell inserted may contain anything; without control characters, clap prints in colour.
     let foreign = std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control));
     if error.use_stderr() && foreign {
         out::note(text.trim_end());
@@ -131,7 +131,7 @@ fn run(command: Command) -> Result<Ended, CommandError> {
     }
 }
 
-/// The hidden commands of a cell's payload.
+/// The hidden commands that run as a cell's payload.
 fn inside(words: &[String]) -> i32 {
     match words.split_first() {
         // The empty program, for timing an engine.
@@ -148,7 +148,7 @@ fn inside(words: &[String]) -> i32 {
                 probe::EXIT_BAD_ARGS
             }
         },
-        // Another program of the root filesystem, for comparing against the field's scripts.
+        // Another program of the root filesystem, for comparison with the field's scripts.
         Some((word, [program, arguments @ ..])) if word == "exec" => {
             use std::os::unix::process::CommandExt;
             let error = std::process::Command::new(program).args(arguments).exec();

@@ -1,5 +1,5 @@
-//! Printing. A closed pipe is not an error, and nothing here panics. What standard output did not take is kept until the
-//! end, where the command fails for it ([`lost`]).
+//! Printing. A closed pipe is not an error, and nothing here panics. Any other failure of standard output is kept until the
+//! end, when the command fails because of it ([`lost`]).
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
 use std::sync::Mutex;
@@ -32,8 +32,8 @@ pub fn raw(bytes: &[u8]) {
     }
 }
 
-/// Prints words of programs and files to standard output. On a terminal, control characters are shown as text: what a
-/// cell writes does not move the cursor, set a title or answer questions on its watcher's terminal.
+/// Prints text from programs and files to standard output. On a terminal, control characters are shown as text, so that what a
+/// cell writes cannot move the cursor, set a title or answer queries on the terminal.
 pub fn foreign(text: &str) {
     if std::io::stdout().is_terminal() {
         print(&visible(text));
@@ -42,12 +42,12 @@ pub fn foreign(text: &str) {
     }
 }
 
-/// A name that its owner chose, within a line of ours: nothing in it ends the line or reaches a terminal as it is.
+/// Escapes a name that others chose, for use within a printed line: nothing in it ends the line or controls the terminal.
 pub fn name(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// As [`foreign`], for bytes, of which nothing is changed where no terminal shows them.
+/// As [`foreign`], for bytes, which are printed unchanged if standard output is not a terminal.
 pub fn foreign_raw(bytes: &[u8]) {
     if std::io::stdout().is_terminal() {
         raw(visible(&String::from_utf8_lossy(bytes)).as_bytes());
@@ -56,8 +56,8 @@ pub fn foreign_raw(bytes: &[u8]) {
     }
 }
 
-/// The text with its control characters, but the ends of lines and tabs, and the marks that turn the direction of
-/// writing, as escapes such as `\u{1b}`.
+/// The text with control characters (except line ends and tabs) and marks that change the direction of writing shown as escapes such
+/// as `\u{1b}`.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -73,26 +73,26 @@ fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether standard output takes no more, so that going on is of no use.
+/// Whether standard output has failed, so that printing more is useless.
 pub fn is_closed() -> bool {
     LOST.lock().is_ok_and(|lost| lost.is_some())
 }
 
-/// Why standard output did not take all that was printed; `None` also where its reader had enough, as `head` has.
+/// Why standard output failed; `None` also if its reader had enough, as `head` has.
 pub fn lost() -> Option<Error> {
     let lost = LOST.lock().ok()?.take()?;
     (lost.kind() != ErrorKind::BrokenPipe).then_some(lost)
 }
 
-/// Prints to standard output unless there is nothing to say.
+/// Prints to standard output unless the text is empty.
 pub fn print_some(text: &str) {
     if !text.is_empty() {
         print(text);
     }
 }
 
-/// Prints a line to standard error; on a terminal it is wrapped, and lines after the first are indented as far as the
-/// text behind a leading word such as `note    ` is.
+/// Prints a line to standard error; on a terminal it is wrapped, with continuation lines aligned with the text after a leading
+/// word such as `note    `.
 pub fn note(text: &str) {
     let mut err = std::io::stderr().lock();
     if !err.is_terminal() {
@@ -100,7 +100,7 @@ pub fn note(text: &str) {
         return;
     }
     let text = visible(text);
-    // A terminal may not say how wide it is.
+    // A terminal may not report its width.
     let _ = match terminal_size::terminal_size_of(&err) {
         Some((width, _)) => writeln!(err, "{}", wrapped(&text, width.0.into())),
         None => writeln!(err, "{text}"),
@@ -121,7 +121,7 @@ fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Prints a text, or notes it where what is printed is JSON.
+/// Prints a text to standard output, or to standard error if `json`.
 pub fn say(json: bool, text: &str) {
     match json {
         true => note(text),
@@ -140,7 +140,7 @@ pub fn colour() -> bool {
     !refused && std::io::stdout().is_terminal()
 }
 
-/// Columns of the terminal; where there is none, what COLUMNS says, else 120.
+/// Width of the terminal in columns, 40 to 160; without a terminal, COLUMNS, else 120.
 pub fn width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
     let terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());

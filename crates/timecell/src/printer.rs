@@ -1,19 +1,19 @@
-//! Printing from a loop that others wait for: lines go to a thread of their own, so that a reader of standard output that has
-//! stopped reading holds up nobody.
+//! Printing from a loop that must not block: a separate thread prints the lines, so that a reader that has stopped reading
+//! standard output delays nobody.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::out;
 
-/// Lines that wait for their reader; of more, the newest are lost and counted.
+/// Most lines that wait to be printed; further ones are dropped and counted.
 const WAITING: usize = 4096;
-/// How long the last lines may take.
+/// How long printing the last lines may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two tries to have it printed how many were lost.
+/// Interval between two attempts to print how many lines were lost.
 const STEP: Duration = Duration::from_millis(5);
 
-/// Prints on a thread of its own.
+/// Prints on a separate thread.
 #[derive(Debug)]
 pub struct Printer {
     lines: Option<SyncSender<String>>,
@@ -22,18 +22,18 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// With the thread.
+    /// Starts the thread, printing to standard output.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// If the thread cannot be started.
     pub fn start() -> std::io::Result<Printer> {
         Printer::of(out::foreign)
     }
 
-    /// The same on standard error, whose reader may be the same.
+    /// The same for standard error, which may have the same reader.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// If the thread cannot be started.
     pub fn of_errors() -> std::io::Result<Printer> {
         Printer::of(out::note)
     }
@@ -46,7 +46,7 @@ impl Printer {
             for line in to_print {
                 print(&line);
             }
-            // Nobody waits for it any more when it took too long.
+            // If it took too long, nobody waits for it any more.
             let _ = end.send(());
         })?;
         Ok(Printer {
@@ -56,7 +56,7 @@ impl Printer {
         })
     }
 
-    /// Has a line printed, with how many before it were lost.
+    /// Prints a line, after a line that says how many before it were lost, if any.
     pub fn print(&mut self, line: &str) {
         if self.lost > 0 && !self.tell_lost() {
             self.lost += 1;
@@ -68,8 +68,10 @@ impl Printer {
         }
     }
 
-    /// Waits for a while until all is printed, with how many of the last lines were lost; what was not printed by then, a
-    /// sentence.
+    /// Waits for a limited time until everything is printed, including how many of the last lines were lost.
+    ///
+    /// # Errors
+    /// What was not printed by then, as a sentence.
     pub fn finish(mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while self.lost > 0 && !self.tell_lost() && Instant::now() < until {
@@ -89,7 +91,7 @@ impl Printer {
         }
     }
 
-    /// Has it printed how many lines were lost; whether that could be.
+    /// Prints how many lines were lost; returns whether that was possible.
     fn tell_lost(&mut self) -> bool {
         let Some(lines) = &self.lines else {
             return false;

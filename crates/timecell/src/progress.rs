@@ -1,4 +1,4 @@
-//! What runs now and how long is left: a bar on a terminal, plain lines elsewhere. Always on standard error.
+//! Progress: what runs now, and how long is left. A bar on a terminal, plain lines elsewhere, always on standard error.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
+use record::thresholds::Thresholds;
 use record::trial::TrialRecord;
 use report::grouped;
 use study::judge::Threshold;
@@ -14,10 +15,10 @@ use study::{Known, Standing};
 use crate::crowd_row;
 use crate::out;
 
-/// What is said where only the baseline was measured.
-pub const NO_RATIO: &str = "there is no ratio to know: nothing was measured beside the baseline";
+/// Printed if only the baseline was measured.
+pub const NO_RATIO: &str = "there is no ratio: only the baseline was measured";
 
-/// A duration of a run for people: `41 s`, `3 min`.
+/// A duration of a run, ns, as text: `41 s`, `3 min`.
 pub fn about(ns: i64) -> String {
     let seconds = (ns.max(0) + 500_000_000) / 1_000_000_000;
     match seconds {
@@ -26,22 +27,24 @@ pub fn about(ns: i64) -> String {
     }
 }
 
-/// Tells the user how the run goes.
+/// Shows the progress of a run.
 pub struct Teller {
     rounds: u32,
     total: u32,
     bar: Option<ProgressBar>,
     began: Instant,
-    /// The trial that runs, in words.
+    /// The running trial, in words.
     trial: String,
     last_line: Instant,
     /// Whether a row of a crowd was printed.
     rows: bool,
-    /// Conditions that the run goes on to find out.
+    /// Conditions of `--until`.
     until: Vec<Threshold>,
+    /// What the run is judged by.
+    thresholds: Option<Thresholds>,
 }
 
-/// Between two lines about a trial that goes on, where there is no bar.
+/// Interval between two lines about a running trial, if there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 impl Teller {
@@ -64,12 +67,18 @@ impl Teller {
             last_line: Instant::now(),
             rows: false,
             until: Vec::new(),
+            thresholds: None,
         }
     }
 
-    /// What the run goes on to find out.
+    /// With these conditions of `--until`.
     pub fn until(self, until: Vec<Threshold>) -> Teller {
         Teller { until, ..self }
+    }
+
+    /// Keeps these thresholds with the run as soon as it begins, so that a killed run is resumed with them.
+    pub fn keeping(self, thresholds: Option<Thresholds>) -> Teller {
+        Teller { thresholds, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -86,6 +95,9 @@ impl Progress for Teller {
         match &self.bar {
             Some(bar) => bar.set_length(trials.into()),
             None => out::note(&format!("run     {}", run.dir().display())),
+        }
+        if let Some(Err(error)) = self.thresholds.as_ref().map(|kept| run.write(kept)) {
+            self.note(&format!("the thresholds could not be kept: {error}"));
         }
     }
 
@@ -130,7 +142,7 @@ impl Progress for Teller {
     fn gathering(&mut self, created: u32, asked: u32) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!(
-                "{}   {} of {} cells are there",
+                "{}   {} of {} cells created",
                 self.trial,
                 grouped(created),
                 grouped(asked)
@@ -160,17 +172,19 @@ impl Progress for Teller {
         let standing = match Standing::of(run) {
             Ok(standing) => standing,
             Err(error) => {
-                self.note(&format!("how the run stands is not known: {error}"));
+                self.note(&format!("the state of the run is unknown: {error}"));
                 return false;
             }
         };
         let open = standing.undecided.len();
         self.note(&match open {
-            // More rounds do not bring one.
-            _ if standing.compared == 0 => format!("after round {round} {NO_RATIO}"),
-            0 => format!("after round {round} every ratio is known well enough, or differs from 1"),
+            // More rounds would not produce one.
+            _ if standing.compared == 0 => format!("after round {round}: {NO_RATIO}"),
+            0 => {
+                format!("after round {round}: every ratio is known well enough, or differs from 1")
+            }
             _ => format!(
-                "after round {round} {open} of {} ratios are not known well enough: {}",
+                "after round {round}: {open} of {} ratios not known well enough: {}",
                 standing.compared,
                 standing.undecided.join(", ")
             ),
@@ -187,19 +201,19 @@ impl Progress for Teller {
 }
 
 impl Teller {
-    /// Looks whether what the run goes on to find out is known, and tells what is not.
+    /// Whether the conditions of `--until` are known; notes those that are not.
     fn is_known(&mut self, run: &Run, round: u32) -> bool {
         let known = match Known::of(run, &self.until) {
             Ok(known) => known,
             Err(error) => {
-                self.note(&format!("how the run stands is not known: {error}"));
+                self.note(&format!("the state of the run is unknown: {error}"));
                 return false;
             }
         };
         self.note(&match known.open.len() {
-            0 => format!("after round {round} it is known"),
+            0 => format!("after round {round}: known"),
             open => format!(
-                "after round {round} {open} of {} are not known: {}",
+                "after round {round}: {open} of {} not known: {}",
                 known.asked,
                 known.open.join(", ")
             ),
@@ -223,13 +237,13 @@ fn standing(going: &Going) -> String {
     )
 }
 
-/// Tells how many of many like things are done: a bar on a terminal, nothing elsewhere, since it takes seconds.
+/// Shows how many of many equal things are done: a bar on a terminal, nothing elsewhere, because it takes only seconds.
 pub struct Counting {
     bar: Option<ProgressBar>,
 }
 
 impl Counting {
-    /// Begins to count to `total` things, called `what`.
+    /// Starts counting to `total` things, called `what`.
     pub fn new(total: u64, what: &str) -> Counting {
         let bar = std::io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(10);
@@ -245,7 +259,7 @@ impl Counting {
         Counting { bar }
     }
 
-    /// So many are done; calls from several threads may come out of order.
+    /// Sets how many are done; calls from several threads may come out of order.
     pub fn at(&self, done: u64) {
         if let Some(bar) = self.bar.as_ref().filter(|bar| bar.position() < done) {
             bar.set_position(done);

@@ -1,4 +1,4 @@
-//! Every engine whose needs are met here makes real cells: what they see, that they end, and that nothing stays.
+//! Every engine available here makes real cells: what they see, that they end, and that nothing is left behind.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;

@@ -1,5 +1,5 @@
-//! The packages as they would be published: each says what it is, depends on nothing that only this repository has, and takes
-//! along what it is built from. What this cannot see, `cargo publish --dry-run` does (docs/src/packages.md).
+//! The packages as they would be published: each describes itself, depends on nothing that only this repository has, and contains
+//! everything that it is built from. `cargo publish --dry-run` checks the rest (docs/src/packages.md).
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

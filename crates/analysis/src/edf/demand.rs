@@ -1,4 +1,4 @@
-//! Demand under EDF: the work that must be done by an instant.
+//! Demand under EDF: the work that is due by an instant.
 
 use crate::{Ns, Part, Task};
 

@@ -3,6 +3,14 @@
 //!
 //! The order of the set does not matter. What lives here assumes that a whole cpu serves the set; demand inside
 //! reservations and global EDF live in the modules beside.
+//!
+//! ```
+//! use timecell_analysis::{Task, Verdict, edf};
+//!
+//! assert!(edf::verdict(&[Task::new(1, 2), Task::new(3, 6)]).is_schedulable());
+//! let Verdict::Unschedulable(why) = edf::verdict(&[Task::new(1, 2), Task::new(2, 3)]) else { panic!() };
+//! assert_eq!((why.instant, why.demand, why.supply), (6, 7, 6)); // 7 are due by 6
+//! ```
 
 mod deadlines;
 mod demand;

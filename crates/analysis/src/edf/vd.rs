@@ -4,7 +4,7 @@ use crate::fp::legal;
 use crate::utilization::gcd;
 use crate::{MixedTask, Ns, Task, Undecided};
 
-/// What EDF-VD says of a dual-criticality set.
+/// The answer of EDF-VD on a dual-criticality set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EdfVd {
     /// Plain EDF does: even with every high task at its high wcet all deadlines hold.
@@ -121,7 +121,7 @@ fn covered(mixed: &MixedTask) -> Result<(), Undecided> {
     })?;
     if high < task.wcet {
         return Err(Undecided::NotCovered(format!(
-            "a high wcet of {high} ns is below the low one of {} ns",
+            "the high wcet of {high} ns is below the low wcet of {} ns",
             task.wcet
         )));
     }

@@ -32,7 +32,9 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// It ends before it begins, or lies beyond [`MAX_NS`].
-    #[error("a span from {begin} to {end} ns is none; it must end later, at {MAX_NS} ns at most")]
+    #[error(
+        "a span from {begin} to {end} ns is empty or too long; it must end after its begin, at {MAX_NS} ns at most"
+    )]
     NoTime {
         /// Begin, ns.
         begin: Ns,
@@ -41,7 +43,7 @@ pub enum SpanError {
     },
     /// A gap is empty or backwards, begins before the one before it ends, or lies outside of the span.
     #[error(
-        "gap {index} from {} to {} ns is out of place; gaps come in order, within the span, and do not overlap",
+        "gap {index} from {} to {} ns is misplaced; gaps must be in order, within the span, and must not overlap",
         gap.begin, gap.end
     )]
     OutOfPlace {

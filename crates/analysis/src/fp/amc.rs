@@ -194,7 +194,7 @@ fn covered(mixed: &MixedTask) -> Result<(), Undecided> {
         legal(&Task { wcet, ..*task })?;
         if wcet < task.wcet {
             return Err(Undecided::NotCovered(format!(
-                "a high wcet of {wcet} ns is below the low one of {} ns",
+                "the high wcet of {wcet} ns is below the low wcet of {} ns",
                 task.wcet
             )));
         }

@@ -3,6 +3,15 @@
 //!
 //! Sets are slices in priority order, the highest first. What lives here assumes that a whole cpu serves the set;
 //! reservations, servers and several cpus live in the modules beside.
+//!
+//! ```
+//! use timecell_analysis::{Task, fp};
+//!
+//! // 3 every 10, above 4 every 12 that are due by 8 and done by 7.
+//! let tasks = [Task::new(3, 10), Task::new(4, 12).due(8)];
+//! assert!(fp::verdict(&tasks).is_schedulable());
+//! assert_eq!(fp::response_times(&tasks)[1].bound(), Some(7));
+//! ```
 
 mod amc;
 mod assign;

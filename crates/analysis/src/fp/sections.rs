@@ -40,7 +40,7 @@ impl Section {
         }
     }
 
-    /// Sections of at most so many ns at unknown places ("floating").
+    /// Sections of at most this length in ns at unknown places ("floating").
     ///
     /// ```
     /// use timecell_analysis::{Task, fp::{Section, response_times_with_sections}};

@@ -90,7 +90,7 @@ pub enum GenerateError {
     #[error("a set needs at least 1 task")]
     NoTask,
     /// The utilisation cannot be divided so.
-    #[error("no {tasks} utilisations sum to {utilization} within the bounds given")]
+    #[error("no {tasks} utilisations within the bounds given sum to {utilization}")]
     NoUtilizations {
         /// How many.
         tasks: usize,
@@ -116,10 +116,10 @@ pub enum GenerateError {
         grid: Ns,
     },
     /// The two parts of the way from C to T are none.
-    #[error("deadlines lie between two parts from 0 to 1 of the way from C to T, the lesser first")]
+    #[error("deadlines need two shares from 0 to 1 of the way from C to T, the smaller first")]
     NoDeadline,
     /// A wcet would exceed its period.
-    #[error("a task has a utilisation of {0}, which is more than 1; cap them")]
+    #[error("a task has a utilisation of {0}, which is more than 1; set a cap")]
     TooDense(f64),
 }
 

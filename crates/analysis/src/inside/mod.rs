@@ -1,6 +1,16 @@
 //! Tasks inside a reservation: do their deadlines hold when the cpu comes only as a [`Supply`] promises, and how long
 //! do they take to respond? Fixed priorities and EDF, each for any supply. The supplies themselves live in
 //! [`reservation`](crate::reservation), the search for the least of them in [`least_budget`](crate::least_budget).
+//!
+//! ```
+//! use timecell_analysis::{Task, inside, reservation::Periodic};
+//!
+//! // In us: 7 ms every 50 ms and 9 ms every 75 ms under EDF fit into 2.8 ms every 10 ms, but not into 2.7 ms.
+//! let tasks = [Task::new(7_000, 50_000), Task::new(9_000, 75_000)];
+//! assert!(inside::edf(&tasks, &Periodic::new(2_800, 10_000)?).verdict.is_schedulable());
+//! assert!(!inside::edf(&tasks, &Periodic::new(2_700, 10_000)?).verdict.is_schedulable());
+//! # Ok::<(), timecell_analysis::reservation::ReservationError>(())
+//! ```
 
 mod audsley;
 mod edf;

@@ -59,7 +59,7 @@ pub struct Search {
     pub periods: Periods,
     /// Budgets are multiples of this, ns.
     pub grid: Ns,
-    /// Cpu time that each period costs beside the budget (switching to the cell and away), ns.
+    /// Cpu time that each period costs besides the budget (switching to the cell and away), ns.
     pub overhead: Ns,
 }
 
@@ -131,7 +131,7 @@ pub fn least_bandwidth(
     let mut best: Option<Periodic> = None;
     let mut tried = 0;
     let mut steps = Budget::new(STEPS);
-    // Shorter periods have no room for any budget beside the overhead.
+    // Shorter periods have no room for any budget besides the overhead.
     let short = overhead
         .saturating_add(1)
         .saturating_sub(from)

@@ -1,6 +1,16 @@
 //! The least budget: how little cpu time a cell must reserve so that its deadlines hold. For one period the least
 //! budget on a grid, over a range of periods the reservation of least bandwidth. Whether deadlines hold in a given
 //! reservation is asked of [`inside`](crate::inside); where cells go is decided in [`design`](crate::design).
+//!
+//! ```
+//! use timecell_analysis::{Task, inside::Policy, least_budget::least_budget};
+//!
+//! let ms = 1_000_000;
+//! let tasks = [Task::new(7 * ms, 50 * ms), Task::new(9 * ms, 75 * ms)];
+//! let least = least_budget(&tasks, Policy::FixedPriority, 10 * ms, 1_000)?; // every 10 ms, on a grid of 1 us
+//! assert_eq!(least, Some(3_500_000)); // 3.5 ms
+//! # Ok::<(), timecell_analysis::Undecided>(())
+//! ```
 
 mod bandwidth;
 mod bisection;

@@ -13,13 +13,13 @@ use crate::inside::fixed_priority;
 use crate::reservation::Dedicated;
 use crate::{Ns, Task};
 
-/// How much later than a budget can be used up the freezer's look is meant to be, ns: `SLACK_NS` of the rule in the crate `freezer`.
+/// How much later than a budget can be used up the freezer's look is meant to be, ns: `SLACK_NS` of the rule in the crate `timecell-freezer`.
 const SLACK: Ns = 10_000;
 
 /// What an enforcer charges to a budget, beside what the cell used since that was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charged {
-    /// By the rule of the crate `freezer`, with looks late by up to L. A cell is frozen when nothing is left.
+    /// By the rule of the crate `timecell-freezer`, with looks late by up to L. A cell is frozen when nothing is left.
     ///
     /// - A late look at the end of a period charges as much of what it finds to the next one as can lie there, up to L, though that may have
     ///   been used at any time since the look before: **L + W(P - L)**, where W(w) is the most that the cell uses in a window of w.

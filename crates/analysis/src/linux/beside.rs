@@ -1,4 +1,4 @@
-//! Cells that are held to a budget, as those below them feel it.
+//! Cells that are held to a budget, as less urgent cells see them.
 
 use crate::Ns;
 

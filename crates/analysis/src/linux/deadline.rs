@@ -169,7 +169,7 @@ pub struct RootDomain {
 }
 
 impl RootDomain {
-    /// An empty root domain of so many equal cpus, with the kernel's defaults and without a fair server.
+    /// An empty root domain of this number of equal cpus, with the kernel's defaults and without a fair server.
     ///
     /// ```
     /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
@@ -277,7 +277,7 @@ impl RootDomain {
         Ok(())
     }
 
-    /// Whether every budget is certain to be supplied by its deadline.
+    /// Whether every budget is guaranteed to be supplied by its deadline.
     ///
     /// On one cpu exact, by the processor demand of EDF (Baruah, Mok & Rosier, RTSS 1990), with the fair server as a thread of its own; threads that
     /// are admitted already (`taken`) are not known well enough, so that only an empty domain can be schedulable. On
@@ -342,15 +342,13 @@ impl RootDomain {
         }
         if self.fair_server.is_some() {
             return undecided(
-                "fair servers do not migrate, and no global test here takes them; divide the root domain by exclusive cpusets",
+                "fair servers do not migrate, and no global test here covers them; divide the root domain with exclusive cpusets",
             );
         }
         if gfb(&tasks, cpus).is_schedulable() || bcl_edf_with_slack(&tasks, cpus).is_schedulable() {
             return Verdict::Schedulable;
         }
-        undecided(
-            "no global EDF test shows that the deadlines hold, nor is there a proof that they do not",
-        )
+        undecided("no global EDF test shows that the deadlines hold, nor that they do not")
     }
 
     /// Both at once: what the kernel says, and what is true.

@@ -1,4 +1,4 @@
-//! What a budget supplies that is held by the clock and the freezer of cgroup v2.
+//! The supply of a budget that is held by the clock and the freezer of cgroup v2.
 
 use serde::Serialize;
 
@@ -18,16 +18,16 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// Cpu time that the thread takes to hold one group in each of its periods, ns: the most of the ten single budgets in docs/src/freezer.md,
+    /// Cpu time that the thread takes to hold one group in each of its periods, ns: the most of the ten single budgets in docs/src/freezer.md of timecell,
     /// 0.50 % of 50 ms; groups that share their wake-ups cost a third of it, idle ones next to nothing. A mean over 10 s, of a machine
     /// with other work.
     pub const COST: Ns = 250_000;
 
-    /// Use that a group without a period may have before the first notice of it, ns: `FIRST_USE_NS` of the crate `freezer`.
+    /// Use that a group without a period may have before the first notice of it, ns: `FIRST_USE_NS` of the crate `timecell-freezer`.
     pub const FIRST_USE: Ns = 20_000;
 
     /// What 99 of 100 looks and overruns kept to beside up to eight spinning threads, on a shared virtual machine with 2 cpus
-    /// (docs/src/freezer.md). Without notice. It is no bound: the latest look there came 4 ms late. A machine's own figures are measured
+    /// (docs/src/freezer.md of timecell). Without notice. It is no bound: the latest look there came 4 ms late. A machine's own figures are measured
     /// on it.
     pub const MEASURED: Reaction = Reaction {
         late: 100_000,
@@ -36,7 +36,7 @@ impl Reaction {
     };
 }
 
-/// What the freezer supplies of a budget Q every P on one cpu by the rule of the crate `freezer`: a deferrable server that carries
+/// What the freezer supplies of a budget Q every P on one cpu by the rule of the crate `timecell-freezer`: a deferrable server that carries
 /// overruns over to later budgets, enforced by a thread with a [`Reaction`] of L and O.
 ///
 /// A budget can be given in time only if L <= P - Q; else of each no more than P - L is counted on. Let q be the lesser of Q and P - L.

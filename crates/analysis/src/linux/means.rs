@@ -1,4 +1,4 @@
-//! The mechanisms that hold cells to budgets, as far as what is certain of a budget depends on them.
+//! The mechanisms that hold cells to budgets, as far as the guaranteed supply of a budget depends on them.
 
 use super::{
     DeadlineParams, FreezerSupply, Held, Reaction, TickSupply, postponement, threads_hold,
@@ -11,12 +11,12 @@ use crate::{Task, linux::least_reservation};
 /// What holds a cell to a budget, and how exact it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Means {
-    /// A real-time group of cgroup v1, under a tick of so many ns.
+    /// A real-time group of cgroup v1, under a tick of this length, ns.
     RtCgroup(Ns),
-    /// SCHED_DEADLINE, under a tick of so many ns; 0 where its runtimes end by a timer.
+    /// SCHED_DEADLINE, under a tick of this length, ns; 0 if a timer ends its runtimes.
     Deadline(Ns),
-    /// A server of SCHED_DEADLINE for each group of cgroup v2 (`cpu.rt.max`), under a tick of so many ns: HRTICK_DL starts its timer
-    /// for threads of that class only.
+    /// A server of SCHED_DEADLINE for each group of cgroup v2 (`cpu.rt.max`), under a tick of this length, ns: HRTICK_DL starts
+    /// its timer for threads of that class only.
     Hcbs(Ns),
     /// The clock and the freezer.
     Freezer(Reaction),

@@ -1,4 +1,4 @@
-//! What the kernel answers to a reservation that it does not take.
+//! What the kernel answers to a reservation that it refuses.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl fmt::Display for Errno {
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// `sched_runtime` below 1024 ns.
-    #[error("reservation {index}: a runtime of {runtime} ns is below the least of 1024 ns")]
+    #[error("reservation {index}: a runtime of {runtime} ns is below the minimum of 1024 ns")]
     RuntimeTooShort {
         /// Index in the set.
         index: usize,
@@ -107,7 +107,7 @@ pub enum Refusal {
         group: usize,
     },
     /// A time that is no whole number of microseconds, which the files are in.
-    #[error("group {group}: {time} ns is no whole number of microseconds")]
+    #[error("group {group}: {time} ns is not a whole number of microseconds")]
     NotMicroseconds {
         /// Index of the group.
         group: usize,
@@ -161,7 +161,7 @@ pub enum Refusal {
         own: u64,
     },
     /// A real-time task in a group without runtime.
-    #[error("group {group}: it has no runtime, so that no real-time task may enter it")]
+    #[error("group {group}: it has no runtime, so no real-time task may enter it")]
     NoRuntime {
         /// Index of the group.
         group: usize,

@@ -106,7 +106,7 @@ impl RtTree {
     /// A group.
     ///
     /// # Errors
-    /// There is none with that index.
+    /// There is no group with that index.
     ///
     /// ```
     /// use timecell_analysis::linux::{Bandwidth, RtTree};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::refusal::Refusal;
 use crate::{Undecided, Verdict, Witness};
 
-/// Where a set stands: what the kernel says of it, and what is true of it. The two are different questions.
+/// Where a set stands: whether the kernel admits it, and whether its deadlines hold. The two are different questions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {

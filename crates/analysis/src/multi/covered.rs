@@ -27,12 +27,12 @@ pub(super) fn covered(tasks: &[Task], cpus: u32, extras: Extras) -> Result<(), V
     for (index, task) in tasks.iter().enumerate() {
         if !task.is_constrained() {
             return Err(not_covered(format!(
-                "task {index} has a deadline beyond its period; the global tests take constrained deadlines only"
+                "task {index} has a deadline beyond its period; the global tests cover only constrained deadlines"
             )));
         }
         if extras == Extras::None && (task.jitter > 0 || task.blocking > 0) {
             return Err(not_covered(format!(
-                "task {index} has jitter or blocking, which this test does not take; the BCL tests do"
+                "task {index} has jitter or blocking, which this test does not cover; the BCL tests do"
             )));
         }
     }

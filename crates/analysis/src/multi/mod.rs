@@ -4,6 +4,15 @@
 //! Every global test here is sufficient and says so: its yes is a proof, its no is only "not shown". What is exact is
 //! each bin of a partition, by the uniprocessor test that the caller hands in. What does not live here: those tests
 //! ([`crate::fp`], [`crate::edf`], [`crate::inside`]), and what Linux will admit ([`crate::linux`]).
+//!
+//! ```
+//! use timecell_analysis::{Task, edf, multi::{Fit, Order, partition}};
+//!
+//! // Three tasks of 0.6 on two cpus: one of them fits nowhere.
+//! let fits = |bin: &[Task]| edf::verdict(bin).is_schedulable();
+//! let found = partition(&[Task::new(6, 10); 3], 2, Fit::First, Order::AsGiven, &fits);
+//! assert_eq!((found.is_complete(), found.homeless.as_slice()), (false, &[2][..]));
+//! ```
 
 mod bcl;
 mod bin;

@@ -21,7 +21,7 @@ pub struct Mpr {
     cpus: u32,
 }
 
-/// Why a multiprocessor periodic resource is none.
+/// Why the parameters of a multiprocessor periodic resource are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MprError {
     /// Nothing can be supplied.
@@ -31,7 +31,7 @@ pub enum MprError {
     #[error("the period of {0} ns is too long; the longest time is {MAX_NS} ns (36 years)")]
     TooLong(Ns),
     /// More cpu time than the cpus have, or more than a [`Ns`] holds.
-    #[error("{total} ns of cpu time in every {period} ns are more than {cpus} cpus have")]
+    #[error("{total} ns of cpu time in every {period} ns is more than {cpus} cpus have")]
     TooMuch {
         /// Cpu time Θ in every period, ns.
         total: Ns,
@@ -193,7 +193,7 @@ impl Mpr {
         whole * u128::from(self.total) + t.saturating_sub(2 * gap + whole * period)
     }
 
-    /// The two integers beside the next instant after `t` at which supply starts anew, as far as they are after `t`.
+    /// The two integers beside the next instant after `t` at which supply starts again, as far as they are after `t`.
     ///
     /// Between such instants the supply bound is concave, so that a demand that is convex in between exceeds it, if
     /// at all, at an end.

@@ -54,7 +54,7 @@ pub fn mpr_edf(tasks: &[Task], resource: &Mpr) -> Verdict {
         }
         Some(Ordering::Equal) => {
             return Verdict::Undecided(Undecided::NotCovered(
-                "the utilisation equals the rate of the resource, and the test needs some room"
+                "the utilisation equals the rate of the resource, but the test needs some room"
                     .into(),
             ));
         }

@@ -1,10 +1,10 @@
-//! A cpu of one's own.
+//! A dedicated cpu.
 
 use serde::Serialize;
 
 use crate::{Ns, Supply};
 
-/// A cpu of one's own: every ns is supplied.
+/// A dedicated cpu: every ns is supplied.
 ///
 /// ```
 /// use timecell_analysis::{Supply, reservation::Dedicated};

@@ -1,7 +1,17 @@
-//! Reservations as models of supply: how little cpu time a cell is certain to get in any interval, and how long it
-//! may have to wait for a given amount. One model is one file that implements [`Supply`](crate::Supply) with an exact
-//! supply-bound function and its exact inverse. What runs inside a reservation lives in [`inside`](crate::inside);
-//! servers that compete for one cpu do not live here.
+//! Reservations as models of supply: how little cpu time a cell is guaranteed to get in any interval, and how long it may
+//! have to wait for a given amount. One model is one file that implements [`Supply`](crate::Supply) with an exact
+//! supply-bound function and its exact inverse. What runs inside a reservation lives in [`inside`](crate::inside); servers
+//! that compete for one cpu do not live here.
+//!
+//! ```
+//! use timecell_analysis::{Supply, reservation::Periodic};
+//!
+//! // 3 every 10, anywhere in each period: up to 14 without any.
+//! let supply = Periodic::new(3, 10)?;
+//! assert_eq!([14, 15, 17].map(|window| supply.sbf(window)), [0, 1, 3]);
+//! assert_eq!(supply.inverse(3), Some(17));
+//! # Ok::<(), timecell_analysis::reservation::ReservationError>(())
+//! ```
 
 mod bdr;
 mod dedicated;
@@ -17,7 +27,7 @@ pub use prm::Periodic;
 
 use crate::{MAX_NS, Ns};
 
-/// Why a reservation is none.
+/// Why the parameters of a reservation are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationError {
     /// A time that must be positive is 0.

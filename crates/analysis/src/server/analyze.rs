@@ -55,13 +55,13 @@ pub struct Cell {
     pub tasks: Vec<LocalTask>,
 }
 
-/// What an analysis says of the response time of one server or task.
+/// The answer on the response time of one server or task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
     /// Never longer than this, ns, and within the deadline.
     Bounded(Ns),
-    /// Not shown to be within the deadline: demand exceeds what is certain to be supplied by it.
+    /// Not shown to be within the deadline: demand exceeds the guaranteed supply by then.
     Exceeded(Witness),
     /// No answer; never to be read as yes.
     Undecided(Undecided),
@@ -97,7 +97,7 @@ impl From<Verdict> for Response {
     }
 }
 
-/// What [`analyze`] says of one cell.
+/// The answer of [`analyze`] on one cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellAnalysis {
     /// From a refill of the server until it has had its whole budget; witnesses count servers.
@@ -106,7 +106,7 @@ pub struct CellAnalysis {
     pub tasks: Vec<Response>,
 }
 
-/// What [`analyze`] says of all cells on one cpu.
+/// The answer of [`analyze`] on all cells on one cpu.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis {
     /// In the order of the cells given.
@@ -261,7 +261,7 @@ pub fn analyze_within(cells: &[Cell], refill: Refill, steps: u64) -> Analysis {
 
 fn uncounted(cell: &Cell, server: usize) -> CellAnalysis {
     let response = Response::Undecided(Undecided::NotCovered(format!(
-        "the server of cell {server} is not certain to get its budget"
+        "the server of cell {server} is not guaranteed to get its budget"
     )));
     CellAnalysis {
         server: response.clone(),

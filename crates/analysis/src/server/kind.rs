@@ -52,7 +52,7 @@ pub struct Server {
     pub blocking: Ns,
 }
 
-/// Why a server is none.
+/// Why the parameters of a server are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     /// A time that must be positive is 0.

@@ -1,8 +1,19 @@
 //! Servers: several cells on one cpu, each held to a budget every period by a server, with tasks inside.
 //!
-//! What lives here: the servers' own schedulability, the cpu time each is certain to supply in spite of those above
-//! it, the response times of fixed-priority tasks inside, and utilisation bounds. What does not: reservations whose
-//! supply does not depend on their neighbours, which are supplies of their own.
+//! What lives here: the servers' own schedulability, the cpu time each is guaranteed to supply despite those above it, the
+//! response times of fixed-priority tasks inside, and utilisation bounds. What does not: reservations whose supply does not
+//! depend on their neighbours, which are supplies of their own.
+//!
+//! ```
+//! use timecell_analysis::{Task, server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze}};
+//!
+//! // 2 every 20 in a deferrable server of 3 every 10: after a budget that was used up, the next one is 7 away.
+//! let cell = Cell {
+//!     server: Server::new(Kind::Deferrable, 3, 10),
+//!     tasks: vec![LocalTask::unbound(Task::new(2, 20))],
+//! };
+//! assert_eq!(analyze(&[cell], Refill::Apart).cells[0].tasks[0], Response::Bounded(7 + 2));
+//! ```
 
 mod analyze;
 mod kind;

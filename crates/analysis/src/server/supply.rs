@@ -4,7 +4,7 @@ use super::{Kind, LocalTask, Refill, Response, Server};
 use crate::budget::{Budget, STEPS};
 use crate::{MAX_NS, Ns, Part, Supply, Undecided, Verdict, Witness};
 
-/// What one server among others is certain to supply to the tasks inside it.
+/// The guaranteed supply of one server among others to the tasks inside it.
 ///
 /// After the longest wait for a refill ([`Server::gap`]) every period supplies the whole budget, and in the last,
 /// partly used period the servers above come first: w = L + (n - 1)(T_S - C_S) + sum over X of
@@ -181,7 +181,7 @@ impl ServerSupply {
             .map(|time| before + time))
     }
 
-    /// The most work that is certain to be done `time` after a refill.
+    /// The most work that is guaranteed to be done `time` after a refill.
     fn work_by(&self, time: Ns, steps: &mut Budget) -> Result<Ns, Undecided> {
         let full = time / self.server.period * self.server.budget;
         let rest = time % self.server.period;

@@ -1,9 +1,9 @@
-//! This process ahead of the loads.
+//! Raises this process above the loads.
 
 use host::sched;
 
-/// The coordinator in front of the loads that share its few cpus: behind hundreds of them it would take minutes to
-/// start and end a trial. What it starts is in class OTHER as ever.
+/// Raises the coordinator above the loads that share its few cpus: below hundreds of them it would take minutes to start and end a trial.
+/// What it starts stays in class OTHER.
 pub(crate) struct Ahead {
     before: sched::Class,
 }

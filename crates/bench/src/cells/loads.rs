@@ -38,8 +38,8 @@ impl From<Ended> for String {
 pub(super) struct Loads(Vec<(Option<Running>, LoadRecord)>);
 
 impl Loads {
-    /// Starts another and waits until it is seen at work or `stop` says so; why it failed is on its record. `watch` is told its place and
-    /// its pid.
+    /// Starts another load and waits until it is seen at work or `stop` says so; its record holds why it failed. `watch` gets its place
+    /// and pid.
     pub(super) fn start(
         &mut self,
         start: &Start<'_>,
@@ -52,7 +52,7 @@ impl Loads {
                 watch(self.0.len(), running.pid());
                 let at_work = running.wait_until_at_work(stop);
                 record.failure = (at_work.err()).map(|why| with_words(&why, &running.last_words()));
-                // One that was not seen at work is ended as the others are.
+                // A load that was not seen at work is ended like the others.
                 Some(running)
             }
             Err(why) => {

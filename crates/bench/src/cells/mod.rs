@@ -1,5 +1,5 @@
-//! The cells of one trial, whatever they run, with what holds them and the loads beside them: created, placed, armed, verified,
-//! released together, watched, removed. What they are to run and what is recorded of them is their owners'.
+//! The cells of one trial, whatever they run, with what holds them and the loads beside them: created, placed, armed, verified, released
+//! together, watched, removed. Callers decide what the cells run and what is recorded.
 
 mod ahead;
 mod loads;
@@ -40,10 +40,9 @@ pub(crate) const CREATION_NS: i64 = 120_000_000_000;
 /// Longest time from the permit to being armed, ns; waiting for bandwidth that is given back is part of it.
 pub(crate) const ARMING_NS: i64 = 60_000_000_000;
 
-/// What a trial that the user ended is said to be.
-pub(crate) const INTERRUPTED: &str = "interrupted";
+pub(crate) use record::trial::INTERRUPTED;
 
-/// The cells of one trial at their release barrier; a cell is known by the slot of its first thread. Dropping this ends them.
+/// The cells of one trial at their release barrier, identified by the slot of their first thread. Dropping this ends them.
 pub(crate) struct Cells<'a> {
     pub(crate) barrier: Barrier,
     pub(crate) watch: Watch,
@@ -57,7 +56,7 @@ pub(crate) struct Cells<'a> {
 struct Made {
     cell: Box<dyn Cell>,
     slots: Range<usize>,
-    /// A real-time group of its own, which goes with it.
+    /// The cell's own real-time group, which is removed with it.
     group: Option<RtGroup>,
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// The first thing that went wrong in it.
+    /// The first thing that went wrong.
     pub(crate) fn result(&self) -> Result<(), String> {
         match self
             .left
@@ -89,7 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a cell that has reached this state is said to be.
+/// The word for a cell that has reached this state.
 fn said(state: State) -> &'static str {
     match state {
         State::Present => "present",
@@ -99,7 +98,7 @@ fn said(state: State) -> &'static str {
 }
 
 impl<'a> Cells<'a> {
-    /// Makes the control page in `shared` for so many threads, in place of the last one. What interrupts wakes whoever waits here.
+    /// Makes the control page in `shared` for so many threads, replacing the previous one. An interrupt wakes whoever waits here.
     pub(crate) fn new(
         shared: &Path,
         slots: usize,
@@ -136,17 +135,17 @@ impl<'a> Cells<'a> {
         self.interrupt.is_some_and(Interrupt::came)
     }
 
-    /// Makes what will hold the cell at `slot`; its class may be all that does.
+    /// Makes what will hold the cell at `slot`; that may be its class alone.
     pub(crate) fn hold(&self, slot: usize, wanted: &Wanted) -> Result<(), String> {
         let enforcer = wanted.held.enforcer;
         let holder = by(enforcer)
-            .ok_or_else(|| format!("nothing here holds cells by {}", enforcer.name()))?;
+            .ok_or_else(|| format!("timecell cannot hold cells by {} here", enforcer.name()))?;
         let made = holder.hold(&wanted.held, wanted.cpu, &wanted.names())?;
         lock(&self.holds).extend(made.map(|held| (slot, held)));
         Ok(())
     }
 
-    /// Takes a cell whose threads have these slots; it is watched from now on. Its pid.
+    /// Adds a cell whose threads have these slots and watches it from now on. Returns its pid.
     pub(crate) fn add(&self, slots: Range<usize>, cell: Box<dyn Cell>) -> i32 {
         let (first, pid) = (slots.start, cell.pid());
         self.barrier.slot(first).pid.store(pid, Release);
@@ -168,7 +167,7 @@ impl<'a> Cells<'a> {
         added.map_err(|error| error.to_string())
     }
 
-    /// The cell at `slot`, looked at; `None` where none is.
+    /// Calls `at` with the cell at `slot`; `None` if there is none.
     pub(crate) fn look<T>(&self, slot: usize, at: impl FnOnce(&dyn Cell) -> T) -> Option<T> {
         lock(&self.made[slot])
             .as_ref()
@@ -229,7 +228,7 @@ impl<'a> Cells<'a> {
         self.interrupted() || dead.any(|place| self.was_early(place))
     }
 
-    /// Of what has ended, whether its work was not done. Behind the cells come the loads, whose work never is.
+    /// Whether what has ended at this place had not done its work. After the cells come the loads, whose work is never done.
     fn was_early(&self, place: usize) -> bool {
         let Some(made) = self.made.get(place) else {
             return true;
@@ -238,7 +237,7 @@ impl<'a> Cells<'a> {
         (slots.unwrap_or(place..place + 1)).any(|slot| self.barrier.state(slot) < State::Done)
     }
 
-    /// Why the thread of this slot will not go on, a sentence with the last words of its cell; `None`: it may.
+    /// Why the thread of this slot will not go on, a sentence with the last output of its cell; `None`: it may.
     pub(crate) fn failure(&self, slot: usize) -> Option<String> {
         let why = match self.barrier.failure(slot) {
             Some(why) => why,
@@ -261,7 +260,7 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// That the threads from this slot on have these classes, by what they tell.
+    /// Checks that the threads from this slot on have these classes, by what they report.
     pub(crate) fn verify(&self, first: usize, wanted: &[Class]) -> Result<(), String> {
         verify::threads(&self.barrier, first, wanted)
     }
@@ -299,8 +298,7 @@ impl<'a> Cells<'a> {
             .try_for_each(|(_, held)| held.begin())
     }
 
-    /// How exact those have been who hold the cells at these slots. Ask before the cells end: how the kernel takes a process apart is
-    /// no matter of what holds it.
+    /// How exactly the cells at these slots have been held. Ask before the cells end: tearing a process down does not count.
     pub(crate) fn reacted(&self) -> Result<Vec<(usize, Option<record::Reacted>)>, String> {
         let holds = lock(&self.holds);
         (holds.iter())
@@ -311,7 +309,7 @@ impl<'a> Cells<'a> {
     /// Takes deadline threads out of their class before they end: the kernel may lose count of one that ends in it.
     pub(crate) fn release_bandwidth(&self) {
         for pid in self.pids() {
-            // Of a thread that cannot be, its end is as good.
+            // For a thread that cannot be verified, its end will do.
             let _ = bandwidth::release(pid);
         }
     }
@@ -334,7 +332,7 @@ impl<'a> Cells<'a> {
         let once = || failures(threads, self.made.len(), |slot| self.remove_one(slot));
         let mut left = once();
         if !left.is_empty() {
-            // What was too slow to end has had more time now.
+            // Retry: what was too slow to end has had more time by now.
             left = once();
         }
         self.forget();
@@ -345,7 +343,7 @@ impl<'a> Cells<'a> {
         self.made.iter().for_each(|made| drop(lock(made).take()));
     }
 
-    /// Lets everybody go and removes all there is: loads, cells, and then what held them.
+    /// Releases everything and removes it: loads, cells, and then what held them.
     pub(crate) fn end(&self) -> End {
         self.barrier.abort();
         if let Some(interrupt) = self.interrupt {

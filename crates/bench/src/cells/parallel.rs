@@ -1,4 +1,4 @@
-//! Work on many things at the same time, by a bounded number of threads: making and removing cells.
+//! Parallel work by a bounded number of threads: creating and removing cells.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Between two calls of `tick`.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Calls `work` with every index below `count`, each once, by at most so many threads; `tick` about once a second
-/// meanwhile, and when all is done. Where fewer threads are to be had, they do the work of the others.
+/// Calls `work` with every index below `count`, each once, by at most so many threads; `tick` about once a second meanwhile, and when all
+/// is done. Where fewer threads can be started, they do the work of the others.
 pub(crate) fn in_parallel(
     threads: usize,
     count: usize,
@@ -48,7 +48,7 @@ pub(crate) fn in_parallel(
     });
 }
 
-/// Says that a thread has ended, however it does: whoever waits for the last one must not wait for ever.
+/// Reports the end of a thread, however it ends: whoever waits for the last one must not wait forever.
 struct Leaving<'a> {
     left: &'a AtomicUsize,
     caller: &'a Thread,
@@ -62,7 +62,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// [`in_parallel`] of what can fail: every index is worked on in any case. The errors, in the order in which they came.
+/// [`in_parallel`] for work that can fail: every index is worked on in any case. Returns the errors in the order in which they came.
 pub(crate) fn failures<E: Send>(
     threads: usize,
     count: usize,

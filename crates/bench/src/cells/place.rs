@@ -8,10 +8,10 @@ use host::sched::{self, Class};
 
 use crate::held::enter;
 
-/// Where a cell belongs before it is armed, other than in what holds it.
+/// Where a cell belongs before it is armed, apart from what holds it.
 #[derive(Debug, Default)]
 pub(crate) struct Placement<'a> {
-    /// A control group with cpus of its own.
+    /// A control group with its own cpus.
     pub partition: Option<&'a Path>,
     /// A real-time group that it shares.
     pub rt_group: Option<&'a RtGroup>,

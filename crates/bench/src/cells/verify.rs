@@ -1,4 +1,4 @@
-//! A look from outside at what an armed cell really got.
+//! Checks from outside what an armed cell really got.
 
 use host::sched;
 use probe::Barrier;
@@ -6,10 +6,10 @@ use probe::control::Slot;
 use record::trial::{CalibrationRecord, CellRecord};
 use std::sync::atomic::Ordering::Acquire;
 
-/// Asks the kernel for class and cpus of process `pid` and writes them down; another class than `wanted` or another
-/// cpu than the cell's is a failure. Some OCI runtimes ignore a class that they were asked for without a word.
+/// Asks the kernel for class and cpus of process `pid` and records them; a class other than `wanted` or a cpu other than the cell's is a
+/// failure. Some OCI runtimes silently ignore the requested class.
 ///
-/// `locked` is what the cell said of its memory ([`probe::control::Slot::memory_locked`]).
+/// `locked` is what the cell reported of its memory ([`probe::control::Slot::memory_locked`]).
 pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut CellRecord) {
     match sched::get_class(pid) {
         Ok(got) => {
@@ -37,7 +37,7 @@ pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut Ce
         2 => {
             "only samples and stack are locked in memory: RLIMIT_MEMLOCK is smaller than the program"
         }
-        _ => "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away",
+        _ => "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be reclaimed",
     };
     cell.notes.push(note.to_owned());
 }
@@ -50,7 +50,7 @@ pub(crate) fn allowed(cell: &CellRecord) -> &[u32] {
     }
 }
 
-/// The class that a thread tells by its slot.
+/// The class that a thread reports in its slot.
 fn reported(wanted: &sched::Class, slot: &Slot) -> sched::Class {
     let (policy, priority) = (slot.policy.load(Acquire), slot.priority.load(Acquire));
     match (policy, wanted) {
@@ -58,7 +58,7 @@ fn reported(wanted: &sched::Class, slot: &Slot) -> sched::Class {
             priority: u8::try_from(priority).unwrap_or(0),
         },
         (libc::SCHED_OTHER, _) => sched::Class::Other,
-        // The times of a deadline thread are what it asked for, or the kernel would have refused them.
+        // The times of a deadline thread are the requested ones, or the kernel would have refused them.
         (libc::SCHED_DEADLINE, sched::Class::Deadline { .. }) => wanted.clone(),
         (other, _) => sched::Class::Unknown(other),
     }
@@ -71,7 +71,7 @@ fn same(wanted: &sched::Class, got: &sched::Class) -> Result<(), String> {
     }
 }
 
-/// That the threads from this slot on have these classes, by what they tell.
+/// Checks that the threads from this slot on have these classes, by what they report.
 pub(super) fn threads(
     barrier: &Barrier,
     first: usize,
@@ -81,7 +81,7 @@ pub(super) fn threads(
     slots.try_for_each(|(slot, wanted)| same(wanted, &reported(wanted, barrier.slot(slot))))
 }
 
-/// The same of a thread of a task set, which tells by its slot what the kernel reported to it.
+/// The same for a thread of a task set, whose slot holds what the kernel reported to it.
 pub(crate) fn verify_thread(wanted: &sched::Class, slot: &Slot, cell: &mut CellRecord) {
     let got = reported(wanted, slot);
     cell.real_time = got.is_real_time();
@@ -89,7 +89,7 @@ pub(crate) fn verify_thread(wanted: &sched::Class, slot: &Slot, cell: &mut CellR
     cell.failure = same(wanted, &got).err().or(cell.failure.take());
     if slot.memory_locked.load(Acquire) == 0 {
         cell.notes.push(
-            "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away"
+            "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be reclaimed"
                 .to_owned(),
         );
     }
@@ -105,7 +105,7 @@ pub(crate) fn verify_thread(wanted: &sched::Class, slot: &Slot, cell: &mut CellR
     });
     if spread_ppm > 20_000 {
         cell.notes.push(format!(
-            "the calibration of its work did not settle: the least two of all tries are {} % apart",
+            "the calibration of its work did not settle: the two lowest of all tries are {} % apart",
             spread_ppm / 10_000
         ));
     }

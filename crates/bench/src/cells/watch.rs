@@ -20,14 +20,14 @@ pub(crate) struct Watch {
 }
 
 struct Shared {
-    /// Of the kernel: what became ready is told, however many are watched.
+    /// An epoll descriptor: it reports what became ready, however many are watched.
     ready: OwnedFd,
     cells: Mutex<BTreeMap<usize, Arc<OwnedFd>>>,
     dead: Mutex<Vec<usize>>,
     over: AtomicBool,
 }
 
-/// What the bell is called among the cells.
+/// The index that stands for the bell among the cells.
 const BELL: u64 = u64::MAX;
 
 impl Watch {
@@ -90,7 +90,7 @@ impl Watch {
             .map(|(_, fd)| Arc::clone(fd))
             .collect();
         for payload in &living {
-            // Of one that cannot be killed, removing its cell says why.
+            // If one cannot be killed, removing its cell says why.
             let _ = pidfd::kill(payload);
         }
         for payload in &living {
@@ -120,11 +120,11 @@ fn watch(shared: &Shared, wake: &Wake) {
             continue;
         };
         for &(name, _) in &told {
-            // The bell is never silenced: it rings for what `dead` says already, or for the end.
+            // The bell is never silenced: it rings for what `dead` reports anyway, or for the end.
             if let Ok(index) = usize::try_from(name)
                 && let Some(fd) = lock(&shared.cells).remove(&index)
             {
-                // Somebody else may hold the descriptor still, which would keep it among those listened to.
+                // Somebody else may still hold the descriptor, which would keep it in the epoll set.
                 let _ = epoll::delete(&shared.ready, &fd);
                 lock(&shared.dead).push(index);
             }

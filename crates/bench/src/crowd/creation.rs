@@ -1,5 +1,5 @@
-//! Cells made in parallel, a bounded number at the same time. A cell that does not come is a fact on its record; when
-//! more fail than the study allows, the rest is not tried any more.
+//! Cells made in parallel, a bounded number at the same time. A cell that does not start is a fact on its record; when more fail than the
+//! study allows, the rest is not tried.
 
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -20,7 +20,7 @@ use crate::cells::{CREATION_NS, Cells};
 use crate::context::Trial;
 use crate::payload::{placement, prepare, spec};
 
-/// A cell of the crowd, or what kept it from coming.
+/// A cell of the crowd, or why it did not start.
 pub(super) struct Seat {
     pub(super) record: CellRecord,
     /// Of its payload, if there is one.
@@ -39,12 +39,12 @@ pub(super) struct Crowd<'a> {
     pub(super) seats: Vec<Mutex<Seat>>,
     /// Cells that may fail.
     pub(super) allowed: usize,
-    /// Memory that is left to everybody else.
+    /// Memory that must stay free for everybody else.
     memory_reserve: Option<Bytes>,
     failed: AtomicUsize,
-    /// What had given out when the first cell failed.
+    /// What had run out when the first cell failed.
     gave_out: OnceLock<GaveOut>,
-    /// Why the rest is not made, where that is no cell's failure.
+    /// Why the rest is not created, where that is not the failure of a cell.
     called_off: OnceLock<String>,
 }
 
@@ -87,14 +87,14 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Whether nothing more is to be made.
+    /// Whether no more cells are to be created.
     pub(super) fn over(&self) -> bool {
         self.trial.interrupt.came()
             || self.failed.load(Acquire) > self.allowed
             || self.called_off.get().is_some()
     }
 
-    /// Why the rest was not made, where that is no cell's failure.
+    /// Why the rest was not created, where that is not the failure of a cell.
     pub(super) fn called_off(&self) -> Option<&str> {
         self.called_off.get().map(String::as_str)
     }
@@ -110,7 +110,7 @@ impl<'a> Crowd<'a> {
         self.failed.load(Acquire)
     }
 
-    /// What had given out when the first cell failed.
+    /// What had run out when the first cell failed.
     pub(super) fn gave_out(&self) -> Option<GaveOut> {
         self.gave_out.get().cloned()
     }
@@ -128,7 +128,7 @@ impl<'a> Crowd<'a> {
     pub(super) fn make(&self, index: usize) {
         let mut seat = lock(&self.seats[index]);
         if self.over() {
-            // Not a failure of its own: it was never asked for.
+            // Not a failure of the cell: it was never requested.
             return;
         }
         if let Some(short) = headroom::short(&Root::live(), self.memory_reserve) {
@@ -137,7 +137,7 @@ impl<'a> Crowd<'a> {
         }
         if let Err(why) = self.try_make(index, &mut seat) {
             if self.over() && self.cells.barrier.state(index) < State::Present {
-                seat.record.failure = Some("given up: creation was called off".to_owned());
+                seat.record.failure = Some("abandoned: creation was called off".to_owned());
             } else {
                 self.fail(&mut seat, why);
             }
@@ -216,8 +216,8 @@ impl<'a> Crowd<'a> {
         self.seats.iter().enumerate().filter_map(alive).collect()
     }
 
-    /// Waits until every living cell has reached `state` or has ended; those that ended, and those that did not get
-    /// there in time, are failed. `false`: `stop` said so first.
+    /// Waits until every living cell has reached `state` or has ended; those that ended, and those that did not get there in time, have
+    /// failed. `false`: `stop` said so first.
     pub(super) fn settle(
         &self,
         state: State,

@@ -1,12 +1,11 @@
-//! What gave out when a cell failed: the words of the failure, held against the limits of the machine as they stood at
-//! that moment.
+//! What ran out when a cell failed: matches the text of the failure with the limits of the machine at that moment.
 
 use host::limits::{self, Kind, Limit};
 use host::root::Root;
 use host::sched::bandwidth::{bandwidth_held_us, bandwidth_limit_us};
 use record::crowd::GaveOut;
 
-/// Words of a failure, and what may have run out when they are said; the kernel says the same of several things.
+/// Texts of failures, and what may have run out then; the kernel says the same of several things.
 const WORDS: [(&str, &[Kind]); 17] = [
     ("inotify", &[Kind::Inotify]),
     ("keyring", &[Kind::Keys]),
@@ -44,8 +43,7 @@ const WORDS: [(&str, &[Kind]); 17] = [
 /// From here on a limit counts as reached: what failed was given back before it was looked at.
 const REACHED: f64 = 0.9;
 
-/// Words of the kernel's admission test for deadline threads, as [`host::sched::SchedError`] and the probe put it: no
-/// other limit makes it say so.
+/// How [`host::sched::SchedError`] and the probe report the kernel's admission test for deadline threads: no other limit is reported so.
 const NOT_ADMITTED: &str = "what the kernel admits";
 
 /// What the machine has run out of, now that a cell failed with these words.
@@ -81,8 +79,8 @@ fn bandwidth(held_us: u64, most_us: Option<u64>, [runtime_us, period_us]: [u64; 
             )
         }),
         fix: format!(
-            "end the deadline threads that hold the rest (newer kernels keep 5 % of each cpu for ordinary work as well), \
-             or raise the limit, which is {runtime_us} of every {period_us} us: sysctl -w kernel.sched_rt_runtime_us={raised}"
+            "end the deadline threads that hold the rest (newer kernels also keep 5 % of each cpu for ordinary work), or raise the limit, \
+             now {runtime_us} of every {period_us} us: sysctl -w kernel.sched_rt_runtime_us={raised}"
         ),
     }
 }
@@ -100,7 +98,7 @@ fn judge(why: &str, limits: &[Limit]) -> GaveOut {
     let named = |limit: &&Limit| spoken.iter().any(|kinds| kinds.contains(&limit.kind));
     let by_words = fullest(&mut limits.iter().filter(named));
     let by_use = fullest(&mut limits.iter()).filter(|limit| limit.share() >= REACHED);
-    // A limit that is reached explains more than words that fit several; words alone, more than nothing.
+    // A limit that is reached explains more than a text that fits several; a text alone, more than nothing.
     let reached = by_words.clone().filter(|limit| limit.share() >= REACHED);
     match reached.or(by_use).or_else(|| own(why)).or(by_words) {
         Some(limit) => GaveOut {
@@ -113,12 +111,12 @@ fn judge(why: &str, limits: &[Limit]) -> GaveOut {
             what: "nothing that timecell can name".to_owned(),
             limit: "unknown".to_owned(),
             value: None,
-            fix: "see what the first failed cell says".to_owned(),
+            fix: "see the message of the first failed cell".to_owned(),
         },
     }
 }
 
-/// What gives out without a limit of the kernel being reached: time, a class, a cell that was killed.
+/// What runs out although no limit of the kernel is reached: time, a class, a cell that was killed.
 fn own(why: &str) -> Option<Limit> {
     let limit = |what: &str, name: &str, fix: &str| {
         Some(Limit {
@@ -138,7 +136,7 @@ fn own(why: &str) -> Option<Limit> {
         return limit(
             "time to create a cell",
             "120 s for each cell, 30 s to arm",
-            "create fewer at the same time (--parallel), or use an engine that starts faster",
+            "create fewer at a time (--parallel), or use an engine that starts faster",
         );
     }
     if why.contains("scheduling class")
@@ -146,16 +144,16 @@ fn own(why: &str) -> Option<Limit> {
         || why.contains("SCHED_")
     {
         return limit(
-            "real-time budget or right",
+            "real-time budget or privilege",
             "cpu.rt_runtime_us, CAP_SYS_NICE, RLIMIT_RTPRIO",
-            "see timecell doctor for the real-time budgets that are free",
+            "see timecell doctor for the free real-time budgets",
         );
     }
     if why.contains("ended before its jobs were done") {
         return limit(
             "a cell was killed",
             "none is known",
-            "look for an out-of-memory kill (dmesg), or for whoever killed it",
+            "look for an out-of-memory kill (dmesg), or find out who killed it",
         );
     }
     None
@@ -196,7 +194,7 @@ mod tests {
             (pids.limit.as_str(), pids.fix.as_str()),
             ("/pid_max", "raise pid_max")
         );
-        // Words that say nothing: what is fullest, if anything is full.
+        // A text that says nothing: the fullest limit, if any is full.
         assert_eq!(found("exit status: 1").what, "pid_max");
     }
 
@@ -211,7 +209,7 @@ mod tests {
             found.fix.ends_with("kernel.sched_rt_runtime_us=975000"),
             "{found:?}"
         );
-        // By the words of whoever was refused: a cell, or the coordinator for it.
+        // As reported by whoever was refused: a cell, or the coordinator on its behalf.
         let error = host::sched::SchedError::OverBandwidth {
             class: host::sched::Class::Other,
             pid: 1,
@@ -241,7 +239,7 @@ mod tests {
         assert_eq!(found("no answer within 120 s"), "time to create a cell");
         assert_eq!(
             found("asked for FIFO 80, the kernel reports OTHER"),
-            "real-time budget or right"
+            "real-time budget or privilege"
         );
         assert_eq!(
             found("its process ended before its jobs were done"),

@@ -1,4 +1,4 @@
-//! How far the study of each engine has come: after a count at which too much failed, larger ones are not tried.
+//! How far the study of each engine has come: after a count at which too many cells failed, larger ones are not tried.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use record::NotMeasured;
 use record::trial::TrialRecord;
 
 use crate::PlannedTrial;
+use crate::resume::gave_out;
 
 /// The engines that ended, and at what.
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl Growth {
         let (Some(crowd), Some(first)) = (&record.crowd, record.cells.first()) else {
             return;
         };
-        let guarded = record.cut_off.as_ref().filter(|_| crowd.gave_out.is_some());
+        let guarded = record.cut_off.as_ref().filter(|_| gave_out(record));
         let Some(failure) = record.failure.as_ref().or(guarded) else {
             return;
         };
@@ -36,11 +37,11 @@ impl Growth {
                 let value = gave_out.value.as_ref();
                 let value = value.map_or(String::new(), |value| format!(", {value}"));
                 (
-                    format!("{} gave out ({}{value})", gave_out.what, gave_out.limit),
+                    format!("{} ran out ({}{value})", gave_out.what, gave_out.limit),
                     gave_out.fix.clone(),
                 )
             }
-            None => (failure.clone(), "see the trial that failed".to_owned()),
+            None => (failure.clone(), "see the failed trial".to_owned()),
         };
         let reason = format!("{} ended at {cells} cells: {what}", first.engine);
         self.ended

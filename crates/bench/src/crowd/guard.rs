@@ -1,5 +1,5 @@
-//! Guard rails around cells by the hundred: the coordinator stands above them, and a watchdog stops them all when the
-//! machine's ordinary work gets no turn any more, or its memory is about to run out.
+//! Guard rails around hundreds of cells: the coordinator runs above them, and a watchdog stops them all when ordinary work gets no cpu
+//! time any more, or memory is about to run out.
 //!
 //! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process whatever engine made
 //! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
@@ -20,16 +20,16 @@ use super::headroom;
 
 /// Between two looks, ns.
 const LOOK_NS: i64 = 100_000_000;
-/// How far above the cells the coordinator stands.
+/// How far above the cells the coordinator's priority lies.
 const ABOVE: u8 = 10;
 
-/// The priority of whoever must run when the cells do; 1 above class OTHER.
+/// The priority of what must run while the cells do; 1 above class OTHER.
 pub(super) fn above(cells: Option<u8>) -> u8 {
     cells.map_or(1, |priority| priority.saturating_add(ABOVE).min(99))
 }
 
-/// The SCHED_FIFO priority that the calling thread has, 1 to 99, as the kernel says; 0 in any other class, and where it
-/// cannot be asked: nobody is to rely on what is not known.
+/// The SCHED_FIFO priority that the calling thread has, 1 to 99, as the kernel says; 0 in any other class, and where the kernel cannot be
+/// asked: nobody must rely on what is not known.
 pub(super) fn own_priority() -> u8 {
     match sched::get_class(0) {
         Ok(sched::Class::Fifo { priority }) => priority,
@@ -37,7 +37,7 @@ pub(super) fn own_priority() -> u8 {
     }
 }
 
-/// The calling thread in front of the cells until dropped; what it starts is in class OTHER as ever.
+/// Keeps the calling thread above the cells until dropped; what it starts stays in class OTHER.
 pub(super) struct InFront {
     before: sched::Class,
 }
@@ -64,7 +64,7 @@ pub(super) struct GuardLimits {
     /// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
     /// every second.
     pub(super) starvation_ns: i64,
-    /// Memory that is left to everybody else, see [`model::Scale::memory_reserve`].
+    /// Memory that must stay free for everybody else, see [`model::Scale::memory_reserve`].
     pub(super) memory_reserve: Option<Bytes>,
 }
 
@@ -82,14 +82,14 @@ struct Shared {
     canary_ns: AtomicI64,
     worst_ns: AtomicI64,
     froze: AtomicBool,
-    /// Of something there was less than a crowd leaves.
+    /// What there was less of than a crowd must leave.
     short: OnceLock<GaveOut>,
     over: AtomicBool,
 }
 
 impl Watchdog {
-    /// Watches with `priority` where that is allowed, from the return on; freezes `cells` and wakes the coordinator once
-    /// the canary or the watchdog itself was kept from running for too long, or too little is left to everybody else.
+    /// Watches with `priority` where that is allowed, from its return on; freezes `cells` and wakes the coordinator once the canary or the
+    /// watchdog itself was kept from running for too long, or too little is left for everybody else.
     pub(super) fn start(
         cells: Vec<Arc<OwnedFd>>,
         priority: u8,
@@ -117,7 +117,7 @@ impl Watchdog {
         watchdog.threads.push(canary);
         let (tell, told) = mpsc::channel();
         let dog = Builder::new().name("watchdog".to_owned()).spawn(move || {
-            // Whether it was granted is asked of the kernel.
+            // Ask the kernel whether it was granted.
             let _ = sched::set_class(0, &sched::Class::Fifo { priority });
             let _ = tell.send(own_priority());
             look(&shared, &cells, limits, &wake);
@@ -132,7 +132,7 @@ impl Watchdog {
         self.shared.froze.load(Acquire)
     }
 
-    /// Why it has stopped the cells, and what had given out; `None` where it has not.
+    /// Why it has stopped the cells, and what had run out; `None` where it has not.
     pub(super) fn stopped(&self) -> Option<(String, GaveOut)> {
         if !self.froze() {
             return None;
@@ -143,14 +143,12 @@ impl Watchdog {
         let seconds = self.limits.starvation_ns as f64 / 1e9;
         let delay = self.shared.worst_ns.load(Acquire) as f64 / 1e9;
         let gave_out = GaveOut {
-            what: "turns of ordinary work".to_owned(),
-            limit: "the time that a crowd may keep it from running".to_owned(),
-            value: Some(format!(
-                "none for {delay:.1} s, and {seconds} s are allowed"
-            )),
-            fix: "fewer or shorter jobs, or a longer limit (--starvation-limit)".to_owned(),
+            what: "cpu time for ordinary work".to_owned(),
+            limit: "how long a crowd may keep it from running".to_owned(),
+            value: Some(format!("none for {delay:.1} s; the limit is {seconds} s")),
+            fix: "use fewer or shorter jobs, or raise the limit (--starvation-limit)".to_owned(),
         };
-        let why = format!("stopped: ordinary work had no turn for more than {seconds} s");
+        let why = format!("stopped: ordinary work did not run for more than {seconds} s");
         Some((why, gave_out))
     }
 
@@ -185,7 +183,7 @@ fn sing(shared: &Shared) {
     }
 }
 
-/// Why nothing more is made, or the cells were stopped, where so little is left.
+/// Why no more cells are created, or the cells were stopped, where so little is left.
 pub(super) fn ran_short(short: &GaveOut) -> String {
     let value = short.value.as_deref().unwrap_or("none is left");
     format!("stopped before the {} ran out: {value}", short.what)
@@ -218,7 +216,7 @@ fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limits: GuardLimits, wake: &Wak
 /// Stops the payloads, all of them before anything else.
 pub(super) fn freeze(cells: &[Arc<OwnedFd>]) {
     for cell in cells {
-        // One that has ended is no matter.
+        // One that has ended does not matter.
         let _ = pidfd::send(cell, libc::SIGSTOP);
     }
 }
@@ -251,7 +249,7 @@ mod tests {
             .spawn()
             .unwrap();
         let cell = Arc::new(pidfd::open(child.id().cast_signed()).unwrap());
-        // Nobody is ever on time to the nanosecond before the last look.
+        // Nothing is ever on time to the nanosecond.
         let watchdog = Watchdog::start(
             vec![Arc::clone(&cell)],
             1,
@@ -266,10 +264,10 @@ mod tests {
         assert!(watchdog.record(0, 0).froze);
         let (why, gave_out) = watchdog.stopped().unwrap();
         assert!(
-            why.starts_with("stopped: ordinary work had no turn"),
+            why.starts_with("stopped: ordinary work did not run"),
             "{why}"
         );
-        assert_eq!(gave_out.what, "turns of ordinary work");
+        assert_eq!(gave_out.what, "cpu time for ordinary work");
         assert_eq!(state_of(child.id()), "T");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -290,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_priority_is_that_which_the_kernel_granted() {
-        // On a thread of its own: what the others of this process do must not be disturbed.
+        // In a separate thread, so that the other threads of this process are not disturbed.
         std::thread::spawn(|| {
             let granted = sched::set_class(0, &sched::Class::Fifo { priority: 3 }).is_ok();
             assert_eq!(own_priority(), if granted { 3 } else { 0 });
@@ -300,7 +298,7 @@ mod tests {
             for (asked, got) in [(2, if granted { 2 } else { 0 }), (100, 0)] {
                 let watchdog =
                     Watchdog::start(Vec::new(), asked, limits(i64::MAX), barrier.waker()).unwrap();
-                // It inherits the class of whoever starts it, where it is refused another.
+                // It inherits the class of its parent, if another is refused.
                 let got = if got == 0 { own_priority() } else { got };
                 let record = watchdog.record(0, 0);
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! What idle, armed cells take: cpu time in a window in which nothing happens, and memory.
+//! What idle, armed cells use: cpu time in a window in which nothing happens, and memory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 use host::process::{Resident, bytes};
 use record::crowd::CrowdMemory;
 
-/// Cpu time between two readings of the same processes ([`host::process::cpu_ns`]), ns, of those that were there at both:
-/// what one had used that ended in between is not taken off the others.
+/// Cpu time between two readings of the same processes ([`host::process::cpu_ns`]), ns, of those that existed at both: what a process used
+/// that ended in between is not subtracted from the others.
 pub(crate) fn used_ns(before: &[Option<i64>], after: &[Option<i64>]) -> i64 {
     let of = |(before, after): (&Option<i64>, &Option<i64>)| Some((*after)? - (*before)?);
     before.iter().zip(after).filter_map(of).sum()
@@ -39,7 +39,7 @@ pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> io::Resu
     Ok(sum)
 }
 
-/// Memory that the kernel of this machine holds for itself, bytes: slabs, stacks, page tables, areas of each cpu.
+/// Memory that the kernel holds for itself, bytes: slabs, stacks, page tables, per-cpu areas.
 pub(super) fn kernel_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let parts = ["Slab", "KernelStack", "PageTables", "Percpu"];

@@ -1,6 +1,5 @@
-//! A trial of a scale study: many cells of one engine, made in parallel, released together by the barrier, watched
-//! over, removed in parallel. A cell that does not come or dies is on record; the trial goes on with the others
-//! unless more fail than the study allows.
+//! A trial of a scale study: many cells of one engine, made in parallel, released together by the barrier, watched over, removed in
+//! parallel. A cell that does not start, or dies, is on record; the trial goes on with the others unless more fail than the study allows.
 
 mod creation;
 mod diagnosis;
@@ -40,7 +39,7 @@ pub(crate) const KEPT_US: u64 = 10_000;
 
 /// Length of the window in which waiting cells are looked at, ns.
 const WINDOW_NS: i64 = 1_000_000_000;
-/// The same where cells are so many that the sum over them is worth ten seconds.
+/// The same where there are so many cells that their sum is worth ten seconds.
 const LONG_WINDOW_NS: i64 = 10_000_000_000;
 /// From so many cells on.
 const MANY: usize = 1_000;
@@ -67,7 +66,7 @@ pub(crate) fn run(
     }
     let ended = steps(&crowd, scale, &mut record, &mut found, progress);
     let cells = &crowd.cells;
-    // What still runs at high priority would leave the removal next to nothing of the cpus.
+    // What still runs at high priority would leave next to no cpu time for the removal.
     if ended.is_err() {
         guard::freeze(&cells.watch.living());
     }
@@ -76,11 +75,11 @@ pub(crate) fn run(
     found.finished = count((0..planned.len()).filter(finished).count());
     found.gave_out = crowd.gave_out();
     let began = clock::now();
-    // Nobody is let go before: thousands that end at the same moment are taken apart more slowly than one by one.
+    // None is released before: the kernel tears down thousands that end at the same moment more slowly than one by one.
     let mut leftovers = cells.remove(scale.parallel as usize);
     cells.barrier.abort();
     found.removal_ns = Some(clock::now() - began);
-    // Of a crowd, one sentence says it.
+    // For a crowd, one sentence is enough.
     leftovers.truncate(3);
     record.failure = ended.err();
     let stopped = crowd.called_off().is_some() || record.failure.as_deref() == Some(INTERRUPTED);
@@ -182,7 +181,7 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Whether so many failed that the trial says nothing.
+/// Fails if so many cells failed that the trial says nothing.
 fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
     if crowd.trial.interrupt.came() {
         return Err(INTERRUPTED.to_owned());
@@ -202,7 +201,7 @@ fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
         ))
     });
     Err(format!(
-        "{} of {} cells failed, and {} may; {} had been created; the first is {}",
+        "{} of {} cells failed, {} may; {} had been created; the first failure is {}",
         crowd.failed(),
         crowd.seats.len(),
         crowd.allowed,
@@ -239,13 +238,13 @@ fn idle(
 ) -> Result<(), String> {
     let mut unknown = |what: &str, error: std::io::Error| {
         let name = &crowd.trial.planned.name;
-        progress.note(&format!("{name}: {what} is not known: {error}"));
+        progress.note(&format!("{name}: {what} is unknown: {error}"));
     };
     let long = crowd.seats.len() >= MANY;
     let window_ns = if long { LONG_WINDOW_NS } else { WINDOW_NS };
     let (began, before) = (clock::now(), process::cpu_ns(alive));
     let mut interrupted = || crowd.trial.interrupt.came();
-    // Nobody gets there before the release: it is the time that is waited for.
+    // Nobody gets there before the release: this only waits for the time to pass.
     let _ =
         (crowd.cells.barrier).wait_all(State::Done, "done", began + window_ns, &mut interrupted);
     enough(crowd)?;

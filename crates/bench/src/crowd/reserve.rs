@@ -1,5 +1,4 @@
-//! What each cell of a crowd holds for itself: an equal part of what there is, in every second, by a real-time group
-//! or by SCHED_DEADLINE.
+//! The reservation of each cell of a crowd: an equal share of every second, by a real-time group or by SCHED_DEADLINE.
 
 use std::time::Duration;
 
@@ -17,12 +16,12 @@ use crate::{BenchError, Plan, tasks};
 const SECOND_US: u64 = 1_000_000;
 /// A deadline runtime in whole us that is not below the kernel's least, 1024 ns.
 const LEAST_DEADLINE_US: u64 = 2;
-/// Kept back of each cpu, us of every second. Deadline threads go before all others, and what switching between thousands
-/// of them costs is nobody's runtime: with a tenth of that kept, 2,048 cells of short jobs let nothing else run for 7 s.
+/// Kept free on each cpu, us of every second. Deadline threads run before all others, and the cost of switching between thousands of them
+/// is charged to no runtime: with a tenth of that kept, 2,048 cells of short jobs let nothing else run for 7 s.
 const KEPT_DEADLINE_US: u64 = 100_000;
-/// Below such a part of the cpus, others hold more than the kernel's own server for ordinary work does.
+/// Below this percentage of the cpus, others hold more than the kernel's own server for ordinary work.
 const USUAL_PERCENT: u64 = 85;
-/// How long threads of the past may be counted, where they held as much as ours do.
+/// How long ended threads may still be counted, where they held as much as ours do.
 const GIVEN_BACK: Duration = Duration::from_millis(1_100);
 
 /// What all cells of a trial may hold together: the same for every trial of a run.
@@ -53,7 +52,6 @@ impl Pot {
             .as_ref()
             .and_then(|scale| scale.reserve);
         match reserve {
-            None | Some(Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::Hcbs) => Ok(None),
             Some(Enforcer::RtCgroup) => Ok(group.map(|group| Pot {
                 enforcer: Enforcer::RtCgroup,
                 all_us: group.budget().per_second_us(),
@@ -64,7 +62,7 @@ impl Pot {
                 let cpus = &plan.experiment.scheduling.cpus;
                 let free_us = settled(cpus).map_err(|error| {
                     BenchError::Failed(format!(
-                        "what the kernel would admit in SCHED_DEADLINE threads cannot be found out: {error}"
+                        "cannot find out how many SCHED_DEADLINE threads the kernel would admit: {error}"
                     ))
                 })?;
                 let pot = Pot::of_deadline(free_us, cpus.len(), period_bounds_us(&Root::live()));
@@ -78,10 +76,12 @@ impl Pot {
                 }
                 Ok(Some(pot))
             }
+            // None, or one that shares out no machine.
+            _ => Ok(None),
         }
     }
 
-    /// The kernel lets deadline threads go before every other: what is kept back is the coordinator's.
+    /// The kernel runs deadline threads before all others: the rest is kept for the coordinator.
     fn of_deadline(free_us: u64, cpus: usize, bounds_us: (u64, u64)) -> Pot {
         let cpus = cpus.max(1) as u64;
         Pot {
@@ -95,9 +95,9 @@ impl Pot {
     /// The part of each of so many cells. One cell has at most one cpu's part: it is one thread.
     pub(crate) fn part(&self, cells: usize) -> Reservation {
         let cells = (cells as u64).max(self.cpus).max(1);
-        let least = match self.enforcer {
-            Enforcer::Deadline => LEAST_DEADLINE_US,
-            Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => 1,
+        let least = match self.enforcer.is_by_thread() {
+            true => LEAST_DEADLINE_US,
+            false => 1,
         };
         let in_period = u128::from(self.all_us) * u128::from(self.period_us)
             / u128::from(SECOND_US)
@@ -110,7 +110,7 @@ impl Pot {
     }
 }
 
-/// What is free once threads of the past are not counted any more.
+/// What is free once ended threads are no longer counted.
 fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
     let free_us = free_bandwidth_us(cpus)?;
     if free_us * 100 >= USUAL_PERCENT * SECOND_US * cpus.len() as u64 {
@@ -124,34 +124,33 @@ fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
 pub(super) fn told(held: Reservation) -> String {
     let ms = held.runtime_us as f64 / 1e3;
     let of = held.period_us as f64 / 1e3;
-    match held.enforcer {
-        Enforcer::Deadline => {
+    match held.enforcer.is_by_thread() {
+        true => {
             format!("each cell holds {ms:.3} ms in every {of} ms, on any cpu (SCHED_DEADLINE)")
         }
-        Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => {
+        false => {
             format!("each cell holds {ms:.3} ms in every {of} ms of each cpu")
         }
     }
 }
 
-/// What the study lacks to give each cell a reservation, where one is asked for.
+/// What the study lacks to give each cell a reservation, if one is requested.
 pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
     let reserve = experiment.scale.as_ref()?.reserve?;
     let (what, reason, fix) = match reserve {
-        Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::Hcbs => return None,
         Enforcer::RtCgroup => {
             let what = "a real-time group for each cell";
             match host::rtgroup::detect() {
                 _ if !real_time => (
                     what,
-                    "only a real-time class is held by a real-time group".to_owned(),
-                    "set class = \"fifo\" and run with sudo, or leave `reserve` out",
+                    "a real-time group holds only a real-time class".to_owned(),
+                    "set class = \"fifo\" and run with sudo, or leave out `reserve`",
                 ),
                 Ok(_) => return None,
                 Err(error) => (
                     what,
                     error.to_string(),
-                    "boot a kernel with RT_GROUP_SCHED and cgroup v1, or leave `reserve` out",
+                    "boot a kernel with RT_GROUP_SCHED and cgroup v1, or leave out `reserve`",
                 ),
             }
         }
@@ -163,10 +162,12 @@ pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Re
             }
             (
                 "a deadline reservation for each cell",
-                "class \"other\" is asked for, and SCHED_DEADLINE is a real-time class".to_owned(),
-                "leave class \"other\" out, or leave `reserve` out",
+                "class \"other\" is requested, but SCHED_DEADLINE is a real-time class".to_owned(),
+                "leave out class \"other\" or `reserve`",
             )
         }
+        // It shares out no machine.
+        _ => return None,
     };
     Some(Requirement::unmet(what, reason, fix))
 }
@@ -182,7 +183,7 @@ mod tests {
     fn all_parts_together_stay_below_what_is_free_and_no_cell_has_more_than_a_cpu() {
         let pot = Pot::of_deadline(1_800_000, 2, BOUNDS);
         let part = |cells| pot.part(cells).runtime_us;
-        // 100 ms of each cpu are the coordinator's.
+        // 100 ms of each cpu are kept for the coordinator.
         assert_eq!([part(1), part(2), part(64)], [800_000, 800_000, 25_000]);
         for cells in [1, 3, 64, 2_048, 4_096] {
             assert!(part(cells) * cells as u64 <= 1_600_000);

@@ -59,7 +59,7 @@ impl Holder for Deadline {
         allowed: &[u32],
         _: &str,
     ) -> Result<(), Requirement> {
-        // One alone has been asked for.
+        // `needs` has tried one alone.
         if all.len() < 2 {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Holder for Deadline {
     }
 
     fn unshared(&self) -> Option<&'static str> {
-        Some("each of its threads has a runtime of its own, which two tasks cannot share")
+        Some("each thread has its own runtime, which two tasks cannot share")
     }
 }
 
@@ -101,16 +101,16 @@ fn granted(all: &[Budget], allowed: &[u32]) -> Requirement {
         Some(Err(error)) => Requirement::unmet(
             what,
             error.to_string(),
-            "run the same command with sudo, outside of exclusive cpusets, and with bandwidth free (timecell doctor)",
+            "run the same command with sudo, outside exclusive cpusets, with enough bandwidth free (see timecell doctor)",
         ),
-        None => Requirement::unmet(what, "the thread that tried it ended", "try again"),
+        None => Requirement::unmet(what, "the thread that tried it died", "try again"),
     }
 }
 
-/// Each class tried by a thread of its own, which keeps it until all have theirs or one is refused; `None`: a thread ended before it said
-/// what became of it. What they held is free again then.
+/// Each class tried by a thread of its own, which keeps it until all have theirs or one is refused; `None`: a thread ended before it
+/// reported. What they held is free again afterwards.
 fn tried(classes: &[Class], allowed: &[u32]) -> Option<Result<(), SchedError>> {
-    // What can never be free is not waited for.
+    // Do not wait for what can never be free.
     let limit_us = bandwidth_limit_us(&Root::live(), allowed.len());
     let patience = match limit_us.is_none_or(|limit| together_us(classes) <= limit) {
         true => GIVEN_BACK,
@@ -120,7 +120,7 @@ fn tried(classes: &[Class], allowed: &[u32]) -> Option<Result<(), SchedError>> {
     let mut result = Some(Ok(()));
     for class in classes {
         let (class, allowed) = (class.clone(), allowed.to_vec());
-        // Of a trial that has just ended, the threads are counted for a while.
+        // The kernel still counts the threads of a trial that has just ended for a while.
         let asked = Asker::new(move || {
             sched::set_affinity(0, &allowed)?;
             set_class_when_free(0, &class, patience)
@@ -168,7 +168,7 @@ mod tests {
         let allowed = crate::here::allowed_cpus();
         let most = held(600_000_000);
         if !granted(&[most], &allowed).met {
-            // Who may have no such thread is told so.
+            // Report it if this process may have no such thread.
             return;
         }
         for _ in 0..2 * allowed.len() {

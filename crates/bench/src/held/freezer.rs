@@ -1,5 +1,5 @@
-//! The clock and the freezer of cgroup v2: a group around the cell, held by processes of its own for as long as a trial lasts, as a
-//! mission's cells are held.
+//! The clock and the freezer of cgroup v2: a group around the cell, held by separate processes as long as a trial lasts, as a mission's
+//! cells are held.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Holder for Freezer {
         let reservation = reservation(held).map_err(|error| error.to_string())?;
         Ok(Some(Box::new(Group {
             place: place(&group_name()),
-            // By the name of its group whoever ends a cell finds its processes.
+            // A cell's processes are found by the name of its group when it is ended.
             hold: Hold::make(&cgroups, names.id).map_err(|error| error.to_string())?,
             cpu,
             reservation,
@@ -129,7 +129,7 @@ impl Held for Group {
         let groups = page.groups();
         let entry = groups.iter().find(|entry| entry.which.id == begun.id);
         let (Some(Entry { progress, .. }), Some(reacted)) = (entry, page.reacted(begun.id)) else {
-            return Err("nobody holds its group any more".to_owned());
+            return Err("nobody holds its group now".to_owned());
         };
         let cost = (begun.keeper_ns.zip(page.keeper_cpu_ns()))
             .filter(|_| page.keeper() == begun.keeper)
@@ -166,13 +166,13 @@ fn reservation(held: &Budget) -> Result<Reservation, ReservationError> {
     Reservation::of_unsigned(held.budget_ns, held.period_ns)
 }
 
-/// Where those are who hold the groups of a study; `name` is what its groups' names begin with.
+/// The place of the processes that hold the groups of a study; `name` is the prefix of its groups' names.
 fn place(name: &str) -> Place {
-    // Whatever stands at this program's own path by now, this is the one that runs.
+    // This is the running program, whatever its path names by now.
     Place::new(memory().join(format!("{name}-freezer")), "/proc/self/exe")
 }
 
-/// Lets the group go and removes it; with the last one whoever held them, and their directory.
+/// Releases the group and removes it; with the last one also the processes that held them, and their directory.
 fn remove(place: &Place, group: &Path) -> Result<(), String> {
     let released = place.let_go(group).map_err(|error| error.to_string());
     let removed = remove_group(group);
@@ -215,14 +215,15 @@ fn top() -> Result<PathBuf, hold::HoldError> {
     hold::top(&Root::live())
 }
 
-/// A group that can be held to this budget, with a cell of this priority.
+/// Whether a group can be held to this budget, with a cell of this priority.
 fn group(held: &Budget, priority: u8) -> Requirement {
     let what = "freezer (cgroup v2 with cgroup.freeze)";
     let unmet = |reason: String, fix: &str| Requirement::unmet(what, reason, fix);
     let top = match top() {
         Ok(top) => top,
         Err(error) => {
-            let fix = "Linux 5.2 or later with cgroup v2, which may be mounted beside cgroup v1";
+            let fix =
+                "use Linux 5.2 or later with cgroup v2, which may be mounted beside cgroup v1";
             return unmet(error.to_string(), fix);
         }
     };
@@ -232,21 +233,21 @@ fn group(held: &Budget, priority: u8) -> Requirement {
     if let Err(why) = reservation(held) {
         return unmet(
             why.to_string(),
-            "ask for another (--reservation, or [[workload.reservation]])",
+            "request another one (--reservation, or [[workload.reservation]])",
         );
     }
     if priority > HIGHEST_HELD {
         return unmet(
             format!(
-                "those who hold a thread of priority {priority} have to come before it: {HIGHEST_HELD} is the most"
+                "what holds a thread of priority {priority} must run before it: {HIGHEST_HELD} is the most"
             ),
-            "ask for less with --priority",
+            "lower --priority",
         );
     }
     if is_stopped(held, &Root::live()) {
         return unmet(
             "the kernel stops all real-time threads before the budget is used up (sched_rt_runtime_us)".to_owned(),
-            "ask for less (--reservation, or [[workload.reservation]])",
+            "request less (--reservation, or [[workload.reservation]])",
         );
     }
     Requirement::met(what, format!("found at {}", top.display()))
@@ -257,7 +258,7 @@ fn is_stopped(held: &Budget, root: &Root) -> bool {
     limit(root).is_some_and(|limit| is_beyond(held, limit))
 }
 
-/// What the kernel keeps real-time threads to; `None`: nothing. One that is not known to leave them alone is taken not to.
+/// The kernel's limit on real-time threads; `None`: there is none. Where that is unknown, one is assumed.
 fn limit(root: &Root) -> Option<RtLimit> {
     rt_limit(root).filter(|_| kernel::throttles_real_time(root) != Some(false))
 }

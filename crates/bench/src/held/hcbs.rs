@@ -1,5 +1,5 @@
-//! The servers of cgroup v2, `cpu.rt.max`, which only patched kernels have: a group of its own around the cell, for which the group at the
-//! top reserves its budget as long as it is there.
+//! The servers of cgroup v2, `cpu.rt.max`, which only patched kernels have: a separate group around the cell, for which the top group
+//! reserves the budget as long as it exists.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use super::holder::{
 };
 
 const WHAT: &str = "hcbs (cgroup v2 with cpu.rt.max)";
-/// The least runtime that the kernel takes, in the whole us of the file.
+/// The least runtime that the kernel accepts, in the whole us of the file.
 const LEAST_US: i64 = 2;
 
 pub(super) struct Hcbs;
@@ -57,7 +57,7 @@ impl Holder for Hcbs {
         (Top::of_this_machine().and_then(|top| top.free_us())).unwrap_or(0)
     }
 
-    /// A server of SCHED_DEADLINE is not what `kernel.sched_rt_runtime_us` stops; that is what all of them may reserve together.
+    /// `kernel.sched_rt_runtime_us` does not stop a server of SCHED_DEADLINE; it limits what all of them may reserve together.
     fn is_throttled(&self) -> bool {
         false
     }
@@ -96,7 +96,7 @@ impl Holder for Hcbs {
     }
 
     fn remove_left(&self, name: &str) -> Result<(), String> {
-        // Without such budgets there are none of them, nor for whoever may not make any.
+        // Without such budgets there are no such groups, nor for users who may not create any.
         let Ok(top) = Top::of_this_machine() else {
             return Ok(());
         };
@@ -123,7 +123,7 @@ struct Group {
 }
 
 impl Group {
-    /// Has the group at the top reserve this for it, or nothing, beside what it does for the others of this process that are there.
+    /// Makes the top group reserve this for it, or nothing, in addition to what it reserves for this process's other groups.
     fn reserve(&self, budget: Option<rtgroup::Budget>) -> Result<(), hcbs::HcbsError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         self.top.change(&cells_of(&group_name()), |all| {
@@ -135,12 +135,13 @@ impl Group {
         })
     }
 
-    /// Makes it with its budget, which it has to have before there are real-time threads in it.
+    /// Creates it with its budget, which it needs before it holds real-time threads.
     fn make(&self, id: &str, budget: rtgroup::Budget) -> Result<(), String> {
         let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
         Hold::make(&cgroups, id).map_err(|error| error.to_string())?;
         let (root, top) = (self.top.root(), self.top.path());
-        host::cgroup::hand_down(root, top, &self.path, "cpu", hcbs::MAX)?;
+        host::cgroup::hand_down(root, top, &self.path, "cpu", hcbs::MAX)
+            .map_err(|error| error.to_string())?;
         hcbs::give(root, top, &self.path, budget).map_err(|error| error.to_string())
     }
 }
@@ -164,14 +165,14 @@ fn in_us(held: &Budget) -> rtgroup::Budget {
     }
 }
 
-/// A group that can have this budget, as far as anybody but the kernel can tell: it alone knows of all threads of SCHED_DEADLINE.
+/// Whether a group can have this budget, as far as anybody but the kernel can tell: only the kernel knows all threads of SCHED_DEADLINE.
 fn server(held: &Budget) -> Requirement {
     let unmet = |reason: String, fix: &str| Requirement::unmet(WHAT, reason, fix);
     let top = match Top::of_this_machine() {
         Ok(top) => top,
         Err(error) => {
-            let fix = "a kernel with the patches of the hierarchical constant bandwidth server and its cpu controller on cgroup v2, or \
-                        another enforcer (timecell doctor shows which there are)";
+            let fix = "use a kernel with the patches of the hierarchical constant bandwidth server and its cpu controller on cgroup v2, \
+                        or another enforcer (timecell doctor lists them)";
             return unmet(error.to_string(), fix);
         }
     };
@@ -188,17 +189,17 @@ fn server(held: &Budget) -> Requirement {
     }
 }
 
-/// Why the kernel takes no such budget with so much free.
+/// Why the kernel refuses this budget with so much free.
 fn cannot(held: &Budget, free_us: u64, root: &Root) -> Option<Requirement> {
     let unmet = |reason: String, fix: &str| Some(Requirement::unmet(WHAT, reason, fix));
-    let ask_for = "ask for another (--reservation, or [[workload.reservation]])";
+    let ask_for = "request another one (--reservation, or [[workload.reservation]])";
     if let Some(unmet) = not_whole(WHAT, held) {
         return Some(unmet);
     }
     let budget = in_us(held);
     if budget.runtime_us < LEAST_US {
         let reason = format!(
-            "{} us are asked for, and cpu.rt.max takes no less than {LEAST_US} us",
+            "{} us are requested, and cpu.rt.max accepts no less than {LEAST_US} us",
             budget.runtime_us
         );
         return unmet(reason, ask_for);
@@ -206,7 +207,7 @@ fn cannot(held: &Budget, free_us: u64, root: &Root) -> Option<Requirement> {
     let (least, longest) = period_bounds_us(root);
     if !(least..=longest).contains(&budget.period_us) {
         let reason = format!(
-            "the kernel takes periods of {least} to {longest} us (kernel.sched_deadline_period_min_us and _max_us), and {} us are asked for",
+            "the kernel accepts periods of {least} to {longest} us (kernel.sched_deadline_period_min_us and _max_us), {} us are requested",
             budget.period_us
         );
         return unmet(reason, ask_for);
@@ -214,12 +215,12 @@ fn cannot(held: &Budget, free_us: u64, root: &Root) -> Option<Requirement> {
     let asked_us = budget.per_second_up_us();
     if asked_us > free_us {
         let reason = format!(
-            "{free_us} us of every second of each cpu are free for groups with budgets (kernel.sched_rt_runtime_us, less what serves \
+            "groups with budgets can still get {free_us} us of every second of each cpu (kernel.sched_rt_runtime_us, less what serves \
              ordinary work and what others have), {asked_us} us are needed"
         );
         return unmet(
             reason,
-            "end what holds the rest, or ask for less (--reservation, or [[workload.reservation]])",
+            "end what holds the rest, or request less (--reservation, or [[workload.reservation]])",
         );
     }
     None

@@ -1,4 +1,4 @@
-//! What holds a cell, and what those who do have in common.
+//! What holds a cell: the trait of all enforcers, and what they share.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// On the one cpu that is named, else on the highest that this process may use.
+    /// On the cpu that is named, else on the highest that this process may use.
     ///
     /// # Errors
     /// When several are named, or one that this process may not use.
@@ -36,7 +36,7 @@ impl Spot {
             let what = format!("{} cpus are named", cpus.len());
             return refuse(
                 what,
-                "the study has one cpu for its cells; name one".to_owned(),
+                "the study uses one cpu for its cells; name one".to_owned(),
             );
         }
         let mut allowed = allowed_cpus();
@@ -44,7 +44,7 @@ impl Spot {
         let cpu = cpus.first().or(allowed.last()).copied().unwrap_or(0);
         if !allowed.contains(&cpu) {
             return refuse(
-                format!("cpu {cpu} is not there, or this process may not use it"),
+                format!("cpu {cpu} does not exist, or this process may not use it"),
                 format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
             );
         }
@@ -56,21 +56,21 @@ impl Spot {
     }
 }
 
-/// What that is called which is made for a cell. Both begin with [`group_name`]: by that whoever comes after a `kill -9` finds them.
+/// The names of what is made for a cell. Both begin with [`group_name`], by which they are found after a `kill -9`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'a> {
-    /// The cell's own, by which whoever ends it finds its processes.
+    /// The cell's own id, by which its processes are found when it is ended.
     pub id: &'a str,
-    /// Of a real-time group, below the root; with another one before it, that is there.
+    /// The name of a real-time group, below the root; may begin with that of an existing group.
     pub rt_group: &'a str,
 }
 
-/// Of the groups of this process, one at a time or one around the others.
+/// The name of this process's groups, one at a time or one around the others.
 pub(crate) fn group_name() -> String {
     format!("timecell-{}", std::process::id())
 }
 
-/// What the names of groups around cells begin with, of which those of the process that `name` is of do ([`group_name`]).
+/// The prefix of the names of groups around cells, for the process that has this `name` ([`group_name`]).
 pub(super) fn cells_of(name: &str) -> String {
     format!("{name}-")
 }
@@ -89,11 +89,11 @@ pub(crate) trait Holder: Sync {
     /// How both cells of a contest are held, and to which budgets, for the report.
     fn in_contest(&self) -> &'static str;
 
-    /// How it holds whole cells on such a machine, by which follows what is certain of a budget; `None`: it holds thread by thread.
+    /// How it holds whole cells on such a machine, which decides the minimum supply of a budget; `None`: it holds thread by thread.
     fn means(&self, machine: &Machine) -> Option<Means>;
 
-    /// What cells that it holds as a whole may have together, us in every second: of each cpu, or where a budget counts on every cpu, of
-    /// all.
+    /// What the whole cells that it holds may have together, us in every second: of each cpu, or of all cpus where a budget counts on
+    /// every cpu.
     fn free_us(&self) -> u64;
 
     /// Whether its cells stop where the kernel stops all threads of class FIFO (`kernel.sched_rt_runtime_us`).
@@ -101,8 +101,8 @@ pub(crate) trait Holder: Sync {
         true
     }
 
-    /// Whether the mechanism itself has these budgets at the same time, each of a cell on this one of the cpus; `allowed` are all that this
-    /// process may use, and `smaller` is how one asks for less of them.
+    /// Checks that the mechanism itself can grant these budgets at the same time, each to a cell on the cpu at the same place; `allowed`
+    /// are all cpus that this process may use, `smaller` says how to request less.
     fn together(
         &self,
         _: &[Budget],
@@ -130,13 +130,13 @@ pub(crate) trait Holder: Sync {
         None
     }
 
-    /// Makes what holds the cell of these names on this cpu, before the cell is made; `None`: its class does. The error is one sentence, and
-    /// nothing is left behind then.
+    /// Makes what holds the cell of these names on this cpu, before the cell is created; `None`: its class holds it. The error is one
+    /// sentence; nothing is left behind then.
     fn hold(&self, _: &Budget, _cpu: u32, _: &Names<'_>) -> Result<Option<Box<dyn Held>>, String> {
         Ok(None)
     }
 
-    /// Removes what a process left that was killed, whose groups' names begin so ([`group_name`]); its cells were ended before.
+    /// Removes what a killed process left behind, whose groups' names begin with this ([`group_name`]); its cells have been ended before.
     fn remove_left(&self, _name: &str) -> Result<(), String> {
         Ok(())
     }
@@ -152,7 +152,7 @@ pub(crate) trait Held: Send {
         Ok(())
     }
 
-    /// How exact whoever holds it has been since [`Held::begin`]; `None` where that is the kernel itself.
+    /// How exactly it has been held since [`Held::begin`]; `None` where the kernel itself holds it.
     fn reacted(&self) -> Result<Option<Reacted>, String> {
         Ok(None)
     }
@@ -200,7 +200,7 @@ pub(crate) fn per_second_us(budget_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(us.div_ceil(u128::from(period_ns.max(1)))).unwrap_or(u64::MAX)
 }
 
-/// Whether the kernel takes the budgets of these groups together, which it adds up, on whichever cpus their cells are.
+/// Checks that the kernel accepts the sum of these groups' budgets, which it adds up whatever cpus their cells are on.
 pub(super) fn on_every_cpu(
     what: &str,
     all: &[Budget],
@@ -214,30 +214,30 @@ pub(super) fn on_every_cpu(
     }
     let several = cpus.iter().any(|cpu| *cpu != cpus[0]);
     let because = if several {
-        ": a group has its budget on every cpu, so that the kernel adds up those of cells on different cpus"
+        ": a group has its budget on every cpu, so the kernel adds up the budgets of cells on different cpus"
     } else {
         ""
     };
     Err(Requirement::unmet(
         format!("{what}: budgets of the cells together"),
         format!(
-            "{asked_us} us of real-time budget in every second are asked for and {free_us} us are free{because}"
+            "{asked_us} us of real-time budget in every second are requested, {free_us} us are free{because}"
         ),
         format!("take budget from other groups, {smaller}, or hold them by freezer"),
     ))
 }
 
-/// A budget or period that the kernel's files of groups, in which they are whole microseconds, cannot say.
+/// The unmet requirement for a budget or period that is not in whole microseconds, as the kernel's group files need.
 pub(super) fn not_whole(what: &str, held: &Budget) -> Option<Requirement> {
     let is_whole = |ns: u64| ns > 0 && ns.is_multiple_of(1_000);
     let unmet = || {
         Requirement::unmet(
             what,
             format!(
-                "a group has its budget and period in whole us, and {} ns in every {} ns are asked for",
+                "budget and period of a group are whole us, and {} ns in every {} ns are requested",
                 held.budget_ns, held.period_ns
             ),
-            "ask for whole us (--reservation, or [[workload.reservation]])",
+            "request whole us (--reservation, or [[workload.reservation]])",
         )
     };
     (!is_whole(held.budget_ns) || !is_whole(held.period_ns)).then(unmet)
@@ -250,7 +250,7 @@ pub(crate) fn enter(group: &Path, pid: i32) -> Result<(), String> {
     std::fs::write(&file, pid.to_string()).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// That this process may write to a directory of control groups.
+/// Checks that this process may write to a directory of control groups.
 pub(super) fn writable(dir: &Path) -> Result<(), String> {
     let path = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(dir.as_os_str()))
         .map_err(|error| error.to_string())?;
@@ -286,7 +286,7 @@ mod tests {
         assert!(refused(&[0, 1]).reason.contains("on every cpu"));
         let on_one = refused(&[1, 1]);
         assert!(!on_one.reason.contains("on every cpu"));
-        // What there is to write differs from one study to another.
+        // Studies differ in what they write.
         let fix = "take budget from other groups, ask less, or hold them by freezer";
         assert_eq!(on_one.fix.as_deref(), Some(fix));
     }

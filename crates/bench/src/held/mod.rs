@@ -1,5 +1,4 @@
-//! What holds a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. What a study does with
-//! it is elsewhere.
+//! What holds a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. Studies use it.
 
 mod deadline;
 mod freezer;
@@ -23,7 +22,7 @@ const ALL: [&dyn Holder; 4] = [
     &freezer::Freezer,
 ];
 
-/// The one of this enforcer; `None`: no study knows how to hold a cell by it.
+/// The holder of this enforcer; `None`: no study can hold a cell by it.
 pub(crate) fn by(enforcer: Enforcer) -> Option<&'static dyn Holder> {
     ALL.into_iter().find(|one| one.enforcer() == enforcer)
 }
@@ -55,7 +54,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What that is called which will hold it.
+    /// The names of what will hold it.
     pub(crate) fn names(&self) -> Names<'_> {
         Names {
             id: &self.id,

@@ -1,4 +1,4 @@
-//! Real-time groups of the cpu controller, cgroup v1: a group of its own around the cell.
+//! Real-time groups of the cpu controller, cgroup v1: a separate group around the cell.
 
 use analysis::linux::Means;
 use host::rtgroup::{self, RtGroup};
@@ -80,7 +80,7 @@ impl Held for RtGroup {
     }
 }
 
-/// Groups with budgets, and so much of it that is free.
+/// Whether there are groups with budgets, with enough budget free.
 fn groups(held: &Budget) -> Requirement {
     let what = WHAT;
     let free = rtgroup::detect().and_then(|_| rtgroup::largest_free_runtime());
@@ -90,7 +90,7 @@ fn groups(held: &Budget) -> Requirement {
             return Requirement::unmet(
                 what,
                 error.to_string(),
-                "a kernel with CONFIG_RT_GROUP_SCHED and its cpu controller on cgroup v1 (timecell doctor shows both)",
+                "use a kernel with CONFIG_RT_GROUP_SCHED and its cpu controller on cgroup v1 (timecell doctor shows both)",
             );
         }
     };
@@ -101,7 +101,7 @@ fn groups(held: &Budget) -> Requirement {
             format!(
                 "{free_us} us of real-time budget in every second are free, {asked} us are needed"
             ),
-            "take budget from other groups, or ask for less (--reservation, or [[workload.reservation]])",
+            "take budget from other groups, or request less (--reservation, or [[workload.reservation]])",
         );
     }
     if let Some(unmet) = not_whole(WHAT, held) {

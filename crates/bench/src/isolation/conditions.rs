@@ -1,4 +1,4 @@
-//! Under which conditions an isolation study is run, for the record.
+//! The conditions of an isolation study, for the record.
 
 use record::Condition;
 

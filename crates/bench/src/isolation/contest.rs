@@ -1,4 +1,4 @@
-//! One contest: a victim and an attacker beside each other.
+//! One contest: a victim and an attacker side by side.
 
 use host::sched::Class;
 use model::Enforcer;
@@ -13,9 +13,9 @@ use crate::periodic::{self, Thread, jobs_within};
 use crate::supply::stolen_while;
 use crate::together::{self, Around, Beside, Member};
 
-/// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
-/// the speed of a machine is not constant. Of jobs that reach it in the mean, every tenth exceeds the runtime of its
-/// SCHED_DEADLINE thread on a shared virtual machine, and ends late by its own fault.
+/// How long the jobs of an honest cell are, in thousandths of what it declared: that is a bound, and the speed of a machine is not
+/// constant. Of jobs that reach it on average, every tenth exceeds the runtime of its SCHED_DEADLINE thread on a shared virtual machine,
+/// and is late by its own fault.
 pub(super) const HONEST_PERMILLE: u128 = 800;
 
 /// A contest that is to take place.

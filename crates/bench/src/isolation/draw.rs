@@ -1,5 +1,5 @@
-//! Task sets for two cells at random, and what each enforcer would have to grant them. Pure: the same seed and the same
-//! room give the same sets.
+//! Random task sets for two cells, and what each enforcer would have to grant them. Pure: the same seed and the same room give the same
+//! sets.
 
 use analysis::generate::{Random, rand_fixed_sum_within};
 use analysis::inside::fixed_priority;
@@ -19,10 +19,10 @@ pub(super) const TASKS: usize = 3;
 pub(super) const PERIODS_MS: (f64, f64) = (100.0, 1_000.0);
 /// The least utilisation of a task.
 const LEAST_SHARE: f64 = 0.01;
-/// So many sets in a row that an enforcer cannot hold: it takes no part then.
+/// After so many sets in a row that an enforcer cannot hold, it takes no part.
 const PATIENCE: u32 = 200;
 
-/// What the machine has room for, as far as it decides on sets.
+/// What the machine has room for, as far as that decides which sets are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Room {
     /// Each enforcer that holds whole cells.
@@ -82,8 +82,8 @@ fn tasks(share: f64, random: &mut Random) -> Option<Vec<Task>> {
 /// The budgets of two cells, (budget, period) in ns: the attacker's and the victim's.
 type Budgets = ((Ns, Ns), (Ns, Ns));
 
-/// The two budgets of least bandwidth together that let both cells meet all deadlines as they are certain to be held, the
-/// attacker's before the victim's, what it costs to hold both before either, of no more than so many us together in every second.
+/// The two budgets of least total bandwidth with whose minimum supply both cells meet all deadlines, the attacker's before the victim's,
+/// the cost of holding both before either, of at most so many us together in every second.
 fn budgets(pair: &Pair, means: Means, free_us: u64) -> Option<Budgets> {
     let of = |tasks: &[Task]| -> Vec<(Ns, Ns)> {
         (reservation_periods(tasks).into_iter())
@@ -101,7 +101,7 @@ fn budgets(pair: &Pair, means: Means, free_us: u64) -> Option<Budgets> {
     let mut best: Option<Budgets> = None;
     for above in of(&pair.attacker) {
         for &own in &victims {
-            // As one budget of a common period, so that pairs can be told apart by their bandwidth.
+            // As one budget of a common period, so that pairs can be compared by their bandwidth.
             let both = |above, own| sum(taken(above), taken(own));
             let better =
                 best.is_none_or(|best| less_bandwidth(both(above, own), both(best.0, best.1)));
@@ -142,8 +142,8 @@ fn runtimes(pair: &Pair, room: &Room) -> Option<Vec<Ns>> {
     fit.then(|| threads.iter().map(|thread| thread.runtime).collect())
 }
 
-/// Whether the victim misses a deadline at the worst when the attacker overruns and nothing holds it (response time
-/// analysis, all tasks released together).
+/// Whether the victim misses a deadline in the worst case when the attacker overruns and nothing holds it (response time analysis, all
+/// tasks released together).
 fn late_without(pair: &Pair, room: &Room) -> bool {
     let longer = |task: &Task| {
         let wcet = u128::from(task.wcet) * u128::from(room.overrun_permille) / 1_000;
@@ -233,7 +233,7 @@ pub(super) fn draw(
                     f64::from(permille) / 1_000.0
                 ),
                 reason: why(room, worst, refused(&worst), drawn),
-                fix: "ask for less with --utilisation".to_owned(),
+                fix: "lower --utilisation".to_owned(),
             });
             part.retain(|enforcer| *enforcer != worst);
         }
@@ -244,7 +244,7 @@ pub(super) fn draw(
 fn why(room: &Room, enforcer: Enforcer, refused: u32, drawn: u32) -> String {
     let by_cell = room.by_cell.iter().find(|by| by.enforcer == enforcer);
     let (supplied, free) = match by_cell {
-        // Nobody has measured how late it looks here.
+        // How late it looks here has not been measured.
         Some(by) if matches!(by.means, Means::Freezer(_)) => {
             ("the freezer supplied on another machine", String::new())
         }
@@ -257,12 +257,10 @@ fn why(room: &Room, enforcer: Enforcer, refused: u32, drawn: u32) -> String {
         ),
         None => ("this kernel supplies", String::new()),
     };
-    format!(
-        "the analysis of what {supplied} refuses {refused} of the {drawn} sets that were drawn{free}"
-    )
+    format!("the analysis of what {supplied} refuses {refused} of {drawn} drawn sets{free}")
 }
 
-/// Draws until there is a set for each round or patience is over; those chosen.
+/// Draws until there is a set for each round or patience runs out; returns those chosen.
 fn choose(
     seen: &mut Vec<Assessed>,
     part: &[Enforcer],

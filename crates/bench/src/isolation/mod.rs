@@ -1,6 +1,6 @@
-//! `isolation`: whether a cell keeps its deadlines beside one of higher priority that runs longer than it declared, with
-//! each enforcer and with none, and whether cells that spin beside each other receive the budgets they were granted. What
-//! was seen goes on record; what it amounts to is for `report`.
+//! `isolation`: whether a cell keeps its deadlines beside one of higher priority that runs longer than it declared, with each enforcer and
+//! with none, and whether cells that spin beside each other receive the budgets they were granted. What was seen goes on record; `study`
+//! evaluates it.
 
 mod conditions;
 mod contest;
@@ -37,6 +37,9 @@ use setting::Setting;
 pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
                                       it declared, with each enforcer and with none, and do cells receive their budgets?";
 
+/// Its name on the command line.
+const SCENARIO: &str = "isolation";
+
 /// Guess of the time that making and removing the cells of a trial takes, ns.
 const CELLS_GUESS_NS: i64 = 400_000_000;
 /// Guess of the time that a load takes to start and to end, ns.
@@ -46,9 +49,10 @@ const LOAD_GUESS_NS: i64 = 500_000_000;
 pub struct IsolationPlan {
     /// Sets of each utilisation.
     pub rounds: u32,
+    options: IsolationOptions,
     checked: Checked,
     enforcers: Vec<Enforcer>,
-    /// Those of the enforcers for which all budgets of the spinning cells are to be had.
+    /// The enforcers that can grant all budgets of the spinning cells.
     spinning: Vec<Enforcer>,
     loads: Vec<Option<PlannedLoad>>,
     draws: Vec<Draws>,
@@ -101,6 +105,7 @@ impl IsolationPlan {
         };
         let mut plan = IsolationPlan {
             rounds: checked.rounds,
+            options: options.clone(),
             enforcers: Vec::new(),
             spinning: Vec::new(),
             loads: Vec::new(),
@@ -155,7 +160,7 @@ impl IsolationPlan {
         }
     }
 
-    /// Why the spinning cells cannot be held so, and the fix: one of them by itself, or all together.
+    /// Why the enforcer cannot hold the spinning cells, one of them or all together, and the fix.
     fn cannot_spin(&self, enforcer: Enforcer, real_time_us: u64) -> Option<(String, String)> {
         let spot = &self.setting.spot;
         let holder = held::by(enforcer)?;
@@ -166,11 +171,11 @@ impl IsolationPlan {
         };
         let all: Vec<Budget> = self.checked.reservations.iter().map(budget).collect();
         let mut needs = all.iter().flat_map(|held| holder.needs(held, spot));
-        // Threads that are held one by one are asked for in the root domain of the trial.
+        // Threads that are held one by one are requested in the root domain of the trial.
         let means = holder.means(&Machine::here());
         let lacks = needs.find(|one| !one.met).or_else(|| {
             let cpus = vec![spot.cpu; all.len()];
-            let smaller = "ask for smaller or fewer ones with --reservation";
+            let smaller = "request smaller or fewer ones with --reservation";
             let together = means.map(|_| holder.together(&all, &cpus, &spot.allowed, smaller));
             together?.err()
         });
@@ -187,10 +192,10 @@ impl IsolationPlan {
         (asked_us > real_time_us).then(|| {
             (
                 format!(
-                    "the kernel lets real-time threads have {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us} us \
-                     are needed with what it takes to hold the cells"
+                    "the kernel lets real-time threads run {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us} us are \
+                     needed, including the cost of holding the cells"
                 ),
-                "ask for less with --reservation".to_owned(),
+                "request less with --reservation".to_owned(),
             )
         })
     }
@@ -294,8 +299,8 @@ impl IsolationPlan {
     }
 }
 
-/// The arms of a set: the machine's noise, both keeping to what they declared, the attacker with nothing to hold it, and with
-/// each enforcer that can hold the set.
+/// The arms of a set: the machine's noise, both cells honest, the attacker with nothing to hold it, and with each enforcer that can hold
+/// the set.
 fn arms(set: &DrawnSet) -> Vec<Arm> {
     let arm = |attacker, enforcer| Arm { attacker, enforcer };
     let mut arms = vec![

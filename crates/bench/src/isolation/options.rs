@@ -1,6 +1,7 @@
-//! What may be chosen about an isolation study, and what stands where nothing is said.
+//! The options of an isolation study, and their defaults.
 
 use model::{Duration, Enforcer, InputError, Limits, LoadKind};
+use serde::{Deserialize, Serialize};
 
 use super::draw::TASKS;
 use super::setting::Part;
@@ -27,8 +28,9 @@ const PRIORITY: u8 = 80;
 const OVERRUN: f64 = 1.8;
 const SEED: u64 = 1;
 
-/// What the user may choose.
-#[derive(Debug, Clone, Default)]
+/// What the user may choose. `plan.json` of a run has it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct IsolationOptions {
     /// Parts of the study; empty: all.
     pub parts: Vec<Part>,
@@ -42,13 +44,13 @@ pub struct IsolationOptions {
     pub seed: Option<u64>,
     /// Loads, one after the other; `None` in it: idle. Empty: idle alone.
     pub loads: Vec<Option<LoadKind>>,
-    /// Budgets of the cells that spin beside each other; empty: the study's own.
+    /// Budgets of the cells that spin side by side; empty: the study's own.
     pub reservations: Vec<Reservation>,
     /// Length of each contest; `None`: the study's own.
     pub duration: Option<Duration>,
     /// Sets for each utilisation; `None`: the study's own.
     pub rounds: Option<i64>,
-    /// One round and one utilisation: shows that everything works, not what it is worth.
+    /// One round and one utilisation: shows that everything works, but gives no figures to rely on.
     pub quick: bool,
     /// The cpu to measure on; empty: the highest that may be used.
     pub cpus: Vec<u32>,
@@ -116,8 +118,8 @@ impl IsolationOptions {
         match self.enforcers.iter().find(|one| !known.contains(one)) {
             Some(other) => Err(InputError::new(
                 "--enforcer",
-                format!("no cells are attacked under `{}`", other.name()),
-                format!("name some of {}", names.join(", ")),
+                format!("isolation cannot be measured under `{}`", other.name()),
+                format!("choose from {}", names.join(", ")),
             )),
             None if self.enforcers.is_empty() => Ok(known.to_vec()),
             None => Ok(once(&self.enforcers)),
@@ -126,14 +128,14 @@ impl IsolationOptions {
 
     fn utilisations_permille(&self) -> Result<Vec<u32>, InputError> {
         let each = |value: &f64| {
-            // Each task has a hundredth at the least, and each cell half of it all.
+            // Each task has at least a hundredth, and each cell half of the whole.
             if (0.1..=1.0).contains(value) {
                 return Ok((value * 1_000.0).round() as u32);
             }
             Err(InputError::new(
                 "--utilisation",
                 format!("a utilisation of {value} is out of range"),
-                "it must be 0.1 to 1: that of both cells together, of one cpu",
+                "it must be 0.1 to 1: both cells together, on one cpu",
             ))
         };
         Ok(match self.utilisations.as_slice() {
@@ -183,7 +185,7 @@ impl IsolationOptions {
             .sum();
         let longest = self.reservations.iter().map(|one| one.period_ns).max();
         let wrong = if sum > 0.9 {
-            format!("these budgets are {sum:.2} of a cpu together")
+            format!("these budgets add up to {sum:.2} of a cpu")
         } else if longest.unwrap_or(0) > received_ns.unsigned_abs() / 10 {
             "a period is too long".to_owned()
         } else if self.reservations.len() > 16 {
@@ -195,7 +197,7 @@ impl IsolationOptions {
             "--reservation",
             wrong,
             format!(
-                "all cells spin on one cpu beside each other: 16 at most, 0.9 of it together, periods of {} at most",
+                "all cells spin side by side on one cpu: at most 16 cells, 0.9 of the cpu in all, and periods of {}",
                 Duration::from_ns(received_ns / 10)
             ),
         ))
@@ -276,14 +278,14 @@ mod tests {
                     reservations: vec!["500ms/1s".parse().unwrap(); 2],
                     ..options()
                 },
-                "0.9 of it together",
+                "0.9 of the cpu in all",
             ),
             (
                 IsolationOptions {
                     reservations: vec!["1ms/4s".parse().unwrap()],
                     ..options()
                 },
-                "periods of 1s at most",
+                "periods of 1s",
             ),
         ] {
             let error = refused(options);

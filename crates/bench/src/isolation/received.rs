@@ -1,4 +1,4 @@
-//! One trial of budgets received beside each other.
+//! One trial of budgets received side by side.
 
 use std::path::PathBuf;
 

@@ -50,7 +50,7 @@ pub(super) fn room(setting: &Setting, root: &Root) -> Room {
                     ..Bandwidth::default()
                 },
             },
-            // Also where the kernel has none: the sets are the same everywhere then.
+            // Also if the kernel has none, so that the sets are the same everywhere.
             ..RootDomain::of_cpus(1).with_fair_server()
         },
         overrun_permille: setting.overrun_permille,

@@ -1,4 +1,4 @@
-//! A root domain of the trial's own, in which SCHED_DEADLINE threads are bound to a cpu.
+//! A separate root domain for the trial, in which SCHED_DEADLINE threads are bound to a cpu.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ pub(super) struct OwnDomain {
     isolation: Option<Isolation>,
     /// The cpus that the threads are bound to: the trial's alone, or all where such threads have no domain of their own.
     pub cpus: Vec<u32>,
-    /// What became of it, one sentence; `None`: none was wanted.
+    /// The outcome, one sentence; `None`: no root domain was wanted.
     pub found: Option<String>,
 }
 
 impl OwnDomain {
-    /// Splits the cpu off where cells are held so; where that cannot be, the reason is in `found`.
+    /// Splits the cpu off if the enforcer needs it; if that fails, the reason is in `found`.
     pub(super) fn of(
         enforcer: Option<Enforcer>,
         setting: &Setting,
@@ -55,12 +55,12 @@ impl OwnDomain {
         self.isolation.as_ref().and_then(Isolation::group)
     }
 
-    /// Puts everything back; the first thing that could not be is the error.
+    /// Restores everything; what could not be restored is the error.
     pub(super) fn end(self) -> Result<(), String> {
         let left = self.isolation.map(Isolation::end).unwrap_or_default();
         match left.as_slice() {
             [] => Ok(()),
-            left => Err(format!("could not be put back: {}", left.join("; "))),
+            left => Err(format!("could not be restored: {}", left.join("; "))),
         }
     }
 }

@@ -1,19 +1,34 @@
 //! Running an isolation study.
 
+use std::collections::BTreeMap;
+
 use host::rtgroup::RtGroup;
 use model::Enforcer;
 use record::isolation::IsolationRecord;
+use record::plan::PlanRecord;
 use record::{Document, Kind, Machine};
 
 use super::contest::Contest;
 use super::received::Received;
-use super::{ISOLATION_QUESTION, IsolationPlan, Todo};
+use super::{ISOLATION_QUESTION, IsolationPlan, SCENARIO, Todo};
 use crate::BenchError;
 use crate::held::group_name;
-use crate::session::{Finished, Opening, Progress, Settings, Step, Study, TimeLeft, conduct};
+use crate::session::{
+    Finished, Grows, Opening, Progress, Settings, Step, Study, TimeLeft, conduct,
+};
 use crate::together::Surroundings;
 
-/// Runs the plan. Returns the run with its record complete, also when some trials failed.
+impl Grows for IsolationRecord {
+    const GROWING: &'static [&'static str] = &["contests", "received"];
+
+    fn last_trial(&self) -> u32 {
+        let contest = self.contests.last().map_or(0, |trial| trial.number);
+        let received = self.received.last().map_or(0, |trial| trial.number);
+        contest.max(received)
+    }
+}
+
+/// Runs the plan, or what is left of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
@@ -45,22 +60,28 @@ pub fn run_isolation(
     };
     let opening = Opening {
         kind: Kind::Isolation,
-        name: "isolation",
+        name: SCENARIO,
         trials: u32::try_from(todo.len()).unwrap_or(u32::MAX),
         requirements: &plan.needs.requirements,
         not_measured: &plan.needs.not_measured,
         engines: None,
     };
+    let trials = todo.iter().map(|(_, todo)| todo.name()).collect();
+    let planned = PlanRecord {
+        found: load_programs(plan),
+        ..PlanRecord::new(SCENARIO, &plan.options, trials)
+    };
     let loads: Vec<_> = plan.loads.iter().flatten().collect();
     conduct(
-        opening,
+        &opening,
+        &planned,
         record,
         settings,
         progress,
         |going| {
             let cpu = plan.setting.spot.cpu;
             let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
-            // The group before the place, whose note tells of it until it is gone.
+            // The group before the place, whose note names it until it is gone.
             Ok((group(plan, &mut around)?, around))
         },
         |(group, around), going| {
@@ -72,6 +93,13 @@ pub fn run_isolation(
                 .map_err(|error| BenchError::Failed(error.to_string()))
         },
     )
+}
+
+/// The programs behind the loads, which no condition names.
+fn load_programs(plan: &IsolationPlan) -> BTreeMap<String, String> {
+    let loads = plan.loads.iter().flatten();
+    let found = loads.map(|load| (format!("load {}", load.plan.name), load.form.clone()));
+    found.collect()
 }
 
 fn why_nothing(plan: &IsolationPlan) -> String {
@@ -144,7 +172,7 @@ fn one(
     }
 }
 
-/// The group around those of the cells: whoever comes after a `kill -9` removes it with all inside.
+/// The group around those of the cells: after a `kill -9` it is removed with everything in it.
 fn group(plan: &IsolationPlan, around: &mut Surroundings) -> Result<Option<RtGroup>, BenchError> {
     if !plan.enforcers.contains(&Enforcer::RtCgroup) {
         return Ok(None);

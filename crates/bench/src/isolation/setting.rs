@@ -1,13 +1,16 @@
 //! The parts of the study, and what all trials have in common.
 
+use serde::{Deserialize, Serialize};
+
 use crate::held::Spot;
 
 /// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// Two cells, one of which overruns.
     Contest,
-    /// Cells that spin beside each other, each in its budget.
+    /// Cells that spin side by side, each in its budget.
     Received,
 }
 

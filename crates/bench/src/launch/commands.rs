@@ -5,9 +5,9 @@ use std::process::Command;
 
 use super::{Launched, Launcher, Stage, timed, told};
 
-/// A program of its own that does everything in one call, such as `podman run --rm`.
+/// A program that does everything in one call, such as `podman run --rm`.
 pub(crate) struct Commands {
-    /// The call, for each launch anew.
+    /// Makes the call, once for each launch.
     pub make: Box<dyn Fn() -> Result<Command, String>>,
     /// Where its words go.
     pub log: PathBuf,

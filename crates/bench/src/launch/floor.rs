@@ -1,6 +1,6 @@
 //! The floor under every container engine: one clone3 with the namespaces, one pivot_root, one execve.
 //!
-//! No OCI, no cgroup, no capabilities dropped: what is left when all that is taken away.
+//! No OCI, no cgroup, no capabilities dropped: the least that a container engine can do.
 
 use std::ffi::CString;
 use std::io;

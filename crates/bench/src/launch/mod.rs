@@ -1,6 +1,6 @@
 //! Ways of starting a program and waiting until nothing of it is left: from fork and exec to container managers.
 //!
-//! One [`Launcher`] per way; each takes what instants it can tell. What the instants amount to is the callers'.
+//! One [`Launcher`] per way; each records the instants that it can. Callers evaluate them.
 
 mod commands;
 mod floor;
@@ -31,17 +31,17 @@ use crate::sweep::new_place;
 pub(crate) struct Launched {
     /// The request.
     pub asked: i64,
-    /// The cell was there and its payload had not begun; `None` where the launcher does not tell.
+    /// The cell existed and its payload had not begun; `None` if the launcher does not report it.
     pub created: Option<i64>,
     /// The payload's first clock reading.
     pub first: i64,
     /// The payload's last clock reading.
     pub last: i64,
-    /// The launcher saw the payload's end; `None` where it does not tell.
+    /// The launcher saw the payload's end; `None` if it does not report it.
     pub ended: Option<i64>,
     /// Nothing of the cell was left.
     pub gone: i64,
-    /// The launcher's own steps in its own words and when each was done, where it tells.
+    /// The launcher's own steps as it names them and when each was done, if it reports them.
     pub steps: Vec<(String, i64)>,
 }
 
@@ -73,7 +73,7 @@ impl Stage {
         })
     }
 
-    /// The same for a run: whoever removes the place of one that was killed notes there that it was.
+    /// The same for a run: whoever removes the place of a killed run notes the kill there.
     pub(crate) fn of_run(run: &Run) -> Result<Stage, BenchError> {
         let mut stage = Stage::set()?;
         stage.place.note_run(run.dir())?;
@@ -143,7 +143,7 @@ pub(crate) trait Launcher {
     fn launch(&mut self, stage: &Stage, number: u32) -> Result<Launched, String>;
 }
 
-/// A launch of which only begin and end are known; the rest is what the payload wrote.
+/// A launch whose begin and end alone are known; the rest is what the payload wrote.
 fn told(stage: &Stage, asked: i64, gone: i64) -> Result<Launched, String> {
     let payload = stage.life.first_ns().zip(stage.life.last_ns());
     let (first, last) = payload.ok_or("the payload left no stamp")?;
@@ -175,7 +175,7 @@ fn timed(command: &mut Command, log: &Path) -> Result<(i64, i64), String> {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or_default().display();
     Err(match said.trim().lines().last() {
-        Some(line) => format!("{program} ended with {status}, saying: {line}"),
+        Some(line) => format!("{program} ended with {status} and the message: {line}"),
         None => format!("{program} ended with {status}"),
     })
 }
@@ -207,7 +207,7 @@ impl Launcher for ForkExec {
 /// clone3 with namespaces and a root of its own: what is below every container engine.
 pub(crate) struct Clone3 {
     floor: Floor,
-    /// Inherited by the payload, which has no other way to the page.
+    /// Inherited by the payload, which cannot reach the page otherwise.
     _page: File,
 }
 

@@ -1,4 +1,4 @@
-//! OCI runtimes: the one linked in, crun and runc; in one command, or one command for each step.
+//! OCI runtimes: the linked-in one, crun and runc; in one command, or one command for each step.
 
 use engine::{CellSpec, Rights, User};
 use model::EngineKind;
@@ -9,7 +9,7 @@ use super::{Launched, Launcher, Stage, page_in_cell, timed, told};
 /// How an OCI runtime is driven.
 pub(crate) struct Oci {
     pub kind: EngineKind,
-    /// Who drives it, where that is not ourselves.
+    /// The user who drives it, if not ourselves.
     pub user: Option<User>,
     /// create, start and delete as commands of their own, for runtimes that are programs.
     pub in_steps: bool,
@@ -34,7 +34,7 @@ impl Launcher for Oci {
         } else {
             at_once(stage, &spec)
         };
-        // Also after a failure: what a runtime left half made must not be met by the next launch.
+        // Also after a failure: the next launch must not meet what a runtime left half made.
         let swept = engine::sweep(&spec.work_dir).map_err(|error| error.to_string());
         let _ = std::fs::remove_dir_all(&spec.work_dir);
         launched.and_then(|launched| swept.map(|()| launched))
@@ -69,7 +69,7 @@ fn in_steps(stage: &Stage, spec: &CellSpec) -> Result<Launched, String> {
     let log = spec.work_dir.join("log");
     let mut steps = engine::step_commands(spec).map_err(|error| error.to_string())?;
     let (asked, created) = timed(&mut steps.create, &log)?;
-    let pid = engine::payload_pid(spec).ok_or("the runtime told no pid")?;
+    let pid = engine::payload_pid(spec).ok_or("the runtime gave no pid")?;
     let payload = host::pidfd::open(pid).map_err(|error| format!("process {pid}: {error}"))?;
     timed(&mut steps.start, &log)?;
     if !host::pidfd::ended_within(&payload, std::time::Duration::from_secs(10)) {

@@ -22,14 +22,14 @@ pub(super) struct CpuTime {
 pub(super) enum Found {
     /// Cpu time so far, ns.
     Ns(i64),
-    /// The process is there, its time is not told.
+    /// The process exists, its time is unknown.
     Unknown,
     /// There is no such process.
     Gone,
 }
 
 impl CpuTime {
-    /// Of process `pid`, whose threads are all counted where it has several.
+    /// The cpu time of process `pid`, over all threads if it has several.
     pub(super) fn of(pid: i32, threads: bool, allowance: &Allowance) -> CpuTime {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         CpuTime {

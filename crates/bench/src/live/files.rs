@@ -1,4 +1,4 @@
-//! Thousands of small files that are read again and again: kept open as far as the limit of open files allows.
+//! Thousands of small files that are read repeatedly: kept open as far as the limit of open files allows.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,7 +15,7 @@ const SPARE: usize = 64;
 pub(super) struct Allowance(Rc<Cell<usize>>);
 
 impl Allowance {
-    /// Raises this process's limit of open files as far as it may, and shares it out.
+    /// Raises this process's limit of open files as far as allowed, and hands it out.
     pub(super) fn new() -> Allowance {
         let most = usize::try_from(host::limits::raise()).unwrap_or(usize::MAX);
         Allowance::of(most.saturating_sub(SPARE))

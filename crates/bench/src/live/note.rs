@@ -15,8 +15,7 @@ use crate::context::Trial;
 pub const LIVE_SCHEMA: u64 = 1;
 pub(super) const FILE: &str = "live.json";
 
-/// A trial that goes on. Where its cells stand is in their slots of the control page, what they measured in their
-/// samples files.
+/// A running trial. The control page's slots hold the state of its cells, the samples files what they measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     /// [`LIVE_SCHEMA`].
@@ -69,11 +68,11 @@ pub struct LiveCell {
     pub engine: EngineKind,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
-    /// Class asked for, such as `FIFO 80`.
+    /// Requested class, such as `FIFO 80`.
     pub class: String,
     /// Its own reservation, if it has one.
     pub reservation: Option<LiveReservation>,
-    /// The slot of the thread whose process it shares: its own, but for the later threads of a cell.
+    /// The slot of the thread whose process it shares: its own, except for the later threads of a cell.
     pub process: usize,
     /// Activations planned.
     pub planned: u32,

@@ -1,7 +1,7 @@
-//! What a cell has measured so far: its samples file read on from where it was left.
+//! What a cell has measured so far: reads its samples file on from the last position.
 //!
-//! Records are filled in order and counted after they are written. The loop's rehearsal writes records too, before the
-//! release; it is told by the header, which has no instant of release yet.
+//! Records are filled in order and counted after they are written. The loop's rehearsal writes records too, before the release; the header
+//! shows it, because it has no instant of release yet.
 
 use std::io;
 use std::mem::offset_of;
@@ -23,7 +23,7 @@ pub struct Sums {
     pub missed: u64,
     /// Jobs whose records found no room.
     pub lost: u64,
-    /// Jobs that ran between two looks and could not be looked at: worse ones may be among them.
+    /// Jobs that ran between two looks and could not be read: worse ones may be among them.
     pub unseen: u64,
     /// Largest wake-up latency, ns.
     pub worst_latency_ns: Option<i64>,
@@ -59,7 +59,7 @@ impl Tail {
         }
     }
 
-    /// Reads what is new. A file that is gone or is none leaves the sums as they were.
+    /// Reads what is new. A file that is missing or invalid leaves the sums unchanged.
     pub(super) fn look(&mut self, bytes: &mut Vec<u8>) -> Sums {
         let _ = self.read_on(bytes);
         self.sums
@@ -98,7 +98,7 @@ impl Tail {
             if whole == 0 {
                 break;
             }
-            // Of a ring, what the loop came round to meanwhile may be half of each.
+            // In a ring, records that the loop has overwritten meanwhile may be half old, half new.
             let intact_from = match self.ring {
                 true => (self.count_now()? + 1).saturating_sub(self.room),
                 false => 0,
@@ -246,8 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// However writing and looking take turns, the sums are those of the records; of a ring, those that went by
-        /// are counted.
+        /// However writing and looking interleave, the sums are those of the records; in a ring, overwritten ones are counted.
         #[test]
         fn sums_are_those_of_the_records(turns in prop::collection::vec((0u32..700, 1i64..1000, 0u32..3), 1..8), ring in any::<bool>()) {
             let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Finds the run that goes on and looks at its trial, again and again.
+//! Finds the current run and looks at its trial repeatedly.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use host::foreign_file;
 /// Longest note of a trial that is read: thousands of cells.
 const MOST_NOTE_BYTES: u64 = 64 << 20;
 
-/// Looks at the run of this user; root sees another's where it has none itself.
+/// Looks at the run of this user; root sees another user's if it has none itself.
 #[derive(Debug)]
 pub struct Watcher {
     allowance: Allowance,
@@ -58,7 +58,7 @@ pub struct TrialView {
 /// Where a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Not created, or not heard of yet.
+    /// Not created, or has not reported yet.
     Absent,
     /// Runs, and waits to be placed.
     Present,
@@ -291,7 +291,7 @@ impl Cell {
             Found::Ns(ns) => {
                 let share = self.before.and_then(|(then, before)| {
                     let window = now - then;
-                    // Of threads that have ended meanwhile the sum lacks what they used.
+                    // The sum lacks what threads used that have ended meanwhile.
                     (window > 0).then(|| (ns - before).max(0) as f64 / window as f64)
                 });
                 self.before = Some((now, ns));

@@ -1,4 +1,4 @@
-//! What the processes of a load have consumed, asked of the kernel: for programs that do not tell it themselves.
+//! What the processes of a load have consumed, from the kernel: for programs that do not report it themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! What the loads of a run need around them: a directory on a disk, and a network with another end that never leaves
-//! this machine. Made once, before the first trial; noted in the run's place first, so that it goes after a `kill -9`.
+//! What the loads of a run need around them: a directory on a disk, and a network with another end that never leaves this machine. Created
+//! once, before the first trial; noted in the run's place first, so that it is removed after a `kill -9`.
 
 use std::fs::File;
 use std::io;
@@ -49,7 +49,8 @@ impl Ground {
                 .unwrap_or_else(|_| beside.to_owned())
                 .join(LOAD_FILES);
             place.note_load_files(&dir)?;
-            std::fs::create_dir(&dir).map_err(crate::error::failed(&dir, "make the directory"))?;
+            std::fs::create_dir(&dir)
+                .map_err(crate::error::failed(&dir, "create the directory"))?;
             if host::writer::of(&dir).is_some() {
                 ground.held =
                     Some(held(&dir).map_err(crate::error::failed(&dir, "open the directory"))?);
@@ -68,7 +69,7 @@ impl Ground {
                 && let Err(why) = run(&words, Some(&dir))
             {
                 return Err(BenchError::Failed(format!(
-                    "the load {} cannot be prepared: {why}",
+                    "cannot prepare the load {}: {why}",
                     load.plan.name
                 )));
             }
@@ -87,7 +88,7 @@ impl Ground {
         }
     }
 
-    /// What a load is told.
+    /// The settings of a load.
     pub(crate) fn setting(&self, planned: &PlannedLoad) -> Setting {
         let network = by_kind(planned.plan.kind).needs_network();
         let pair = self.pair.as_ref().filter(|_| network);
@@ -116,9 +117,7 @@ fn held(dir: &Path) -> io::Result<File> {
     if held.metadata()?.uid() == crate::place::uid() {
         Ok(held)
     } else {
-        Err(io::Error::other(
-            "somebody has put another one in its place",
-        ))
+        Err(io::Error::other("it has been replaced by another one"))
     }
 }
 
@@ -189,7 +188,7 @@ fn near_end(name: &str) -> String {
 /// Removes the network namespace of a run and with it both ends of the pair; fine if there is none.
 pub(crate) fn remove_network(name: &str) -> Result<(), String> {
     if !name.starts_with("timecell-") || name.contains('/') {
-        return Err(format!("`{name}` is no network of timecell"));
+        return Err(format!("`{name}` is not a network of timecell"));
     }
     let near = near_end(name);
     if Path::new("/sys/class/net").join(&near).exists() {

@@ -1,4 +1,4 @@
-//! The parent of a load on the host: puts it on its cpus, and takes all of it along when it ends.
+//! The parent of a load on the host: puts it on its cpus, and ends all of it when it ends itself.
 //!
 //! With root's powers the load gets a pid namespace of its own: when the guard ends, however it ends, the kernel
 //! kills every process in it. Without, a killed coordinator's load is found by its mark at the next start.
@@ -84,8 +84,7 @@ fn outer(parent: i32, guarded: &Guarded) -> Result<i32, String> {
         sched::set_affinity(0, &guarded.cpus).map_err(|error| error.to_string())?;
     }
     block_signals();
-    // Refused without privilege, which is told apart below.
-    // SAFETY: descriptors stay shared.
+    // Refused without privilege, which is distinguished below. SAFETY: descriptors stay shared.
     let apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
@@ -140,7 +139,7 @@ fn inner(guarded: &Guarded) -> Result<i32, String> {
     unsafe { command.pre_exec(unblock_signals) };
     let child: Child = command
         .spawn()
-        .map_err(|error| format!("{program} cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
     let main = child.id().cast_signed();
     let mut asked = false;
     loop {
@@ -148,7 +147,7 @@ fn inner(guarded: &Guarded) -> Result<i32, String> {
         // Before a request is passed on: it may find that the program has ended by itself.
         while let Some((pid, status)) = reap(-1) {
             if pid == main {
-                // How a program ends that was asked to says nothing of the load.
+                // If the program was asked to end, its exit status says nothing about the load.
                 if !asked {
                     let how = std::process::ExitStatus::from_raw(status);
                     eprintln!("load: {program} ended with {how}");

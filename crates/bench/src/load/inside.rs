@@ -1,4 +1,4 @@
-//! The hidden commands of a load's own processes, and what they are told.
+//! The hidden commands of a load's processes, and their arguments.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub fn inside(words: &[String]) -> i32 {
             1
         }
         _ => {
-            eprintln!("load: unknown words");
+            eprintln!("load: unknown arguments");
             2
         }
     }

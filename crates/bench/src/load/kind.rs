@@ -1,4 +1,4 @@
-//! What a kind of load is: what it does, in which forms, and what is seen of it.
+//! What a kind of load is: what it does, in which forms, and how its work is measured.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Gauge {
     }
 }
 
-/// What a load is told of where it runs.
+/// What a load needs to know of where it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Cpus that it may use, ascending; never empty.
@@ -105,7 +105,7 @@ pub(crate) trait Load: Sync {
     /// Which one it is.
     fn kind(&self) -> LoadKind;
 
-    /// What it does, one sentence for lists.
+    /// What it does, one sentence for listings.
     fn does(&self) -> &'static str;
 
     /// What its program form is made of; `None`: there is none.
@@ -125,7 +125,7 @@ pub(crate) trait Load: Sync {
         None
     }
 
-    /// How far the program form has come, by what it has written until now.
+    /// How far the program form has come, from what it has written so far.
     fn progress(&self, log: &str) -> Option<u64> {
         let _ = log;
         None
@@ -137,12 +137,12 @@ pub(crate) trait Load: Sync {
         Vec::new()
     }
 
-    /// What the counters of the built-in form stand for; the first must go on for the load to be alive.
+    /// What the counters of the built-in form stand for; the first must advance for the load to count as alive.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 
-    /// The built-in form: works and counts until it is killed. An answer is why it cannot go on.
+    /// The built-in form: works and counts until it is killed. It returns only the reason why it cannot go on.
     fn work(&self, setting: &Setting, tally: &Tally) -> String {
         let _ = (setting, tally);
         format!("the load {} has no built-in form", self.kind())
@@ -174,7 +174,7 @@ pub(crate) trait Load: Sync {
 /// Unit of the gauge that counts seconds without their work done.
 pub(crate) const MISSED_SECONDS: &str = "missed seconds";
 
-/// Runs `work` in one thread on each cpu; comes back only if one of them does.
+/// Runs `work` in one thread on each cpu; returns only if one of them does.
 pub(crate) fn on_each_cpu(
     setting: &Setting,
     tally: &Tally,

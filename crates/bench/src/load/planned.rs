@@ -1,4 +1,4 @@
-//! A load held against the machine: which of its forms will run, and what is lacking.
+//! Planning a load: which of its forms will run on this machine, or what is missing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::kinds::by_kind;
 /// A load that will run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedLoad {
-    /// What was asked for.
+    /// The requested load.
     pub plan: LoadPlan,
     /// `built in`, or the program and its version.
     pub form: String,
@@ -100,7 +100,7 @@ fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
         return Err(Requirement::unmet(
             what(),
             format!(
-                "a cell has no disk and no network for the load {}",
+                "the load {} needs a disk or a network, which cells do not have",
                 plan.kind
             ),
             "in = \"host\"",
@@ -113,7 +113,7 @@ fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
             None => Err(Requirement::unmet(
                 what(),
                 format!("the program `{program}` was not found"),
-                "install it, or name it with its full path",
+                "install it, or give its full path",
             )),
         };
     }
@@ -130,7 +130,7 @@ fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
         )),
         (Some(LoadForm::Program), None, None) => Err(Requirement::unmet(
             what(),
-            format!("the load {} has no program form", plan.kind),
+            format!("no program provides the load {}", plan.kind),
             "form = \"built-in\"",
         )),
         _ => Ok(None),

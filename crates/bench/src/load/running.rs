@@ -20,9 +20,9 @@ use crate::{BenchError, Place};
 
 /// Longest time from the start until a load is at work, ns.
 const START_NS: i64 = 30_000_000_000;
-/// From the first sign of work until the load is taken to be up to speed, ns.
+/// From the first sign of work until the load counts as up to speed, ns.
 const SETTLE_NS: i64 = 300_000_000;
-/// Longest time for a program to end in order and say what it did, ns.
+/// Longest time for a program to end normally and print what it did, ns.
 const FAREWELL_NS: i64 = 3_000_000_000;
 /// Longest time for a killed load to end, ns.
 const DEATH_NS: i64 = 60_000_000_000;
@@ -200,8 +200,8 @@ impl Running {
         self.window = Some((self.look(), None));
     }
 
-    /// Looks at it again after the last cell is done. A load that works once a cycle is given one, so that a short
-    /// trial says of it too whether it works.
+    /// Looks at it again after the last cell is done. A load that works once per cycle is given a full cycle, so that even a short trial
+    /// shows whether it works.
     pub(crate) fn close_window(&mut self) {
         if let (Some(cycle_ns), Some((before, _))) = (self.cycle_ns(), &self.window) {
             let patience = clock::now() + 2 * cycle_ns;
@@ -266,10 +266,10 @@ impl Running {
             let removed = (self.cell.remove().map_err(|error| error.to_string()))
                 // Without root's powers the guard has no pid namespace: what it started outlives it, but bears its
                 // mark.
-                .and_then(|()| engine::kill_marked(&self.id));
+                .and_then(|()| engine::kill_marked(&self.id).map_err(|error| error.to_string()));
             match removed {
                 Ok(()) => break,
-                // Who was killed while the disk was at work ends when the disk is done.
+                // A process that is killed during disk work ends when the disk is done.
                 Err(_) if clock::now() < patience => {}
                 Err(why) => return Err(why),
             }
@@ -319,7 +319,7 @@ impl Running {
         }
     }
 
-    /// A program that is asked in time says at its end what it did, and a guard that is asked ends its load in order.
+    /// A program that is asked in time prints at its end what it did, and a guard that is asked ends its load normally.
     fn ask_to_end(&self) {
         if self.in_cell {
             return;
@@ -369,7 +369,7 @@ fn measured(gauge: &Gauge, count: u64, window_ns: i64) -> Achieved {
     }
 }
 
-/// A sentence with what the load said last.
+/// A sentence with the load's last output.
 pub(crate) fn with_words(what: &str, words: &str) -> String {
     if words.is_empty() {
         what.to_owned()

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// Counters on a page.
 pub(crate) const COUNTERS: usize = 8;
-/// The last of them is no count: the time at which a load that works once a cycle was last done, CLOCK_MONOTONIC ns.
+/// The last one is not a count: the time at which a load that works once per cycle was last done, CLOCK_MONOTONIC ns.
 pub(crate) const WORKED: usize = COUNTERS - 1;
 const BYTES: usize = 4096;
 

@@ -31,14 +31,14 @@ pub(super) fn one_cell_for_each_cpu(experiment: &mut Experiment) {
     }
 }
 
-/// Refuses a cell on a cpu that is not there.
+/// Refuses a cell on a cpu that does not exist.
 pub(super) fn cell_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Result<(), InputError> {
     match trial.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(()),
         Some(absent) => Err(InputError::new(
             place,
             format!(
-                "cpu {absent} of trial `{}` does not exist, is offline, or is not allowed to this process",
+                "cpu {absent} of trial `{}` does not exist, is offline, or may not be used by this process",
                 trial.name
             ),
             format!("the usable cpus are {}", host::cpus::format_list(allowed)),
@@ -46,14 +46,14 @@ pub(super) fn cell_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Resu
     }
 }
 
-/// Refuses a load on a cpu that is not there.
+/// Refuses a load on a cpu that does not exist.
 pub(super) fn load_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Result<(), InputError> {
     for load in &trial.loads {
         if let Some(absent) = load.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             return Err(InputError::new(
                 place,
                 format!(
-                    "cpu {absent} of the load `{}` in trial `{}` does not exist, is offline, or is not allowed to this process",
+                    "cpu {absent} of the load `{}` in trial `{}` does not exist, is offline, or may not be used by this process",
                     load.name, trial.name
                 ),
                 format!("the usable cpus are {}", host::cpus::format_list(allowed)),
@@ -80,7 +80,7 @@ pub(super) fn resolve_cpus(
     if let Some(absent) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         return Err(InputError::new(
             place,
-            format!("cpu {absent} does not exist, is offline, or is not allowed to this process"),
+            format!("cpu {absent} does not exist, is offline, or may not be used by this process"),
             format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
         ));
     }

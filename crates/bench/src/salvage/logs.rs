@@ -1,4 +1,4 @@
-//! Histogram logs whose writer is gone: the rest that the disk had no room for, what the rings still hold, the end.
+//! Completes histogram logs whose writer is gone: the rest that the disk had no room for, what the rings still hold, the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use record::{RecordError, histogram};
 
 use super::was_released;
 
-/// Where in the directory that a trial shares with its cells the rest of a log goes that the disk has no room for.
+/// Where the rest of a log goes that the disk has no room for, in the directory that a trial shares with its cells.
 pub(crate) fn rest_of_log(shared: &Path, cell: &str) -> PathBuf {
     shared.join(format!("{cell}.rest"))
 }
@@ -94,8 +94,7 @@ pub(super) fn empty_rings(
     Ok(())
 }
 
-/// Trials that were begun and not ended become trials on record, cut off; those that hold nothing are forgotten.
-/// Returns the last one's number.
+/// Puts trials that began but did not end on record, as cut off; forgets those that hold nothing. Returns the last one's number.
 pub(crate) fn close_begun(run: &Run, ended: &str) -> Result<Option<u32>, RecordError> {
     let mut last = None;
     for number in run.begun_trials()? {

@@ -1,8 +1,8 @@
-//! What a coordinator had measured and could not write any more: it was killed, or the disk of its run was full.
+//! What a coordinator had measured but could not write: it was killed, or the disk of its run was full.
 //!
-//! The record of a trial lies beside its samples in shared memory: as it was when the cells were released, and once
-//! more as it was in the end. Whoever removes the place of a coordinator that is gone writes to the run first what the
-//! run does not hold. Samples need no closing for that: a record counts from the moment in which it is whole.
+//! The record of a trial lies beside its samples in shared memory: as it was when the cells were released, and as it was in the end.
+//! Whoever removes the place of a dead coordinator first writes to the run what it lacks. Samples files need no closing for that: a record
+//! counts from the moment that it is complete.
 
 mod found;
 mod logs;
@@ -27,7 +27,7 @@ use samples::was_released;
 const BEGUN: &str = "begun.json";
 const ENDED: &str = "ended.json";
 
-/// The samples of those cells that were released, each with its name: of one that died, what it had measured until then.
+/// The samples of released cells, each with its name: of a cell that died, what it had measured until then.
 pub(crate) fn released(cells: &[CellRecord], shared: &Path) -> Vec<(String, PathBuf)> {
     (cells.iter())
         .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
@@ -59,7 +59,7 @@ pub(crate) struct Gone<'a> {
     pub unwritten: Option<&'a str>,
 }
 
-/// Writes to the run what it does not hold yet and says what that was. May be called again, after a failure too.
+/// Writes to the run what it lacks and says what that was. May be called again, also after a failure.
 ///
 /// # Errors
 /// One sentence: why the run cannot be written, so that the place must stay.
@@ -70,8 +70,8 @@ pub(crate) fn salvage(gone: &Gone<'_>) -> Result<Vec<String>, String> {
     }
     let stays = |error: RecordError| {
         format!(
-            "{error}; what process {} had measured stays in {} until `timecell clean` can write it, or until \
-             `timecell clean --discard` throws it away",
+            "{error}; the measurements of process {} stay in {} until `timecell clean` can write them, or until `timecell clean \
+             --discard` discards them",
             gone.pid,
             gone.place.display()
         )
@@ -79,7 +79,7 @@ pub(crate) fn salvage(gone: &Gone<'_>) -> Result<Vec<String>, String> {
     salvage_to(gone, &notes).map_err(stays)
 }
 
-/// A run that somebody has deleted wants no samples; one whose disk is not there does.
+/// A deleted run needs no samples; one whose disk is missing does.
 fn without_run(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, String> {
     let deleted = gone.run.parent().is_some_and(Path::exists);
     let something =
@@ -88,8 +88,8 @@ fn without_run(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, String
         return Ok(Vec::new());
     }
     Err(format!(
-        "the directory around the run {} is not there, so what process {} had measured stays in {}; make it available \
-         and call `timecell clean` again, or throw the samples away with `timecell clean --discard`",
+        "the parent directory of the run {} does not exist, so the measurements of process {} stay in {}; make it available and run \
+         `timecell clean` again, or discard the samples with `timecell clean --discard`",
         gone.run.display(),
         gone.pid,
         gone.place.display()
@@ -111,7 +111,7 @@ fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordE
         None => format!("the coordinator (process {}) was killed", gone.pid),
     };
     if run.has_no_experiment() {
-        // What a study measured is on record trial by trial: nothing of it is left to be written.
+        // What a study measured is on record trial by trial, so nothing is left to be written.
         let on_record = manifest.trials_done;
         close(&run, &mut manifest, &why, on_record, None)?;
         return Ok(Vec::new());
@@ -158,8 +158,8 @@ fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordE
     Ok(found.sentences)
 }
 
-/// Says in the manifest how the run ended, unless it knows, and how much is on record. `last_ns` is the end of the last job that
-/// was salvaged, CLOCK_MONOTONIC.
+/// Records in the manifest how the run ended, unless it says so already, and how much is on record. `last_ns` is the end of the last job
+/// that was salvaged, CLOCK_MONOTONIC.
 fn close(
     run: &Run,
     manifest: &mut Manifest,

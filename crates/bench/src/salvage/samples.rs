@@ -153,7 +153,7 @@ mod tests {
             samples,
             "the file itself is whole now"
         );
-        // What a link in its place leads to stays as it is.
+        // The target of a link in its place stays unchanged.
         let path = file(dir.path(), |header| header.complete = 1);
         let aim = dir.path().join("aim");
         fs::rename(&path, &aim).unwrap();

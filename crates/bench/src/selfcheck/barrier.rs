@@ -10,7 +10,7 @@ use super::skew::{self, How, Round, Seen, Stage};
 use crate::BenchError;
 
 const COUNTS: [usize; 4] = [2, 10, 32, 64];
-/// How long the pollers poll before the release: all of them must have begun.
+/// How long the pollers poll before the release, so that all of them have begun.
 const SETTLE_NS: i64 = 300_000_000;
 
 pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
@@ -21,7 +21,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         .into_iter()
         .find(|engine| engine.requirements().iter().all(|r| r.met))
         .ok_or_else(|| {
-            BenchError::Unmet("neither crun nor embedded cells can be made here".into())
+            BenchError::Unmet("neither crun nor embedded cells can be created here".into())
         })?;
     let (hows, unmet) = skew::hows();
     let mut stage = Stage::new(setup.priority)?;
@@ -75,7 +75,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     Ok(section)
 }
 
-/// A round one after the other, as the thesis made its containers.
+/// A round whose cells are created one after the other, as the thesis made its containers.
 fn kind(how: How, cells: usize) -> Round {
     Round {
         how,
@@ -96,7 +96,7 @@ fn goals(cells: usize, hows: &[How], seen: &[Seen], section: &mut Section) {
     };
     if let Some(theirs) = median(How::PollShell) {
         let times = theirs / ours.max(1.0);
-        let what = format!("median skew of the shell poller over ours, {cells} cells");
+        let what = format!("median skew of the shell poller relative to ours, {cells} cells");
         let figure = format!("{times:.0} times");
         section.findings.push(match cells {
             32 => Finding::goal(what, figure, "at least 40 times", times >= 40.0),
@@ -106,7 +106,7 @@ fn goals(cells: usize, hows: &[How], seen: &[Seen], section: &mut Section) {
     }
     if let Some(theirs) = median(How::PollProbe) {
         section.findings.push(Finding::fact(
-            format!("median skew of the probe's own polling over ours, {cells} cells"),
+            format!("median skew of the probe's own polling relative to ours, {cells} cells"),
             format!("{:.1} times", theirs / ours.max(1.0)),
         ));
     }

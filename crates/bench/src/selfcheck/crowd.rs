@@ -1,7 +1,7 @@
-//! Many cells: how fast they are made, how much they take while they wait, and how far apart they start.
+//! Many cells: how fast they are created, how much they use while they wait, and how far apart they start.
 //!
-//! Creation is that of the embedded engine against crun and runc, driven alike; waiting and start are those of
-//! embedded cells, against polling cells of the same engine as far as those can be made to start at all.
+//! Creation is that of the embedded engine against crun and runc, driven alike; waiting and start are those of embedded cells, against
+//! polling cells of the same engine, as many as can be started at all.
 
 use engine::Engine;
 use model::EngineKind;
@@ -67,7 +67,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
 
 type Engines = Vec<Box<dyn Engine>>;
 
-/// The engines that can make cells here, embedded first; why the others cannot.
+/// The engines that can create cells here, embedded first, and why the others cannot.
 fn engines() -> Result<(Engines, Vec<String>), BenchError> {
     let options = engine::Options::default();
     let mut found = Vec::new();
@@ -159,7 +159,7 @@ fn creation_goals(engines: &[Box<dyn Engine>], kind: &Round, seen: &[Seen], sect
     {
         let rate = per_second(ns);
         section.findings.push(Finding::goal(
-            format!("embedded cells made in a second, {parallel} at once"),
+            format!("embedded cells created per second, {parallel} at once"),
             format!("{rate:.0}"),
             format!("at least {RATE:.0}"),
             rate >= RATE,
@@ -189,7 +189,8 @@ fn creation_goals(engines: &[Box<dyn Engine>], kind: &Round, seen: &[Seen], sect
             let Ok(compared) = compare(&theirs, &ours, &CompareOptions::default()) else {
                 continue;
             };
-            let what = format!("time of {what} embedded cells over {name}'s, {parallel} at once");
+            let what =
+                format!("time of {what} embedded cells relative to {name}'s, {parallel} at once");
             let ratio = compared.ratio_of_medians;
             section.findings.push(if engine.kind() == EngineKind::Crun {
                 Finding::ratio_goal(what, &ratio, 1.0)
@@ -304,7 +305,7 @@ fn skew_row(cells: usize, medians: &[Option<i64>], ways: usize, first: Option<i6
 }
 
 fn waiting(cells: usize, seen: &Seen) -> Finding {
-    // Of the rounds the worst: whatever woke a cell counts against us.
+    // The worst of the rounds: whatever woke a cell counts against us.
     let worst = seen.waiting_ns.iter().copied().max().unwrap_or(0);
     Finding::goal(
         format!(
@@ -325,7 +326,7 @@ fn against_shell(cells: usize, hows: &[How], medians: &[Option<i64>]) -> Option<
     };
     let (ours, theirs) = (of(How::Futex)?, of(How::PollShell)?);
     let times = theirs as f64 / ours.max(1) as f64;
-    let what = format!("median skew of the shell poller over ours, {cells} embedded cells");
+    let what = format!("median skew of the shell poller relative to ours, {cells} embedded cells");
     let figure = format!("{times:.0} times");
     Some(if cells == 64 {
         Finding::goal(what, figure, "at least 60 times", times >= 60.0)

@@ -1,4 +1,4 @@
-//! What the coordinator itself takes: the binary's size, and the peak memory of a bench with many cells.
+//! What the coordinator itself costs: the binary's size, and the peak memory of a bench with many cells.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -39,7 +39,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     if !usage.ok {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         return Err(BenchError::Failed(format!(
-            "the bench under measurement failed: {}",
+            "the bench being measured failed: {}",
             said.lines().last().unwrap_or_default()
         )));
     }

@@ -1,4 +1,4 @@
-//! Our probe as a plain process, with what it cost the cpu.
+//! Our probe as a plain process, and the cpu time that it uses.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -40,8 +40,8 @@ pub(super) fn reap(child: &Child) -> Usage {
 /// Cpu time per activation of the thread of `pid` that is in a real-time class, ns, as the scheduler counts it
 /// (schedstat): sampled twice during the loop, so that neither start nor end of the program counts.
 ///
-/// Call it right after the loop began; it takes `span_ns`. `None` if the process ended before, has no such thread, or
-/// the kernel does not tell.
+/// Call it right after the loop began; it takes `span_ns`. `None` if the process ended before, has no such thread, or the kernel does not
+/// report it.
 pub(super) fn cost_per_activation(pid: u32, period_ns: i64, span_ns: i64) -> Option<i64> {
     clock::sleep_for(span_ns / 10);
     let threads = host::process::threads(pid.cast_signed()).into_iter();

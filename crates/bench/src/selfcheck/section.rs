@@ -8,7 +8,7 @@ use serde::Serialize;
 /// What a part needs to know.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Fewer repetitions: shows that the part works, not what it is worth.
+    /// Fewer repetitions: shows that the part works, but gives no figures to rely on.
     pub quick: bool,
     /// Cpu for single cells.
     pub cpu: u32,
@@ -20,16 +20,16 @@ pub struct Setup {
     pub loads: Vec<LoadKind>,
 }
 
-/// One figure, and the goal it is held against.
+/// One figure and its goal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// What was measured.
     pub what: String,
     /// The figure in words, with its unit and interval.
     pub figure: String,
-    /// What it should be; `None`: no goal was set.
+    /// The goal; `None`: there is none.
     pub goal: Option<String>,
-    /// Whether it is; `None` also where the interval encloses the goal, so that neither can be said.
+    /// Whether it is met; `None` also if the interval encloses the goal and so decides nothing.
     pub met: Option<bool>,
 }
 
@@ -46,7 +46,7 @@ pub struct Section {
     pub findings: Vec<Finding>,
     /// Everything measured, for machines.
     pub data: serde_json::Value,
-    /// Why the part could not be measured, or not wholly.
+    /// Why the part could not be measured, or only in part.
     pub unmet: Vec<String>,
 }
 

@@ -91,7 +91,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         };
         if let Ok(compared) = compare(&times[theirs], &times[ours], &CompareOptions::default()) {
             let median = compared.ratio_of_medians;
-            let what = format!("median time of embedded over {other}'s");
+            let what = format!("median time of embedded relative to {other}'s");
             section.findings.push(if other == "crun" {
                 Finding::ratio_goal(what, &median, 1.0)
             } else {

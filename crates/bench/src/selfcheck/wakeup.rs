@@ -13,7 +13,7 @@ use crate::BenchError;
 use crate::error::failed;
 use crate::sweep::new_place;
 
-/// Largest latency that cyclictest's histogram tells apart, ns; later ones it counts as overflows.
+/// Largest latency in cyclictest's histogram, ns; it counts larger ones as overflows.
 const HISTOGRAM_NS: usize = 1_000_000;
 
 pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
@@ -120,7 +120,7 @@ impl Period<'_> {
             say(&format!(
                 "wake-up latency, period {name}, round {round} of {rounds}"
             ));
-            // Who begins, changes: whatever the first leaves behind, the second finds.
+            // They take turns to begin: the second finds whatever the first leaves behind.
             if round % 2 == 0 {
                 self.cyclictest(&mut theirs)?;
                 self.probe(&mut ours)?;
@@ -136,20 +136,20 @@ impl Period<'_> {
             .map_err(|error| BenchError::Failed(format!("cannot compare: {error}")))?;
         let median = &compared.ratio_of_medians;
         section.findings.push(Finding::ratio_goal(
-            format!("median wake-up latency over cyclictest's, period {name}"),
+            format!("median wake-up latency relative to cyclictest's, period {name}"),
             median,
             1.10,
         ));
         if let Some(p99) = &compared.ratio_of_p99 {
             section.findings.push(Finding::ratio_goal(
-                format!("p99 wake-up latency over cyclictest's, period {name}"),
+                format!("p99 wake-up latency relative to cyclictest's, period {name}"),
                 p99,
                 1.10,
             ));
         }
         if theirs.cpu_ns.is_empty() || ours.cpu_ns.is_empty() {
             section.unmet.push(format!(
-                "cpu time per activation, period {name}: the kernel tells none (/proc/PID/schedstat)"
+                "cpu time per activation, period {name}: the kernel gives none (/proc/PID/schedstat)"
             ));
         }
         let cpu_rounds = |tool: &Tool| -> Vec<Vec<i64>> {
@@ -158,7 +158,7 @@ impl Period<'_> {
         if let Ok(cpu) = compare(&cpu_rounds(&theirs), &cpu_rounds(&ours), &options) {
             let cpu = cpu.ratio_of_medians;
             section.findings.push(Finding::ratio_goal(
-                format!("cpu time per activation over cyclictest's, period {name}"),
+                format!("cpu time per activation relative to cyclictest's, period {name}"),
                 &cpu,
                 1.0,
             ));
@@ -186,7 +186,7 @@ impl Period<'_> {
         Ok(())
     }
 
-    /// Two runs as cyclictest has, so that neither tool finds the machine warmer than the other.
+    /// Two runs, as for cyclictest, so that neither tool finds a warmer machine than the other.
     fn probe(&self, tool: &mut Tool) -> Result<(), BenchError> {
         let &Setup { cpu, priority, .. } = self.setup;
         let probe = Probe {

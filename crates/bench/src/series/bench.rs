@@ -1,14 +1,18 @@
-//! What a scenario of single measurements is: what may be asked of it, what it says before anything is done, and how it measures.
+//! What a scenario of single measurements is: its options, what it says before anything is done, and how it measures.
+
+use std::collections::BTreeMap;
 
 use engine::User;
 use model::{EngineKind, InputError, Limits, Requirement};
 use record::run::Run;
 use record::series::Quantity;
 use record::{Condition, NotMeasured};
+use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::here::allowed_cpus;
 use crate::needs::Needs;
+use crate::series::HEARTBEAT_NS;
 use crate::session::Interrupt;
 
 /// One scenario of this kind.
@@ -25,7 +29,7 @@ pub struct SeriesScenario {
     pub(crate) prepare: fn(&SeriesOptions) -> Prepared,
 }
 
-/// An option that one scenario has for itself.
+/// An option of one scenario only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnOption {
     /// None.
@@ -36,12 +40,13 @@ pub enum OwnOption {
     Heartbeat,
 }
 
-/// What the user may choose.
-#[derive(Debug, Clone)]
+/// What the user may choose. `plan.json` of a run has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SeriesOptions {
     /// Rounds; `None`: the scenario's own number.
     pub rounds: Option<i64>,
-    /// Few rounds: shows that everything works, not what it is worth.
+    /// Few rounds: shows that everything works, but gives no figures to rely on.
     pub quick: bool,
     /// Only subjects of these engines; empty: all.
     pub engines: Vec<EngineKind>,
@@ -53,7 +58,29 @@ pub struct SeriesOptions {
     pub heartbeat_timeout_ns: i64,
 }
 
+impl Default for SeriesOptions {
+    fn default() -> SeriesOptions {
+        SeriesOptions {
+            rounds: None,
+            quick: false,
+            engines: Vec::new(),
+            cpus: Vec::new(),
+            rootless_user: None,
+            heartbeat_timeout_ns: HEARTBEAT_NS,
+        }
+    }
+}
+
 impl SeriesOptions {
+    /// These options with the user of rootless cells by name, so that a run that another user resumes keeps that user.
+    fn with_user(&self) -> SeriesOptions {
+        let found = || self.user().ok().map(|user| user.name);
+        SeriesOptions {
+            rootless_user: self.rootless_user.clone().or_else(found),
+            ..self.clone()
+        }
+    }
+
     /// Whether subjects of this engine are wanted.
     pub(crate) fn wants(&self, kind: EngineKind) -> bool {
         self.engines.is_empty() || self.engines.contains(&kind)
@@ -73,6 +100,8 @@ pub(crate) struct Prepared {
     pub needs: Needs,
     /// Of the measurement.
     pub conditions: Vec<Condition>,
+    /// What the options left to the machine and no condition names.
+    pub found: BTreeMap<String, String>,
     /// The subject that others are compared with.
     pub baseline: Option<String>,
     /// Sets everything up.
@@ -87,7 +116,7 @@ pub(crate) type Opening = Box<dyn FnOnce(&Run) -> Result<Box<dyn Bench>, BenchEr
 pub struct Task {
     /// The subject.
     pub subject: String,
-    /// The part of it that a failure is a failure of.
+    /// The part that a failure belongs to.
     pub part: String,
     /// How long one measurement should take, ns; only for the estimate of the whole.
     pub guess_ns: i64,
@@ -102,8 +131,15 @@ pub(crate) struct Reading {
     pub value: i64,
 }
 
+impl Task {
+    /// What is measured, in one line.
+    pub(super) fn name(&self) -> String {
+        format!("{}, {}", self.subject, self.part)
+    }
+}
+
 impl Reading {
-    /// A figure that stands for itself.
+    /// A figure that is not a share of another.
     pub(crate) fn whole(part: impl Into<String>, unit: Quantity, value: i64) -> Reading {
         Reading {
             part: part.into(),
@@ -133,7 +169,7 @@ pub(crate) struct Turn<'a> {
     pub task: usize,
     /// Number of the measurement in the run, from 1.
     pub number: u32,
-    /// To be looked at in every wait.
+    /// To be checked in every wait.
     pub interrupt: &'a Interrupt,
 }
 
@@ -151,6 +187,7 @@ pub struct SeriesPlan {
     pub question: &'static str,
     /// How often every task is measured.
     pub rounds: u32,
+    pub(super) options: SeriesOptions,
     pub(crate) prepared: Prepared,
 }
 
@@ -182,7 +219,7 @@ impl SeriesPlan {
             return Err(InputError::new(
                 "--cpus",
                 format!(
-                    "cpu {absent} does not exist, is offline, or is not allowed to this process"
+                    "cpu {absent} does not exist, is offline, or may not be used by this process"
                 ),
                 format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
             ));
@@ -196,6 +233,7 @@ impl SeriesPlan {
             scenario: scenario.name,
             question: scenario.question,
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
+            options: options.with_user(),
             prepared,
         })
     }

@@ -12,7 +12,7 @@ use crate::needs::Needs;
 /// How a cell is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As experiments do: whoever made the cell has ended, but for what the engine keeps beside every cell.
+    /// As in experiments: whatever created the cell has ended, except what the engine keeps beside every cell.
     Detached,
     /// The OCI runtime waits for the payload as its parent.
     Attached,
@@ -59,7 +59,7 @@ impl Subject {
         }
     }
 
-    /// Whether a process is kept beside each cell that belongs to the cell alone.
+    /// Whether each cell has a helper process of its own.
     pub(super) fn has_helper(&self) -> bool {
         self.kind.helper() == Helper::Always || self.form == Form::Attached
     }
@@ -76,7 +76,7 @@ pub(super) struct Found {
     pub needs: Needs,
 }
 
-/// Holds every engine that is wanted against the machine.
+/// Checks every wanted engine against the machine.
 pub(super) fn find(wanted: &SeriesOptions) -> Found {
     let options = engine::Options {
         rootless_user: wanted.rootless_user.clone(),

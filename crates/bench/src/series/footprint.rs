@@ -1,9 +1,9 @@
 //! `footprint`: the memory of an idle real-time cell and of every process that its engine keeps for it.
 //!
-//! The cell is a probe that is armed and waits at the barrier: memory locked, real-time class, pinned. The kernel
-//! tells what it and its helpers take: proportional and resident set, mapped memory, and what the cell's cgroup is
-//! charged for inside the kernel.
+//! The cell is a probe that is armed and waits at the barrier: memory locked, real-time class, pinned. The kernel reports what it and its
+//! helpers use: proportional and resident set, mapped memory, and what the cell's cgroup is charged for inside the kernel.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use engine::{Cell, CellSpec, Rights};
@@ -33,7 +33,9 @@ pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
 };
 
 const PRIORITY: u8 = 80;
-/// Rest before looking: what made the cell has ended, what stays has settled, ns.
+/// How a condition begins that names no class; the reason follows, which may name the cgroup of a login.
+pub(super) const NO_CLASS: &str = "no real-time class";
+/// Pause before looking, until what created the cell has ended and the rest has settled, ns.
 const SETTLING_NS: i64 = 200_000_000;
 /// Room to lock all of the payload.
 const MEMLOCK_BYTES: u64 = 1 << 30;
@@ -65,6 +67,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         tasks,
         needs: found.needs,
         conditions: conditions(&class),
+        found: BTreeMap::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
             let mut stage = Stage::of_run(run)?;
@@ -89,7 +92,7 @@ fn conditions(class: &Requirement) -> Vec<Condition> {
     let class = if class.met {
         format!("SCHED_FIFO {PRIORITY}")
     } else {
-        format!("no real-time class: {}", class.reason)
+        format!("{NO_CLASS}: {}", class.reason)
     };
     vec![
         Condition::new(
@@ -253,7 +256,7 @@ impl Taken {
     }
 }
 
-/// What the cgroup `/<id>` is charged for inside the kernel; `None` where there is none or it is not told.
+/// What the cgroup `/<id>` is charged for inside the kernel; `None` if there is none or the kernel does not report it.
 fn kernel_bytes(id: &str) -> Option<i64> {
     let cgroups = host::cgroup::detect().ok()?;
     let read = |path: &Path| std::fs::read_to_string(path).ok();

@@ -1,5 +1,5 @@
-//! Scenarios that repeat one measured value instead of periodic jobs: one file each, and what they share, which is
-//! taking every subject in turn, round by round, and writing down what it gave.
+//! Scenarios that repeat one measured value instead of periodic jobs: one file each, and what they share: measuring every subject in turn,
+//! round by round, and recording the values.
 //!
 //! Adding one: a file with `prepare`, and a line in [`SERIES_SCENARIOS`].
 

@@ -4,6 +4,8 @@
 //! After the Jailhouse thesis, section 6.2, whose program is Python; ours is a probe mode of our own binary, so that
 //! every engine runs the same machine code. A wrong number of solutions fails the measurement.
 
+use std::collections::BTreeMap;
+
 use engine::CellSpec;
 use host::rtgroup::RtGroup;
 use host::thermal::{self, Sensor};
@@ -95,7 +97,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
                 found.needs.not_measured.push(NotMeasured {
                     trial: part(threads, true),
                     reason: why,
-                    fix: "a machine with more cpus, or fewer of them in --cpus".to_owned(),
+                    fix: "use a machine with more cpus, or list fewer in --cpus".to_owned(),
                 });
                 continue;
             }
@@ -116,6 +118,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         tasks: points.iter().map(task).collect(),
         needs: found.needs,
         conditions,
+        found: BTreeMap::from([("cpus".to_owned(), host::cpus::format_list(&allowed))]),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| Ok(Box::new(NQueens::open(run, points, fifo, sensor)?))),
     }
@@ -146,7 +149,7 @@ fn task(point: &Point) -> Task {
 /// The load on these cpus, or why there is none.
 fn elsewhere(cpus: &[u32]) -> Result<PlannedLoad, String> {
     if cpus.is_empty() {
-        return Err("the threads use every cpu, none is left for the load".to_owned());
+        return Err("the threads use every cpu, so none is left for the load".to_owned());
     }
     let mut plan = LoadPlan::new(LoadKind::Cpu);
     plan.cpus = cpus.to_vec();
@@ -316,7 +319,7 @@ impl Case<'_> {
     ) -> Result<Vec<Reading>, String> {
         if solved.solutions != SOLUTIONS {
             return Err(format!(
-                "{} solutions were found, there are {SOLUTIONS}",
+                "found {} solutions instead of {SOLUTIONS}",
                 solved.solutions
             ));
         }

@@ -1,7 +1,9 @@
 //! `recovery`: how soon a cell runs again after its payload was killed, stopped answering, or lost its runtime.
 //!
-//! The coordinator does what a supervisor would: it notices (by the end of a process, or by a heartbeat that stays
-//! away), removes what is left of the cell, and creates it anew. The new payload's first clock reading ends the time.
+//! The coordinator does what a supervisor would: it notices the fault (by the end of a process, or by a missing heartbeat), removes what
+//! is left of the cell, and recreates it. The new payload's first clock reading ends the time.
+
+use std::collections::BTreeMap;
 
 use engine::{Cell, CellSpec, Rights};
 use model::{EngineKind, Helper};
@@ -19,7 +21,7 @@ use host::pidfd;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "recovery",
-    question: "How soon does a cell run again after its payload was killed, stopped answering, or lost its runtime?",
+    question: "How soon does a cell run again after its payload is killed, stops answering, or loses its runtime?",
     rounds: (20, 2),
     own: OwnOption::Heartbeat,
     prepare,
@@ -35,7 +37,7 @@ const DEATH: std::time::Duration = std::time::Duration::from_secs(10);
 enum Fault {
     /// SIGKILL to the payload.
     Kill,
-    /// The payload spins and answers no more.
+    /// The payload spins and no longer answers.
     Wedge,
     /// SIGKILL to the process that keeps the cell: conmon, or the runtime that waits for the payload.
     Helper,
@@ -93,6 +95,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         tasks: listed,
         needs: found.needs,
         conditions: conditions(timeout_ns),
+        found: BTreeMap::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
             Ok(Box::new(Recovery {
@@ -104,7 +107,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
 }
 
-/// Cells that keep no process which could be killed without the payload, and that nothing stands in for.
+/// Cells without a process that could be killed apart from the payload, and without a substitute.
 fn without_helper(subjects: &[Subject]) -> Vec<NotMeasured> {
     let reason = |kind: EngineKind| match kind.helper() {
         Helper::Never(reason) => Some(reason),
@@ -214,7 +217,9 @@ impl Case<'_> {
         self.life.reset();
         let mut cell = self.subject.create(first)?;
         let struck = self
-            .until("the payload beats", || self.life.beat_ns().is_some())
+            .until("the payload sends heartbeats", || {
+                self.life.beat_ns().is_some()
+            })
             .and_then(|()| self.strike(cell.as_ref()));
         // Whatever happened, nothing of the first cell may be left.
         let removed = cell.remove().map_err(|error| error.to_string());
@@ -270,7 +275,7 @@ impl Case<'_> {
                 let keeper = helpers.iter().find(|helper| helper.name == "conmon");
                 let keeper = keeper
                     .or(helpers.first())
-                    .ok_or("no process is kept beside this cell")?;
+                    .ok_or("this cell has no helper process")?;
                 let keeper = pidfd::open(keeper.pid).map_err(|error| error.to_string())?;
                 let (at, noticed) = killed(&keeper)?;
                 Ok(Struck {
@@ -287,7 +292,7 @@ impl Case<'_> {
         let until = clock::now() + CREATION_NS;
         while clock::now() < until && !self.turn.interrupt.came() {
             let Some(last) = self.life.beat_ns() else {
-                return Err("the payload never beat".to_owned());
+                return Err("the payload sent no heartbeat".to_owned());
             };
             clock::sleep_until(last + self.timeout_ns);
             let noticed = clock::now();
@@ -299,7 +304,7 @@ impl Case<'_> {
                 });
             }
         }
-        Err("the payload could not be wedged".to_owned())
+        Err("could not wedge the payload".to_owned())
     }
 
     /// Waits for what a payload will write; its own stamps tell when it did.

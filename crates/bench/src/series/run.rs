@@ -1,23 +1,48 @@
-//! Round after round, every task in turn, from plan to record.
+//! Runs every task in turn, round after round, from plan to record.
 
 use std::time::{Duration, Instant};
 
-use record::series::{Failure, Quantity, SeriesRecord, Value};
-use record::{Document, Kind};
+use record::plan::PlanRecord;
+use record::series::{Failure, Quantity, SeriesRecord};
+use record::{Document, Kind, series};
+use serde_json::Value;
 
 use super::bench::{Bench, Reading, SeriesPlan, Task, Turn};
+use super::footprint::NO_CLASS;
 use crate::BenchError;
 use crate::session::{
-    Finished, Opening, Progress, Settings, Study, TimeLeft, conduct, in_turn, nothing_of,
+    Finished, Grows, Opening, Progress, Settings, Study, TimeLeft, conduct, in_turn, nothing_of,
 };
 
 /// How often the record is written while the run goes on, at most: a power cut loses no more than this.
 const WRITTEN_EVERY: Duration = Duration::from_secs(10);
 
-/// How often progress is told, at most.
+/// How often progress is reported, at most.
 const TOLD_EVERY: Duration = Duration::from_millis(1500);
 
-/// Runs the plan. Returns the run with its record complete, also when some measurements failed.
+impl Grows for SeriesRecord {
+    const GROWING: &'static [&'static str] = &["series"];
+
+    fn last_trial(&self) -> u32 {
+        let values = self.series.iter().flat_map(|series| &series.values);
+        let failures = self.series.iter().flat_map(|series| &series.failures);
+        let orders = (values.map(|value| value.order)).chain(failures.map(|one| one.order));
+        orders.max().unwrap_or(0)
+    }
+
+    fn compared(&self) -> Value {
+        let mut all = serde_json::to_value(self).unwrap_or_default();
+        for condition in all["conditions"].as_array_mut().into_iter().flatten() {
+            let text = condition["text"].as_str();
+            if text.is_some_and(|text| text.starts_with(NO_CLASS)) {
+                condition["text"] = NO_CLASS.into();
+            }
+        }
+        all
+    }
+}
+
+/// Runs the plan, or what is left of it where a run is resumed. Returns the run with its record complete, also when some measurements failed.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
@@ -40,7 +65,7 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
         series: Vec::new(),
         not_measured: prepared.needs.not_measured.clone(),
     };
-    // In the order of the plan, whoever comes first in the first round.
+    // In the order of the plan, whichever comes first in the first round.
     for task in &prepared.tasks {
         record.of(&task.subject, &task.part, None, Quantity::Ns);
     }
@@ -53,10 +78,16 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
         not_measured: &plan.prepared.needs.not_measured,
         engines: Some(engine::Options::default()),
     };
+    let trials = prepared.tasks.iter().map(Task::name).collect();
+    let planned = PlanRecord {
+        found: prepared.found.clone(),
+        ..PlanRecord::new(plan.scenario, &plan.options, trials)
+    };
     let expected_ns = plan.expected_ns();
     let (open, tasks) = (plan.prepared.open, &plan.prepared.tasks);
     conduct(
-        opening,
+        &opening,
+        &planned,
         record,
         settings,
         progress,
@@ -68,7 +99,7 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
     )
 }
 
-/// A measurement may take a millisecond: neither is all of it told nor each written by itself.
+/// A measurement may take a millisecond: not every one is reported, and they are not written one by one.
 fn rounds(
     study: &mut Study<'_, SeriesRecord>,
     bench: &mut dyn Bench,
@@ -79,9 +110,11 @@ fn rounds(
     let mut told: Option<Instant> = None;
     for ((round, at), number) in in_turn(rounds, tasks.len()).zip(1..) {
         let task = &tasks[at];
+        if study.is_done(number, task.guess_ns) {
+            continue;
+        }
         if told.is_none_or(|told| told.elapsed() > TOLD_EVERY) {
-            let name = format!("{}, {}", task.subject, task.part);
-            (study.progress).trial(number, round, &name, study.left.ns());
+            (study.progress).trial(number, round, &task.name(), study.left.ns());
             told = Some(Instant::now());
         }
         let readings = bench.measure(&Turn {
@@ -117,9 +150,9 @@ fn keep(
         Ok(readings) => {
             for reading in readings {
                 let of = reading.of.as_deref();
-                let series = record.of(&task.subject, &reading.part, of, reading.unit);
-                series.unit = reading.unit;
-                series.values.push(Value {
+                let of_part = record.of(&task.subject, &reading.part, of, reading.unit);
+                of_part.unit = reading.unit;
+                of_part.values.push(series::Value {
                     round,
                     order,
                     value: reading.value,

@@ -1,9 +1,10 @@
 //! `startup`: from the request to run a program that ends at once until nothing of its cell is left.
 //!
-//! Every way of starting a program once per round: fork and exec, a bare clone3 with namespaces, OCI runtimes and
-//! container managers. Where a launcher tells more than begin and end, the time is broken down into create, start,
-//! run, exit and delete; the payload's first and last instant are its own clock readings.
+//! Every way of starting a program once per round: fork and exec, a bare clone3 with namespaces, OCI runtimes and container managers.
+//! Where a launcher reports more than begin and end, the time is broken down into create, start, run, exit and delete; the payload's first
+//! and last instant are its own clock readings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -151,7 +152,7 @@ fn readings(l: &Launched) -> Vec<Reading> {
     readings
 }
 
-/// What is collected while the ways are held against the machine.
+/// What is collected while the launchers are checked against the machine.
 #[derive(Default)]
 struct Ways {
     ways: Vec<(String, Way, i64)>,
@@ -188,6 +189,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         tasks,
         needs,
         conditions: conditions(),
+        found: BTreeMap::new(),
         baseline: Some("fork+exec".to_owned()),
         open: Box::new(move |run| {
             let stage = Stage::of_run(run)?;

@@ -1,4 +1,4 @@
-//! Nobody else measures on the machine, and nothing is left of whoever was killed.
+//! Makes sure that nobody else measures on the machine, and that nothing is left of killed runs.
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
@@ -10,13 +10,12 @@ use crate::sweep::{Unsaved, sweep_stale};
 pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError> {
     if let Some(pid) = place::another() {
         return Err(BenchError::Unmet(format!(
-            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, \
-             or the two would measure each other"
+            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, or the two would disturb each other"
         )));
     }
     for pid in place::of_other_users() {
         progress.note(&format!(
-            "another user's timecell (process {pid}) is measuring on this machine: each of the two is in what the other measures"
+            "another user's timecell (process {pid}) is measuring on this machine: each disturbs what the other measures"
         ));
     }
     let interrupt = Interrupt::listen()

@@ -2,7 +2,7 @@
 
 use host::sched;
 
-/// Keeps the coordinator off the cells' cpus, where it can; put back on drop.
+/// Keeps the coordinator off the cells' cpus, if possible; restored on drop.
 pub(crate) struct Elsewhere {
     before: Option<Vec<u32>>,
 }

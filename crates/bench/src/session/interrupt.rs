@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: a flag, and a wake-up for whoever sleeps on the barrier.
+//! Ctrl-C and similar signals: a flag, and a wake-up for whoever sleeps on the barrier.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use probe::Wake;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-/// Listens for SIGINT, SIGTERM and SIGHUP until dropped; a second SIGINT acts as it would without us.
+/// Listens for SIGINT, SIGTERM and SIGHUP until dropped; a second SIGINT acts as usual.
 pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
     wake: Arc<Mutex<Option<Wake>>>,

@@ -1,13 +1,15 @@
-//! A run of any kind from its beginning to its end: nobody else measures meanwhile, it is on record from the first, whoever called
-//! learns how it goes, and how it ended is written down.
+//! A run of any kind from its beginning to its end: nobody else measures meanwhile, it is on record from the start, the caller learns how
+//! it goes, and how it ended is recorded.
 //!
-//! What is measured is not told here; runs of an experiment are conducted by `run`, the others by [`conduct`].
+//! What is measured is decided elsewhere; `run` conducts runs of an experiment, [`conduct`] the others.
 
 mod alone;
 mod elsewhere;
 mod interrupt;
+mod lock;
 mod progress;
 mod quiet;
+mod resume;
 mod study;
 mod time_left;
 
@@ -18,27 +20,34 @@ use model::Requirement;
 use record::run::{Manifest, Run, Status};
 use record::{Document, Kind, NotMeasured, RecordError};
 
-pub(crate) use alone::alone;
+use alone::alone;
 pub(crate) use elsewhere::Elsewhere;
 pub(crate) use interrupt::Interrupt;
+use lock::Lock;
 pub use progress::{Going, Progress};
 pub(crate) use quiet::Quiet;
-pub(crate) use study::{Step, Study, conduct, in_turn};
+pub(crate) use resume::Reached;
+pub use resume::{check_machine, check_resume};
+pub(crate) use study::{Grows, Step, Study, conduct, in_turn};
 pub(crate) use time_left::TimeLeft;
 
 use crate::BenchError;
 use crate::utc::{stamp, utc_now};
 
-/// Where and as what a run is recorded.
+/// Where a run is recorded, and by which version.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Directory in which the run directory is made.
     pub out: PathBuf,
     /// Version of timecell, for the record.
     pub version: String,
+    /// The run to resume; `None`: a new one is made.
+    pub resume: Option<Run>,
+    /// Only check whether the study can be resumed: nothing is measured or changed.
+    pub only_check: bool,
 }
 
-/// How a run ended: with its record complete, or by what, together with the run if it had begun.
+/// How a run ended: with its record complete, or why not, together with the run if it had begun.
 pub type Finished = Result<Run, (Option<Run>, BenchError)>;
 
 /// What a run is before anything is measured.
@@ -50,7 +59,7 @@ pub(crate) struct Opening<'a> {
     pub trials: u32,
     pub requirements: &'a [Requirement],
     pub not_measured: &'a [NotMeasured],
-    /// The engines to put on record; `None`: none plays a part.
+    /// The engines to put on record; `None`: the run uses none.
     pub engines: Option<engine::Options>,
 }
 
@@ -59,12 +68,14 @@ pub(crate) struct Session {
     pub run: Run,
     pub manifest: Manifest,
     pub interrupt: Interrupt,
+    /// Keeps others from resuming the run meanwhile.
+    _lock: Lock,
 }
 
 impl Session {
-    /// Begins a run, alone on the machine; `begin` writes the document that tells its kind.
+    /// Begins a run, alone on the machine; `begin` writes the document that identifies its kind.
     pub(crate) fn open(
-        opening: Opening<'_>,
+        opening: &Opening<'_>,
         settings: &Settings,
         begin: impl FnOnce(&Run) -> Result<(), RecordError>,
         progress: &mut dyn Progress,
@@ -74,7 +85,7 @@ impl Session {
 
     fn begin(
         interrupt: Interrupt,
-        opening: Opening<'_>,
+        opening: &Opening<'_>,
         settings: &Settings,
         begin: impl FnOnce(&Run) -> Result<(), RecordError>,
         progress: &mut dyn Progress,
@@ -101,11 +112,13 @@ impl Session {
             &provenance(opening.engines.as_ref(), settings),
             &manifest,
         )?;
+        let _lock = Lock::of(&run)?;
         progress.began(&run, manifest.trials_planned);
         Ok(Session {
             run,
             manifest,
             interrupt,
+            _lock,
         })
     }
 
@@ -122,7 +135,7 @@ impl Session {
         self.run.write(&self.manifest).map_err(BenchError::Record)
     }
 
-    /// Writes down how the run ended, and before that what `last` writes.
+    /// Records how the run ended, after what `last` writes.
     pub(crate) fn close(
         mut self,
         mut result: Result<(), BenchError>,

@@ -1,4 +1,4 @@
-//! What whoever called learns while a run goes on.
+//! What the caller learns while a run goes on.
 
 use record::Metric;
 use record::histogram::Counts;
@@ -21,16 +21,16 @@ pub trait Progress {
     fn ended(&mut self, record: &TrialRecord) {
         let _ = record;
     }
-    /// A round has ended after which a run may end early: whether all that it asks is decided.
+    /// A round has ended after which a run may end early: returns whether all its conditions are decided.
     fn decided(&mut self, run: &Run, round: u32) -> bool {
         let _ = (run, round);
         false
     }
-    /// Something the user should know now, one sentence.
+    /// Something that the user should know now, one sentence.
     fn note(&mut self, text: &str);
 }
 
-/// How a trial that keeps histograms stands.
+/// The state of a trial that keeps histograms.
 #[derive(Debug, Clone, Copy)]
 pub struct Going {
     /// The primary metric.
@@ -39,7 +39,7 @@ pub struct Going {
     pub worst_ns: Option<i64>,
     /// Activations of all cells so far.
     pub counts: Counts,
-    /// Activations of all cells that were asked for.
+    /// Activations of all cells that were requested.
     pub planned: u64,
     /// Expected time until the run's end, ns.
     pub left_ns: i64,

@@ -5,14 +5,14 @@ use host::latency::DmaLatency;
 use super::elsewhere::Elsewhere;
 use super::progress::Progress;
 
-/// This process is kept off the cells' cpus, and the cpus out of deep idle states; both are put back on drop.
+/// Keeps this process off the cells' cpus, and the cpus out of deep idle states; both are restored on drop.
 pub(crate) struct Quiet {
     _elsewhere: Elsewhere,
     _awake: Option<DmaLatency>,
 }
 
 impl Quiet {
-    /// For cells on these cpus; idle states are left alone but for cells in a real-time class.
+    /// For cells on these cpus; idle states are changed only for cells in a real-time class.
     pub(crate) fn around(cells: &[u32], real_time: bool, progress: &mut dyn Progress) -> Quiet {
         Quiet {
             _elsewhere: Elsewhere::than(cells),
@@ -26,7 +26,7 @@ fn awake(progress: &mut dyn Progress) -> Option<DmaLatency> {
     match DmaLatency::hold() {
         Ok(held) => Some(held),
         Err(why) => {
-            progress.note(&format!("idle states are left as they are: {why}"));
+            progress.note(&format!("idle states are left unchanged: {why}"));
             None
         }
     }

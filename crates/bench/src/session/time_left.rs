@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a run still takes: as was planned at first, stretched by what was seen as it goes on.
+/// How long a run still takes: as planned at first, stretched by what is seen as it goes on.
 pub(crate) struct TimeLeft {
     began: Instant,
     /// Of the whole run, ns.
@@ -24,6 +24,11 @@ impl TimeLeft {
     /// What was planned for so many ns is done, or left out.
     pub(crate) fn past(&mut self, planned_ns: i64) {
         self.past_ns = self.past_ns.saturating_add(planned_ns);
+    }
+
+    /// What was planned for so many ns is on record already: it takes no time, and tells nothing of how long the rest will take.
+    pub(crate) fn without(&mut self, planned_ns: i64) {
+        self.planned_ns = self.planned_ns.saturating_sub(planned_ns);
     }
 
     /// Another plan: so many ns from here on.
@@ -68,5 +73,7 @@ mod tests {
         assert_eq!(left.ns(), 0);
         left.replan(100);
         assert!(left.ns() >= 0 && left.planned_ns == 800);
+        left.without(50);
+        assert_eq!((left.planned_ns, left.past_ns), (750, 700));
     }
 }

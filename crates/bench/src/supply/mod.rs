@@ -1,7 +1,6 @@
-//! `supply`: what the kernel's enforcers really give to a cell that always wants the cpu. One spinning thread at a time,
-//! held by one enforcer to one budget, or by none to learn what the host takes; round by round, each beginning with the
-//! next. The gaps that it saw go on record; what they amount to is for `report`. Then sets of tasks are run inside the
-//! budgets, chosen by what was measured.
+//! `supply`: what the kernel's enforcers really give to a cell that always wants the cpu. One spinning thread at a time, held by one
+//! enforcer to one budget, or by none to learn what the host takes; round by round, each beginning with the next. The gaps that it saw go
+//! on record; `study` evaluates them. Then sets of tasks are run inside the budgets, chosen by what was measured.
 
 mod options;
 mod run;
@@ -29,8 +28,11 @@ use stretches::Stretches;
 use tried::Trying;
 
 /// The question it answers.
-pub const SUPPLY_QUESTION: &str = "How much cpu time does each enforcer of this kernel give to a cell, at the least, in \
-                                   a window of any length, and does the textbook's bound on it hold?";
+pub const SUPPLY_QUESTION: &str = "What is the least cpu time that each enforcer of this kernel gives a cell in a window of any \
+                                   length, and does the textbook's bound hold?";
+
+/// Its name on the command line.
+const SCENARIO: &str = "supply";
 
 /// Guess of the time that making and removing a cell takes, ns.
 const CELL_GUESS_NS: i64 = 60_000_000;
@@ -42,12 +44,13 @@ const LOAD_GUESS_NS: i64 = 500_000_000;
 pub struct SupplyPlan {
     /// How often every budget is measured.
     pub rounds: u32,
+    options: SupplyOptions,
     subjects: Vec<Subject>,
     needs: Needs,
     setting: Setting,
     /// What follows the spinning; `None`: nothing.
     trying: Option<Trying>,
-    /// What is beside every trial; `None`: nothing.
+    /// The load beside every trial; `None`: nothing.
     load: Option<PlannedLoad>,
 }
 
@@ -61,6 +64,7 @@ impl SupplyPlan {
         let tick_ns = Machine::here().slowest_tick_ns().cast_signed();
         let mut plan = SupplyPlan {
             rounds: checked.rounds,
+            options: options.clone(),
             subjects: Vec::new(),
             needs: Needs::default(),
             setting: Setting {
@@ -78,7 +82,7 @@ impl SupplyPlan {
         if let Some(kind) = checked.load
             && let Err(unmet) = plan.find_load(kind)
         {
-            // Without it, other figures would come out than those that were asked for.
+            // Without it, the figures would not be the requested ones.
             plan.needs.note(&unmet.what.clone(), vec![unmet]);
             return Ok(plan);
         }
@@ -92,7 +96,7 @@ impl SupplyPlan {
                 plan.add(Subject { held: Some(held) });
             }
         }
-        // Only beside something: what the host takes is no supply.
+        // Only beside something: what the host takes is not supply.
         if !plan.subjects.is_empty() {
             plan.add(Subject { held: None });
         }
@@ -120,7 +124,7 @@ impl SupplyPlan {
         &self.subjects
     }
 
-    /// Sets that are run inside the budgets in every round once these are measured; fewer where there is nothing to tell apart.
+    /// Sets that are run inside the budgets in every round once these are measured; fewer where the two sets cannot differ.
     pub fn tried(&self) -> Vec<String> {
         self.trying.as_ref().map(Trying::names).unwrap_or_default()
     }

@@ -1,10 +1,11 @@
-//! What may be chosen about a supply study, and what stands where nothing is said.
+//! The options of a supply study, and their defaults.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use model::{Duration, Enforcer, InputError, Limits, LoadKind};
+use serde::{Deserialize, Serialize};
 
 use crate::held::Spot;
 
@@ -20,7 +21,7 @@ const STARTS: (u32, u32) = (8, 2);
 const TRIED_NS: (i64, i64) = (4_000_000_000, 1_200_000_000);
 /// The budgets that are measured unless asked otherwise: (budget, period) in ms.
 const USUAL: [(u64, u64); 4] = [(30, 100), (10, 50), (3, 10), (1, 10)];
-/// Range of the long stretch, ns: ends as those of a gaps file do that has room for every gap of a restless machine.
+/// Range of the long stretch, ns: limited so that a gaps file has room for every gap of a restless machine.
 const LONG_RANGE_NS: (i64, i64) = (100_000_000, 30_000_000_000);
 /// Threads that share a budget.
 const THREADS: RangeInclusive<i64> = 1..=64;
@@ -28,7 +29,7 @@ const THREADS: RangeInclusive<i64> = 1..=64;
 const LEAST_PERIODS: i64 = 5;
 
 /// A budget in every period, written `30ms/100ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Cpu time in every period, ns; whole microseconds.
     pub budget_ns: u64,
@@ -42,14 +43,14 @@ impl FromStr for Reservation {
     fn from_str(text: &str) -> Result<Reservation, String> {
         let Some((budget, period)) = text.split_once('/') else {
             return Err(format!(
-                "`{text}` is no reservation; write budget/period, such as 30ms/100ms"
+                "`{text}` is not a reservation; write budget/period, such as 30ms/100ms"
             ));
         };
         let time = |part: &str| {
             let time: Duration = part.parse().map_err(|error| format!("{error}"))?;
             if time.ns() == 0 || time.ns() % 1_000 != 0 {
                 return Err(format!(
-                    "`{part}` is out of range; the kernel takes whole microseconds, 1us or more"
+                    "`{part}` is out of range; the kernel accepts whole microseconds, 1us or more"
                 ));
             }
             Ok(time.ns().unsigned_abs())
@@ -80,8 +81,9 @@ impl fmt::Display for Reservation {
     }
 }
 
-/// What the user may choose.
-#[derive(Debug, Clone, Default)]
+/// What the user may choose. `plan.json` of a run has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SupplyOptions {
     /// Enforcers; empty: all.
     pub enforcers: Vec<Enforcer>,
@@ -91,7 +93,7 @@ pub struct SupplyOptions {
     pub duration: Option<Duration>,
     /// Rounds; `None`: the study's own.
     pub rounds: Option<i64>,
-    /// One round and few starts: shows that everything works, not what it is worth.
+    /// One round and few starts: shows that everything works, but gives no figures to rely on.
     pub quick: bool,
     /// The cpu to measure on; empty: the highest that may be used.
     pub cpus: Vec<u32>,
@@ -137,15 +139,15 @@ impl SupplyOptions {
         if threads > 1 && priority == 1 {
             return Err(InputError::new(
                 "--threads",
-                "the threads beside the measured one are one step less urgent",
-                "ask for a --priority of 2 or more",
+                "the other threads run at one priority below the measured one",
+                "use a --priority of 2 or more",
             ));
         }
         if self.loads.len() > 1 {
             return Err(InputError::new(
                 "--load",
                 format!("{} loads are named", self.loads.len()),
-                "the study has the same beside all trials; name one",
+                "the study runs the same load beside all trials; name one",
             ));
         }
         Ok(Checked {
@@ -179,7 +181,7 @@ impl SupplyOptions {
             "--duration",
             format!("stretches of {asked} are out of range"),
             format!(
-                "it must be {} to {}, and {LEAST_PERIODS} periods at least",
+                "it must be {} to {}, and at least {LEAST_PERIODS} periods",
                 Duration::from_ns(least),
                 Duration::from_ns(most)
             ),

@@ -1,20 +1,33 @@
 //! Running a supply study.
 
+use record::plan::PlanRecord;
 use record::supply::{SupplyRecord, Tried};
 use record::{Document, Kind, Machine};
 
+use super::subject::Subject;
 use super::trial::Trial;
 use super::tried::try_sets;
-use super::{SUPPLY_QUESTION, SupplyPlan};
+use super::{SCENARIO, SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
 use crate::held::group_name;
 use crate::session::{
-    Finished, Opening, Progress, Settings, Step, Study, TimeLeft, conduct, in_turn, nothing_of,
+    Finished, Grows, Opening, Progress, Settings, Step, Study, TimeLeft, conduct, in_turn,
+    nothing_of,
 };
 use crate::together::Surroundings;
 
-/// Runs the plan. Returns the run with its record complete, also when some trials failed. By what the gaps amount to the
-/// sets are chosen that are run after the spinning.
+impl Grows for SupplyRecord {
+    const GROWING: &'static [&'static str] = &["trials", "tried"];
+
+    fn last_trial(&self) -> u32 {
+        let spinning = self.trials.last().map_or(0, |trial| trial.number);
+        let tried = self.tried.trials.last();
+        tried.map_or(spinning, |trial| trial.number)
+    }
+}
+
+/// Runs the plan, or what is left of it in a resumed run. Returns the run with its record complete, also when some trials failed.
+/// The gaps decide which sets run after the spinning.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
@@ -37,15 +50,19 @@ pub fn run_supply(plan: &SupplyPlan, settings: &Settings, progress: &mut dyn Pro
     };
     let opening = Opening {
         kind: Kind::Supply,
-        name: "supply",
+        name: SCENARIO,
         trials: plan.trials(),
         requirements: &plan.needs.requirements,
         not_measured: &plan.needs.not_measured,
         engines: None,
     };
+    let mut trials: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
+    trials.extend(plan.tried());
+    let planned = PlanRecord::new(SCENARIO, &plan.options, trials);
     let loads: Vec<_> = plan.load.iter().collect();
     conduct(
-        opening,
+        &opening,
+        &planned,
         record,
         settings,
         progress,

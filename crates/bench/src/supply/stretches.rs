@@ -1,4 +1,4 @@
-//! Where the stretches lie in which a thread wants the cpu.
+//! When a thread wants the cpu: the positions of its stretches.
 
 use host::cpu_use::{RtLimit, rt_limit};
 use host::root::Root;

@@ -122,7 +122,7 @@ impl Trial<'_> {
     }
 }
 
-/// Measures, and tells what the host took of these cpus meanwhile, ns; `None` where the kernel does not tell.
+/// Measures, and returns what the host took of these cpus meanwhile, ns; `None` if the kernel does not report it.
 pub(crate) fn stolen_while<T>(cpus: &[u32], measure: impl FnOnce() -> T) -> (Option<u64>, T) {
     let before = stolen(cpus);
     let measured = measure();

@@ -10,10 +10,10 @@ use record::{Budget, Machine};
 
 use crate::held::{self, Holder, Spot, per_second_us, together_us};
 
-/// Budget and period with which is asked whether there is a mechanism at all, ns.
+/// Budget and period used to check whether the mechanism exists at all, ns.
 const SMALL_NS: (u64, u64) = (1_000_000, 1_000_000_000);
 
-/// How one asks for less of the budgets of a trial.
+/// How to request smaller budgets for a trial.
 const SMALLER: &str = "give the cells smaller ones (--reservation, or [[workload.reservation]]), run them one by one (`parts` of a [[trial]])";
 
 /// The place that a cell names by its `cpu`.
@@ -75,14 +75,14 @@ pub(super) fn holds(
     let Some(priority) = ground.priority else {
         return Err(Requirement::unmet(
             format!("cells held by {}", enforcer.name()),
-            "only threads of a real-time class are held, and these are of class \"other\"",
-            "run the same command with sudo and class \"fifo\", or leave `reserve` out",
+            "only real-time threads can be held, and these are of class \"other\"",
+            "run the same command with sudo and class \"fifo\", or leave out `reserve`",
         ));
     };
     let Some(holder) = held::by(enforcer) else {
         return Err(Requirement::unmet(
             format!("cells held by {}", enforcer.name()),
-            "nothing here holds cells of task sets by it",
+            "timecell cannot hold cells of task sets by it here",
             "name another enforcer",
         ));
     };
@@ -104,7 +104,7 @@ pub(super) fn holds(
             needs.find(|one| !one.met).map_or(Ok(held), Err)
         };
         if cell.reservation.is_none() {
-            // Where the mechanism itself is lacking, no budget is to be looked for.
+            // If the mechanism itself is missing, do not search for a budget.
             needs(SMALL_NS.0, SMALL_NS.1)?;
         }
         let (budget_ns, period_ns) = budget(holder, cell, of_cpu.count() == 1, ground.rival)?;
@@ -117,7 +117,7 @@ pub(super) fn holds(
     Ok(all)
 }
 
-/// Budget and period of a cell, ns: its own, or the least that is certain to do.
+/// Budget and period of a cell, ns: its own, or the least that is proven sufficient.
 fn budget(
     holder: &dyn Holder,
     cell: &TaskCell,
@@ -130,7 +130,7 @@ fn budget(
         return Err(Requirement::unmet(
             format!("a reservation of {enforcer} for cell `{name}`"),
             format!(
-                "{} tasks are in cell `{name}`, and of a cell that {enforcer} holds {why}",
+                "cell `{name}` has {} tasks, and in a cell held by {enforcer} {why}",
                 tasks.len()
             ),
             format!(
@@ -149,7 +149,7 @@ fn budget(
     };
     if !is_alone {
         return Err(unmet(
-            format!("cell `{name}` shares its cpu with another one, and names no budget"),
+            format!("cell `{name}` shares its cpu with another one and has no budget"),
             "give it one ([[workload.reservation]] with cell, budget and period)",
         ));
     }
@@ -161,10 +161,10 @@ fn budget(
         if runtime > deadline {
             return Err(unmet(
                 format!(
-                    "{} with what the kernel bills besides do not fit the deadline of {} of cell `{name}`",
+                    "{} and what the kernel bills on top do not fit in the deadline of {} of cell `{name}`",
                     cell.tasks[0].wcet, cell.tasks[0].deadline
                 ),
-                "name a budget that need not be certain to do ([[workload.reservation]])",
+                "set a budget yourself, which need not be certain to suffice ([[workload.reservation]])",
             ));
         }
         return Ok((runtime, deadline));
@@ -182,7 +182,7 @@ fn budget(
             let real_time_us = held::real_time_us(&Root::live());
             (holder.free_us()).min(real_time_us.saturating_sub(taken_us))
         }
-        // What competes has what these leave.
+        // The competitor gets what these leave.
         false => holder.free_us(),
     };
     let least = means.least(&tasks, (share, 1_000_000), &before);
@@ -193,10 +193,10 @@ fn budget(
         };
         unmet(
             format!(
-                "no budget of at most {:.0} % of a cpu is certain to do for cell `{name}` by what {enforcer} supplies{beside}",
+                "no budget of at most {:.0} % of a cpu is certain to suffice for cell `{name}` by what {enforcer} supplies{beside}",
                 share as f64 / 10_000.0
             ),
-            "name one that need not be certain to do ([[workload.reservation]]), or hold it by another enforcer (timecell analyze shows what each takes)",
+            "set one yourself, which need not be certain to suffice ([[workload.reservation]]), or hold it by another enforcer (timecell analyze shows what each needs)",
         )
     })
 }
@@ -209,7 +209,7 @@ fn task(task: &CellTask) -> Task {
     }
 }
 
-/// Whether these budgets are to be had at the same time.
+/// Whether these budgets can be had at the same time.
 fn fit_together(
     holder: &dyn Holder,
     all: &[HeldBy],
@@ -238,14 +238,14 @@ fn cpus_fit(all: &[Budget], ground: &Ground<'_>, real_time_us: u64) -> Result<()
         let asked_us = together_us(&of_cpu).saturating_add(rival_us);
         if asked_us > real_time_us {
             let competes = if rival_us > 0 {
-                ", with what competes with them,"
+                ", including their competitor,"
             } else {
                 ""
             };
             return Err(Requirement::unmet(
                 format!("budgets of the cells on cpu {cpu} together"),
                 format!(
-                    "{asked_us} us in every second are asked for on cpu {cpu}{competes} and the kernel lets real-time threads have \
+                    "{asked_us} us in every second are requested on cpu {cpu}{competes} and the kernel lets real-time threads run \
                      {real_time_us} us (sched_rt_runtime_us)"
                 ),
                 "give them smaller budgets, or run them one by one (`parts` of a [[trial]])",
@@ -314,7 +314,7 @@ mod tests {
         let set = set(&(cell("two", OWN, 2) + &cell("one", "", 1)));
         let refused = budget(by(Enforcer::Deadline), &set.cells[0], true, None).unwrap_err();
         assert!(
-            refused.reason.starts_with("2 tasks are in cell `two`"),
+            refused.reason.starts_with("cell `two` has 2 tasks"),
             "{}",
             refused.reason
         );

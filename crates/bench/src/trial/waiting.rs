@@ -1,4 +1,4 @@
-//! Waiting for the cells of a trial, and what it means when one fails.
+//! Waiting for the cells of a trial, and what happens when one fails.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl Going<'_> {
             }
             match result {
                 Ok(()) => return Ok(()),
-                // Those that died are not waited for any more; the others still are.
+                // Waits no longer for those that died, but still for the others.
                 Err(BarrierError::Stopped) if given_up && !self.cells.interrupted() => {}
                 Err(BarrierError::Stopped) => return Err(Ended::Failed(INTERRUPTED.to_owned())),
                 Err(late) => return Err(Ended::Failed(late.to_string())),
@@ -41,8 +41,8 @@ impl Going<'_> {
         }
     }
 
-    /// What failures of cells mean: the end of the trial, or where trials take turns the end of those that the cells belong
-    /// to, as long as there is another. Answers whether cells were given up now.
+    /// Handles failures of cells: ends the trial, or where trials take turns those that the cells belong to, as long as another is left.
+    /// Returns whether cells were given up.
     pub(super) fn mind_failures(&mut self) -> Result<bool, Ended> {
         let cells = &mut self.record.cells;
         let Some(failure) = first_failure(cells) else {

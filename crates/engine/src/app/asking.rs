@@ -1,6 +1,7 @@
-//! Asking a program to end. The first process of a cell gets only signals that it handles: where the kernel would drop one, the program is
-//! ended as it would be anywhere else. One that it blocks waits until it is not blocked any more, and may be dropped then: a C library blocks
-//! all signals while it makes a process. One that waits for the signal, by sigwait or a signalfd, takes it.
+//! Asking a program to end by a signal. The first process of a cell gets only signals that it handles: where the kernel would drop one,
+//! the program is killed, as the signal would have ended it anywhere else. A blocked signal stays pending until it is unblocked and may be
+//! dropped then: a C library blocks all signals while it creates a process. A program that waits for the signal with sigwait or a
+//! signalfd receives it.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,38 +11,38 @@ use std::os::unix::fs::FileExt as _;
 use host::pidfd::send;
 use host::process::{has_signal, is_in, status, value};
 
-/// So many looks must find a program that would not hear the signal before it is killed: what was sent before may have been taken.
+/// How many looks must find the signal unheard before the program is killed: a signal sent earlier may have been taken.
 const DROPPED_LOOKS: u8 = 5;
-/// So many in a row must find the signal blocked and not pending before it counts as taken: a program that makes processes all the time is
-/// often seen so.
+/// How many looks in a row must find the signal blocked and not pending before it counts as taken: a program that keeps creating processes is often
+/// seen so.
 const BLOCKED_LOOKS: u8 = 10;
-/// The most files of a program that are looked at for a signalfd.
+/// The most file descriptors of a program that are searched for a signalfd.
 const MOST_FILES: usize = 1024;
 
-/// What has become of a program that was asked to end.
+/// The outcome of asking a program to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// It is as the program wishes.
+    /// The program handles or ignores it as it likes.
     Heard,
-    /// It blocks the signal for now, which the kernel may drop later: that is to be seen to ([`super::AppCell::ask_again`]).
+    /// It blocks the signal for now, and the kernel may drop it later: call [`super::AppCell::ask_again`].
     Blocked(Looks),
     /// It does not handle the signal, and is killed.
     Killed,
 }
 
-/// What was seen since a signal that was sent is pending no more.
+/// What was seen since a sent signal stopped being pending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looks {
-    /// How often another one would have been dropped.
+    /// How often another signal would have been dropped.
     dropped: u8,
-    /// How often it was blocked, since it was not the last time.
+    /// How often in a row it was found blocked.
     blocked: u8,
 }
 
-/// What becomes of a signal that is sent to a process.
+/// What happens to a signal that is sent to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is handled or ignored, as the program wishes, or ends it.
+    /// The program handles or ignores it, or it ends the program.
     Heard,
     /// The kernel drops it where it would end any other process.
     Dropped,
@@ -49,7 +50,7 @@ enum Fate {
     Blocked,
 }
 
-/// Asks by this signal.
+/// Asks the program to end by this signal.
 ///
 /// # Errors
 /// In the kernel's words; ESRCH after its end.
@@ -64,8 +65,8 @@ pub(super) fn to_end(pid: i32, pidfd: &OwnedFd, signal: i32) -> io::Result<Askin
     Ok(asking)
 }
 
-/// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. One that goes on blocking it, and has it
-/// no more, has taken it by itself. What was seen before is `looks`.
+/// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. One that goes on blocking it while it is no
+/// longer pending has taken it by itself. `looks` is what was seen before.
 ///
 /// # Errors
 /// As [`to_end`].
@@ -104,7 +105,7 @@ impl Looks {
     }
 }
 
-/// What becomes of a signal that is sent now.
+/// What would happen to a signal that is sent now.
 fn fate_now(pid: i32, signal: i32) -> Fate {
     match fate(&status(pid), signal) {
         // While a thread waits for signals, the kernel shows them as not blocked.

@@ -18,13 +18,13 @@ pub struct Bundle {
     pub args: Vec<String>,
     /// Environment as `NAME=VALUE`.
     pub env: Vec<String>,
-    /// Directory in which the program begins, absolute.
+    /// The program's working directory, absolute.
     pub cwd: PathBuf,
-    /// User and group; the specification has root where nothing is said.
+    /// User and group; root by the specification's default.
     pub ids: Ids,
     /// Host name.
     pub hostname: Option<String>,
-    /// What else the bundle asks for, in its own words: rights, mounts, hooks. A cell does not get it.
+    /// What else the bundle asks for, in its own words (rights, mounts, hooks) and a cell does not get.
     pub ignored: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Bundle {
 pub struct BundleError {
     /// The file, with the line where one is known.
     pub file: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be valid.
     pub what: String,
 }
 
@@ -96,7 +96,7 @@ struct Mount {
     source: Option<String>,
 }
 
-/// Mounts that every cell has, or must not have; a bundle that asks for them is told nothing.
+/// Mounts that every cell has, or must not have; a bundle that asks for them gets no warning.
 const STANDARD: [&str; 7] = [
     "/proc",
     "/dev",
@@ -107,7 +107,7 @@ const STANDARD: [&str; 7] = [
     "/sys/fs/cgroup",
 ];
 
-/// Parts of `linux` that a cell has in a form of its own.
+/// Parts of `linux` that timecell sets for every cell itself.
 const OWN_FORM: [&str; 5] = [
     "namespaces",
     "maskedPaths",
@@ -120,8 +120,8 @@ impl Bundle {
     /// Reads the bundle in this directory.
     ///
     /// # Errors
-    /// When there is no `config.json`, or it is not one of OCI 1.x with a program and a root, which lies
-    /// beneath this directory unless that and the file are root's or the caller's own.
+    /// When there is no `config.json`, or it is not an OCI 1.x one with a program and a root. The root must lie beneath this directory unless
+    /// directory and file belong to root or the caller.
     pub fn read(dir: &Path) -> Result<Bundle, BundleError> {
         let path = dir.join("config.json");
         let failed = |what: String| BundleError {
@@ -130,7 +130,7 @@ impl Bundle {
         };
         // Whoever made the bundle may not be who reads it.
         let file = foreign_file::open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed(format!("{error}; an OCI bundle has this file")),
+            io::ErrorKind::NotFound => failed(format!("{error}; an OCI bundle needs this file")),
             _ => failed(error.to_string()),
         })?;
         let about = (file.metadata()).map_err(|error| failed(error.to_string()))?;
@@ -141,7 +141,7 @@ impl Bundle {
         let root = dir.join(&bundle.root);
         if !root.is_dir() {
             return Err(failed(format!(
-                "`root.path`: {} is no directory",
+                "`root.path`: {} is not a directory",
                 root.display()
             )));
         }
@@ -150,7 +150,7 @@ impl Bundle {
         let own = rustix::process::geteuid().as_raw();
         if !beneath && owners.iter().any(|owner| ![0, own].contains(owner)) {
             return Err(failed(format!(
-                "`root.path`: {} leads out of the bundle, which is another user's; give the directory as `rootfs`",
+                "`root.path`: {} leads out of the bundle, which belongs to another user; give the directory as `rootfs`",
                 root.display()
             )));
         }
@@ -348,6 +348,6 @@ mod tests {
         assert!(made.unwrap().success());
         // Without a writer, opening it would wait for ever.
         let error = Bundle::read(&bundle).unwrap_err();
-        assert_eq!(error.what, "it is no regular file");
+        assert_eq!(error.what, "it is not a regular file");
     }
 }

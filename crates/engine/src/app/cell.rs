@@ -1,4 +1,4 @@
-//! A cell of an application: starting, watching, freezing, ending, removing it.
+//! A cell of an application: starting, watching, freezing, ending and removing it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,17 +17,17 @@ use super::record::Record;
 use super::spec::AppSpec;
 use super::start::Report;
 use super::{Freezing, freezer};
+use crate::error::{Error, Result, refused};
 use crate::made::Wipe;
 use crate::process::{self, Process};
 use crate::{Cell, CellProcess, EngineError, made};
 
-/// How long a program may take from being told to begin to being executed. Nothing lies between, so only want of cpu
-/// time makes it long.
+/// How long a program may take from being told to start to being executed. Nothing happens in between, so only a lack of cpu time makes it long.
 const EXECUTION: Duration = Duration::from_secs(5);
-/// How long the kernel may take to tell how a process ended that is not ours, once it has.
+/// How long the kernel may take to report how a process that is not our child ended.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// A cell that runs an application, created or taken over.
+/// A cell that runs an application, created or adopted.
 ///
 /// Dropping it leaves the cell as it is.
 #[derive(Debug)]
@@ -39,12 +39,12 @@ pub struct AppCell {
     pub(super) pidfd: OwnedFd,
     pub(super) record: Record,
     pub(super) log: Option<Log>,
-    /// Of a log that somebody else drains.
+    /// The counter of dropped bytes of a log that is drained elsewhere.
     pub(super) lent: Option<Arc<AtomicU64>>,
     /// Where the maker still listens for the program's execution.
     pub(super) report: Option<Report>,
     pub(super) ended: Option<Ended>,
-    /// When a process that is not ours was first seen to have ended.
+    /// When a process that is not our child was first seen to have ended.
     pub(super) gone: Option<Instant>,
     pub(super) removed: bool,
     /// Bytes of output of earlier cells in its place: what [`Cell::log_tail`] quotes is this one's own.
@@ -52,45 +52,45 @@ pub struct AppCell {
 }
 
 impl AppCell {
-    /// What it was asked to be, with the paths of the host as they were found.
+    /// Its specification, with the paths of the host as they were found.
     pub fn spec(&self) -> &AppSpec {
         &self.spec
     }
 
-    /// Whether its engine may be the only one to know how its program ended, and tells it when the cell is removed.
+    /// Whether only its engine may know how its program ended, and reports it when the cell is removed.
     pub fn is_told_of_by_engine(&self) -> bool {
         self.apps.knows_ends()
     }
 
-    /// Whether its program sleeps until it is let begin, and so stays on the cpu where it ran last, whatever group it is moved to.
+    /// Whether its program sleeps until it is started, and so stays on the cpu where it ran last, whatever group it is moved to.
     pub fn sleeps_before_start(&self) -> bool {
         self.apps.sleeps()
     }
 
-    /// Whether it was told to begin.
+    /// Whether it was told to start.
     pub fn is_started(&self) -> bool {
         self.record.started
     }
 
-    /// Lets the program begin: returns once it has been executed, where the engine can tell (embedded, bare).
+    /// Starts the program: returns once it has been executed, where the engine can tell (embedded, bare).
     ///
     /// # Errors
-    /// When it was started before, or could not be executed, with the reason; and when it got no cpu time for 5 s,
-    /// after which it may still begin.
+    /// When it has already been started, or could not be executed, with the reason; and when it got no cpu time for 5 s, after which it may still
+    /// start.
     pub fn start(&mut self) -> Result<(), EngineError> {
         self.try_start()
             .map_err(|cause| made::error(&self.spec, "start the cell", cause))
     }
 
-    fn try_start(&mut self) -> Result<(), String> {
-        const TWICE: &str = "it was started before";
+    fn try_start(&mut self) -> Result<()> {
+        const TWICE: &str = "it has already been started";
         if self.record.started {
-            return Err(TWICE.to_owned());
+            return Err(TWICE.into());
         }
         if !self.apps.start(&self.spec)? {
             // Whoever had it before was killed between the word and its note.
             self.note_start()?;
-            return Err(TWICE.to_owned());
+            return Err(TWICE.into());
         }
         self.note_start()?;
         match self.report.take() {
@@ -99,15 +99,15 @@ impl AppCell {
         }
     }
 
-    fn note_start(&mut self) -> Result<(), String> {
+    fn note_start(&mut self) -> Result<()> {
         self.record.started = true;
-        (self.record.write(&made::state(&self.spec))).map_err(|error| error.to_string())
+        (self.record.write(&made::state(&self.spec))).map_err(Error::from)
     }
 
     /// How its program ended; `None` as long as it runs, or waits to begin.
     ///
     /// For the status, this process must have been a subreaper when the cell was created
-    /// ([`super::become_subreaper`]); for a cell that was taken over, the kernel must be Linux 6.15 or later.
+    /// ([`super::become_subreaper`]); for an adopted cell, the kernel must be Linux 6.15 or later.
     ///
     /// # Errors
     /// In the kernel's words.
@@ -119,8 +119,8 @@ impl AppCell {
         Ok(self.ended)
     }
 
-    /// As [`AppCell::try_wait`], but asks nobody but the kernel, and so never waits; an end that only the engine can tell
-    /// is [`Ended::Unknown`] until [`AppCell::remove`] has asked it.
+    /// As [`AppCell::try_wait`], but asks only the kernel, and so never waits; an end that only the engine knows is
+    /// [`Ended::Unknown`] until [`AppCell::remove`] has asked it.
     ///
     /// # Errors
     /// In the kernel's words.
@@ -153,8 +153,7 @@ impl AppCell {
         self.ended
     }
 
-    /// As [`AppCell::try_wait`], waiting for the end for at most so long. The log is drained meanwhile, so that a cell
-    /// that writes much comes to its end.
+    /// As [`AppCell::try_wait`], waiting for the end for at most `within`. The log is drained meanwhile, so that a cell that writes a lot can end.
     ///
     /// # Errors
     /// In the kernel's words, also those about the log.
@@ -189,7 +188,7 @@ impl AppCell {
         pidfd::send(&self.pidfd, signal)
     }
 
-    /// Asks the program to end by this signal, or ends it where the kernel would drop the signal: a program that has no handler ends by it
+    /// Asks the program to end by this signal, or kills it where the kernel would drop the signal, which would end a program without a handler
     /// anywhere else.
     ///
     /// # Errors
@@ -198,8 +197,8 @@ impl AppCell {
         asking::to_end(self.process.pid, &self.pidfd, signal)
     }
 
-    /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. To be called every 5 ms or so
-    /// with what was seen last, as long as the answer is [`Asking::Blocked`].
+    /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. Call it every 5 ms or so with what was
+    /// seen last, as long as the answer is [`Asking::Blocked`].
     ///
     /// # Errors
     /// As [`AppCell::kill`].
@@ -207,16 +206,16 @@ impl AppCell {
         asking::again(self.process.pid, &self.pidfd, signal, looks)
     }
 
-    /// Stops every process of the cell where it stands, without a signal; returns when the last one does.
+    /// Freezes every process of the cell, without a signal; returns when the last one is frozen.
     ///
     /// # Errors
-    /// Where there is no freezer, or a process does not stop within 5 s; then none is stopped.
+    /// Where there is no freezer, or a process does not freeze within 5 s; then none stays frozen.
     pub fn freeze(&self) -> Result<(), EngineError> {
         freezer::freeze(&self.spec)
             .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
     }
 
-    /// Begins to stop every process of the cell, and does not wait for it.
+    /// Begins to freeze every process of the cell, and does not wait for it.
     ///
     /// # Errors
     /// Where there is no freezer.
@@ -225,7 +224,7 @@ impl AppCell {
             .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
     }
 
-    /// Lets a frozen cell go on; fine if it was not frozen.
+    /// Thaws a frozen cell; fine if it was not frozen.
     ///
     /// # Errors
     /// Where there is no freezer.
@@ -238,7 +237,7 @@ impl AppCell {
         self.log.as_mut()
     }
 
-    /// Hands the log to somebody who drains it elsewhere; `None` where there is none, or it was handed over before.
+    /// Hands the log to somebody who drains it elsewhere; `None` where there is none, or it has already been handed over.
     pub fn lend_log(&mut self) -> Option<Log> {
         let log = self.log.take()?;
         self.lent = Some(log.dropped_counter());
@@ -251,7 +250,7 @@ impl AppCell {
         self.log = Some(log);
     }
 
-    /// The end of what is kept of its output, at most `most_bytes`, and how many bytes are kept no longer.
+    /// The end of its kept output, at most `most_bytes`, and how many bytes have been dropped.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -261,21 +260,21 @@ impl AppCell {
         Ok((tail, self.log.as_ref().map_or(lent, Log::dropped_bytes)))
     }
 
-    /// The groups of the cell, one in each hierarchy: for reading what it used, and for setting what is not in the spec.
+    /// The groups of the cell, one in each hierarchy: to read what it used, and to set what is not in the spec.
     pub fn groups(&self) -> Vec<PathBuf> {
         crate::cgroups::places(&self.spec.id)
     }
 
-    fn try_remove(&mut self) -> Result<(), String> {
+    fn try_remove(&mut self) -> Result<()> {
         // On version 1 a frozen process does not even die; where there is no freezer nothing is frozen.
         let _ = freezer::thaw(&self.spec);
         if let Err(error) = self.kill(libc::SIGKILL)
             && error.raw_os_error() != Some(libc::ESRCH)
         {
-            return Err(format!("its program cannot be killed: {error}"));
+            return Err(refused!("its program cannot be killed: {error}"));
         }
         if !pidfd::ended_within(&self.pidfd, process::DEATH) {
-            return Err(format!(
+            return Err(refused!(
                 "its program did not end within {} s of being killed",
                 process::DEATH.as_secs()
             ));
@@ -287,7 +286,7 @@ impl AppCell {
         // Its output is whoever's who has the log: a full disk is no reason to leave a cell behind.
         let log = self.log.take();
         // Reaps it where it is ours; the status is asked for once more where it was not told yet.
-        let waited = self.wait(TELLING).map_err(|error| error.to_string());
+        let waited = self.wait(TELLING).map_err(Error::from);
         self.log = log;
         waited?;
         made::finish(&self.spec, self.wipe)

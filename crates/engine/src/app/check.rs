@@ -1,4 +1,4 @@
-//! Whether what is asked for can be had, before anything is made: each fault is one sentence.
+//! Checks of what a cell is asked to be, before anything is made: each fault is one sentence.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,12 +12,13 @@ use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image};
 use super::{Grants, Scheduling};
 use super::{magic_links, paths, root};
+use crate::error::{Doing, Result, refused};
 use crate::rootfs::{self, RootfsError};
 use crate::{note, programs};
 
-/// Checks everything; returns the same with every path of the host as it really is, and what is executed; nothing is
-/// known of the latter where only the engine knows the image.
-pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String> {
+/// Checks everything; returns the specification with every path of the host resolved, and the program, which is `None` where only the engine knows
+/// the image.
+pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>)> {
     note::check(spec, &[])?;
     engine(spec)?;
     let mut spec = spec.clone();
@@ -28,15 +29,18 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
     for (name, value) in &spec.env {
         paths::check_text("an environment variable", value.as_bytes())?;
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(format!(
-                "`{name}` is not a name for an environment variable"
+            return Err(refused!(
+                "`{name}` is not a valid name for an environment variable"
             ));
         }
     }
     if let Some(cwd) = &spec.cwd
         && !cwd.is_absolute()
     {
-        return Err(format!("the directory `{}` is not absolute", cwd.display()));
+        return Err(refused!(
+            "the directory `{}` is not absolute",
+            cwd.display()
+        ));
     }
     if let Some(name) = &spec.hostname {
         hostname(name)?;
@@ -46,7 +50,7 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
         check_device(device)?;
     }
     if spec.limits.pids == 0 {
-        return Err("a cell needs at least one process; the limit is 0".to_owned());
+        return Err("a cell needs at least one process; the limit is 0".into());
     }
     grants(&spec.grants)?;
     let program = match spec.image {
@@ -65,11 +69,11 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
     Ok((spec, program))
 }
 
-/// That the image, where it is a directory, has no links in place of what is mounted in it.
+/// Checks that the image, where it is a directory, has no links where something is mounted in it.
 ///
 /// # Errors
-/// One sentence. What else is wrong with the image is no error here.
-pub fn check_image(spec: &AppSpec) -> Result<(), String> {
+/// One sentence. Other faults of the image are not reported here.
+pub fn check_image(spec: &AppSpec) -> Result<()> {
     let root = match &spec.image {
         Image::Rootfs(root) => Some(root.clone()),
         Image::Bundle(dir) => Bundle::read(dir).ok().map(|bundle| bundle.root),
@@ -78,12 +82,12 @@ pub fn check_image(spec: &AppSpec) -> Result<(), String> {
     root.map_or(Ok(()), |root| root::check(&root, spec))
 }
 
-/// That the program and its interpreters are files of the cell's image, as far as can be seen before there is a cell, and that a
-/// program which is alone in its cell is static.
+/// Checks that the program and its interpreters are files of the cell's image, as far as that can be seen before there is a cell, and that a program
+/// which is alone in its cell is static.
 ///
 /// # Errors
-/// One sentence. What else is wrong with the image is no error here.
-pub fn check_program(spec: &AppSpec) -> Result<(), String> {
+/// One sentence. Other faults of the image are not reported here.
+pub fn check_program(spec: &AppSpec) -> Result<()> {
     if let Image::Binary(path) = &spec.image
         && spec.engine != EngineKind::Bare
         && path.is_file()
@@ -96,7 +100,7 @@ pub fn check_program(spec: &AppSpec) -> Result<(), String> {
     }
 }
 
-fn named(spec: &AppSpec, program: &Program) -> Result<(), String> {
+fn named(spec: &AppSpec, program: &Program) -> Result<()> {
     match (&program.root, spec.engine) {
         (Some(root), _) => magic_links::check_in(root, program),
         (None, EngineKind::Bare) => magic_links::check_in(Path::new("/"), program),
@@ -106,15 +110,15 @@ fn named(spec: &AppSpec, program: &Program) -> Result<(), String> {
     }
 }
 
-fn engine(spec: &AppSpec) -> Result<(), String> {
+fn engine(spec: &AppSpec) -> Result<()> {
     let kind = spec.image.kind();
     if !spec.engine.makes(kind) {
         let those = EngineKind::ALL
             .into_iter()
             .filter(|engine| engine.makes(kind));
         let names: Vec<&str> = those.map(EngineKind::name).collect();
-        return Err(format!(
-            "{} makes no cells of such an image; these do: {}",
+        return Err(refused!(
+            "{} cannot make cells from such an image; these engines can: {}",
             spec.engine,
             names.join(", ")
         ));
@@ -128,24 +132,24 @@ fn engine(spec: &AppSpec) -> Result<(), String> {
             (spec.hostname.is_some(), "a host name"),
         ];
         if let Some((_, what)) = asked.iter().find(|(asked, _)| *asked) {
-            return Err(format!(
-                "a bare cell sees the host's files and devices and cannot be given {what}; another engine can"
+            return Err(refused!(
+                "a bare cell sees the host's files and devices and cannot be given {what}; use another engine"
             ));
         }
     }
     if !programs::is_root() {
-        return Err("cells of applications need root; run it with `sudo`".to_owned());
+        return Err("cells of applications need root; run it with `sudo`".into());
     }
     Ok(())
 }
 
-fn image(spec: &mut AppSpec) -> Result<(), String> {
-    let is_dir = |what: &str, path: &Path| -> Result<PathBuf, String> {
+fn image(spec: &mut AppSpec) -> Result<()> {
+    let is_dir = |what: &str, path: &Path| -> Result<PathBuf> {
         let found = paths::find(what, path)?;
         if found.is_dir() {
             Ok(found)
         } else {
-            Err(format!("{what} {} is no directory", path.display()))
+            Err(refused!("{what} {} is not a directory", path.display()))
         }
     };
     match &mut spec.image {
@@ -154,7 +158,7 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
         Image::Binary(path) => {
             let found = paths::find("the program", path)?;
             if !programs::is_program(&found) {
-                return Err(format!("{} is no program", path.display()));
+                return Err(refused!("{} is not a program", path.display()));
             }
             paths::check_source(&Root::live(), &found)?;
             // A process of the machine goes by the name by which it is called: some programs do one thing or another by that.
@@ -165,45 +169,45 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
             }
         }
         Image::Reference(name) if name.is_empty() || name.starts_with('-') => {
-            return Err(format!("`{name}` is not the name of an image"));
+            return Err(refused!("`{name}` is not the name of an image"));
         }
         Image::Reference(_) => {}
     }
     Ok(())
 }
 
-/// That a program needs nothing but itself.
-fn alone(found: &Path, named: &Path) -> Result<(), String> {
+/// Checks that a program needs no other files.
+fn alone(found: &Path, named: &Path) -> Result<()> {
     rootfs::check_static(found, named).map_err(|error| match error {
-        RootfsError::NotStatic { interpreter, .. } => format!(
-            "{} is not static: it needs {}, and a cell of a `binary` holds nothing else; link it statically, or give the cell a \
+        RootfsError::NotStatic { interpreter, .. } => refused!(
+            "{} is not static: it needs {}, and the cell of a `binary` contains nothing else; link it statically, or give the cell a \
              `rootfs` with its libraries",
             named.display(),
             interpreter.map_or("libraries".to_owned(), |name| format!("the interpreter {name} and libraries"))
         ),
-        other => other.to_string(),
+        other => other.into(),
     })
 }
 
-fn hostname(name: &str) -> Result<(), String> {
+fn hostname(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-        return Err(format!(
-            "`{name}` is not a host name: letters, digits, `-`, `_` and `.`, at most 64"
+        return Err(refused!(
+            "`{name}` is not a host name; use at most 64 letters, digits, `-`, `_` and `.`"
         ));
     }
     Ok(())
 }
 
-fn mounts(spec: &mut AppSpec) -> Result<(), String> {
+fn mounts(spec: &mut AppSpec) -> Result<()> {
     let mut targets = BTreeSet::new();
     for bind in &mut spec.binds {
         paths::check_target("the mount's target", &bind.target)?;
         let found = paths::find("the mount's source", &bind.source)?;
         if let Some(before) = bind.leads_to.as_ref().filter(|before| **before != found) {
-            return Err(format!(
-                "the mount's source {} now leads to {}, and no longer to {}; lead it back there, or end the mission and start it \
-                 again if that is meant",
+            return Err(refused!(
+                "the mount's source {} now leads to {}, no longer to {}; point it back there, or end the mission and start it \
+                 again if the change is intended",
                 bind.source.display(),
                 found.display(),
                 before.display()
@@ -212,66 +216,66 @@ fn mounts(spec: &mut AppSpec) -> Result<(), String> {
         bind.source = found;
         paths::check_source(&Root::live(), &bind.source)?;
         if !targets.insert(bind.target.clone()) {
-            return Err(format!("{} is mounted twice", bind.target.display()));
+            return Err(refused!("{} is mounted twice", bind.target.display()));
         }
     }
     for tmpfs in &spec.tmpfs {
         paths::check_target("the directory in memory", &tmpfs.target)?;
         if tmpfs.size_bytes == 0 {
-            return Err(format!(
-                "the directory in memory {} has size 0, which would be no limit; give one",
+            return Err(refused!(
+                "the directory in memory {} has size 0, which would mean no limit; give a size",
                 tmpfs.target.display()
             ));
         }
         if !targets.insert(tmpfs.target.clone()) {
-            return Err(format!("{} is mounted twice", tmpfs.target.display()));
+            return Err(refused!("{} is mounted twice", tmpfs.target.display()));
         }
     }
     Ok(())
 }
 
-/// Character devices that hand out the machine itself: /dev/mem, /dev/kmem and /dev/port.
+/// Character devices that give access to the machine's memory and ports: /dev/mem, /dev/kmem and /dev/port.
 const MEMORY_DEVICES: [(u32, u32); 3] = [(1, 1), (1, 2), (1, 4)];
 
-fn check_device(device: &Device) -> Result<(), String> {
+fn check_device(device: &Device) -> Result<()> {
     let path = &device.path;
     paths::check_target("the device", path)?;
     if !path.starts_with("/dev") {
-        return Err(format!("the device {} is not below /dev", path.display()));
+        return Err(refused!("the device {} is not below /dev", path.display()));
     }
-    let found = (path.metadata())
-        .map_err(|error| format!("the device {} cannot be used: {error}", path.display()))?;
+    let found =
+        (path.metadata()).doing(|| format!("the device {} cannot be used", path.display()))?;
     let kind = found.file_type();
     if !kind.is_char_device() && !kind.is_block_device() {
-        return Err(format!("{} is not a device", path.display()));
+        return Err(refused!("{} is not a device", path.display()));
     }
     let number = (libc::major(found.rdev()), libc::minor(found.rdev()));
     if kind.is_char_device() && MEMORY_DEVICES.contains(&number) {
-        return Err(format!(
-            "{} is the machine's own memory, which no cell is given",
+        return Err(refused!(
+            "{} is the machine's memory, which no cell may access",
             path.display()
         ));
     }
     Ok(())
 }
 
-fn grants(grants: &Grants) -> Result<(), String> {
+fn grants(grants: &Grants) -> Result<()> {
     if let Scheduling::UpTo { priority } = grants.scheduling
         && !(1..=99).contains(&priority)
     {
-        return Err(format!(
+        return Err(refused!(
             "the highest priority is {priority}; it must be 1 to 99"
         ));
     }
     for name in &grants.capabilities {
         if name.parse::<caps::Capability>().is_err() {
-            return Err(format!(
-                "`{name}` is not a capability; they are called such as `CAP_NET_RAW`"
+            return Err(refused!(
+                "`{name}` is not a capability; names look like `CAP_NET_RAW`"
             ));
         }
     }
     if grants.open_files < 3 {
-        return Err("a program needs at least 3 open files".to_owned());
+        return Err("a program needs at least 3 open files".into());
     }
     Ok(())
 }
@@ -291,7 +295,7 @@ mod tests {
         );
         spec.command = vec!["/x".into()];
         change(&mut spec);
-        check(&spec).err().unwrap_or_default()
+        check(&spec).map_or_else(|why| why.to_string(), |_| String::new())
     }
 
     #[test]
@@ -314,7 +318,12 @@ mod tests {
         let plain = dir.path().join("plain");
         std::fs::write(&plain, "").unwrap();
         spec.image = Image::Binary(plain);
-        assert!(image(&mut spec).unwrap_err().contains("is no program"));
+        assert!(
+            image(&mut spec)
+                .unwrap_err()
+                .to_string()
+                .contains("is not a program")
+        );
     }
 
     #[test]
@@ -327,7 +336,7 @@ mod tests {
         let bind = |source: &str, target: &str| Bind::new(source, target, false);
         type Change = Box<dyn FnOnce(&mut AppSpec)>;
         let faults: Vec<(Change, &str)> = vec![
-            (Box::new(|s| s.id = "../x".into()), "not a name for a cell"),
+            (Box::new(|s| s.id = "../x".into()), "not a valid cell name"),
             (
                 Box::new(|s| s.image = Image::Rootfs("/".into())),
                 "host's own root",
@@ -338,7 +347,7 @@ mod tests {
             ),
             (
                 Box::new(|s| s.image = Image::Reference("x".into())),
-                "these do: podman",
+                "these engines can: podman",
             ),
             (Box::new(|s| s.command.clear()), "no command"),
             (
@@ -388,7 +397,7 @@ mod tests {
                 Box::new(|s| {
                     s.engine = EngineKind::Bare;
                 }),
-                "makes no cells",
+                "cannot make cells",
             ),
         ];
         for (change, says) in faults {

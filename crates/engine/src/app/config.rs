@@ -1,5 +1,5 @@
-//! The `config.json` of an application's cell: what it is given, with every restriction of ours, whatever its image
-//! asked for.
+//! The `config.json` of an application's cell: what the cell is granted, with all of our restrictions, whatever its image
+//! asks for.
 
 use std::fs;
 use std::io;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::program::{Program, binary_target};
 use super::spec::{Access, AppSpec, Device, Image, Network};
 use super::{devices, groups, root};
+use crate::error::Result;
 use crate::{limits, oci, seccomp};
 
 /// Parts of `/proc` and `/sys` that reach beyond the cell.
@@ -41,7 +42,7 @@ const READ_ONLY: [&str; 6] = [
 const SHARED_MEMORY: u64 = 64 << 20;
 
 /// Writes the bundle of a cell whose root is made at [`root::place`].
-pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
+pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<()> {
     let config = config(spec, program)?;
     let bundle = oci::bundle(spec);
     let write = || -> io::Result<()> {
@@ -52,7 +53,7 @@ pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
     Ok(write().map_err(at(&bundle))?)
 }
 
-fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
+fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
     let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts", "cgroup"]
         .map(|kind| json!({ "type": kind }))
         .to_vec();
@@ -106,8 +107,8 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
     }))
 }
 
-/// What every cell has, then what this one is given, outer directories first.
-fn mounts(spec: &AppSpec) -> Result<Vec<Value>, String> {
+/// The mounts of every cell, then those of this one, outer directories first.
+fn mounts(spec: &AppSpec) -> Result<Vec<Value>> {
     let mount = |at: &str, kind: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
     let size = format!("size={SHARED_MEMORY}");
     let mut all = vec![
@@ -163,7 +164,7 @@ fn bound(source: &Path, target: &Path, writable: &str) -> Value {
 }
 
 /// One device of the host as a node in the cell.
-fn node(device: &Device) -> Result<Value, String> {
+fn node(device: &Device) -> Result<Value> {
     let (kind, major, minor) = devices::number(device)?;
     Ok(
         json!({ "path": device.path, "type": kind, "major": major, "minor": minor,
@@ -180,7 +181,7 @@ fn file_mode(access: Access) -> u32 {
     }
 }
 
-fn resources(spec: &AppSpec) -> Result<Value, String> {
+fn resources(spec: &AppSpec) -> Result<Value> {
     let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
     for device in &spec.devices {
         let (kind, major, minor) = devices::number(device)?;

@@ -1,4 +1,4 @@
-//! Making a cell of an application, and taking one over.
+//! Making a cell of an application, and adopting one.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -20,6 +20,7 @@ use super::record::Record;
 use super::spec::{AppSpec, Ids, Image};
 use super::{Seccomp, start};
 use crate::engines::{self, info};
+use crate::error::{Doing, Error, Result, refused};
 use crate::process::Process;
 use crate::{EngineError, cgroups, limits, made, note, process, seccomp, sweep};
 
@@ -29,42 +30,36 @@ const DOING: &str = "create the cell";
 /// cpus and its groups before its first instruction.
 ///
 /// # Errors
-/// Says what of the specification cannot be had, before anything is made; else in the engine's words, and whatever was
-/// made until then is removed.
+/// Before anything is made, what in the specification is not possible; later, what the engine says. Whatever was made until then is removed.
 pub fn create(
     spec: &AppSpec,
     streams: Streams,
     launcher: &Launcher,
 ) -> Result<AppCell, EngineError> {
-    let failed = |cause: String| made::error(spec, DOING, cause);
+    let failed = |cause: Error| made::error(spec, DOING, cause);
     let (spec, program) = check(spec).map_err(failed)?;
     if sweep::is_left(&spec.work_dir) {
-        return Err(failed(format!(
-            "there is a cell in {} already; take it over or sweep it away",
+        return Err(failed(refused!(
+            "there is already a cell in {}; adopt it or sweep it away",
             spec.work_dir.display()
         )));
     }
     // What has this id already was not made here, and is not undone here.
     free(&spec).map_err(failed)?;
     note::keep(&spec, &spec.work_dir).map_err(failed)?;
-    make(&spec, program.as_ref(), streams, launcher).map_err(|cause| {
-        let cleared = made::clear(&spec, info(spec.engine).wipe);
-        failed(match cleared {
-            Ok(()) => cause,
-            Err(left) => format!("{cause}; and afterwards {left}"),
-        })
-    })
+    make(&spec, program.as_ref(), streams, launcher)
+        .map_err(|cause| failed(made::undone(&spec, info(spec.engine).wipe, cause)))
 }
 
-/// What an engine does for such cells.
-fn apps(engine: EngineKind) -> Result<&'static dyn Apps, String> {
-    (info(engine).apps).ok_or_else(|| format!("{engine} makes no cells of applications"))
+/// The part of an engine that makes such cells.
+fn apps(engine: EngineKind) -> Result<&'static dyn Apps> {
+    (info(engine).apps).ok_or_else(|| refused!("{engine} cannot make cells of applications"))
 }
 
-/// That nothing on the machine has the cell's id.
-fn free(spec: &AppSpec) -> Result<(), String> {
+/// Checks that nothing on the machine has the cell's id.
+fn free(spec: &AppSpec) -> Result<()> {
     if let Some((pid, group)) = cgroups::occupant(&spec.id) {
-        return Err(format!(
+        return Err(refused!(
             "the name `{}` is taken: process {pid} runs in {} and was not started here; end it, or choose another name",
             spec.id,
             group.display()
@@ -78,7 +73,7 @@ fn make(
     program: Option<&Program>,
     streams: Streams,
     launcher: &Launcher,
-) -> Result<AppCell, String> {
+) -> Result<AppCell> {
     let apps = apps(spec.engine)?;
     let state = made::state(spec);
     (DirBuilder::new().mode(0o700).recursive(true).create(&state)).map_err(at(&state))?;
@@ -88,10 +83,8 @@ fn make(
         stdout,
         stderr,
         mut log,
-    } = streams
-        .open(spec, program)
-        .map_err(|error| error.to_string())?;
-    let (report, end) = start::report().map_err(|error| error.to_string())?;
+    } = streams.open(spec, program)?;
+    let (report, end) = start::report()?;
     let call = launcher.command(spec, [&stdout, &stderr, &end]);
     let Made { pid, report } = apps.make(Making {
         spec,
@@ -103,12 +96,12 @@ fn make(
         end,
     })?;
     drop((stdout, stderr));
-    let gone = || "its process has ended before it was started".to_owned();
+    let gone = || "its process ended before it was started".to_owned();
     let process = Process::of(pid).ok_or_else(gone)?;
     let pidfd = process.open().ok_or_else(gone)?;
     apps.complete(spec, pidfd.as_fd())?;
-    let record = Record::of(process, log.is_some()).map_err(|error| error.to_string())?;
-    record.write(&state).map_err(|error| error.to_string())?;
+    let record = Record::of(process, log.is_some())?;
+    record.write(&state)?;
     Ok(AppCell {
         spec: spec.clone(),
         apps,
@@ -129,7 +122,7 @@ fn make(
 /// What a killed supervisor has left in a cell's private directory.
 #[derive(Debug)]
 pub enum Adoption {
-    /// A cell whose program is there, waiting or running: it is taken over.
+    /// A cell whose program is there, waiting or running: it is adopted.
     Taken(Box<AppCell>),
     /// A cell whose program has ended, or was never there; [`crate::sweep`] removes the rest.
     Ended,
@@ -137,24 +130,25 @@ pub enum Adoption {
     Nothing,
 }
 
-/// Takes over the cell of this private directory from a supervisor that is gone. The cell is not touched.
+/// Adopts the cell of this private directory from a supervisor that is gone. The cell itself is not touched.
 ///
 /// # Errors
 /// When note or record cannot be read.
 pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
-    let Some(noted) = note::read(work_dir).map_err(|cause| EngineError {
+    let Some(noted) = note::read(work_dir).map_err(|source| EngineError {
         engine: EngineKind::Bare,
         doing: "read the note of a left cell".to_owned(),
-        cause,
+        source,
     })?
     else {
         return Ok(Adoption::Nothing);
     };
-    let failed = |cause: String| made::error(&noted, "take the cell over", cause);
+    let failed = |cause: Error| made::error(&noted, "adopt the cell", cause);
     let text = host::ground::read(&note::path(work_dir), note::MOST_BYTES);
-    let text = text.map_err(|error| failed(error.to_string()))?;
+    let text = text.map_err(|error| failed(error.into()))?;
     let spec: AppSpec = serde_json::from_slice(&text)
-        .map_err(|error| failed(format!("it runs no application: {error}")))?;
+        .doing(|| "it does not run an application")
+        .map_err(failed)?;
     let apps = apps(spec.engine).map_err(failed)?;
     let state = made::state(&spec);
     let Some(record) = Record::read(&state).map_err(failed)? else {
@@ -168,7 +162,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     // The descriptor keeps another process from getting the pid between this look and whatever is done to it.
     if !process::is_of(process.pid, &spec.id) && !host::pidfd::ended_within(&pidfd, Duration::ZERO)
     {
-        return Err(failed(format!(
+        return Err(failed(refused!(
             "its record names process {}, which is not in the cell's groups and does not carry its mark; it is left alone",
             process.pid
         )));
@@ -176,7 +170,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     let log = (record.logged)
         .then(|| Log::open(&spec.work_dir, spec.log_bytes))
         .transpose()
-        .map_err(|error: io::Error| failed(error.to_string()))?;
+        .map_err(|error: io::Error| failed(error.into()))?;
     Ok(Adoption::Taken(Box::new(AppCell {
         wipe: info(spec.engine).wipe,
         spec,
@@ -194,8 +188,8 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     })))
 }
 
-/// The first thing that an engine needs for cells with a filter of system calls, and does not have here. No program is run to find
-/// it out, so that a thread that must not wait can ask.
+/// The first thing that an engine needs for cells with a system-call filter and lacks here. No program is run to find out, so that a thread that must
+/// not wait can ask.
 pub fn unmet(engine: EngineKind) -> Option<Requirement> {
     let needs = engines::by_kind(engine, &engines::Options::default()).requirements();
     needs.into_iter().chain([filters()]).find(|need| !need.met)
@@ -203,10 +197,10 @@ pub fn unmet(engine: EngineKind) -> Option<Requirement> {
 
 fn filters() -> Requirement {
     match seccomp::is_supported() {
-        true => Requirement::met("seccomp", "the kernel has filters"),
+        true => Requirement::met("seccomp", "the kernel has system-call filters"),
         false => Requirement::unmet(
             "seccomp",
-            "this kernel has no filters of system calls",
+            "this kernel has no system-call filters",
             "use a kernel with CONFIG_SECCOMP_FILTER",
         ),
     }
@@ -216,7 +210,7 @@ fn images(engine: EngineKind) -> Option<&'static dyn Images> {
     info(engine).apps?.images()
 }
 
-/// Whether the engine's storage has an image of this name; `None` where it has none, or does not tell within 10 s.
+/// Whether the engine's storage has an image of this name; `None` where the engine has no storage, or does not answer within 10 s.
 pub fn knows_image(engine: EngineKind, name: &str) -> Option<bool> {
     images(engine)?.knows(name)
 }
@@ -224,13 +218,13 @@ pub fn knows_image(engine: EngineKind, name: &str) -> Option<bool> {
 /// User and group of the program of an image in the engine's storage.
 ///
 /// # Errors
-/// Why they are not known, a clause: the engine does not tell, or the image has a name, whose number stands in its files.
-pub fn image_user(engine: EngineKind, name: &str) -> Result<Ids, String> {
+/// Why they are not known, a clause: the engine does not say, or the image gives a name, whose number only files in the image tell.
+pub fn image_user(engine: EngineKind, name: &str) -> Result<Ids> {
     let images = images(engine).ok_or_else(|| format!("{engine} has no images"))?;
     images.user(name)
 }
 
-/// Whether the engine writes into the streams of its cells itself, so that they have to be a log.
+/// Whether the engine itself writes to the streams of its cells, so that they must go to a log.
 pub fn writes_output(engine: EngineKind) -> bool {
     info(engine).apps.is_some_and(Apps::writes_output)
 }
@@ -249,10 +243,10 @@ pub fn requirements(spec: &AppSpec) -> Vec<Requirement> {
         needs.push(Requirement::unmet(
             limit.name,
             format!(
-                "{wanted} is granted, but no more than {} can be given: the own limit is lower, and there is no CAP_SYS_RESOURCE",
+                "{wanted} is granted, but at most {} can be given: timecell's own limit is lower, and it lacks CAP_SYS_RESOURCE",
                 limit.value
             ),
-            "raise the limit of the supervisor, such as by `LimitRTPRIO=` of its service",
+            "raise the supervisor's limit, for example with `LimitRTPRIO=` in its service",
         ));
     }
     needs

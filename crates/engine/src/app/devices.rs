@@ -1,5 +1,5 @@
-//! The devices that a cell's processes may use, as rules that its cgroup holds them to: files of the devices controller
-//! in version 1, a program of the kernel in version 2. The modes of the nodes do not hold uid 0, which owns them.
+//! The devices that a cell's processes may use, as rules that its cgroup enforces: files of the devices controller in
+//! version 1, a BPF program in version 2. The modes of the nodes do not restrict uid 0, which owns them.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use super::spec::{Access, AppSpec, Device};
+
+use crate::error::{Doing, Result, refused};
 
 /// Devices that may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +57,13 @@ const COMMON: [Rule; 8] = [
 /// The common devices and those that the cell is granted.
 ///
 /// # Errors
-/// Names the device that is not there.
-pub(super) fn rules(spec: &AppSpec) -> Result<Vec<Rule>, String> {
+/// Names the device that is missing.
+pub(super) fn rules(spec: &AppSpec) -> Result<Vec<Rule>> {
     let granted = spec.devices.iter().map(granted);
     COMMON.into_iter().map(Ok).chain(granted).collect()
 }
 
-fn granted(device: &Device) -> Result<Rule, String> {
+fn granted(device: &Device) -> Result<Rule> {
     let (kind, major, minor) = number(device)?;
     Ok(Rule {
         kind: if kind == "b" { Kind::Block } else { Kind::Char },
@@ -92,25 +94,23 @@ impl Rule {
     }
 }
 
-/// Holds a group of version 1 to these devices and no others.
+/// Restricts a group of version 1 to these devices.
 ///
 /// # Errors
 /// Names the file that could not be written.
-pub(super) fn hold_v1(group: &Path, rules: &[Rule]) -> Result<(), String> {
+pub(super) fn hold_v1(group: &Path, rules: &[Rule]) -> Result<()> {
     let write = |name: &str, text: &str| {
         let file = group.join(name);
-        fs::write(&file, text)
-            .map_err(|error| format!("{}: cannot write {text}: {error}", file.display()))
+        fs::write(&file, text).doing(|| format!("{}: cannot write {text}", file.display()))
     };
     write("devices.deny", "a")?;
     (rules.iter()).try_for_each(|rule| write("devices.allow", &rule.text()))
 }
 
-/// Holds a group of version 2 and all below it to these devices and no others, by a program (BPF_CGROUP_DEVICE) that
-/// stays as long as the group does.
+/// Restricts a group of version 2 and all below it to these devices, by a program (BPF_CGROUP_DEVICE) that lives as long as the group.
 ///
 /// # Errors
-/// In the kernel's words: one without CONFIG_CGROUP_BPF has no such programs.
+/// In the kernel's words; a kernel without CONFIG_CGROUP_BPF has no such programs.
 pub(super) fn hold_v2(group: &Path, rules: &[Rule]) -> io::Result<()> {
     let group = File::open(group)?;
     let program = load(&program(rules))?;
@@ -262,13 +262,12 @@ unsafe fn bpf(command: i32, attributes: *const u8, size: usize) -> io::Result<i3
 }
 
 /// Kind and number of a device, as OCI and the devices controller write them.
-pub(crate) fn number(device: &Device) -> Result<(&'static str, u32, u32), String> {
-    let found = (device.path.metadata())
-        .map_err(|error| format!("device {}: {error}", device.path.display()))?;
+pub(crate) fn number(device: &Device) -> Result<(&'static str, u32, u32)> {
+    let found = (device.path.metadata()).doing(|| format!("device {}", device.path.display()))?;
     let kind = match found.file_type() {
         kind if kind.is_char_device() => "c",
         kind if kind.is_block_device() => "b",
-        _ => return Err(format!("{} is not a device", device.path.display())),
+        _ => return Err(refused!("{} is not a device", device.path.display())),
     };
     Ok((kind, libc::major(found.rdev()), libc::minor(found.rdev())))
 }

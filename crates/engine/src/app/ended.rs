@@ -1,9 +1,9 @@
-//! How a cell's program ended, and who is told.
+//! How a cell's program ended, and who learns it.
 //!
 //! The kernel tells a process's status to its parent. The parent of a cell's program is gone once the cell is made, so
 //! the program becomes the child of the nearest process that has asked to be a *subreaper*: the supervisor. When the
-//! supervisor is killed, the program goes to the machine's init, and a supervisor that takes the cell over is no
-//! relative: it learns the end, and the status only from kernels that tell it through a pidfd (Linux 6.15).
+//! supervisor is killed, the program goes to the machine's init, and a supervisor that adopts the cell is not its parent:
+//! it learns of the end, but of the status only where the kernel tells it through a pidfd (Linux 6.15).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -19,7 +19,7 @@ pub enum Ended {
     Exited(i32),
     /// By a signal of this number.
     Killed(i32),
-    /// Somehow: it was no child of this process, and the kernel does not tell strangers.
+    /// Somehow: it was not a child of this process, and the kernel does not tell others.
     Unknown,
 }
 
@@ -28,12 +28,12 @@ impl std::fmt::Display for Ended {
         match self {
             Ended::Exited(status) => write!(f, "ended with status {status}"),
             Ended::Killed(signal) => write!(f, "was killed by signal {signal}"),
-            Ended::Unknown => write!(f, "ended, nobody was told how"),
+            Ended::Unknown => write!(f, "ended with unknown status"),
         }
     }
 }
 
-/// Makes this process the one to which the programs of its cells are handed, so that it learns how they end. Other
+/// Makes this process the new parent of its cells' programs, so that it learns how they end. Other
 /// orphans among its descendants are handed to it as well.
 ///
 /// # Errors
@@ -42,10 +42,10 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// The end of a process of ours, which is reaped with it; `None` as long as it runs.
+/// Reaps a child of ours and returns how it ended; `None` as long as it runs.
 ///
 /// # Errors
-/// With ECHILD for a process that is no child of this one.
+/// ECHILD for a process that is not a child of this one.
 pub(crate) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     let status = waitid(WaitId::PidFd(pidfd.as_fd()), how)?;
@@ -58,7 +58,7 @@ pub(crate) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
     }))
 }
 
-/// What a kernel tells of the end of a stranger.
+/// What the kernel says about the end of a process that is not our child.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// How it ended.
@@ -69,7 +69,7 @@ pub(crate) enum Told {
     Never,
 }
 
-/// Asks the kernel how a process that has ended did (PIDFD_GET_INFO, Linux 6.13; the status, 6.15).
+/// Asks the kernel how an ended process ended (PIDFD_GET_INFO, Linux 6.13; the status, 6.15).
 pub(crate) fn ask(pidfd: &OwnedFd) -> Told {
     /// `struct pidfd_info` in its first version.
     #[repr(C)]

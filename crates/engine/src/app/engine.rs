@@ -14,24 +14,25 @@ use super::making::Handed;
 use super::program::Program;
 use super::spec::{AppSpec, Ids};
 use super::start::Report;
+use crate::error::Result;
 use crate::{made, oci, process};
 
 /// An engine that makes such cells.
 pub(crate) trait Apps: Sync + Debug {
     /// Makes the cell; its program waits for [`Apps::start`].
-    fn make(&self, making: Making<'_>) -> Result<Made, String>;
+    fn make(&self, making: Making<'_>) -> Result<Made>;
 
-    /// What is left to do once its process is there.
-    fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<(), String> {
+    /// What is left to do once its process exists.
+    fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<()> {
         let _ = (spec, process);
         Ok(())
     }
 
     /// The part of the process that [`Making::call`] starts, which has nothing left of the supervisor's class, cpus and groups.
-    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String>;
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()>;
 
-    /// Lets the program begin; `false`: it was let before.
-    fn start(&self, spec: &AppSpec) -> Result<bool, String>;
+    /// Starts the program; `false`: it had already been started.
+    fn start(&self, spec: &AppSpec) -> Result<bool>;
 
     /// Whether only the engine may know how a program ended, since it is the program's parent.
     fn knows_ends(&self) -> bool {
@@ -44,12 +45,12 @@ pub(crate) trait Apps: Sync + Debug {
         None
     }
 
-    /// Whether it writes into the streams of its cells itself, so that they have to be a log.
+    /// Whether it writes to the streams of its cells itself, so that they must go to a log.
     fn writes_output(&self) -> bool {
         false
     }
 
-    /// Whether a program that waits to begin sleeps, and so stays on the cpu where it ran last, whatever group it is moved to.
+    /// Whether a program that waits for its start sleeps, and so stays on the cpu where it ran last, whatever group it is moved to.
     fn sleeps(&self) -> bool {
         false
     }
@@ -62,13 +63,13 @@ pub(crate) trait Apps: Sync + Debug {
 
 /// A storage of images.
 pub(crate) trait Images {
-    /// Whether it has an image of this name; `None`: it does not tell in time.
+    /// Whether it has an image of this name; `None`: it does not answer in time.
     fn knows(&self, name: &str) -> Option<bool>;
 
     /// User and group of an image's program; else why they are not known, a clause.
-    fn user(&self, name: &str) -> Result<Ids, String>;
+    fn user(&self, name: &str) -> Result<Ids>;
 
-    /// That it has an image of this name.
+    /// The requirement that it has an image of this name.
     fn requirement(&self, name: &str) -> Requirement;
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Making<'a> {
     pub(crate) stdin: Stdio,
     /// Its log, if it has one.
     pub(crate) log: Option<&'a mut Log>,
-    /// What the cell's process says until its program is executed.
+    /// What the cell's process reports until its program is executed.
     pub(crate) report: Report,
     /// The cell's end of the report, inherited by the call.
     pub(crate) end: OwnedFd,
@@ -93,15 +94,15 @@ pub(crate) struct Making<'a> {
 pub(crate) struct Made {
     /// Its first process, as the host sees it.
     pub(crate) pid: i32,
-    /// Where it says that its program is executed.
+    /// Where it reports that its program is executed.
     pub(crate) report: Option<Report>,
 }
 
 impl Making<'_> {
     /// Makes it by a call that makes a container from a bundle, writes its pid, and ends; `reports`: the container has the cell's end of
     /// the report.
-    pub(crate) fn with_bundle(mut self, reports: bool) -> Result<Made, String> {
-        let program = (self.program).ok_or("nothing is known of the image")?;
+    pub(crate) fn with_bundle(mut self, reports: bool) -> Result<Made> {
+        let program = (self.program).ok_or("nothing is known about the image")?;
         config::write(self.spec, program)?;
         process::run_on(&mut self.call, &made::log(self.spec), self.stdin)?;
         drop(self.end);

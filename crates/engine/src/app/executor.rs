@@ -1,7 +1,7 @@
-//! The last step of making a cell: in the process that becomes its program, with everything given up but the right to
-//! execute it.
+//! The last step of making a cell: the process that becomes its program has given up everything but the right to execute it.
 
-use std::ffi::CString;
+use std::convert::Infallible;
+use std::ffi::{CString, NulError};
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
@@ -11,6 +11,7 @@ use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorValidationError};
 
 use super::magic_links;
+use crate::error::{Doing, Error, Result, refused};
 use crate::seccomp::Filter;
 
 /// Executes a container's program under a filter.
@@ -24,16 +25,17 @@ pub(crate) struct Guard {
 impl Executor for Guard {
     fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
         let (args, env) = words(spec);
-        let why = execute(&args, &env, &self.filter);
+        let Err(why) = execute(&args, &env, &self.filter);
         tell(self.report, &why);
-        Err(ExecutorError::Other(why))
+        Err(ExecutorError::Other(why.to_string()))
     }
 
     fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
         let (args, env) = words(spec);
-        find(&args, &env)
-            .map(|_| ())
-            .map_err(ExecutorValidationError::ArgValidationError)
+        match find(&args, &env) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(ExecutorValidationError::ArgValidationError(why.to_string())),
+        }
     }
 }
 
@@ -47,60 +49,44 @@ fn words(spec: &Spec) -> (Vec<String>, Vec<String>) {
     )
 }
 
-/// Says through the pipe why the program could not be executed; if nobody listens any more, nobody can be told.
-pub(crate) fn tell(pipe: RawFd, why: &str) {
+/// Reports through the pipe why the program could not be executed; fine if nobody listens any more.
+pub(crate) fn tell(pipe: RawFd, why: &Error) {
     // SAFETY: the descriptor is open, and stays so when this handle goes.
     let mut pipe = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(pipe) });
-    let _ = pipe.write_all(why.as_bytes());
+    let _ = pipe.write_all(why.to_string().as_bytes());
 }
 
-/// Becomes the program; returns why that was not possible.
-pub(crate) fn execute(args: &[String], env: &[String], filter: &Filter) -> String {
-    let prepared = || -> Result<_, String> {
-        let program = find(args, env)?;
-        magic_links::check_here(&program)?;
-        let text = |word: &str| CString::new(word).map_err(|error| error.to_string());
-        let path = text(&program.display().to_string())?;
-        let args = args
-            .iter()
-            .map(|word| text(word))
-            .collect::<Result<Vec<_>, _>>()?;
-        let env = env
-            .iter()
-            .map(|word| text(word))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok((program, path, args, env))
+/// Becomes the program; returns only why that was not possible.
+pub(crate) fn execute(args: &[String], env: &[String], filter: &Filter) -> Result<Infallible> {
+    let program = find(args, env)?;
+    magic_links::check_here(&program)?;
+    let path = CString::new(program.as_os_str().as_encoded_bytes())?;
+    let texts = |words: &[String]| -> Result<Vec<CString>, NulError> {
+        let texts = words.iter().map(|word| CString::new(word.as_str()));
+        texts.collect()
     };
-    let (program, path, args, env) = match prepared() {
-        Ok(prepared) => prepared,
-        Err(why) => return why,
-    };
+    let (args, env) = (texts(args)?, texts(env)?);
     let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
         let words = words.iter().map(|word| word.as_ptr());
         words.chain([std::ptr::null()]).collect()
     };
     let (args, env) = (pointers(&args), pointers(&env));
-    if let Err(why) = forget_signals() {
-        return why;
-    }
-    if let Err(why) = filter.install() {
-        return why;
-    }
+    forget_signals()?;
+    filter.install()?;
     // SAFETY: strings that end in NUL in arrays that end in null; all of them outlive the call.
     unsafe { libc::execve(path.as_ptr(), args.as_ptr(), env.as_ptr()) };
     let error = io::Error::last_os_error();
     let hint = match error.raw_os_error() {
         // It was found a moment ago.
         Some(libc::ENOENT) => ": its interpreter or dynamic loader is not in the cell",
-        Some(libc::ENOEXEC) => ": it is no program of this machine's kind",
+        Some(libc::ENOEXEC) => ": it is not a program for this kind of machine",
         _ => "",
     };
-    format!("cannot execute {}: {error}{hint}", program.display())
+    Err(Error::from(error).noted(hint)).doing(|| format!("cannot execute {}", program.display()))
 }
 
-/// Every signal as if nobody had ever asked for anything else: what this program, its libraries and those before it do
-/// with signals is not for the program that follows.
-pub(crate) fn forget_signals() -> Result<(), String> {
+/// Resets every signal to its default: what this program, its libraries and its parents do with signals must not reach the program that follows.
+pub(crate) fn forget_signals() -> Result<()> {
     const LAST: i32 = 64;
     // The kernel's own structure, longer than on any architecture: all zeroes is SIG_DFL. The C library would keep two
     // signals for itself.
@@ -125,18 +111,15 @@ pub(crate) fn forget_signals() -> Result<(), String> {
     })
 }
 
-fn checked(answer: libc::c_long) -> Result<(), String> {
+fn checked(answer: libc::c_long) -> Result<()> {
     match answer {
         0 => Ok(()),
-        _ => Err(format!(
-            "cannot reset signals: {}",
-            io::Error::last_os_error()
-        )),
+        _ => Err(io::Error::last_os_error()).doing(|| "cannot reset signals"),
     }
 }
 
 /// Where the program is, in the root and with the rights that it will have.
-fn find(args: &[String], env: &[String]) -> Result<PathBuf, String> {
+fn find(args: &[String], env: &[String]) -> Result<PathBuf> {
     let name = args.first().ok_or("there is no program to execute")?;
     if name.contains('/') {
         return executable(Path::new(name)).map(|()| name.into());
@@ -154,20 +137,20 @@ fn find(args: &[String], env: &[String]) -> Result<PathBuf, String> {
             Err(_) => {}
         }
     }
-    Err(refused.unwrap_or_else(|| format!("`{name}` is not in the cell (PATH is {path})")))
+    Err(refused.unwrap_or_else(|| refused!("`{name}` is not in the cell (PATH is {path})")))
 }
 
-fn executable(program: &Path) -> Result<(), String> {
+fn executable(program: &Path) -> Result<()> {
     let named = || program.display();
     let found = program
         .metadata()
-        .map_err(|error| format!("{} is not in the cell: {error}", named()))?;
+        .doing(|| format!("{} is not in the cell", named()))?;
     if !found.is_file() {
-        return Err(format!("{} is no program", named()));
+        return Err(refused!("{} is not a program", named()));
     }
     rustix::fs::access(program, rustix::fs::Access::EXEC_OK).map_err(|_| {
         let uid = rustix::process::getuid().as_raw();
-        format!("{} may not be executed by user {uid}", named())
+        refused!("{} may not be executed by user {uid}", named())
     })
 }
 
@@ -181,15 +164,15 @@ mod tests {
         let args = |word: &str| vec![word.to_owned()];
         let sh = find(&args("sh"), &env("/nowhere:/bin")).unwrap();
         assert_eq!(sh, Path::new("/bin/sh"));
-        let why = find(&args("sh"), &env("/nowhere")).unwrap_err();
+        let why = find(&args("sh"), &env("/nowhere")).unwrap_err().to_string();
         assert!(
             why.contains("`sh` is not in the cell (PATH is /nowhere)"),
             "{why}"
         );
-        let why = find(&args("/etc/passwd"), &[]).unwrap_err();
+        let why = find(&args("/etc/passwd"), &[]).unwrap_err().to_string();
         assert!(why.contains("may not be executed"), "{why}");
-        let why = find(&args("/etc"), &[]).unwrap_err();
-        assert!(why.contains("is no program"), "{why}");
+        let why = find(&args("/etc"), &[]).unwrap_err().to_string();
+        assert!(why.contains("is not a program"), "{why}");
         assert!(find(&[], &[]).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Stopping all of a cell's processes where they stand, and letting them go on, by the freezer of its cgroups. No
-//! signal is sent: nothing in the cell can see it, refuse it or undo it.
+//! Freezing and thawing all of a cell's processes by the freezer of its cgroups. No signal is sent: nothing in the cell can
+//! see it, refuse it or undo it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,24 @@ use host::file::at;
 
 use super::spec::AppSpec;
 
-/// How long the last process may need to stop: one in the midst of a system call finishes it first.
+use crate::error::{Result, refused};
+
+/// How long the last process may need to freeze: one in the middle of a system call finishes it first.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the freezer of version 1 is given before it begins anew. Where a process executes a program, its other
-/// threads are killed first, but one that is already frozen does not die, and the process waits for it without ever
-/// standing still; only a thaw ends that. A process that is merely within a long system call loses nothing by it.
+/// How long the freezer of version 1 may take before it is started again. Where a process executes a program, its other
+/// threads are killed first, but one that is already frozen does not die, and the process waits for it without ever freezing; only a thaw ends that.
+/// A process that is merely in a long system call loses nothing by it.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 enum Freezer {
     V1(PathBuf),
-    /// Of an enclosed cell the groups in the one around it, which is not the engine's to freeze and thaw.
+    /// For an enclosed cell, the groups inside the outer one, which the engine must not freeze or thaw.
     V2(Vec<PathBuf>),
 }
 
-/// A cell that is being stopped: by another thread than the one that has the cell, if need be.
+/// A cell that is being frozen, if need be by another thread than the one that holds the cell.
 #[derive(Debug, Clone)]
 pub struct Freezing {
     freezer: Freezer,
@@ -35,11 +37,11 @@ pub struct Freezing {
 }
 
 impl Freezing {
-    /// Asks the kernel to stop the cell.
+    /// Asks the kernel to freeze the cell.
     ///
     /// # Errors
     /// Where there is no freezer.
-    pub(super) fn begin(spec: &AppSpec) -> Result<Freezing, String> {
+    pub(super) fn begin(spec: &AppSpec) -> Result<Freezing> {
         let freezer = find(spec)?;
         freezer.set(true)?;
         let now = Instant::now();
@@ -50,11 +52,11 @@ impl Freezing {
         })
     }
 
-    /// Waits until the last process stands still, for so long at most; whether it does.
+    /// Waits for at most `within` until the last process is frozen; returns whether it is.
     ///
     /// # Errors
-    /// When a process has not stopped within 5 s since the beginning; then the cell goes on.
-    pub fn wait(&mut self, within: Duration) -> Result<bool, String> {
+    /// When a process is not frozen 5 s after the start; then the cell is thawed.
+    pub fn wait(&mut self, within: Duration) -> Result<bool> {
         let until = Instant::now() + within;
         while !self.freezer.is_frozen() {
             if self.asked.elapsed() > ASK_AGAIN && matches!(self.freezer, Freezer::V1(_)) {
@@ -65,7 +67,7 @@ impl Freezing {
             }
             if self.began.elapsed() > PATIENCE {
                 self.freezer.set(false)?;
-                return Err(format!(
+                return Err(refused!(
                     "a process did not stop within {} s",
                     PATIENCE.as_secs()
                 ));
@@ -78,11 +80,11 @@ impl Freezing {
         Ok(true)
     }
 
-    /// As [`Freezing::wait`] to the end, or until it is `unwanted`: then the cell goes on, and `false` is returned.
+    /// As [`Freezing::wait`] to the end, or until it is `unwanted`: then the cell is thawed, and `false` is returned.
     ///
     /// # Errors
     /// As [`Freezing::wait`].
-    pub fn finish(mut self, unwanted: &AtomicBool) -> Result<bool, String> {
+    pub fn finish(mut self, unwanted: &AtomicBool) -> Result<bool> {
         const STEP: Duration = Duration::from_millis(2);
         while !self.wait(STEP)? {
             if unwanted.load(Ordering::SeqCst) {
@@ -98,25 +100,25 @@ impl Freezing {
     }
 }
 
-/// Stops the cell; returns when the last of its processes stands still.
+/// Freezes the cell; returns when the last of its processes is frozen.
 ///
 /// # Errors
-/// Where there is no freezer, or a process does not stop in time; then the cell goes on.
-pub(super) fn freeze(spec: &AppSpec) -> Result<(), String> {
+/// Where there is no freezer, or a process does not freeze in time; then the cell is thawed.
+pub(super) fn freeze(spec: &AppSpec) -> Result<()> {
     let mut freezing = Freezing::begin(spec)?;
     while !freezing.wait(PATIENCE)? {}
     Ok(())
 }
 
-/// Lets the cell go on; fine if it was not stopped.
+/// Thaws the cell; fine if it was not frozen.
 ///
 /// # Errors
 /// Where there is no freezer.
-pub(super) fn thaw(spec: &AppSpec) -> Result<(), String> {
+pub(super) fn thaw(spec: &AppSpec) -> Result<()> {
     find(spec)?.set(false)
 }
 
-/// As [`thaw`], where there is anything to thaw: on version 1 a stopped process does not even die.
+/// As [`thaw`], where there is anything to thaw: on version 1 a frozen process cannot even die.
 pub(crate) fn thaw_if_there(cgroups: &Cgroups, id: &str) {
     // On version 2 it does, whoever has frozen it.
     if let Some(mount) = cgroups.v1_mount("freezer") {
@@ -128,10 +130,10 @@ pub(crate) fn thaw_if_there(cgroups: &Cgroups, id: &str) {
     }
 }
 
-fn find(spec: &AppSpec) -> Result<Freezer, String> {
-    let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+fn find(spec: &AppSpec) -> Result<Freezer> {
+    let cgroups = host::cgroup::detect()?;
     find_in(&cgroups, spec).ok_or_else(|| {
-        format!(
+        refused!(
             "there is no freezer ({}); mount one with `mkdir -p /sys/fs/cgroup/freezer && mount -t cgroup -o freezer none /sys/fs/cgroup/freezer`",
             cgroups.layout()
         )
@@ -157,7 +159,7 @@ fn find_in(cgroups: &Cgroups, spec: &AppSpec) -> Option<Freezer> {
 }
 
 impl Freezer {
-    fn set(&self, frozen: bool) -> Result<(), String> {
+    fn set(&self, frozen: bool) -> Result<()> {
         match self {
             Freezer::V1(dir) => {
                 let text = if frozen { "FROZEN" } else { "THAWED" };
@@ -185,6 +187,6 @@ impl Freezer {
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
+fn write(file: &Path, text: &str) -> Result<()> {
     Ok(fs::write(file, text).map_err(at(file))?)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a cell's processes may do beyond what every process may; nothing by default.
+/// Rights of a cell's processes beyond those of every process; none by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 // Cells of an earlier version are taken over, whose notes say less.
 #[serde(default)]
@@ -15,19 +15,19 @@ pub struct Grants {
     /// budget holds a cell of several threads that has this: the kernel does not throttle whoever inherits.
     #[serde(default)]
     pub priority_inheritance: bool,
-    /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can leave its cage
-    /// whatever else is refused; CAP_SYS_NICE lifts the bounds of [`Scheduling::UpTo`].
+    /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can escape whatever else is
+    /// refused; CAP_SYS_NICE lifts the bounds of [`Scheduling::UpTo`].
     pub capabilities: Vec<String>,
     /// RLIMIT_MEMLOCK in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
     /// RLIMIT_NOFILE.
     pub open_files: u64,
-    /// RLIMIT_SIGPENDING: signals that wait for its user, of which each POSIX timer takes one. The kernel runs timers that
+    /// RLIMIT_SIGPENDING: queued signals of its user; each POSIX timer takes one. The kernel runs timers that
     /// expire together in one interrupt, on nobody's account.
     pub pending_signals: u64,
     /// RLIMIT_MSGQUEUE: bytes of its user's POSIX message queues.
     pub message_queue_bytes: u64,
-    /// RLIMIT_NPROC, which counts all processes of its user wherever they are; `None`: none of its own.
+    /// RLIMIT_NPROC, which counts all processes of its user wherever they are; `None`: as this process has it.
     pub processes: Option<u64>,
     /// Which system calls are refused.
     pub seccomp: Seccomp,
@@ -37,10 +37,10 @@ pub struct Grants {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
-    /// Only somebody outside the cell, by pid; its threads inherit what they have. RLIMIT_RTPRIO is 0.
+    /// Only others outside the cell, by pid; its threads inherit what they have. RLIMIT_RTPRIO is 0.
     FromOutside,
     /// Its threads may also choose SCHED_FIFO, RR, OTHER, BATCH and IDLE themselves, with priorities up to this, which
-    /// is RLIMIT_RTPRIO. SCHED_DEADLINE and sched_setattr(2) are refused: its argument cannot be looked at.
+    /// is RLIMIT_RTPRIO. SCHED_DEADLINE and sched_setattr(2) are refused: a filter cannot read its argument.
     UpTo {
         /// The highest priority, 1 to 99.
         priority: u8,
@@ -53,11 +53,11 @@ pub enum Scheduling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// What breaks the cage, and what container engines refuse beside: ptrace, kernel keyrings, io_uring and the like.
+    /// What breaks isolation, and what container engines also refuse: ptrace, kernel keyrings, io_uring and the like.
     Default,
-    /// Only what breaks the cage.
+    /// Only what breaks isolation.
     Cage,
-    /// Nothing. For comparing: what holds such a cell are its missing capabilities alone.
+    /// Nothing. For comparisons: only its missing capabilities confine such a cell.
     Off,
 }
 

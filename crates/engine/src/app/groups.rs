@@ -1,4 +1,4 @@
-//! What the cgroups of an application's cell allow, in version 1 and 2, for cells whose groups no runtime makes.
+//! The limits that the cgroups of an application's cell set, in version 1 and 2, for cells whose groups no runtime makes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,24 @@ use model::EngineKind;
 
 use super::devices;
 use super::spec::{Access, AppSpec, INNER, Limits};
+use crate::error::{Doing, Result, refused};
 use crate::own_groups::Groups;
 
-/// The groups of a cell, made where there is none.
+/// Makes those groups of a cell that do not exist.
 ///
 /// # Errors
 /// Names the group that could not be made.
-pub(crate) fn make(spec: &AppSpec) -> Result<Groups, String> {
+pub(crate) fn make(spec: &AppSpec) -> Result<Groups> {
     let inner = spec.is_enclosed.then_some(INNER);
     Groups::make_inside(&spec.id, spec.within.as_deref(), inner)
 }
 
-/// Sets the limits of a cell's outer groups, which are there and empty: they hold for what is below, too.
+/// Sets the limits of a cell's outer groups, which exist and are empty: they also apply to the groups below.
 ///
 /// # Errors
-/// Names the file that could not be written, or the controller that is not there.
-pub(crate) fn limit(spec: &AppSpec) -> Result<(), String> {
-    let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+/// Names the file that could not be written, or the controller that is missing.
+pub(crate) fn limit(spec: &AppSpec) -> Result<()> {
+    let cgroups = host::cgroup::detect()?;
     let Limits { memory_bytes, pids } = spec.limits;
     if let Some(bytes) = memory_bytes {
         limit_memory(&cgroups, spec, bytes)?;
@@ -90,12 +91,12 @@ fn absent(controller: &str, cgroups: &Cgroups) -> String {
         ),
     };
     format!(
-        "the cell cannot be limited: the {controller} controller is not there ({}); {fix}",
+        "the cell cannot be limited: the {controller} controller is missing ({}); {fix}",
         cgroups.layout()
     )
 }
 
-fn limit_memory(cgroups: &Cgroups, spec: &AppSpec, bytes: u64) -> Result<(), String> {
+fn limit_memory(cgroups: &Cgroups, spec: &AppSpec, bytes: u64) -> Result<()> {
     let bytes = bytes.to_string();
     match group(cgroups, spec, "memory").ok_or_else(|| absent("memory", cgroups))? {
         Group::V1(dir) => {
@@ -118,8 +119,8 @@ fn limit_memory(cgroups: &Cgroups, spec: &AppSpec, bytes: u64) -> Result<(), Str
     }
 }
 
-/// No device but the common and granted ones. Either way a cell cannot make nodes, so it has none but these.
-fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
+/// Allows no device but the common and granted ones. A cell cannot make nodes in any case, so it has only these.
+fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<()> {
     let rules = devices::rules(spec)?;
     if let Some(mount) = cgroups.v1_mount("devices") {
         return devices::hold_v1(&mount.point.join(&spec.id), &rules);
@@ -131,7 +132,7 @@ fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
     let group = spec.outer_group_at(&v2.point);
     match (devices::hold_v2(&group, &rules), partly) {
         // Without the program, the modes of the nodes hold everybody but their owner.
-        (Err(error), Some(device)) => Err(format!(
+        (Err(error), Some(device)) => Err(refused!(
             "the cell cannot be held to `{}` of {}: {error}; grant \"rw\", or use a kernel with CONFIG_CGROUP_BPF",
             device.access.name(),
             device.path.display()
@@ -140,7 +141,6 @@ fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    fs::write(file, text)
-        .map_err(|error| format!("{}: cannot write {text}: {error}", file.display()))
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).doing(|| format!("{}: cannot write {text}", file.display()))
 }

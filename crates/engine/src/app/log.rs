@@ -17,10 +17,9 @@ use super::Ids;
 /// The output of a cell, kept in files of bounded size.
 ///
 /// The cell writes into a named pipe that it holds open at both ends itself, so that neither the end nor the killing of
-/// the supervisor breaks it: until somebody takes the cell over, up to 256 KiB wait in the pipe, and a cell that
+/// the supervisor breaks it: until somebody adopts the cell, up to 256 KiB wait in the pipe, and a cell that
 /// writes more waits too. Whoever has the log calls [`Log::drain`] when it is readable. The newer half is in the file
-/// `output`, the older in `output.old`; what was older still is counted. A later cell in the same directory goes on where
-/// the last one ended.
+/// `output`, the older in `output.old`; what was older still is counted. A later cell in the same directory continues where the last one ended.
 #[derive(Debug)]
 pub struct Log {
     pipe: File,
@@ -28,12 +27,12 @@ pub struct Log {
     written: u64,
     dir: PathBuf,
     half: u64,
-    /// Shared with whoever tells of it while another thread drains.
+    /// Shared with whoever reports it while another thread drains.
     dropped_bytes: Arc<AtomicU64>,
 }
 
-/// Most that one call of [`Log::drain`] moves, bytes: what a pipe holds. A cell that writes without end must not keep
-/// whoever drains it from the others.
+/// The most that one call of [`Log::drain`] moves, bytes: what a pipe holds. A cell that writes without end must not keep the drainer from the
+/// others.
 pub const DRAINED_BYTES: u64 = PIPE_BYTES as u64;
 
 /// Most reads of one call: what a pipe holds where every write has a page of it to itself (O_DIRECT), however short it is.
@@ -71,7 +70,7 @@ impl Log {
         Ok((Log::open(dir, most_bytes)?, end.into()))
     }
 
-    /// Opens the log of a cell that somebody else has made.
+    /// Opens the log of a cell that another process has made.
     pub(crate) fn open(dir: &Path, most_bytes: u64) -> io::Result<Log> {
         let pipe = OpenOptions::new()
             .read(true)
@@ -115,7 +114,7 @@ impl Log {
         Ok(moved)
     }
 
-    /// What is in the pipe, which is forgotten with it.
+    /// The number of bytes in the pipe, which are lost with it.
     pub(crate) fn take(&mut self) -> io::Result<String> {
         let mut bytes = Vec::new();
         match self.pipe.read_to_end(&mut bytes) {

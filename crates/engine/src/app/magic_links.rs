@@ -1,6 +1,6 @@
-//! Programs and interpreters that are named through `/proc`: `/proc/self/exe` is whatever the process runs that makes the
-//! cell, `/proc/self/fd/N` what it has open. No file of an image is reached so, and none is executed so: by name before the
-//! cell is made, and by the kernel's own look at the path just before its program is executed.
+//! Programs and interpreters that are named through `/proc`: `/proc/self/exe` is the program of the process that makes the
+//! cell, `/proc/self/fd/N` what it has open. Neither is a file of the image, so neither is executed: names are checked before the
+//! cell is made, and the path that the kernel resolves just before the program is executed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -14,6 +14,8 @@ use rustix::io::Errno;
 
 use super::program::Program;
 use super::root;
+
+use crate::error::{Error, Result, refused};
 
 /// Links that the kernel follows in one path, and more.
 const MOST_LINKS: usize = 40;
@@ -31,12 +33,12 @@ const INTO_PROC: [&str; 5] = [
     "/dev/stderr",
 ];
 
-/// That program and interpreters, by their names in the image at `root`, are files of the image. What is not there, or is
-/// mounted there later, is looked at again by [`check_here`].
+/// Checks that program and interpreters, by their names in the image at `root`, are files of the image. What is not there yet, or is mounted later,
+/// [`check_here`] checks again.
 ///
 /// # Errors
 /// One sentence, which names the program.
-pub(crate) fn check_in(root: &Path, program: &Program) -> Result<(), String> {
+pub(crate) fn check_in(root: &Path, program: &Program) -> Result<()> {
     let name = program.args.first().map_or("", String::as_str);
     if name.contains('/') {
         return check_path(root, &program.cwd.join(name));
@@ -55,7 +57,7 @@ pub(crate) fn check_in(root: &Path, program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-fn check_path(root: &Path, program: &Path) -> Result<(), String> {
+fn check_path(root: &Path, program: &Path) -> Result<()> {
     let mut at = resolve(root, program);
     refuse("the program", program, &at)?;
     for _ in 0..MOST_INTERPRETERS {
@@ -70,16 +72,16 @@ fn check_path(root: &Path, program: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn refuse(what: &str, named: &Path, found: &Path) -> Result<(), String> {
+fn refuse(what: &str, named: &Path, found: &Path) -> Result<()> {
     if INTO_PROC.iter().any(|proc| found.starts_with(proc)) {
         return Err(refusal(what, named));
     }
     Ok(())
 }
 
-fn refusal(what: &str, named: &Path) -> String {
-    format!(
-        "{what} {} leads through /proc to a file that is not the cell's; name a file of its image",
+fn refusal(what: &str, named: &Path) -> Error {
+    refused!(
+        "{what} {} leads through /proc to a file outside the cell; name a file in its image",
         named.display()
     )
 }
@@ -130,11 +132,11 @@ fn on_host(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// That program and interpreters are files of the cell, in whose root this process is.
+/// Checks that program and interpreters are files of the cell in whose root this process runs.
 ///
 /// # Errors
 /// One sentence, which names the program.
-pub(super) fn check_here(program: &Path) -> Result<(), String> {
+pub(super) fn check_here(program: &Path) -> Result<()> {
     let mut what = "the program".to_owned();
     let mut at = program.to_owned();
     for _ in 0..=MOST_INTERPRETERS {
@@ -279,7 +281,9 @@ mod tests {
             (["nested"], "/bin"),
             (["/bin/loaded"], ""),
         ] {
-            let why = check_in(root, &program(&args, path)).unwrap_err();
+            let why = check_in(root, &program(&args, path))
+                .unwrap_err()
+                .to_string();
             assert!(why.contains("leads through /proc"), "{args:?}: {why}");
         }
         for name in ["good", "fine", "loop", "missing"] {
@@ -292,7 +296,9 @@ mod tests {
                 .unwrap();
             check_in(root, &program(&[&format!("/bin/{name}")], "")).unwrap();
         }
-        let why = check_in(root, &program(&["/bin/script"], "")).unwrap_err();
+        let why = check_in(root, &program(&["/bin/script"], ""))
+            .unwrap_err()
+            .to_string();
         assert!(
             why.starts_with("the interpreter of /bin/script, /proc/self/exe"),
             "{why}"
@@ -319,7 +325,7 @@ mod tests {
             write("loaded", &elf("/proc/self/exe")),
             link,
         ] {
-            let why = check_here(&magic).unwrap_err();
+            let why = check_here(&magic).unwrap_err().to_string();
             assert!(why.contains("leads through /proc"), "{why}");
         }
         check_here(Path::new("/bin/sh")).unwrap();

@@ -25,14 +25,14 @@ pub(crate) struct Handed {
     pub(crate) report: RawFd,
 }
 
-/// The program that makes cells: timecell itself, executed once more from a copy that leads to no file.
+/// The program that makes cells: timecell itself, executed again from a copy that leads to no file.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     image: Arc<OwnImage>,
 }
 
 impl Launcher {
-    /// The running program, whatever has become of its file.
+    /// The running program, even if its file has changed or gone.
     ///
     /// # Errors
     /// When no copy of it can be made that cells may see.
@@ -93,9 +93,9 @@ fn hand_down(command: &mut Command, ends: [RawFd; 3]) {
 pub enum Streams {
     /// Into a log of bounded size, [`AppSpec::log_bytes`]; there is no input.
     Log,
-    /// Into these; the caller reads them, and has to be found again by a cell that outlives it.
+    /// To these; the caller reads them, and a cell that outlives it must be able to reach it again.
     Given {
-        /// Standard input; `None`: there is none. Never a directory, from which the cell could go to any other file of the machine.
+        /// Standard input; `None`: there is none. Never a directory, from which the cell could reach any other file of the machine.
         stdin: Option<OwnedFd>,
         /// Standard output.
         stdout: OwnedFd,
@@ -142,14 +142,14 @@ impl Streams {
 /// A cell's standard input.
 ///
 /// # Errors
-/// When it is a directory, or cannot be looked at.
+/// When it is a directory, or its type cannot be read.
 fn input(given: Option<OwnedFd>) -> io::Result<Stdio> {
     let Some(given) = given.map(File::from) else {
         return Ok(Stdio::null());
     };
     match given.metadata()?.is_dir() {
         true => Err(io::Error::other(
-            "standard input is a directory, which would open all files of the machine to the cell",
+            "standard input is a directory, which would expose all files of the machine to the cell",
         )),
         false => Ok(given.into()),
     }

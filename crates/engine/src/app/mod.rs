@@ -1,7 +1,7 @@
-//! Cells that run applications: any root filesystem, OCI bundle, static program or image, kept in a cage that it cannot
-//! leave and created in two steps, so that whoever asked for it can give it its class, cpus and groups before its first
-//! instruction. Here live what such a cell is asked for, what its engines share in making it, its output, its end and
-//! taking it over from a supervisor that was killed. Which cells there are to be, and what they may, is decided above.
+//! Cells that run applications: any root filesystem, OCI bundle, static program or image, isolated so that it
+//! cannot get out, and created in two steps, so that the caller can set class, cpus and groups before the first instruction. Here live
+//! the specification of such a cell, what its engines share in making it, its output, its end and its adoption from a
+//! supervisor that was killed. Which cells there are, and what they may do, is decided above.
 
 mod asking;
 mod bundle;

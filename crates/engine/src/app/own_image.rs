@@ -1,6 +1,6 @@
-//! A copy of a program that cells may see: in memory, sealed, so that nothing that a cell can open leads to the file on
-//! disk. What a process runs is reachable through `/proc/PID/exe`; the program that makes a cell is for a moment the cell's
-//! first process, and its file must not be there to be overwritten when nobody runs it any more.
+//! A copy of our program that cells may see: in memory and sealed, so that nothing that a cell can open leads to the file on
+//! disk. A running program is reachable through `/proc/PID/exe`, and the program that makes a cell is for a moment the cell's
+//! first process: its file on disk must not be reachable there, or the cell could overwrite it once nobody runs it any more.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Seek};
@@ -21,7 +21,7 @@ impl OwnImage {
     /// is taken by a mount that nobody else has, through which it cannot be written.
     ///
     /// # Errors
-    /// When the program cannot be read, or neither can be had.
+    /// When the program cannot be read, or neither way works.
     pub(super) fn of(program: &Path) -> io::Result<OwnImage> {
         sealed(program).or_else(|no_memory| {
             mounted(program).map_err(|no_mount| {

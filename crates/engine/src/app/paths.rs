@@ -1,10 +1,12 @@
-//! Paths that a cell is given: whether they can be, and where they are.
+//! Paths that a cell is given: whether they are allowed, and where they lead.
 
 use std::path::{Component, Path, PathBuf};
 
 use host::root::Root;
 
-/// File systems that reach beyond any cage: a cell that may write there, or only read, is none.
+use crate::error::{Doing, Result, refused};
+
+/// File systems that reach beyond any isolation: a cell that may write or even read there is not isolated.
 const BEYOND: [&str; 8] = [
     "cgroup",
     "cgroup2",
@@ -16,57 +18,55 @@ const BEYOND: [&str; 8] = [
     "configfs",
 ];
 
-/// That a path of the cell is absolute and says where it leads.
-pub(super) fn check_target(what: &str, path: &Path) -> Result<(), String> {
+/// Checks that a path of the cell is absolute and has no `..`.
+pub(super) fn check_target(what: &str, path: &Path) -> Result<()> {
     let plain = path
         .components()
         .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if !path.is_absolute() || !plain {
-        return Err(format!(
+        return Err(refused!(
             "{what} `{}` is not an absolute path without `..`",
             path.display()
         ));
     }
     check_text(what, path.as_os_str().as_encoded_bytes())?;
     if path == Path::new("/") || path.starts_with("/proc") {
-        return Err(format!(
-            "{what} `{}` would hide what every cell has",
+        return Err(refused!(
+            "{what} `{}` would hide what every cell needs",
             path.display()
         ));
     }
     Ok(())
 }
 
-/// That a text can be handed to the kernel and stands in a bundle as it is.
-pub(super) fn check_text(what: &str, text: &[u8]) -> Result<(), String> {
+/// Checks that a text can be handed to the kernel and written to a bundle unchanged.
+pub(super) fn check_text(what: &str, text: &[u8]) -> Result<()> {
     if text.contains(&0) {
-        return Err(format!("{what} holds a NUL byte"));
+        return Err(refused!("{what} holds a NUL byte"));
     }
     match std::str::from_utf8(text) {
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("{what} is not UTF-8")),
+        Err(_) => Err(refused!("{what} is not UTF-8")),
     }
 }
 
 /// Where a path of the host really is.
-pub(super) fn find(what: &str, path: &Path) -> Result<PathBuf, String> {
+pub(super) fn find(what: &str, path: &Path) -> Result<PathBuf> {
     if !path.is_absolute() {
-        return Err(format!("{what} `{}` is not absolute", path.display()));
+        return Err(refused!("{what} `{}` is not absolute", path.display()));
     }
-    let found = (path.canonicalize())
-        .map_err(|error| format!("{what} {} cannot be used: {error}", path.display()))?;
+    let found =
+        (path.canonicalize()).doing(|| format!("{what} {} cannot be used", path.display()))?;
     check_text(what, found.as_os_str().as_encoded_bytes())?;
     if found == Path::new("/") {
-        return Err(format!("{what} is the host's own root"));
+        return Err(refused!("{what} is the host's own root"));
     }
     Ok(found)
 }
 
-/// That what is at `path`, which [`find`] found, may be shown to a cell.
-pub(super) fn check_source(root: &Root, path: &Path) -> Result<(), String> {
-    let mounts = root
-        .read("/proc/self/mountinfo")
-        .map_err(|error| error.to_string())?;
+/// Checks that what is at `path`, which [`find`] found, may be shown to a cell.
+pub(super) fn check_source(root: &Root, path: &Path) -> Result<()> {
+    let mounts = root.read("/proc/self/mountinfo")?;
     // The last of those mounted at the same place is on top.
     let mut deepest: Option<(usize, &str)> = None;
     for mount in host::mounts::of(&mounts) {
@@ -76,8 +76,8 @@ pub(super) fn check_source(root: &Root, path: &Path) -> Result<(), String> {
         }
     }
     match deepest {
-        Some((_, kind)) if BEYOND.contains(&kind) => Err(format!(
-            "{} is on a file system of type {kind}, which no cell is shown",
+        Some((_, kind)) if BEYOND.contains(&kind) => Err(refused!(
+            "{} is on a file system of type {kind}, which no cell may see",
             path.display()
         )),
         _ => Ok(()),
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn targets_say_where_they_lead() {
         for good in ["/data", "/dev/shm/x", "/a/b/c"] {
-            assert_eq!(check_target("target", Path::new(good)), Ok(()), "{good}");
+            check_target("target", Path::new(good)).unwrap();
         }
         for bad in ["data", "/a/../b", "/", "/proc/sys", "/proc", ""] {
             assert!(check_target("target", Path::new(bad)).is_err(), "{bad}");
@@ -111,12 +111,13 @@ mod tests {
         .unwrap();
         let root = Root::at(dir.path());
         let check = |path: &str| check_source(&root, Path::new(path));
-        assert_eq!(check("/srv/data"), Ok(()));
-        assert_eq!(check("/sys/class/gpio"), Ok(()));
-        assert_eq!(check("/over/x"), Ok(()));
+        check("/srv/data").unwrap();
+        check("/sys/class/gpio").unwrap();
+        check("/over/x").unwrap();
         assert!(
             check("/sys/fs/cgroup/cpu/a")
                 .unwrap_err()
+                .to_string()
                 .contains("cgroup")
         );
         assert!(check("/proc/sys/kernel").is_err());

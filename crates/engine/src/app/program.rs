@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::bundle::Bundle;
 use super::spec::{AppSpec, Ids, Image};
+use crate::error::{Doing, Result};
 use crate::note::MARK;
 
-/// What a cell executes, put together from what is asked for and what its image says.
+/// What a cell executes, from its specification and its image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     /// The root filesystem on the host, without links; `None`: an empty one that holds the binary.
@@ -20,14 +21,14 @@ pub(crate) struct Program {
     pub(crate) hostname: String,
 }
 
-/// Where programs are looked for if nobody says it.
+/// The default PATH.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The path of a static program in its cell.
-pub(crate) fn binary_target(binary: &Path) -> Result<PathBuf, String> {
+pub(crate) fn binary_target(binary: &Path) -> Result<PathBuf> {
     let name = binary
         .file_name()
-        .ok_or_else(|| format!("{} is no program", binary.display()))?;
+        .ok_or_else(|| format!("{} is not a program", binary.display()))?;
     Ok(Path::new("/").join(name))
 }
 
@@ -36,9 +37,9 @@ impl Program {
     ///
     /// # Errors
     /// When there is nothing to run, or a bundle cannot be read.
-    pub(crate) fn of(spec: &AppSpec) -> Result<Program, String> {
+    pub(crate) fn of(spec: &AppSpec) -> Result<Program> {
         let bundle = match &spec.image {
-            Image::Bundle(dir) => Some(Bundle::read(dir).map_err(|error| error.to_string())?),
+            Image::Bundle(dir) => Some(Bundle::read(dir)?),
             _ => None,
         };
         let (root, mut args) = match (&spec.image, &bundle) {
@@ -60,14 +61,12 @@ impl Program {
             args.truncate(1);
         }
         if args.is_empty() {
-            return Err("no command is given, and the image names none".to_owned());
+            return Err("no command is given, and the image names none".into());
         }
         args.extend(spec.args.iter().cloned());
         // Elsewhere in the file system, links may lead elsewhere.
         let root = root
-            .map(|root| {
-                (root.canonicalize()).map_err(|error| format!("{}: {error}", root.display()))
-            })
+            .map(|root| (root.canonicalize()).doing(|| root.display().to_string()))
             .transpose()?;
         let said = |of: fn(&Bundle) -> &PathBuf| bundle.as_ref().map(|bundle| of(bundle).clone());
         Ok(Program {
@@ -152,7 +151,9 @@ mod tests {
 
     #[test]
     fn a_root_without_a_command_is_refused() {
-        let error = Program::of(&spec(Image::Rootfs("/r".into()))).unwrap_err();
+        let error = Program::of(&spec(Image::Rootfs("/r".into())))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no command"), "{error}");
         let binary = Program::of(&spec(Image::Binary("/opt/x/camera".into()))).unwrap();
         assert_eq!(binary.args, ["/camera"]);

@@ -1,5 +1,5 @@
-//! Which process a cell's program is, written once it is there: with it another process finds the cell again, and
-//! never a stranger who has got the same pid since.
+//! Which process a cell's program is, written down once it exists, so that another process finds the cell again and
+//! never a stranger that has been given the same pid.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,11 @@ use host::file::at;
 use host::ground;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::process::Process;
 use host::process::boot_id;
 
-/// Longer than any record, bytes.
+/// An upper bound on the length of a record, bytes.
 const MOST_BYTES: u64 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,9 +21,9 @@ pub(super) struct Record {
     pid: i32,
     /// Start of that process in clock ticks since boot.
     start_ticks: u64,
-    /// Which boot: after the next one, pids and ticks begin anew.
+    /// Which boot: pids and ticks start over after the next one.
     boot_id: String,
-    /// Whether it was told to begin.
+    /// Whether it was told to start.
     pub(super) started: bool,
     /// Whether its output goes to a log of ours.
     pub(super) logged: bool,
@@ -52,7 +53,7 @@ impl Record {
     }
 
     /// Reads it; `None` if there is none.
-    pub(super) fn read(state: &Path) -> Result<Option<Record>, String> {
+    pub(super) fn read(state: &Path) -> Result<Option<Record>> {
         let path = path(state);
         match ground::read(&path, MOST_BYTES) {
             Ok(text) => Ok(serde_json::from_slice(&text).map_err(at(&path))?),
@@ -75,11 +76,11 @@ mod tests {
     #[test]
     fn a_pid_is_only_found_with_its_start_and_boot() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Record::read(dir.path()), Ok(None));
+        assert_eq!(Record::read(dir.path()).unwrap(), None);
         let own = Process::of(std::process::id().cast_signed()).unwrap();
         let record = Record::of(own, true).unwrap();
         record.write(dir.path()).unwrap();
-        assert_eq!(Record::read(dir.path()), Ok(Some(record.clone())));
+        assert_eq!(Record::read(dir.path()).unwrap().as_ref(), Some(&record));
         assert!(record.process().unwrap().open().is_some());
         let later = Record {
             start_ticks: record.start_ticks + 1,
@@ -95,6 +96,7 @@ mod tests {
         assert!(
             Record::read(dir.path())
                 .unwrap_err()
+                .to_string()
                 .contains("process.json")
         );
     }

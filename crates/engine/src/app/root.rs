@@ -16,6 +16,7 @@ use rustix::mount::{MountFlags, mount_remount};
 
 use super::program::Program;
 use super::spec::AppSpec;
+use crate::error::{Doing, Result, refused};
 use crate::made;
 use crate::mounts::{bind_source, mount, mount_with};
 
@@ -41,7 +42,7 @@ fn private(spec: &AppSpec) -> PathBuf {
 ///
 /// # Errors
 /// In the kernel's words.
-pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
+pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<()> {
     let private = private(spec);
     make_dir(&private)?;
     mount_with(
@@ -69,8 +70,8 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
     if !spec.writable_root && own && has_mount_points(root, spec) {
         mount(Some(root), &place, None, MountFlags::BIND)?;
         let again = MountFlags::BIND | MountFlags::RDONLY | flags;
-        return mount_remount(&place, again, "")
-            .map_err(|error| format!("cannot mount {}: {error}", place.display()));
+        let again = mount_remount(&place, again, "");
+        return again.doing(|| format!("cannot mount {}", place.display()));
     }
     // Under a path of our own: the options of an overlay are separated by characters that paths may hold.
     let lower = private.join("lower");
@@ -86,7 +87,7 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
             make_dir(&upper.join(point.trim_start_matches('/')))?;
         }
     }
-    std::env::set_current_dir(&private).map_err(|error| error.to_string())?;
+    std::env::set_current_dir(&private)?;
     let made = mount_with(
         Some(Path::new("overlay")),
         &place,
@@ -94,16 +95,18 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
         flags,
         Some("lowerdir=lower,upperdir=upper,workdir=work"),
     );
-    std::env::set_current_dir("/").map_err(|error| error.to_string())?;
+    std::env::set_current_dir("/")?;
     made.map_err(|error| {
         let missing = missing(root, spec).map_or_else(String::new, |path| {
             format!("; {} has no {}", root.display(), path.display())
         });
-        format!("{error} (the kernel needs overlayfs for a root that is written to{missing})")
+        error.noted(format!(
+            " (the kernel needs overlayfs for a root that is written to{missing})"
+        ))
     })
 }
 
-fn make_dir(dir: &Path) -> Result<(), String> {
+fn make_dir(dir: &Path) -> Result<()> {
     Ok(fs::create_dir_all(dir).map_err(at(dir))?)
 }
 
@@ -111,16 +114,16 @@ fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
     missing(root, spec).is_none()
 }
 
-/// That where a cell has what is not its image's, and where it is shown files of the host, the image has no links: what mounts
-/// there may follow them, and make or replace files in the directory of the host that they name.
+/// Checks that the image has no links where a cell gets its own directories or files of the host: whoever mounts there may follow them, and create or
+/// replace files in the host directory that they name.
 ///
 /// # Errors
 /// One sentence, which names the link.
-pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<(), String> {
+pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<()> {
     for path in MOUNT_POINTS.iter().chain([&"/cell"]).map(Path::new) {
         if let Some(link) = link_on(root, path) {
-            return Err(format!(
-                "{} of the image {} is a link, in place of which a cell gets a directory of its own; make it a directory",
+            return Err(refused!(
+                "{} of the image {} is a link where a cell gets a directory of its own; make it a directory",
                 link.display(),
                 root.display()
             ));
@@ -134,9 +137,8 @@ pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<(), String> {
         .chain(tmpfs)
     {
         if let Some(link) = link_on(root, target) {
-            return Err(format!(
-                "{} of the image {} is a link, and the mount's target {} leads through it; name where it leads to, or make it \
-                 a directory",
+            return Err(refused!(
+                "{} of the image {} is a link, and the mount's target {} leads through it; name the place it leads to, or make it a directory",
                 link.display(),
                 root.display(),
                 target.display()
@@ -216,10 +218,10 @@ mod tests {
         );
         for name in ["dev", "proc", "sys", "cell"] {
             let at = root.join(name);
-            assert_eq!(check(root, &spec), Ok(()));
+            check(root, &spec).unwrap();
             for to in ["/etc", "../../etc", "nowhere"] {
                 std::os::unix::fs::symlink(to, &at).unwrap();
-                let why = check(root, &spec).unwrap_err();
+                let why = check(root, &spec).unwrap_err().to_string();
                 assert!(why.starts_with(&format!("/{name} of the image")), "{why}");
                 fs::remove_file(&at).unwrap();
             }
@@ -228,10 +230,10 @@ mod tests {
         std::os::unix::fs::symlink("/run", root.join("var/run")).unwrap();
         let bind = |target: &str| Bind::new("/etc", target, false);
         spec.binds = vec![bind("/var/own/x/y"), bind("/dev/shm/x")];
-        assert_eq!(check(root, &spec), Ok(()));
+        check(root, &spec).unwrap();
         for target in ["/var/run", "/var/run/x"] {
             spec.binds = vec![bind(target)];
-            let why = check(root, &spec).unwrap_err();
+            let why = check(root, &spec).unwrap_err().to_string();
             let begins = format!("/var/run of the image {} is a link", root.display());
             assert!(why.starts_with(&begins) && why.contains(target), "{why}");
         }

@@ -1,4 +1,4 @@
-//! What is asked of a cell of an application.
+//! The specification of a cell of an application.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::Grants;
 use crate::User;
 use crate::identity::Identity;
 
-/// A cell that runs an application.
+/// The specification of a cell that runs an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppSpec {
     /// Name, unique on the machine: letters, digits, `-`, `_` and `.`, at most 128 of them, a letter or digit first. It
@@ -29,11 +29,11 @@ pub struct AppSpec {
     pub args: Vec<String>,
     /// Environment variables, on top of the image's.
     pub env: BTreeMap<String, String>,
-    /// Directory inside the cell in which the program begins; `None`: what the image says, else `/`.
+    /// Working directory inside the cell; `None`: what the image says, else `/`.
     pub cwd: Option<PathBuf>,
     /// User and group; `None`: those of a bundle or image, else 65534 (nobody).
     pub ids: Option<Ids>,
-    /// What the cell calls its machine; `None`: what a bundle says, else the cell's name.
+    /// Host name inside the cell; `None`: what a bundle says, else the cell's name.
     pub hostname: Option<String>,
     /// Whether it may write to its root; what it writes is kept in memory and lost with the cell.
     pub writable_root: bool,
@@ -55,12 +55,12 @@ pub struct AppSpec {
     /// itself, as in every other hierarchy.
     #[serde(default)]
     pub within: Option<String>,
-    /// What its processes may.
+    /// What its processes may do.
     pub grants: Grants,
     /// How early it is killed when the machine's memory is short, 0 to 1000 (proc_pid_oom_score_adj(5)).
     #[serde(default)]
     pub oom_score_adj: u16,
-    /// The most bytes of its output that are kept, in two files; ignored where the caller gives it its streams.
+    /// The most bytes of its output that are kept, in two files; ignored where the caller provides the streams.
     pub log_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct AppSpec {
 pub(crate) const INNER: &str = "cell";
 
 impl AppSpec {
-    /// A cell with nothing but its image: no network, no writable file, no right.
+    /// A cell with nothing but its image: no network, no writable files, no rights.
     pub fn new(id: &str, engine: EngineKind, image: Image, work_dir: &Path) -> AppSpec {
         AppSpec {
             id: id.to_owned(),
@@ -126,14 +126,14 @@ pub struct Bind {
     pub target: PathBuf,
     /// Whether the cell may write to it.
     pub writable: bool,
-    /// Where the source leads, links followed, if that has been decided before: a source that leads elsewhere by now is refused,
-    /// since whoever may write to a directory on its way could have replaced a part of it by a link. `None`: wherever it leads.
+    /// Where the source leads, links followed, if that has been decided before: a source that now leads elsewhere is refused, since whoever may write
+    /// to a directory on its path could have replaced a part of it with a link. `None`: wherever it leads.
     #[serde(default)]
     pub leads_to: Option<PathBuf>,
 }
 
 impl Bind {
-    /// A source that leads wherever it does.
+    /// A mount of the source wherever it leads.
     pub fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>, writable: bool) -> Bind {
         Bind {
             source: source.into(),

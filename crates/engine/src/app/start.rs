@@ -1,8 +1,8 @@
-//! Telling a waiting cell to begin, and learning whether it did.
+//! Telling a waiting cell to start, and learning whether it did.
 //!
-//! The process that is to become a cell's program listens on a socket in the cell's state, as the runtime library has
-//! it, and executes the program once somebody has come and gone. It holds the far end of a pipe, which the kernel
-//! closes at the moment of execution; before that it can say what went wrong.
+//! The process that is to become a cell's program listens on a socket in the cell's state, as the runtime library
+//! does, and executes the program after the first connection has been closed. It holds the far end of a pipe, which the
+//! kernel closes at the moment of execution; before that, the process can report what went wrong.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,25 +11,27 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::file::at;
+
 use super::spec::AppSpec;
+use crate::error::{Error, Result, refused};
 use crate::oci;
 
 /// The name of the socket, the runtime library's.
 const SOCKET: &str = "notify.sock";
-/// What a bare cell says when it is ready to begin.
+/// What a bare cell says when it is ready to start.
 const READY: &[u8] = b"ready\n";
 
 fn socket_dir(spec: &AppSpec) -> PathBuf {
     oci::runtime_state(spec).join(&spec.id)
 }
 
-/// Listens for the word to begin.
-pub(crate) fn listen(spec: &AppSpec) -> Result<UnixListener, String> {
+/// Listens for the word to start.
+pub(crate) fn listen(spec: &AppSpec) -> Result<UnixListener> {
     let dir = socket_dir(spec);
-    let failed = |error: io::Error| format!("{}: {error}", dir.display());
-    fs::create_dir_all(&dir).map_err(failed)?;
-    let opened = File::open(&dir).map_err(failed)?;
-    UnixListener::bind(short(&opened)).map_err(failed)
+    fs::create_dir_all(&dir).map_err(at(&dir))?;
+    let opened = File::open(&dir).map_err(at(&dir))?;
+    Ok(UnixListener::bind(short(&opened)).map_err(at(&dir))?)
 }
 
 /// Waits for the word.
@@ -39,15 +41,15 @@ pub(crate) fn wait(listener: &UnixListener) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the word; `false`: it was given before.
-pub(crate) fn give(spec: &AppSpec) -> Result<bool, String> {
+/// Gives the word; `false`: it had already been given.
+pub(crate) fn give(spec: &AppSpec) -> Result<bool> {
     let give = || {
         let opened = File::open(socket_dir(spec))?;
         UnixStream::connect(short(&opened))?.write_all(b"start container")
     };
     match give() {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
-        given => given.map(|()| true).map_err(|error| error.to_string()),
+        given => Ok(given.map(|()| true)?),
     }
 }
 
@@ -72,44 +74,39 @@ impl Report {
     /// Waits until the program is executed, which is at once unless the cell gets no cpu time.
     ///
     /// # Errors
-    /// With why it could not be, or that it took longer than `within`.
-    pub(crate) fn executed(mut self, within: Duration) -> Result<(), String> {
+    /// Why it could not be, or that it took longer than `within`.
+    pub(crate) fn executed(mut self, within: Duration) -> Result<()> {
         let said = self.read_until(within, |_| false)?;
         if said.is_empty() {
             Ok(())
         } else {
-            Err(String::from_utf8_lossy(&said).into_owned())
+            Err(Error::Refused(String::from_utf8_lossy(&said).into_owned()))
         }
     }
 
     /// Waits until a bare cell is ready; `None` if it has ended before.
-    pub(crate) fn ready(&mut self, within: Duration) -> Result<Option<()>, String> {
+    pub(crate) fn ready(&mut self, within: Duration) -> Result<Option<()>> {
         let said = self.read_until(within, |said| said == READY)?;
         Ok((said == READY).then_some(()))
     }
 
-    fn read_until(
-        &mut self,
-        within: Duration,
-        enough: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<u8>, String> {
+    fn read_until(&mut self, within: Duration, enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
         let began = Instant::now();
         let mut said = Vec::new();
         loop {
             let left = within.saturating_sub(began.elapsed());
             if host::pidfd::ready_within(&self.0, left) {
                 let mut buffer = [0; 1024];
-                match self.0.read(&mut buffer) {
-                    Ok(0) => return Ok(said),
-                    Ok(length) => said.extend_from_slice(&buffer[..length]),
-                    Err(error) => return Err(error.to_string()),
+                match self.0.read(&mut buffer)? {
+                    0 => return Ok(said),
+                    length => said.extend_from_slice(&buffer[..length]),
                 }
                 if enough(&said) {
                     return Ok(said);
                 }
             } else if left.is_zero() {
-                return Err(format!(
-                    "it has not begun within {} s; a real-time class in a group without a budget gets no cpu time",
+                return Err(refused!(
+                    "it has not started within {} s; a real-time class in a group without a budget gets no cpu time",
                     within.as_secs()
                 ));
             }

@@ -1,4 +1,4 @@
-//! What a container manager is for one call that runs a container, as people use it; and the namespaces that such calls share.
+//! A container manager that runs a container by one call, as people use it; and the namespaces that such calls share.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -9,13 +9,13 @@ use model::Requirement;
 use rustix::thread::UnshareFlags;
 
 use crate::CellSpec;
+use crate::error::{Doing, Result};
 use crate::mounts::{keep_mounts_private, unshare};
 
-/// What of the network a container has.
+/// The network of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// A network of its own, connected as the manager does unless told otherwise: a bridge, without root a
-    /// user-mode stack.
+    /// A network of its own, connected in the manager's default way: by a bridge, or without root by a user-mode stack.
     Connected,
     /// A network of its own with nothing in it.
     None,
@@ -75,8 +75,8 @@ pub(crate) trait Calls: Sync {
         Vec::new()
     }
 
-    /// Makes image and storage, and what else is there before the calls and lasts as long as the answer.
-    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>, String>;
+    /// Makes image, storage and whatever else must exist before the calls; it lasts as long as the answer.
+    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>>;
 
     /// One call that creates a container, runs the payload, waits for its end and removes the container.
     fn call(
@@ -85,7 +85,7 @@ pub(crate) trait Calls: Sync {
         own: Option<&Namespaces>,
         source: Source,
         network: Network,
-    ) -> Result<Command, String>;
+    ) -> Result<Command>;
 }
 
 /// A network and a mount namespace of the coordinator's own; they live as long as this or a process in them.
@@ -93,7 +93,7 @@ pub(crate) struct Namespaces([File; 2]);
 
 impl Namespaces {
     /// New ones, with nothing in the network and the mounts as they are here.
-    pub(super) fn make() -> Result<Namespaces, String> {
+    pub(super) fn make() -> Result<Namespaces> {
         // Made by a thread that ends with it: this process stays where it is.
         let made = std::thread::spawn(|| -> std::io::Result<[File; 2]> {
             unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS)?;
@@ -101,12 +101,12 @@ impl Namespaces {
             let of = |name: &str| File::open(format!("/proc/thread-self/ns/{name}"));
             Ok([of("net")?, of("mnt")?])
         });
-        let made = made.join().map_err(|_| "a thread ended".to_owned())?;
+        let made = made.join().map_err(|_| "a thread ended")?;
         made.map(Namespaces)
-            .map_err(|error| format!("cannot make namespaces for podman: {error}"))
+            .doing(|| "cannot make namespaces for podman")
     }
 
-    /// Makes `command` one that runs in these namespaces.
+    /// Makes `command` run in these namespaces.
     pub(super) fn enter(&self, command: &mut Command) {
         let [network, mounts] = self.0.each_ref().map(AsRawFd::as_raw_fd);
         // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds open.

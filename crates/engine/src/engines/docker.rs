@@ -6,6 +6,7 @@ use model::{EngineKind, Requirement};
 
 use super::calls::{Calls, Form, Namespaces, Network, Source};
 use super::info::{Info, installed};
+use crate::error::Result;
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
@@ -74,14 +75,14 @@ fn daemon() -> Requirement {
 }
 
 /// An image with the one file, named like the cell: docker knows no plain root directory.
-fn import(spec: &CellSpec) -> Result<(), String> {
+fn import(spec: &CellSpec) -> Result<()> {
     let archive = made::pack(spec)?;
     let mut import = docker(spec)?;
     import.arg("import").arg(&archive).arg(&spec.id);
     process::run_quiet(&mut import, &made::log(spec))
 }
 
-fn make(spec: &CellSpec) -> Result<Payload, String> {
+fn make(spec: &CellSpec) -> Result<Payload> {
     import(spec)?;
     let mut command = run(spec, &["--detach", "--network", "none"])?;
     process::run_quiet(&mut command, &made::log(spec))?;
@@ -91,7 +92,7 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
     )
     .and_then(|line| line.parse().ok())
     .filter(|pid| *pid > 1)
-    .ok_or("docker tells no pid; the payload has ended already")?;
+    .ok_or("docker reports no pid; the payload has already ended")?;
     Ok(Payload {
         pid,
         child: None,
@@ -108,7 +109,7 @@ impl Calls for Docker {
         FORMS
     }
 
-    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>, String> {
+    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>> {
         import(spec).map(|()| None)
     }
 
@@ -118,12 +119,12 @@ impl Calls for Docker {
         _: Option<&Namespaces>,
         _: Source,
         network: Network,
-    ) -> Result<Command, String> {
+    ) -> Result<Command> {
         run(spec, &["--rm", "--network", network.name()])
     }
 }
 
-fn run(spec: &CellSpec, how: &[&str]) -> Result<Command, String> {
+fn run(spec: &CellSpec, how: &[&str]) -> Result<Command> {
     let mut command = docker(spec)?;
     command
         .args(["run", "--name", &spec.id, "--read-only"])
@@ -146,7 +147,7 @@ fn run(spec: &CellSpec, how: &[&str]) -> Result<Command, String> {
     Ok(command)
 }
 
-fn wipe(cell: &dyn Identity) -> Result<(), String> {
+fn wipe(cell: &dyn Identity) -> Result<()> {
     if programs::find("docker").is_some() {
         // Nothing tells a cell that was never made from one that cannot be removed but the daemon's words.
         for words in [["rm", "--force", cell.id()], ["rmi", "--force", cell.id()]] {
@@ -157,7 +158,7 @@ fn wipe(cell: &dyn Identity) -> Result<(), String> {
     cgroups::remove(cell.id())
 }
 
-fn docker(cell: &dyn Identity) -> Result<Command, String> {
+fn docker(cell: &dyn Identity) -> Result<Command> {
     let program = programs::find("docker").ok_or("`docker` is not installed")?;
     let mut command = Command::new(program);
     command.env(MARK, cell.id()).current_dir("/");

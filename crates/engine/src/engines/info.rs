@@ -1,10 +1,11 @@
-//! What this crate knows of an engine: one static description for each, from which everything here follows that depends on the engine.
+//! What this crate knows about an engine: one static description for each, from which everything else in the crate follows.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::calls::Calls;
 use crate::app::engine::Apps;
+use crate::error::Result;
 use crate::made::Wipe;
 use crate::{CellSpec, Engine, programs};
 
@@ -15,12 +16,11 @@ pub struct Options {
     pub rootless_user: Option<String>,
 }
 
-/// An engine: what it is for cells that measure, and what else it can do. What there is to say of it without running anything stands in
-/// [`model::EngineKind`].
+/// An engine: how it makes cells that measure, and what else it can do. What is known without running anything is in [`model::EngineKind`].
 pub(crate) struct Info {
     /// The engine itself.
     pub(crate) engine: fn(&Options) -> Box<dyn Engine>,
-    /// The programs that it consists of besides ours, where they are installed.
+    /// The installed programs that it consists of besides ours.
     pub(crate) programs: fn() -> Vec<PathBuf>,
     /// Removes what it keeps of any cell.
     pub(crate) wipe: Wipe,
@@ -34,14 +34,14 @@ pub(crate) struct Info {
     pub(crate) apps: Option<&'static dyn Apps>,
 }
 
-/// What makes commands for a cell whose bundle is written.
-pub(crate) type Commands<T> = fn(&CellSpec) -> Result<T, String>;
+/// Makes commands for a cell whose bundle has been written.
+pub(crate) type Commands<T> = fn(&CellSpec) -> Result<T>;
 
 /// [`crate::run_command`] in the runtime's three steps.
 pub struct Steps {
     /// Makes the container; its payload waits.
     pub create: Command,
-    /// Lets the payload begin.
+    /// Starts the payload.
     pub start: Command,
     /// Removes the container once its payload has ended.
     pub delete: Command,

@@ -42,7 +42,7 @@ pub fn all(options: &Options) -> Vec<Box<dyn Engine>> {
         .collect()
 }
 
-/// Version of each engine that is there, and the problem of each that is not, for provenance and doctor.
+/// The version of each engine that is available, and the problem of each that is not, for provenance and doctor.
 pub fn found(options: &Options) -> Vec<EngineFound> {
     let describe = |engine: Box<dyn Engine>| EngineFound {
         name: engine.kind().name().to_owned(),
@@ -60,7 +60,7 @@ pub fn by_kind(kind: EngineKind, options: &Options) -> Box<dyn Engine> {
     (info(kind).engine)(options)
 }
 
-/// The programs that an engine consists of besides ours, where they are installed.
+/// The installed programs that an engine consists of besides ours.
 pub fn programs(kind: EngineKind) -> Vec<PathBuf> {
     (info(kind).programs)()
 }

@@ -7,6 +7,7 @@ use model::{EngineKind, Requirement};
 use super::calls::{Calls, Form, Namespaces, Network, Source};
 use super::info::Info;
 use super::podman::cli::{self, Cli};
+use crate::error::Result;
 use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, programs, reach, users};
 
 pub(super) static INFO: Info = Info {
@@ -80,12 +81,12 @@ impl Engine for PodmanRootless {
     }
 }
 
-fn make(spec: &CellSpec) -> Result<made::Payload, String> {
+fn make(spec: &CellSpec) -> Result<made::Payload> {
     prepare(spec)?.make(spec, |command| reach::become_user(command, spec))
 }
 
 /// The call with its private storage, within the user's reach.
-fn prepare(spec: &CellSpec) -> Result<Cli<'_>, String> {
+fn prepare(spec: &CellSpec) -> Result<Cli<'_>> {
     let cli = Cli::rootless(spec)?;
     cli.prepare()?;
     if let Some(user) = reach::other_user(spec) {
@@ -117,7 +118,7 @@ impl Calls for Once {
         }
     }
 
-    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>, String> {
+    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>> {
         prepare(spec).map(|_| None)
     }
 
@@ -127,7 +128,7 @@ impl Calls for Once {
         _: Option<&Namespaces>,
         source: Source,
         network: Network,
-    ) -> Result<Command, String> {
+    ) -> Result<Command> {
         let network = match network {
             Network::Connected => "slirp4netns",
             other => other.name(),

@@ -1,9 +1,9 @@
-//! The families of sockets that a cell may make: an allow-list, for most families are the machine's whatever network
-//! namespace asks for them.
+//! The socket families that a cell may use: an allow-list, because most families reach the whole machine from any network
+//! namespace.
 //!
 //! AF_VSOCK reaches the hypervisor and AF_ALG the kernel's cipher workers from a cell without a network; many old
-//! families exist only in the host's namespace and are seldom looked after. socket(2), socketpair(2) and io_uring,
-//! which makes sockets without either call, are the ways to one.
+//! families exist only in the host's namespace and are hardly maintained. Sockets are made by socket(2), socketpair(2) and
+//! io_uring, which needs neither call.
 
 use libc::c_long;
 

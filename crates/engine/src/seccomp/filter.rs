@@ -11,6 +11,8 @@ use seccompiler::{
 
 use super::{Refusal, When, calls};
 
+use crate::error::{Doing, Result};
+
 /// Programs for the kernel that refuse what a policy refuses. A call is refused if any of them refuses it.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter(Vec<BpfProgram>);
@@ -26,7 +28,7 @@ impl Filter {
     ///
     /// # Errors
     /// On an architecture for which no filter can be built.
-    pub(crate) fn of(policy: &[Refusal]) -> Result<Filter, String> {
+    pub(crate) fn of(policy: &[Refusal]) -> Result<Filter> {
         if policy.is_empty() {
             return Ok(Filter(Vec::new()));
         }
@@ -46,34 +48,28 @@ impl Filter {
     ///
     /// # Errors
     /// In the kernel's words.
-    pub(crate) fn install(&self) -> Result<(), String> {
+    pub(crate) fn install(&self) -> Result<()> {
         for program in &self.0 {
-            seccompiler::apply_filter(program).map_err(|error| format!("seccomp: {error}"))?;
+            seccompiler::apply_filter(program).doing(|| "seccomp")?;
         }
         Ok(())
     }
 }
 
-fn compile<'a>(
-    refused: impl Iterator<Item = &'a Refusal>,
-    errno: i32,
-) -> Result<BpfProgram, String> {
+fn compile<'a>(refused: impl Iterator<Item = &'a Refusal>, errno: i32) -> Result<BpfProgram> {
+    let doing = || "cannot build a seccomp filter";
     let mut rules = BTreeMap::new();
     for refusal in refused {
         let conditions: Result<Vec<SeccompRule>, _> = (refusal.when.iter())
             .map(|when| SeccompRule::new(when.all().map(condition).collect::<Result<_, _>>()?))
             .collect();
-        rules.insert(refusal.number, conditions.map_err(failed)?);
+        rules.insert(refusal.number, conditions.doing(doing)?);
     }
-    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(failed)?;
+    let arch = TargetArch::try_from(std::env::consts::ARCH).doing(doing)?;
     let action = SeccompAction::Errno(errno.cast_unsigned());
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
         .and_then(TryInto::try_into)
-        .map_err(failed)
-}
-
-fn failed(error: seccompiler::BackendError) -> String {
-    format!("cannot build a seccomp filter: {error}")
+        .doing(doing)
 }
 
 fn condition(when: &When) -> Result<SeccompCondition, seccompiler::BackendError> {

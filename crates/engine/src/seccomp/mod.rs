@@ -32,7 +32,7 @@ pub(crate) struct When {
     pub(crate) argument: u8,
     pub(crate) mask: u32,
     pub(crate) value: u32,
-    /// What must hold of another argument beside.
+    /// What must also hold of another argument.
     pub(crate) also: Option<&'static When>,
 }
 

@@ -1,4 +1,4 @@
-//! A policy as an OCI bundle says it.
+//! A seccomp policy in the form of an OCI bundle.
 
 use serde_json::{Value, json};
 

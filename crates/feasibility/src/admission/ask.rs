@@ -1,4 +1,4 @@
-//! What may be asked of Linux' arithmetic.
+//! The questions that can be put to Linux's admission arithmetic, and their answers.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use super::super::study::{Outcome, Study};
 use super::super::together::{reserved, share};
 use super::{Admission, Standing, deadline, freezer, groups, measured};
 
-/// `sched_rt_runtime_us` in every `sched_rt_period_us`: what real-time work may take of each cpu.
+/// `sched_rt_runtime_us` in every `sched_rt_period_us`: the share of each cpu that real-time work may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtLimit(pub(super) Bandwidth);
 
@@ -50,7 +50,8 @@ impl FromStr for RtLimit {
     }
 }
 
-/// How late the thread may be that holds budgets with the freezer: its lateness, its overrun, and whether it has notice of first use.
+/// The reaction of the thread that holds budgets with the freezer: its lateness, the overrun that it lets through, and whether it
+/// has notice of first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReactionText(pub Reaction);
 
@@ -79,23 +80,24 @@ impl FromStr for ReactionText {
     }
 }
 
-/// What is known of how budgets are held.
+/// What is known about the enforcement of budgets.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// How late the freezer is taken to be.
+    /// The assumed reaction of the freezer.
     pub reaction: Reaction,
-    /// What was measured of budgets that the kernel holds, which counts as well as what the textbook says; empty: that alone counts.
+    /// Measured supplies of budgets that the kernel holds, used besides the textbook's; empty: only the textbook's are used.
     pub measured: &'a [MeasuredSupply],
 }
 
 impl Known<'_> {
-    /// Nobody has measured anything on the machine.
+    /// Nothing has been measured on the machine.
     pub const NOTHING: Known<'static> = Known {
         reaction: Reaction::MEASURED,
         measured: &[],
     };
 
-    /// Whether deadlines inside the reservations hold with what their enforcer supplies, with notes; `None`: as far as the textbook's do.
+    /// Whether deadlines inside the reservations hold with what their enforcer supplies, with notes; `None`: as with the textbook
+    /// supply.
     fn inside(&self, set: &TaskSet, asked: &Asked) -> Option<(Outcome, Vec<String>)> {
         match set.enforcer.unwrap_or_default() {
             Enforcer::Freezer => Some(freezer::inside(set, self.reaction)),
@@ -108,16 +110,16 @@ impl Known<'_> {
 /// A question to the kernel's arithmetic.
 pub(super) struct Asked {
     pub limit: Bandwidth,
-    /// Cpus that there are.
+    /// Number of cpus.
     pub cpus: usize,
-    /// The cells with reservations: on several cpus, the share of each.
+    /// The cells with reservations; for those on several cpus, the share on each.
     pub cells: Vec<TaskCell>,
     /// The cpus of each of them; `None`: no placement is known, and they share all cpus.
     pub on: Option<Vec<Vec<usize>>>,
 }
 
 impl Asked {
-    /// The cells on a cpu; without a placement all, as often as they are on a cpu.
+    /// The cells on a cpu; without a placement all, once for each cpu that they use.
     pub fn on_cpu(&self, cpu: usize) -> Vec<&TaskCell> {
         let cells = self.cells.iter().enumerate();
         cells
@@ -132,11 +134,12 @@ impl Asked {
     }
 }
 
-/// What the enforcer of the set, SCHED_DEADLINE if it names none, says of the reservations; `None` if there is none.
+/// Asks the arithmetic of the set's enforcer, SCHED_DEADLINE if it names none, about the reservations; `None` if there are
+/// none.
 ///
-/// The kernel's arithmetic with its default settings but `limit`, and with the fair server of Linux 6.12. Cells are on
-/// the cpus on which the study placed them; a file without `cpus` has them all on the first, and the theory is then asked
-/// whether EDF supplies them there. A reservation over several cpus is an equal share on each.
+/// The kernel's arithmetic with default settings except for `limit`, and with the fair server of Linux 6.12. Cells are on
+/// the cpus on which the study placed them; without `cpus` in the file they are all on the first, and the analysis then
+/// checks whether EDF supplies them there. A reservation over several cpus counts as an equal share on each.
 pub fn admission(
     set: &TaskSet,
     study: &Study,
@@ -201,7 +204,7 @@ fn bare(cell: &TaskCell) -> TaskCell {
     }
 }
 
-/// The same of a design: its cells, each with its cpu if it has one.
+/// The same for a design: its cells, each with its cpu if it has one.
 pub(in super::super) fn of_design(
     set: &TaskSet,
     on: &[Option<usize>],
@@ -237,7 +240,7 @@ pub(in super::super) fn of_design(
     )?;
     if !without.is_empty() {
         admission.notes.push(format!(
-            "the kernel is asked for the cells that have a place, and not for {}",
+            "the kernel's answer covers only the cells that are placed, not {}",
             without.join(", ")
         ));
     }
@@ -288,7 +291,7 @@ fn ask(
     })
 }
 
-/// Where the mechanism does not do what the analysis assumes.
+/// A note if the mechanism does not do what the analysis assumes.
 fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
     let names = |of: &dyn Fn(&TaskCell) -> bool| {
         let cells = asked.cells.iter().filter(|cell| of(cell));
@@ -296,16 +299,21 @@ fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
         (!names.is_empty()).then(|| names.join(", "))
     };
     if enforcer == Enforcer::RtCgroup {
-        return names(&|cell| cell.server.is_none_or(|s| s.kind == ServerKind::ConstantBandwidth)).map(|cells| {
+        return names(&|cell| {
+            cell.server
+                .is_none_or(|s| s.kind == ServerKind::ConstantBandwidth)
+        })
+        .map(|cells| {
             format!(
-                "an rt-cgroup bounds what a cell takes, and no more: that {cells} get their budgets, as the analysis assumes, \
-                 is for their priorities to see to; with server = \"deferrable\" and priorities that is analysed too"
+                "an rt-cgroup only limits what a cell takes: whether {cells} get their budgets, \
+                 as the analysis assumes, depends on their priorities; with server = \
+                 \"deferrable\" and priorities that is analysed too"
             )
         });
     }
     if enforcer == Enforcer::Freezer {
         return names(&|cell| cell.server.is_some_and(|s| s.kind != ServerKind::Deferrable)).map(|cells| {
-            format!("the freezer keeps a budget as a deferrable server does, and not as the servers that the file gives {cells}")
+            format!("the freezer enforces a budget as a deferrable server does, not as the servers that the file gives {cells}")
         });
     }
     let other = |cell: &TaskCell| {
@@ -314,8 +322,8 @@ fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
     };
     names(&other).map(|cells| {
         format!(
-            "this mechanism keeps a budget as a cbs server does; what is said of the deadlines in {cells} is said of the servers \
-             that the file gives them, and not of this mechanism"
+            "this mechanism enforces a budget as a cbs server does; the answers on deadlines in \
+             {cells} hold for the servers in the file, not for this mechanism"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! Reservations as threads of SCHED_DEADLINE.
+//! Reservations as SCHED_DEADLINE threads.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::Bound;
 use super::ask::Asked;
 use text::words::plural;
 
-/// Each cpu as a root domain of its own, which exclusive cpusets make it; without a placement all cpus as one.
+/// Each cpu as a separate root domain, which exclusive cpusets make it; without a placement all cpus as one.
 pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
     let Some(on) = &asked.on else {
-        let note = "no placement of the cells is known, so that the cpus are taken as one root domain, in which their \
-                    threads may migrate";
+        let note = "no placement of the cells is known, so the cpus are treated as one root \
+                    domain in which threads may migrate";
         let cells = asked.on_cpu(0);
         let all = bound(asked, asked.cpus, &cells, plural(asked.cpus as u64, "cpu"));
         return (vec![all], vec![note.to_owned()]);
@@ -33,7 +33,7 @@ pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
         let whole = bound(asked, asked.cpus, &each.collect::<Vec<_>>(), String::new());
         if whole.refusals.is_empty() {
             notes.push(format!(
-                "as one root domain of {} cpus the kernel would admit them, but then nothing keeps a cell on its cpu",
+                "the kernel would admit them in one root domain of {} cpus, but then nothing keeps a cell on its cpu",
                 asked.cpus
             ));
         }
@@ -58,7 +58,7 @@ fn bound(asked: &Asked, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
             period: ns(reservation.period),
         });
         if let Err(refusal) = domain.admits(&threads) {
-            // What is refused takes nothing, and the next may still fit.
+            // A refused reservation takes nothing, so the next may still fit.
             let index = threads.len() - 1;
             threads.pop();
             let why = refusal.to_string();

@@ -1,5 +1,5 @@
-//! Reservations held by the clock and the freezer: the kernel is asked for nothing, and only its limit on real-time threads is in the
-//! way; what the cells get is less than the textbook's, by what the thread that holds them is late.
+//! Reservations held by the freezer: the kernel reserves nothing, and only its limit on real-time threads applies. The cells get
+//! less than the textbook supply because the thread that holds them may wake late.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::Bound;
 use super::ask::Asked;
 use text::units::exact;
 
-/// What the kernel lets the threads of the cells on each cpu have together, with those of the thread that holds them.
+/// The kernel's limit on each cpu for the threads of its cells and the thread that holds them.
 pub(super) fn bounds(asked: &Asked) -> Vec<Bound> {
     let Some(on) = &asked.on else {
         return vec![bound(asked, "every cpu".to_owned(), &asked.on_cpu(0))];
@@ -38,7 +38,7 @@ fn bound(asked: &Asked, of: String, cells: &[&TaskCell]) -> Bound {
         sum = sum.saturating_add(to_ratio(period, held));
         if available.is_some_and(|available| sum > available) {
             refusals.push(format!(
-                "cell {}: with it the kernel stops all real-time threads of the cpu at its limit",
+                "cell {}: it brings the cpu to the limit at which the kernel stops all real-time threads",
                 cell.name
             ));
         }
@@ -52,20 +52,23 @@ fn bound(asked: &Asked, of: String, cells: &[&TaskCell]) -> Bound {
     }
 }
 
-/// Whether the deadlines inside the reservations are shown to hold with what such a budget is certain to supply, and what that is of
-/// each cell. Never that one is missed: what is certain is a lower bound.
+/// Whether the deadlines inside the reservations are shown to hold with the guaranteed supply of such budgets, with a note on
+/// each cell's supply. Never answers that one is missed: the guaranteed supply is a lower bound.
 pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>) {
     let notice = if reaction.noticed { "" } else { " no" };
     let mut notes = vec![
         format!(
-            "the thread that freezes and thaws is taken to look up to {} late, cells to run on for up to {} beyond their budgets, and to \
-             give{notice} notice of their first use (`--reaction`, or as a run named by `--supply` has it); the figures of another machine are no bound for this one",
+            "assumes that the thread that freezes and thaws wakes up to {} late, that cells \
+             overrun their budgets by up to {}, and that they give{notice} notice of their \
+             first use (`--reaction`, or from a run given by `--supply`); figures from another \
+             machine are no bound for this one",
             exact(reaction.late),
             exact(reaction.overrun)
         ),
         format!(
-            "what that thread takes is counted above, {} in each period of each cell; it runs before all cells, and the supply \
-             below holds as long as each budget still comes in its period beside that",
+            "that thread's own time is counted above, {} in each period of each cell; it runs \
+             before all cells, and the supply below holds as long as each budget still fits \
+             into its period",
             exact(Reaction::COST)
         ),
     ];
@@ -77,13 +80,13 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
         let (outcome, what) = match FreezerSupply::new(ns(own.budget), ns(own.period), reaction) {
             Err(ReservationError::Zero(_)) => (
                 Outcome::Undecided,
-                "nothing of its budget is certain: the lateness takes all of it".to_owned(),
+                "none of its budget is guaranteed: the lateness takes all of it".to_owned(),
             ),
             Err(why) => (Outcome::Undecided, format!("no supply is known: {why}")),
             Ok(supply) => {
                 let (part, whole) = supply.behind.rate();
                 let given = format!(
-                    "{:.2} % of its cpu after {} is certain, wherever in its period the budget comes",
+                    "{:.2} % of its cpu after {} is guaranteed, wherever in its period the budget comes",
                     part as f64 * 100.0 / whole as f64,
                     supply.behind.delay().map_or_else(String::new, exact)
                 );
@@ -97,7 +100,7 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
     (all, notes)
 }
 
-/// Whether the deadlines of a cell are shown to hold with so much supply.
+/// Whether the deadlines of a cell are shown to hold with this supply.
 pub(super) fn deadlines(cell: &TaskCell, supply: &impl Supply) -> Outcome {
     let policy = match cell.policy {
         Policy::Edf => inside::Policy::Edf,

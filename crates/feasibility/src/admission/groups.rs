@@ -12,7 +12,7 @@ use super::{Bound, Write};
 
 type Answer = (Vec<Bound>, Vec<Write>, Vec<String>);
 
-/// Groups right below the root of the cpu controller of cgroup v1, in the order of the file.
+/// Groups directly below the root of the cpu controller of cgroup v1, in the order of the file.
 pub(super) fn rt_cgroup(asked: &Asked) -> Answer {
     let mut tree = RtTree::new(asked.limit, asked.limit);
     let (mut writes, mut refusals) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn rt_cgroup(asked: &Asked) -> Answer {
     (vec![bound(asked, available, refusals)], writes, notes)
 }
 
-/// Groups right below the root of cgroup v2 under HCBS; the root group has what the fair servers leave.
+/// Groups directly below the root of cgroup v2 under HCBS; the root group has what the fair servers leave.
 pub(super) fn hcbs(asked: &Asked) -> Answer {
     let domain = RootDomain {
         share: asked.limit,
@@ -79,7 +79,7 @@ pub(super) fn hcbs(asked: &Asked) -> Answer {
         }
     }
     let mut notes = notes(asked);
-    notes.push("HCBS is in no released kernel; the arithmetic is that of its patches".to_owned());
+    notes.push("no released kernel has HCBS; the arithmetic is that of its patches".to_owned());
     (
         vec![bound(asked, Some(root.ratio()), refusals)],
         writes,
@@ -87,7 +87,7 @@ pub(super) fn hcbs(asked: &Asked) -> Answer {
     )
 }
 
-/// What the root group can have beside the fair servers, in whole us.
+/// The most that the root group can have besides the fair servers, in whole us.
 fn root_bandwidth(domain: &RootDomain, limit: Bandwidth) -> Bandwidth {
     let cpus = domain.capacities.len().max(1) as u64;
     let left = limit.ratio().saturating_sub(domain.given() / cpus);
@@ -134,13 +134,13 @@ fn bound(asked: &Asked, available: Option<u64>, refusals: Vec<String>) -> Bound 
     }
 }
 
-/// A refusal in which groups have the names of cells.
+/// A refusal with the names of cells for those of groups.
 fn refused(cell: &TaskCell, refusal: &Refusal) -> String {
     let name = &cell.name;
     let errno = refusal.errno();
     match refusal {
         Refusal::ChildrenAboveParent { children, own, .. } => format!(
-            "cell {name}: with it the cells would have {children} of 2^20 and the root group has {own} ({errno})"
+            "cell {name}: with it the cells would have {children} of 2^20, but the root group has {own} ({errno})"
         ),
         other => {
             let why = other.to_string();
@@ -155,7 +155,7 @@ fn notes(asked: &Asked) -> Vec<String> {
     let on = asked.on.iter().flatten().collect::<HashSet<&Vec<usize>>>();
     if on.len() > 1 {
         notes.push(
-            "a group has its budget on every cpu, so that cells on different cpus count as if they were on one".to_owned(),
+            "a group has its budget on every cpu, so cells on different cpus count as if they were on one".to_owned(),
         );
     }
     let early = asked
@@ -165,7 +165,7 @@ fn notes(asked: &Asked) -> Vec<String> {
     let early: Vec<&str> = early.map(|cell| cell.name.as_str()).collect();
     if !early.is_empty() {
         notes.push(format!(
-            "a group has no deadline; the kernel does not know those of the reservations of {}",
+            "a group has no deadline, so the deadlines of the reservations of {} are ignored",
             early.join(", ")
         ));
     }

@@ -1,5 +1,5 @@
-//! Reservations that the kernel holds, by what was measured of it: the lines of a run of `bench supply`, none of them better than what
-//! is proved.
+//! Reservations that the kernel holds, judged by measured supply: the lines of a run of `bench supply`, none of them better than
+//! what is proved.
 
 use analysis::empirical::Envelope;
 use analysis::linux::{DeadlineParams, Means, Reaction, threads_hold};
@@ -15,7 +15,7 @@ use super::ask::Asked;
 use super::freezer::deadlines;
 use text::units::exact;
 
-/// What holds cells by this enforcer on this machine; `None`: they have no budgets.
+/// The mechanism with which this enforcer holds cells on this machine; `None`: it enforces no budgets.
 pub fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
     match enforcer {
         Enforcer::RtCgroup => Some(Means::RtCgroup(machine.slowest_tick_ns())),
@@ -26,8 +26,8 @@ pub fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
     }
 }
 
-/// Whether the deadlines inside the reservations are shown to hold with what was measured of each, and what that is. Never that one is
-/// missed: what was measured is a lower bound.
+/// Whether the deadlines inside the reservations are shown to hold with the measured supply of each, with notes on it. Never
+/// answers that one is missed: the measured supply is a lower bound.
 pub(super) fn inside(
     set: &TaskSet,
     asked: &Asked,
@@ -60,8 +60,8 @@ fn beside(asked: &Asked, place: usize) -> Vec<&TaskCell> {
         .collect()
 }
 
-/// Whether the budget of a cell comes within each of its periods beside those of the `others` of its cpu, each of which may run on until
-/// it is stopped, at the latest by the tick of the machine that was measured.
+/// Whether a cell gets its budget within each of its periods beside the `others` on its cpu, each of which may overrun until it
+/// is stopped, at the latest by the tick of the measured machine.
 fn comes(cell: &TaskCell, own: Reservation, others: &[&TaskCell], means: Means) -> bool {
     let budget = |held: Reservation| (ns(held.budget), ns(held.period));
     let reserved = others.iter().filter_map(|other| other.reservation);
@@ -83,7 +83,7 @@ fn comes(cell: &TaskCell, own: Reservation, others: &[&TaskCell], means: Means) 
     }
 }
 
-/// Whether the file says that a cell is more urgent than another one. Where it does not, either may come first.
+/// Whether the file makes a cell more urgent than another one. If not, either may come first.
 fn is_above(cell: &TaskCell, other: &TaskCell) -> bool {
     let priority = |cell: &TaskCell| {
         let ordered = |kind| kind != ServerKind::ConstantBandwidth;
@@ -92,7 +92,7 @@ fn is_above(cell: &TaskCell, other: &TaskCell) -> bool {
     matches!((priority(cell), priority(other)), (Some(own), Some(other)) if own > other)
 }
 
-/// What was measured of a cell's reservation, and in words; or why that is not known.
+/// The measured supply of a cell's reservation, also in words; or why it is not known.
 fn supplied(
     cell: &TaskCell,
     enforcer: Enforcer,
@@ -100,7 +100,7 @@ fn supplied(
     measured: &[MeasuredSupply],
 ) -> Result<(Delayed<Envelope>, String), String> {
     if cell.policy.cpus().is_some() {
-        return Err("it is on several cpus, and was measured on one".to_owned());
+        return Err("it is on several cpus, but was measured on one".to_owned());
     }
     let own = (cell.reservation).ok_or_else(|| "it has no reservation".to_owned())?;
     let held = Budget {
@@ -111,7 +111,7 @@ fn supplied(
     let found = measured.iter().rev().find(|supply| supply.held == held);
     let found = found.ok_or_else(|| {
         format!(
-            "that run has not measured {} every {} of {}",
+            "that run did not measure {} every {} with {}",
             own.budget,
             own.period,
             enforcer.name()
@@ -120,7 +120,7 @@ fn supplied(
     let longest = (cell.tasks.iter()).map(|task| ns(task.deadline)).max();
     if longest.is_some_and(|longest| longest > found.measured_to_ns) {
         return Err(format!(
-            "windows were measured up to {} only",
+            "windows were measured only up to {}",
             exact(found.measured_to_ns)
         ));
     }
@@ -130,17 +130,17 @@ fn supplied(
         .is_some_and(|means| others.is_empty() || comes(cell, own, others, means));
     if !in_time {
         return Err(format!(
-            "beside the others of its cpu it is not shown to have its {} in every {}, as each of them may run on until the tick of \
-             the machine that was measured stops it",
+            "beside the other cells on its cpu it is not shown to get its {} in every {}, since \
+             each of them may run until the measured machine's tick stops it",
             own.budget, own.period
         ));
     }
     let (by, beside): (Ns, _) = match others.is_empty() {
         true => (0, ""),
-        // Wherever in its period it comes behind others.
+        // Wherever in its period it runs after the others.
         false => (
             held.period_ns.saturating_sub(held.budget_ns),
-            ", others of its cpu counted",
+            ", including other cells on its cpu",
         ),
     };
     let supply = Delayed { supply, by };
@@ -148,9 +148,9 @@ fn supplied(
         && (cell.tasks.iter()).all(|task| task.deadline <= task.period);
     let beyond = match is_within {
         true => String::new(),
-        // Several jobs in a row may be asked for, for however long.
+        // Several consecutive jobs may need supply over an interval of any length.
         false => format!(
-            ", in windows of up to {}, and is taken to go on so beyond",
+            ", in windows of up to {}; longer windows are assumed to be alike",
             exact(found.measured_to_ns)
         ),
     };

@@ -1,5 +1,5 @@
-//! What the kernel's own arithmetic says of the reservations: SCHED_DEADLINE, rt-cgroups, HCBS, or nothing but its limit for the freezer. That is another question
-//! than whether the deadlines hold, and the answer names where the two differ. The arithmetic itself is in crate
+//! Whether the kernel's own arithmetic would admit the reservations: SCHED_DEADLINE, rt-cgroups, HCBS, or for the freezer only
+//! its limit. That differs from whether the deadlines hold, and the answer says where. The arithmetic itself is in crate
 //! `analysis`; nothing here asks the kernel.
 
 mod ask;
@@ -22,7 +22,7 @@ pub use measured::means;
 pub use standing::Standing;
 pub use words::admission_text;
 
-/// What Linux says of the reservations of a set.
+/// The kernel's answer about the reservations of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Admission {
     /// `deadline`, `rt-cgroup`, `hcbs` or `freezer`.
@@ -31,15 +31,15 @@ pub struct Admission {
     pub limit_runtime_ns: Option<Ns>,
     /// `sched_rt_period_us`.
     pub limit_period_ns: Ns,
-    /// Whether the file does not say how many cpus there are, so that the cells were taken to be on one.
+    /// Whether the file does not say how many cpus there are, so that the cells were assumed to be on one.
     pub cpus_assumed: bool,
     /// Each bound that the kernel checks.
     pub bounds: Vec<Bound>,
-    /// What is written into the files of groups, in this order; empty for SCHED_DEADLINE.
+    /// The writes to the files of groups, in this order; empty for SCHED_DEADLINE.
     pub writes: Vec<Write>,
-    /// Whether it takes them all.
+    /// Whether it admits them all.
     pub admitted: bool,
-    /// What is to be known besides.
+    /// Notes.
     pub notes: Vec<String>,
     /// The two answers together.
     pub standing: Standing,
@@ -50,13 +50,13 @@ pub struct Admission {
 pub struct Bound {
     /// `cpu 0`, or what else it is.
     pub of: String,
-    /// The names of the cells that count.
+    /// The names of the cells that are counted.
     pub cells: Vec<String>,
     /// The sum of their ratios.
     pub asked: u64,
-    /// What they may have; none: there is no limit.
+    /// The bound on the sum; none: there is no limit.
     pub available: Option<u64>,
-    /// Why the kernel refuses, each with the cell it would refuse.
+    /// Why the kernel refuses, each with the cell that it would refuse.
     pub refusals: Vec<String>,
 }
 

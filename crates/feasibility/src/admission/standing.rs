@@ -1,16 +1,16 @@
-//! What the kernel says beside what is true.
+//! The kernel's answer next to the verdict of the analysis.
 
 use serde::Serialize;
 
 use super::super::study::Outcome;
 
-/// What the kernel says beside what is true.
+/// The kernel's answer next to the verdict of the analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Admitted, and every deadline holds.
     Guaranteed,
-    /// Admitted, and every deadline holds as long as what holds the budgets reacts as it is taken to.
+    /// Admitted, and every deadline holds as long as the enforcer reacts as assumed.
     GuaranteedByReaction,
     /// Every deadline would hold, but the kernel refuses.
     RefusedThoughFeasible,
@@ -48,7 +48,7 @@ impl Standing {
         }
     }
 
-    /// The same where the budgets are only as good as the reaction of a thread that is measured and not proved.
+    /// The same if the budgets depend on a thread's reaction that is measured, not proved.
     #[must_use]
     pub(super) const fn by_reaction(self) -> Standing {
         match self {
@@ -62,7 +62,7 @@ impl Standing {
         match self {
             Standing::Guaranteed => "admitted by the kernel, and every deadline holds",
             Standing::GuaranteedByReaction => {
-                "admitted by the kernel, and every deadline holds as long as the freezer reacts as it is taken to"
+                "admitted by the kernel, and every deadline holds as long as the freezer reacts as assumed"
             }
             Standing::RefusedThoughFeasible => "feasible, but refused by the kernel",
             Standing::AdmittedThoughInfeasible => {
@@ -84,7 +84,7 @@ impl Standing {
         }
     }
 
-    /// Whether the kernel and the theory say different things.
+    /// Whether the kernel and the analysis disagree.
     pub const fn differs(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! What Linux says of reservations beside what is true.
+//! Tests of the kernel's answer next to the verdict of the analysis.
 
 use model::Enforcer;
 use model::taskset::{Policy, TaskSet};
@@ -186,7 +186,7 @@ fn the_period_is_written_before_the_runtime() {
         found
             .notes
             .iter()
-            .any(|note| note.contains("bounds what a cell takes"))
+            .any(|note| note.contains("only limits what a cell takes"))
     );
     let odd = cells("", &["budget = \"1500ns\", period = \"1ms\""]);
     for enforcer in [Enforcer::RtCgroup, Enforcer::Hcbs] {
@@ -207,7 +207,7 @@ fn what_the_kernel_takes_for_one_thread_is_checked() {
         ),
         (
             "budget = \"1us\", period = \"1ms\"",
-            "below the least of 1024 ns",
+            "below the minimum of 1024 ns",
         ),
         (
             "budget = \"1s\", period = \"5s\"",
@@ -238,7 +238,7 @@ fn on_one_cpu_there_is_no_placement_to_look_for() {
     let study = study(&cells("", &[short, short]), false);
     let shown = crate::feasibility_table(&study, Style::default());
     for part in [
-        "verdict every deadline holds, if every reservation is supplied",
+        "verdict every deadline holds if every reservation is supplied",
         "linux   admitted by the kernel, though the reservations cannot all be supplied",
     ] {
         assert!(shown.contains(part), "`{part}` is not in\n{shown}");
@@ -305,7 +305,7 @@ fn what_the_freezer_supplies_is_less_than_the_textbook_by_its_reaction() {
         late.notes
     );
     // A lateness beyond the budget leaves nothing, and without notice a budget more may be missing.
-    assert!(of("27ms", "3ms/3ms/noticed").notes[2].contains("nothing of its budget is certain"));
+    assert!(of("27ms", "3ms/3ms/noticed").notes[2].contains("none of its budget is guaranteed"));
     assert_eq!(
         of("27ms", "100us/300us").standing,
         Standing::AdmittedUndecided
@@ -441,7 +441,7 @@ fn what_was_measured_of_a_reservation_counts_as_well_as_the_textbook() {
         let said = said(&good, "c0");
         assert!(said.contains("29.00 % of its cpu after 26.0"), "{said}");
         assert!(
-            said.ends_with("measured; with that every deadline holds"),
+            said.ends_with("measured; with that, every deadline holds"),
             "{said}"
         );
         assert_eq!(with(27).standing, Standing::AdmittedUndecided);
@@ -452,7 +452,7 @@ fn what_was_measured_of_a_reservation_counts_as_well_as_the_textbook() {
     // What nobody has measured is not shown to hold, nor are windows longer than any that was.
     let other = of(&[("4ms", "30ms")]);
     assert_eq!(other.standing, Standing::AdmittedUndecided);
-    assert!(said(&other, "c0").contains("not measured 4ms every 10ms of hcbs"));
+    assert!(said(&other, "c0").contains("did not measure 4ms every 10ms with hcbs"));
     assert_eq!(of(&[("3ms", "2s")]).standing, Standing::AdmittedUndecided);
     // Beside another one on its cpu its budget comes up to 7 ms later.
     let beside = of(&[("3ms", "30ms"), ("3ms", "31ms")]);
@@ -464,7 +464,7 @@ fn what_was_measured_of_a_reservation_counts_as_well_as_the_textbook() {
     assert_eq!(tight.standing, Standing::AdmittedThoughInfeasible);
     let said = said(&tight, "c0");
     assert!(
-        said.ends_with("measured; with that every deadline holds"),
+        said.ends_with("measured; with that, every deadline holds"),
         "{said}"
     );
 }
@@ -489,7 +489,7 @@ fn a_budget_that_others_may_put_off_beyond_its_period_is_not_counted_on() {
     ] {
         let found = with(&both, enforcer, &supply(enforcer, by_timer));
         assert_eq!(found.standing, standing, "{enforcer:?}, {by_timer}");
-        let why = "is not shown to have its 4ms in every 10ms";
+        let why = "is not shown to get its 4ms in every 10ms";
         let is_told = ["c0", "c1"].map(|cell| said(&found, cell).contains(why));
         assert_eq!(is_told, [standing != Standing::Guaranteed; 2], "{found:?}");
         let alone = with(
@@ -523,7 +523,7 @@ fn a_group_waits_for_those_that_are_not_below_it() {
     let found = |set: &TaskSet| {
         let found = with(set, Enforcer::RtCgroup, &supply);
         assert_eq!(found.standing, Standing::AdmittedUndecided);
-        ["c0", "c1"].map(|cell| said(&found, cell).contains("is not shown to have"))
+        ["c0", "c1"].map(|cell| said(&found, cell).contains("is not shown to get"))
     };
     assert_eq!(found(&ordered), [false, true]);
     assert_eq!(found(&set(["", ""])), [true, true]);
@@ -536,7 +536,8 @@ fn lines_that_are_taken_to_go_on_are_said_to_be() {
     let goes_on = |set: &TaskSet| {
         let found = with(set, Enforcer::Hcbs, &supply);
         assert_eq!(found.standing, Standing::Guaranteed);
-        said(&found, "c0").contains("in windows of up to 1 s, and is taken to go on so beyond")
+        said(&found, "c0")
+            .contains("in windows of up to 1 s; longer windows are assumed to be alike")
     };
     assert!(!goes_on(&set));
     set.cells[0].policy = Policy::Edf;

@@ -1,4 +1,4 @@
-//! What Linux says, in words.
+//! The kernel's answer in words.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use text::style::Style;
 use text::units::exact;
 use text::words::{clean, count};
 
-/// The lines on what Linux says. Ends with a line break.
+/// The lines on the kernel's answer. Ends with a line break.
 pub fn admission_text(admission: &Admission, style: Style) -> String {
     let mut lines = vec![format!("linux   {}", mechanism(admission))];
     for bound in &admission.bounds {
@@ -48,7 +48,7 @@ fn mechanism(admission: &Admission) -> String {
         ),
     };
     let assumed = if admission.cpus_assumed {
-        "; the file does not say `cpus`: cells without a `cpu` of their own are taken to be on cpu 0"
+        "; the file sets no `cpus`: cells without a `cpu` are assumed to be on cpu 0"
     } else {
         ""
     };
@@ -67,7 +67,7 @@ fn bound_words(bound: &Bound) -> String {
     });
     let said = if near { share } else { percent };
     let available = match bound.available {
-        Some(available) => format!("of the {} there are", said(available)),
+        Some(available) => format!("of {} available", said(available)),
         None => "without a limit".to_owned(),
     };
     let request = match bound.cells.as_slice() {

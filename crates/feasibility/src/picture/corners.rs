@@ -5,7 +5,7 @@ use analysis::{Ns, Supply};
 use super::MOST_POINTS;
 use crate::judge::CellSupply;
 
-/// Where the supply bends: at the end of each pause and at the end of each stretch of supply.
+/// The corners of the supply: the end of each pause and of each stretch of supply.
 pub(super) fn corners(supply: &CellSupply, until: Ns) -> Vec<(Ns, Ns)> {
     let mut corners = vec![(0, 0)];
     let (budget, _) = supply.rate();
@@ -31,8 +31,8 @@ pub(super) fn corners(supply: &CellSupply, until: Ns) -> Vec<(Ns, Ns)> {
     corners
 }
 
-/// How far the supply goes on at full rate from `work` at `t`, at most to the end of the budget: the instant, and the
-/// work by then.
+/// The end of the stretch at full rate from `work` at `t`, at most the end of the budget: the instant, and the work by
+/// then.
 fn stretch(supply: &CellSupply, t: Ns, work: Ns, budget: Ns) -> Option<(Ns, Ns)> {
     let most = work.div_ceil(budget.max(1)).checked_mul(budget)?;
     let goes_on = |to: Ns| supply.inverse(to).is_some_and(|at| at - t == to - work);

@@ -11,10 +11,10 @@ use super::MOST_POINTS;
 use crate::drawn::{Mark, Touch};
 use crate::judge::{CellSupply, task};
 
-/// Deadlines among which the tightest is sought, and steps that a busy window is followed.
+/// Maximum number of deadlines among which the tightest is searched for, and of steps along a busy window.
 pub(super) const MOST_TRIED: usize = 1 << 16;
 
-/// The demand that a picture shows.
+/// The demand shown in a picture.
 pub(super) enum Demand {
     /// The first jobs of one task, and all more urgent work released before t.
     Fixed {
@@ -40,7 +40,7 @@ impl Demand {
         }
     }
 
-    /// The same with so many jobs of the task itself.
+    /// The same with `many` jobs of the task itself.
     pub(super) fn with_jobs(mut self, many: u64) -> Demand {
         if let Demand::Fixed { jobs, .. } = &mut self {
             *jobs = many.max(1);
@@ -77,8 +77,8 @@ impl Demand {
         }
     }
 
-    /// What decides: the deadline at which the least is to spare, or the job whose response time this is. Without a
-    /// response time, the first job that is late. `None` where neither is among the first that are `tried`.
+    /// What decides: the deadline with the smallest margin, or the job with this response time. Without a response time,
+    /// the first late job. `None` if neither is among the first `tried`.
     pub(super) fn settle(
         self,
         supply: &CellSupply,
@@ -145,7 +145,7 @@ impl Demand {
         (self.with_jobs(1), None)
     }
 
-    /// Instants at which it can step, and the demand from there on. Where there are too many to be seen, some of them,
+    /// Instants at which the demand can step, and the demand from there on. If there are too many to be seen, some of them,
     /// and `also`.
     pub(super) fn steps(&self, until: Ns, also: Option<Ns>) -> Vec<(Ns, Ns)> {
         let (tasks, edf) = match self {
@@ -177,7 +177,7 @@ impl Demand {
         instants.into_iter().map(|t| (t, self.at(t))).collect()
     }
 
-    /// The deadlines that count: that of the task's last job, or all of them under EDF as far as they can be told apart.
+    /// The deadlines that count: that of the task's last job, or under EDF all of them as far as they can be distinguished.
     pub(super) fn deadlines(&self, until: Ns) -> Vec<Ns> {
         let Demand::Edf(tasks) = self else {
             return self.due().into_iter().collect();
@@ -205,7 +205,7 @@ fn due(task: &Task, job: u64) -> Option<Ns> {
     Some(due.saturating_sub(task.jitter))
 }
 
-/// The first of the deadlines at which the supply exceeds the demand by the least.
+/// The first deadline with the smallest margin of supply over demand.
 fn tightest(tasks: &[Task], supply: &CellSupply, tried: usize) -> Option<Mark> {
     let first = tasks.iter().enumerate();
     let mut coming: BinaryHeap<Reverse<(Ns, usize, u64)>> = first

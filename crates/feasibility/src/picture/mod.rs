@@ -1,5 +1,5 @@
-//! Demand against supply in one cell: which cell and which deadline, the curves, and the instant that decides. How it
-//! is drawn is not here.
+//! Demand against supply in one cell: which cell and which deadline, the curves, and the instant that decides. It is
+//! drawn elsewhere.
 
 mod corners;
 mod demand;
@@ -18,14 +18,14 @@ use crate::drawn::{Mark, Picture, Touch};
 use text::units::exact;
 use text::words::{plural, shortened};
 
-/// Steps and corners that a picture has at most; what is finer could not be seen.
+/// Maximum number of steps and corners of a picture; finer ones could not be seen.
 const MOST_POINTS: usize = 1_500;
 
-/// Characters of a name in the heading; the description has it whole.
+/// Maximum length of a name in the heading; the description has all of it.
 const NAME: usize = 28;
 
 /// Demand against supply of the first cell that misses a deadline, else of the first that is undecided, else of the one
-/// with the least slack for a deadline. Of a cell whose server can be late, the budgets against the cpu. `None` when the
+/// with the least slack for a deadline. For a cell whose server can be late, the budgets against the cpu. `None` when the
 /// set has no cell that can be drawn, or its times leave the range.
 pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
     let drawn = |outcome: Outcome| {
@@ -84,12 +84,12 @@ fn drawing(set: &TaskSet, answer: &CellStudy, place: usize) -> Option<Picture> {
         ),
         Demand::Fixed { jobs: 1, .. } => (
             format!("deadline of {short}"),
-            format!("demand of {name} and all that is more urgent"),
+            format!("demand of {name} and all more urgent tasks"),
         ),
         Demand::Fixed { jobs, .. } => (
             format!("deadline of {short}, job {jobs} of the busy window"),
             format!(
-                "demand of {} of {name} and all that is more urgent",
+                "demand of {} of {name} and all more urgent tasks",
                 plural(*jobs, "job")
             ),
         ),
@@ -136,7 +136,7 @@ fn deadlines_of(cell: &TaskCell, demand: &Demand) -> String {
     }
 }
 
-/// What is certain inside a cell, if its server gets its budget.
+/// The guaranteed supply inside a cell if its server gets its budget.
 fn supply(set: &TaskSet, cell: &TaskCell, place: usize) -> Option<CellSupply> {
     match cell.server {
         Some(server) => Group::on_cpu(set, server.on_cpu())
@@ -146,7 +146,7 @@ fn supply(set: &TaskSet, cell: &TaskCell, place: usize) -> Option<CellSupply> {
     }
 }
 
-/// The budgets of a server and of those above it against the cpu.
+/// The budgets of a server and of more urgent ones against the cpu.
 fn of_server(
     set: &TaskSet,
     answer: &CellStudy,
@@ -169,10 +169,7 @@ fn of_server(
             shortened(&answer.name, NAME),
             server.kind
         ),
-        demand_of: format!(
-            "budgets of {} and the servers that come before it",
-            answer.name
-        ),
+        demand_of: format!("budgets of {} and more urgent servers", answer.name),
         supply_of: "supply of the whole cpu".to_owned(),
         deadlines_of: "deadline of the budget".to_owned(),
         until,
@@ -225,7 +222,7 @@ impl Curves {
         })
     }
 
-    /// The length of the picture: what decides, and a little of what follows.
+    /// The length of the picture: up to the decisive instant, and a little further.
     fn until(&self) -> Option<Ns> {
         let end = self.mark.as_ref().map_or(0, |mark| mark.instant);
         let end = match &self.demand {
@@ -244,7 +241,7 @@ impl Curves {
     }
 }
 
-/// The most urgent task of which it is not known whether its deadline holds.
+/// The most urgent task that is undecided.
 fn unknown(cell: &TaskCell, answer: &CellStudy) -> Option<usize> {
     let open = |&place: &usize| {
         let task = answer.tasks.get(place);
@@ -253,7 +250,7 @@ fn unknown(cell: &TaskCell, answer: &CellStudy) -> Option<usize> {
     cell.by_urgency().into_iter().find(open)
 }
 
-/// The cell whose tightest deadline has the least to spare relative to it.
+/// The cell with the smallest margin relative to its tightest deadline.
 fn nearest(set: &TaskSet, study: &Study) -> Option<usize> {
     let tried = (MOST_TRIED * 16 / study.cells.len().max(1)).clamp(256, MOST_TRIED);
     let slack = |place: usize| {

@@ -1,4 +1,4 @@
-//! What is said of servers, in words.
+//! The results for servers in words.
 
 use super::super::special;
 use super::super::study::{CellStudy, Outcome};
@@ -22,22 +22,22 @@ pub(in super::super) fn words(cell: &CellStudy, server: &ServerStudy) -> String 
     )
 }
 
-/// What is to be said of the server itself.
+/// The sentence on the server itself.
 pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> String {
     let name = &cell.name;
     let deadline = exact(server.deadline_ns);
     match (server.outcome, &server.shortage) {
         (Outcome::Holds, _) if server.kind == "cbs" => format!(
-            "server  {name}: holds; its budget is there by the end of its period of {deadline}, as that of every cbs \
-             server on cpu {} is",
+            "server  {name}: holds; like every cbs server on cpu {}, it gets its budget by the \
+             end of its period of {deadline}",
             server.cpu
         ),
         (Outcome::Holds, _) => format!(
-            "server  {name}: holds; its whole budget is there at most {} after each refill, of {deadline}",
+            "server  {name}: holds; it gets its whole budget within {} of each refill (deadline {deadline})",
             server.response_ns.map_or("-".to_owned(), exact)
         ),
         (outcome, Some(shortage)) => format!(
-            "server  {name}: {}; within {} of a refill {} of budgets may have to be given, {} more than the cpu has",
+            "server  {name}: {}; within {} of a refill, up to {} of budgets may be due, {} more than the cpu has",
             if outcome == Outcome::Missed {
                 "missed"
             } else {
@@ -54,14 +54,14 @@ pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> Stri
     }
 }
 
-/// The witness of a server that is not certain to get its budget, and what would fix it.
+/// The witness of a server that is not guaranteed to get its budget, and what would fix it.
 pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
     let Some(shortage) = &server.shortage else {
         return doubts(cell, server);
     };
     let mut lines = vec![format!(
-        "why     {}: its server can be without its budget {} after a refill: by then {} must be given to it and to those \
-         that delay it, and the cpu has {}; {} short",
+        "why     {}: its server can lack part of its budget {} after a refill: by then {} is \
+         due to it and to the servers that delay it, but the cpu has only {}; {} short",
         cell.name,
         exact(shortage.instant_ns),
         exact(shortage.demand_ns),
@@ -80,7 +80,7 @@ pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<Str
         lines.push(format!("fix     {}", fix_words(fix)));
     }
     if server.fixes.is_empty() {
-        lines.push("fix     no change of one number alone was found".to_owned());
+        lines.push("fix     no change of a single number was found".to_owned());
     }
     lines
 }
@@ -91,8 +91,8 @@ fn doubts(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = vec![format!(
-        "why     {}: task {} is not shown to meet its deadline: {} after the worst-case instant {} of work must be done, \
-         and only {} of cpu time is certain; {} short",
+        "why     {}: task {} is not shown to meet its deadline: {} after the worst-case \
+         instant, {} of work is due but only {} of cpu time is guaranteed; {} short",
         cell.name,
         special::name(cell, witness.task),
         exact(witness.instant),

@@ -11,10 +11,10 @@ use super::super::fix::{Fix, GRID_NS, fixes_where};
 use super::super::study::Outcome;
 use super::group::Group;
 
-/// So many of the servers that make up a demand are changed, one at a time.
+/// Maximum number of servers of a demand that are changed, one at a time.
 const MOST_PARTS: usize = 16;
 
-/// So many other cpus are tried.
+/// Maximum number of other cpus that are tried.
 const MOST_CPUS: u32 = 64;
 
 /// The least change of one number of a server after which its cell holds, and every cell beside it that held before.
@@ -27,7 +27,7 @@ pub enum ServerFix {
         cell: String,
         /// Its budget now.
         from_ns: i64,
-        /// Its budget then.
+        /// Its new budget.
         to_ns: i64,
     },
     /// The period of a cell's server, lengthened.
@@ -36,16 +36,16 @@ pub enum ServerFix {
         cell: String,
         /// Its period now.
         from_ns: i64,
-        /// Its period then.
+        /// Its new period.
         to_ns: i64,
     },
-    /// The deadline of a cell's reservation, moved out.
+    /// The deadline of a cell's reservation, extended.
     Deadline {
         /// The cell.
         cell: String,
         /// Its deadline now.
         from_ns: i64,
-        /// Its deadline then.
+        /// Its new deadline.
         to_ns: i64,
     },
     /// The priority of a cell's server, raised.
@@ -54,7 +54,7 @@ pub enum ServerFix {
         cell: String,
         /// Its priority now.
         from: i64,
-        /// Its priority then.
+        /// Its new priority.
         to: i64,
     },
     /// Another cpu for a cell.
@@ -63,13 +63,13 @@ pub enum ServerFix {
         cell: String,
         /// Its cpu now.
         from: u32,
-        /// Its cpu then.
+        /// Its new cpu.
         to: u32,
     },
 }
 
 impl ServerFix {
-    /// The change relative to the number changed, for putting the gentlest first.
+    /// The change relative to the number changed, for sorting the smallest first.
     fn weight(&self) -> f64 {
         match self {
             ServerFix::Budget { from_ns, to_ns, .. }
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
         now.contains(&self.cell) && self.held.is_subset(&now)
     }
 
-    /// The fewest steps, of `most` at most, after which the server gets its budget; `changed` only ever helps it.
+    /// The fewest steps, at most `most`, after which the server gets its budget; `changed` can only help it.
     fn least(&self, most: i64, changed: impl Fn(i64) -> TaskSet) -> Option<i64> {
         let good = |steps| supplied(&changed(steps), self.cpu).contains(&self.cell);
         if most < 1 {
@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
         Some(ServerFix::Priority { cell, from, to })
     }
 
-    /// Another cpu of those that there are, or, where the file does not say, that have servers.
+    /// Other cpus of the machine, or, if the file does not say how many there are, other cpus with servers.
     fn cpu(&self) -> Option<ServerFix> {
         let cell = &self.set.cells[self.cell];
         let servers = self.set.cells.iter().filter_map(|cell| cell.server);
@@ -284,8 +284,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What would fix a server that is not certain to get its budget, the gentlest first: every change was tried, and with
-/// it the cell holds, tasks included, and no other that held before fails. `parts` are the cells that make up the
+/// What would fix a server that is not guaranteed to get its budget, the smallest change first: with each change, which was
+/// tested, the cell holds, tasks included, and no cell that held before fails. `parts` are the cells that make up the
 /// demand.
 pub(super) fn server_fixes(set: &TaskSet, cell: usize, parts: &[usize]) -> Vec<ServerFix> {
     let Some(search) = Search::new(set, cell) else {
@@ -304,7 +304,7 @@ pub(super) fn server_fixes(set: &TaskSet, cell: usize, parts: &[usize]) -> Vec<S
     found
 }
 
-/// What would fix a task that is late inside a server that gets its budget; every change was tried on the whole cpu.
+/// What would fix a task that is late inside a server that gets its budget; every change was tested on the whole cpu.
 pub(super) fn task_fixes(set: &TaskSet, cell: usize, witness: &Witness) -> Vec<Fix> {
     let Some(search) = Search::new(set, cell) else {
         return Vec::new();

@@ -17,22 +17,22 @@ pub(in super::super) struct Group<'a> {
     refill: Refill,
 }
 
-/// What is known of one cell of a group.
+/// The answer on one cell of a group.
 pub(in super::super) struct Answer {
     /// Index of the cell in the set.
     pub place: usize,
-    /// When its server has had its budget after a refill; a witness counts servers by their places in the group.
+    /// When its server has had its budget after a refill; a witness numbers servers by their places in the group.
     pub server: Response,
     /// The tasks inside, numbered as in the file.
     pub inside: Inside,
-    /// Where a deadline inside is neither shown to hold nor proved to be missed, what the test counts against it.
+    /// What the test counts against a deadline inside that is neither shown to hold nor proved to be missed.
     pub doubt: Option<Witness>,
-    /// Whether it is proved that the server is without its budget at times, if that is not shown to be there.
+    /// Whether the server is proved to lack its budget at times, if it is not shown to get it.
     pub proved_short: bool,
 }
 
 impl<'a> Group<'a> {
-    /// Those on a cpu.
+    /// The servers on a cpu.
     pub fn on_cpu(set: &'a TaskSet, cpu: u32) -> Group<'a> {
         let cells = set.cells.iter().enumerate();
         let mut cells: Vec<_> = cells
@@ -63,20 +63,20 @@ impl<'a> Group<'a> {
         self.cells.get(place).copied()
     }
 
-    /// What is certain inside the cell with this index in the set, if its server and those above get their budgets.
+    /// The guaranteed supply inside the cell with this index in the set, if its server and those above get their budgets.
     pub fn supply(&self, cell: usize) -> Option<ServerSupply> {
         let place = self.cells.iter().position(|(index, _)| *index == cell)?;
         ServerSupply::new(&self.servers, place, self.refill).ok()
     }
 
-    /// The same of a cell whose server holds, and so those above it.
+    /// The same for a cell whose server holds, and therefore those above it.
     pub fn supply_of_held(&self, cell: usize) -> Option<ServerSupply> {
         let place = self.cells.iter().position(|(index, _)| *index == cell)?;
         ServerSupply::below_proved(&self.servers, place, self.refill).ok()
     }
 
-    /// The server of the cell with this index in the set and those before it as tasks: budgets as work, with the jitter
-    /// of late use. `None` where no such curve answers, as for constant bandwidth.
+    /// The server of the cell with this index in the set and those before it as tasks: budgets as work, with the jitter of
+    /// late use. `None` if there is no such curve, as for constant bandwidth.
     pub fn as_tasks(&self, cell: usize) -> Option<(Vec<Task>, Task)> {
         let place = self.cells.iter().position(|(index, _)| *index == cell)?;
         let (above, own) = (self.servers.get(..place)?, self.servers.get(place)?);
@@ -156,14 +156,14 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Why nothing is said of what lies in or below a server that fails.
+    /// Why there is no answer on what is inside or below a server that fails.
     fn uncounted(&self, place: usize, failed: usize) -> Undecided {
         Undecided::NotCovered(if place == failed {
-            "its server is not certain to get its budget".to_owned()
+            "its server is not guaranteed to get its budget".to_owned()
         } else {
             let name = &self.cells[failed].1.name;
             format!(
-                "the server of cell {name}, which comes before it, is not certain to get its budget"
+                "the server of cell {name}, which is more urgent, is not guaranteed to get its budget"
             )
         })
     }
@@ -181,7 +181,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The first server that is not certain to get its budget.
+/// The first server that is not guaranteed to get its budget.
 fn first_failed(analysis: &Analysis) -> Option<usize> {
     let cells = &analysis.cells;
     cells.iter().position(|cell| cell.server.bound().is_none())
@@ -222,7 +222,7 @@ fn local(cell: &TaskCell, order: &[usize]) -> Vec<LocalTask> {
     tasks.map(LocalTask::unbound).collect()
 }
 
-/// A served cell without a reservation is no server; readers of files refuse it.
+/// A cell with a server but no reservation is refused by the readers of files.
 fn server(cell: &TaskCell) -> Option<Server> {
     let (server, reservation) = (cell.server?, cell.reservation?);
     Some(

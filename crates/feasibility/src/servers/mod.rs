@@ -1,6 +1,6 @@
-//! Cells whose reservations are kept by servers, among the other servers on their cpu: whether each server gets its
-//! budget, the deadlines inside, the witness and the fixes of a server that does not. Cells without a server are not
-//! here.
+//! Cells whose reservations are enforced by servers, among the other servers on their cpu: whether each server gets
+//! its budget, the deadlines inside, and the witness and the fixes for a server that does not. Cells without a
+//! server are not here.
 
 mod explain;
 mod fix;

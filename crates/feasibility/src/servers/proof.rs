@@ -9,15 +9,15 @@ use super::super::judge::{judge, renumbered, task};
 use super::super::special::late;
 use super::super::study::urgent_first;
 
-/// Longest interval that is searched for a demand beyond all that a server may give, ns.
+/// Longest interval that is searched for a demand beyond the most that a server can give, ns.
 const LONGEST: u128 = 1 << 63;
 
-/// Whether a server is proved to be without its budget at times, where its bound exceeds its deadline.
+/// Whether a server whose bound exceeds its deadline is proved to lack its budget at times.
 ///
-/// Constant bandwidth: the sum of budget/period exceeds one cpu. Refilled together: the budgets do not fit into one
-/// period. Else there is a critical instant, at which all servers above are refilled with work pending; a deferrable one
-/// that comes first of all may have kept its budget until just before its refill. What lies below such a server may not
-/// be able to do the same, and nothing is proved, unless the budgets together exceed the cpu.
+/// Constant bandwidth: the sum of budget/period exceeds one cpu. Refilled together: the budgets do not fit into one period.
+/// Otherwise there is a critical instant, at which all servers above are refilled with work pending; a deferrable one that
+/// is the most urgent may have kept its budget until just before its refill. Servers below such a one may not be able to do
+/// the same, so nothing is proved unless the budgets together exceed the cpu.
 pub(super) fn is_proved_short(servers: &[Server], index: usize, together: bool) -> bool {
     let Some((server, above)) = servers.get(..=index).and_then(|all| all.split_last()) else {
         return false;
@@ -35,11 +35,11 @@ pub(super) fn is_proved_short(servers: &[Server], index: usize, together: bool) 
     critical || analysis::utilization::compare_with_one(&budgets).is_gt()
 }
 
-/// What is certain of the tasks inside a server, and what the test counts against them where nothing is.
+/// What is proved about the tasks inside a server, and what the test counts against them if nothing is.
 ///
-/// The tests of servers are sufficient: that they do not show a deadline to hold is no proof that it is missed. It is
-/// one for the first server of its cpu, if it serves at fixed instants and loses what it does not use; where the tasks
-/// miss a deadline on a whole cpu; and where their work exceeds the most that any server of this budget gives.
+/// The tests of servers are sufficient: if they do not show that a deadline holds, that does not prove a miss. It does for
+/// the most urgent server of its cpu if it serves at fixed instants and loses what it does not use; if the tasks miss a
+/// deadline on a whole cpu; and if their work exceeds the most that any server with this budget gives.
 pub(super) fn certain(
     servers: &[Server],
     index: usize,
@@ -91,8 +91,8 @@ pub(super) fn certain(
     }
     match inside.verdict {
         Verdict::Unschedulable(witness) => {
-            let why = "the test, which is sufficient only, does not show that every deadline holds, and none is proved to \
-                       be missed";
+            let why = "the test, which is only sufficient, does not show that every deadline \
+                       holds, and no miss is proved";
             let verdict = Verdict::Undecided(Undecided::NotCovered(why.to_owned()));
             (
                 Inside {
@@ -124,7 +124,7 @@ fn without_blocking(cell: &TaskCell) -> TaskCell {
     cell
 }
 
-/// Whether a server that comes first on its cpu, and keeps its budget while it is idle, always has some left.
+/// Whether the most urgent server of its cpu, which keeps its budget while idle, always has some left.
 ///
 /// What it runs within one period belongs to jobs that arrive in that time or not longer before it than they take to
 /// respond. As long as the budget lasts they respond as on a whole cpu; if all that work is no more than the budget, it
@@ -146,14 +146,14 @@ fn never_waits(server: &Server, cell: &TaskCell, whole: &Inside) -> bool {
     work.is_some_and(|work| work <= u128::from(server.budget))
 }
 
-/// An instant by which the tasks as urgent as some task must have done more than a server gives at most: its budget in
-/// each period that the interval touches. All tasks arrive at once, and then as often as they may.
+/// An instant by which the tasks at least as urgent as some task must have done more than the most that a server gives: its
+/// budget in each period that the interval touches. All tasks arrive at once, and then as often as allowed.
 fn overload(server: &Server, cell: &TaskCell) -> Option<Witness> {
     let tasks = urgent_first(cell);
     let all = tasks.len().checked_sub(1)?;
     let lasts = match cell.policy.order() {
         Some(_) => 0..=all,
-        // No task is more urgent than another for good, so that all count.
+        // No task is always more urgent than another, so all count.
         None => all..=all,
     };
     lasts.into_iter().find_map(|last| {

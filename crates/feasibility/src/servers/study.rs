@@ -27,32 +27,32 @@ pub struct ServerStudy {
     pub cpu: u32,
     /// Whether the servers on the cpu are refilled together.
     pub refilled_together: bool,
-    /// How long after a refill the whole budget has been there at the latest; none beyond the deadline.
+    /// The latest time after a refill by which the whole budget has been supplied; none beyond the deadline.
     pub response_ns: Option<Ns>,
-    /// How long after a refill it must have been there.
+    /// Time after a refill by which it must have been supplied.
     pub deadline_ns: Ns,
-    /// Whether it is; missed only if it is proved not to be at times.
+    /// Whether it is; missed only if a shortage is proved.
     pub outcome: Outcome,
     /// Why there is no answer.
     pub undecided: Option<String>,
     /// Why it can be late.
     pub shortage: Option<ServerShortage>,
-    /// What would fix that, the gentlest first; empty where it was not sought.
+    /// What would fix that, the smallest change first; empty if it was not searched for.
     pub fixes: Vec<ServerFix>,
-    /// Where a deadline inside is neither shown to hold nor proved to be missed, what the test counts against it.
+    /// What the test counts against a deadline inside that is neither shown to hold nor proved to be missed.
     pub doubt: Option<Witness>,
 }
 
-/// More budget that must be there by an instant than a cpu has time.
+/// More budget due by an instant than the cpu has time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerShortage {
     /// Time after the worst-case refill.
     pub instant_ns: Ns,
-    /// Cpu time that must be given by then.
+    /// Cpu time that is due by then.
     pub demand_ns: Ns,
-    /// Cpu time that there is by then.
+    /// Cpu time that is available by then.
     pub supply_ns: Ns,
-    /// Whose budgets make up the demand.
+    /// The parts of the demand.
     pub parts: Vec<ShortagePart>,
 }
 
@@ -61,9 +61,9 @@ pub struct ServerShortage {
 pub struct ShortagePart {
     /// The name of its cell.
     pub cell: String,
-    /// Budgets that count.
+    /// Number of budgets that count.
     pub budgets: u64,
-    /// Their time.
+    /// Their total time.
     pub demand_ns: Ns,
 }
 
@@ -104,7 +104,8 @@ fn cell_study(set: &TaskSet, group: &Group<'_>, answer: Answer, fixing: bool) ->
         group
             .supply_of_held(place)
             .and_then(|supply| room(cell, &supply))
-            // A cell that holds since it never uses its budget up bears more than this test, which does not know that, shows.
+            // A cell that holds because it never uses up its budget can take more than this test, which does not know that,
+            // shows.
             .filter(|room| outcome != Outcome::Holds || room.per_mille >= 1_000)
     } else {
         None
@@ -202,7 +203,7 @@ fn room(cell: &TaskCell, supply: &ServerSupply) -> Option<Room> {
     Some(Room::of(&scaling, cell))
 }
 
-/// What answers for the cell: see the documentation of crate `analysis` for each claim.
+/// Which analysis answers for the cell, and its claim; see the documentation of crate `analysis`.
 fn proof(cell: &TaskCell, together: bool) -> String {
     let test = match cell.policy.order() {
         Some(_) => "response-time analysis",
@@ -211,8 +212,8 @@ fn proof(cell: &TaskCell, together: bool) -> String {
     let kind = cell.server.map(|server| server.kind);
     let Some(kind) = kind.filter(|&kind| kind != ServerKind::ConstantBandwidth) else {
         return format!(
-            "{test} on the periodic resource model, since the cbs servers of the cpu together take no more than it has, \
-             sufficient"
+            "{test} on the periodic resource model, since the cbs servers on the cpu do not \
+             exceed it, sufficient"
         );
     };
     let above = if together {

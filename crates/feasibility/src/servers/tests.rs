@@ -66,9 +66,9 @@ fn each_cell_says_which_analysis_answered_and_each_server_for_itself() {
         let shown = feasibility_table(&study, Style::default());
         for part in [
             format!("{test} in a sporadic server among the servers above it"),
-            "server low: holds; its whole budget is there at most 7 ms after each refill, of 10 ms"
+            "server low: holds; it gets its whole budget within 7 ms of each refill (deadline 10 ms)"
                 .to_owned(),
-            "server high: holds; its budget is there by the end of its period of 10 ms".to_owned(),
+            "gets its budget by the end of its period of 10 ms".to_owned(),
             "in a sporadic server of 3 ms every 10 ms, priority 1 on cpu 0".to_owned(),
         ] {
             assert!(flat(&shown).contains(&part), "`{part}` is not in\n{shown}");
@@ -96,7 +96,7 @@ fn a_server_without_its_budget_says_who_takes_it() {
     assert_eq!(study.cells[1].tasks[0].outcome, Outcome::Undecided);
     let shown = explanation(&study, Style::default());
     for part in [
-        "why     low: its server can be without its budget 10 ms after a refill",
+        "why     low: its server can lack part of its budget 10 ms after a refill",
         "3 ms short",
         "demand  3 ms: 1 budget of low",
         "demand  10 ms: 2 budgets of high",

@@ -1,4 +1,4 @@
-//! What ends an example early: Ctrl-C, or SIGTERM.
+//! The signals that end an example early: Ctrl-C (SIGINT) and SIGTERM.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,16 +1,17 @@
-//! What it costs a cpu to hold spinning cells to budgets: the work that one ordinary process (nice -20) and all cells get done together there, beside
-//! the work that the ordinary process gets done alone. What is missing went to whoever holds the cells, be it a thread or the
-//! kernel's own bookkeeping, and to the switches and cold caches that come of it.
+//! Measures what it costs a cpu to hold spinning cells to budgets: the work that one ordinary process (nice -20) and all
+//! cells get done together, compared with the work that the ordinary process gets done alone. The difference went to the
+//! enforcer, be it a thread or the kernel's own bookkeeping, and to the switches and cold caches that it causes.
 //!
 //!     cost CPU SECONDS ROUNDS SHARE_PERCENT PERIOD_US CELLS...
 //!
-//! In each round every number of cells is held by the freezer and by real-time groups, where the kernel has them, together to SHARE_PERCENT
-//! of the cpu; the arms take turns. Needs root and cgroup v2. Leaves nothing behind, also after SIGINT and SIGTERM.
+//! In each round every number of cells is held by the freezer and, where the kernel has them, by real-time groups,
+//! together to SHARE_PERCENT of the cpu; the arms take turns. Needs root and cgroup v2. Leaves nothing behind, even after
+//! SIGINT and SIGTERM.
 
 #[path = "../spinners/cell.rs"]
 #[expect(
     dead_code,
-    reason = "the cells of another example, of which this one takes the processes"
+    reason = "the cells of another example, whose processes this one uses"
 )]
 mod cell;
 #[path = "../spinners/contender.rs"]
@@ -135,7 +136,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
     println!(
-        "lost of the cpu beside one process alone, median of {} rounds [95 % interval]",
+        "cpu lost compared with one process alone, median of {} rounds [95 % interval]",
         options.rounds
     );
     for (arm, (lost, keepers)) in arms.iter().zip(lost.iter_mut().zip(&mut keepers)).skip(1) {
@@ -143,7 +144,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         keepers.sort_by(f64::total_cmp);
         let (low, high) = interval(lost);
         let thread = middle(keepers).map_or(String::new(), |share| {
-            format!(", of which the enforcing thread itself {share:.2} %")
+            format!(", {share:.2} % of it by the enforcing thread itself")
         });
         println!(
             "{:<12} {:>6.2} % [{low:.2}, {high:.2}]{thread}",

@@ -1,4 +1,4 @@
-//! A cell that wants the cpu all the time and notes when it had it.
+//! A cell that always wants the cpu and records when it had it.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the cells' stretches say about a case.
+//! Summarises the cells' recorded stretches of one case.
 
 use timecell_freezer::Reservation;
 

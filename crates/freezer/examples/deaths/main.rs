@@ -1,8 +1,8 @@
-//! Kills and stops the processes that hold spinning cells, at random moments, and says for how long a cell ran without a
-//! budget, and for how long it had no cpu. The cells say when they ran, not those who hold them.
+//! Kills and stops the processes that hold spinning cells, at random moments, and reports for how long a cell ran without
+//! a budget and for how long it had no cpu. The cells themselves record when they ran, not the processes that hold them.
 //!
-//! As root, for a machine on which nobody else needs that cpu: `cargo run --release -p timecell-freezer --example deaths -- 1 40`. The
-//! keeper is this program, or the one that DEATHS_PROGRAM names, such as `timecell`.
+//! As root, on a machine where nobody else needs that cpu: `cargo run --release -p timecell-freezer --example deaths -- 1
+//! 40`. The keeper is this program, or the one that DEATHS_PROGRAM names, such as `timecell`.
 
 mod cell;
 mod figures;

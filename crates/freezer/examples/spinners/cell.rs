@@ -1,4 +1,4 @@
-//! A cell of the example: a process in a group whose real-time threads behave in one of several ways.
+//! A cell of the example: a process in a group, whose real-time threads behave in one of several ways.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Those outside of the cells: ordinary work on the same cpu, and a thread of higher priority that waits for a mutex which a cell holds.
+//! What competes with the cells from outside: ordinary work on the same cpu, and a thread of higher priority that waits
+//! for a mutex which a cell holds.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;

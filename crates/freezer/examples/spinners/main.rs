@@ -1,9 +1,9 @@
-//! Spinning cells side by side under budgets held by the freezer: what each receives, how far periods overrun, how long
-//! it is without the cpu, and what the enforcing thread costs.
+//! Runs spinning cells side by side under budgets held by the freezer and reports what each receives, how far periods
+//! overrun, how long a cell is without the cpu, and what the enforcing thread costs.
 //!
 //!     spinners [--clock] [--behaviour NAME] [--idle N] CPU SECONDS Q_US/P_US/THREADS ...
 //!
-//! Needs root and cgroup v2. Leaves nothing behind, also after SIGINT and SIGTERM.
+//! Needs root and cgroup v2. Leaves nothing behind, even after SIGINT and SIGTERM.
 
 mod cell;
 mod contender;

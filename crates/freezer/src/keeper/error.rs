@@ -13,11 +13,13 @@ pub enum KeeperError {
     /// The priority leaves no room.
     #[error("priority {0} for the enforcing thread; it must be 2 to 99, above all cells")]
     Priority(u8),
-    /// Its cpu or class is not to be had.
-    #[error("the enforcing thread does not get its cpu and class: {0}")]
+    /// It cannot get its cpu or class.
+    #[error("the enforcing thread cannot get its cpu and class: {0}")]
     Class(#[from] SchedError),
     /// Its memory cannot be locked.
-    #[error("the enforcing thread's memory is not locked: {0}; run as root or with CAP_IPC_LOCK")]
+    #[error(
+        "the enforcing thread's memory cannot be locked: {0}; run as root or with CAP_IPC_LOCK"
+    )]
     Memory(io::Error),
     /// The kernel refuses what the thread waits with.
     #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
@@ -26,7 +28,7 @@ pub enum KeeperError {
     #[error(transparent)]
     Group(#[from] GroupError),
     /// No room.
-    #[error("{MOST_GROUPS} groups are held on this cpu already")]
+    #[error("{MOST_GROUPS} groups are already held on this cpu")]
     Full,
     /// Not held here.
     #[error("no such group is held on this cpu")]

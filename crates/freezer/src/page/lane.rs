@@ -1,4 +1,5 @@
-//! The part of the page that is an enforcing thread's own: whose cpu it is, what counts time there, and until when it will be back.
+//! The part of the page that belongs to one enforcing thread: whose cpu it is, what counts time there, and by when it
+//! will be back.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -30,8 +31,8 @@ pub(crate) struct Lane {
     /// What was found to count cpu time there.
     senses: AtomicU64,
     pub beat: Beat,
-    /// From when on a group may have used up its budget without a promise to look at it, since the kernel is to tell of that:
-    /// one within a period, and one without. [`NEVER`]: there is none.
+    /// From when on a group may have used up its budget without a promise to look at it, because the kernel gives
+    /// notice: one inside a period, and one outside. [`NEVER`]: there is none.
     pub unlooked_ns: [AtomicI64; 2],
 }
 
@@ -77,7 +78,7 @@ impl Lane {
         }
     }
 
-    /// It is this cpu's from now on, and so much was found there.
+    /// It is this cpu's from now on, and this is what was found there.
     pub(crate) fn settle(&self, cpu: u32, senses: &Senses) {
         let number = match senses.notice {
             Some(ClockEvent::Task) => 1,

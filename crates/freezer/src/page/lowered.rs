@@ -1,13 +1,14 @@
-//! The table of a group's lowered threads: who has to get which class back. On the page, so that whoever comes after a killed
-//! keeper gives them back.
+//! The table of a group's lowered threads: which thread has to get which class back. It is on the page, so that whoever
+//! follows a killed keeper can restore them.
 //!
-//! Every change is one word, in an order in which it can end anywhere: an entry is there before the count that tells of it, and both
-//! before the thread is lowered. An entry of a thread that was not lowered after all does nothing, since only threads of class IDLE
-//! get anything back. At the end the classes are given back first, and the table is emptied then.
+//! Every change is one word, in an order that may stop anywhere: an entry is there before the count that includes it, and
+//! both before the thread is lowered. An entry of a thread that was not lowered after all does nothing, because only
+//! threads of class IDLE get anything back. At the end the classes are restored first, and the table is emptied
+//! afterwards.
 //!
-//! Threads are known by their ids, without the instants of their start. An id means nothing by itself: back gets only who is in
-//! the frozen group, and in there the kernel gives an id anew only to a child of a lowered thread that is within a call of
-//! fork, after all other ids of the machine were used up. It would get the class of a thread of its own cell.
+//! Threads are known by their ids, without their start times. An id means nothing by itself: only threads in the frozen
+//! group get a class back, and in there the kernel reuses an id only for a child of a lowered thread that is inside a
+//! call of fork, after all other ids of the machine were used up. It would get the class of a thread of its own cell.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,10 +1,10 @@
-//! The page: everything that a keeper knows, in a file that stays when it is killed, so that another one goes on where it was.
-//! Here live the file, its mapping and what is written where; what is done with it is in [`crate::process`].
+//! The page: everything that a keeper knows, in a file that survives it, so that another keeper can continue. Here live
+//! the file, its mapping and its layout; what is done with it is in [`crate::process`].
 //!
-//! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk writes it
-//! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, or the
-//! commander as long as no thread has the group, a lane's the same, the header's whoever is keeper. What is more than a word is
-//! written as `twin` says.
+//! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk takes
+//! to write it back. Like the groups that it describes, it goes with the boot. Every part has one writer: a group's part
+//! its enforcing thread, or the commander as long as no thread has the group; a lane's part likewise; the header's the
+//! current keeper. Anything longer than a word is written as `twin` describes.
 
 mod lane;
 mod lowered;
@@ -38,7 +38,7 @@ const BEGINNING_NS: i64 = 100_000_000;
 struct Layout {
     magic: AtomicU64,
     next_id: AtomicU64,
-    /// Goes on with every group that is taken or let go.
+    /// Advances with every group that is taken or released.
     generation: AtomicU64,
     takeovers: AtomicU64,
     /// When an enforcing thread last had all its groups again, ns.
@@ -66,10 +66,10 @@ pub enum PageError {
         reason: io::Error,
     },
     /// Not in memory.
-    #[error("{} does not lie on tmpfs, such as {}: the enforcing threads would wait for its disk", .0.display(), memory().display())]
+    #[error("{} is not on tmpfs, such as {}: the enforcing threads would wait for the disk", .0.display(), memory().display())]
     Disk(PathBuf),
     /// Not a page.
-    #[error("{} is no page of this version of timecell", .0.display())]
+    #[error("{} is not a page of this version of timecell", .0.display())]
     Foreign(PathBuf),
 }
 
@@ -183,8 +183,8 @@ impl Page {
         lanes.filter(|lane| lane.cpu.load(Ordering::Acquire) != 0)
     }
 
-    /// The threads of a keeper that is dead beat no more. Those of the next one have [`BEGINNING_NS`] to begin, on cpus with groups; on the
-    /// others there may be none. Before any of them is at work.
+    /// The threads of a dead keeper no longer beat. Those of the next one have [`BEGINNING_NS`] to begin, on cpus with
+    /// groups; on the others there may be none. Before any of them is at work.
     pub(crate) fn forget_beats(&self) {
         let groups = &self.layout().groups;
         let begun_ns = sys::now_ns() + BEGINNING_NS;
@@ -267,7 +267,7 @@ impl Page {
             .any(is_process)
     }
 
-    /// How often somebody took a dead keeper's place.
+    /// How often a dead keeper was replaced.
     pub fn takeovers(&self) -> u64 {
         self.layout().takeovers.load(Ordering::SeqCst)
     }
@@ -283,13 +283,14 @@ impl Page {
             .fetch_max(sys::now_ns(), Ordering::SeqCst);
     }
 
-    /// The groups that are to be held, with how far they have come.
+    /// The groups that are to be held, with their progress.
     pub fn groups(&self) -> Vec<Entry> {
         let records = self.layout().groups.iter();
         records.filter_map(GroupRecord::entry).collect()
     }
 
-    /// How exact those were who hold the group of this number, since it is held; `None`: it is not held here. They write on meanwhile.
+    /// How exactly the group of this number has been held so far; `None`: it is not held here. The keeper keeps writing
+    /// meanwhile.
     pub fn reacted(&self, id: u64) -> Option<&Reacted> {
         let mut records = self.layout().groups.iter();
         let found = records.find(|record| id != 0 && record.id() == id);
@@ -314,7 +315,7 @@ impl Page {
         self.layout().groups.iter().all(|record| record.id() == 0)
     }
 
-    /// Whether it is the one that lies in the directory. Another one does once a keeper has removed it and somebody has made a new one.
+    /// Whether it is the page in the directory: after a keeper has removed it, somebody may have created another.
     pub(crate) fn is_at(&self, dir: &Path) -> bool {
         std::fs::metadata(dir.join(NAME)).is_ok_and(|file| file.ino() == self.inode)
     }
@@ -324,8 +325,8 @@ impl Page {
         let _ = std::fs::remove_file(dir.join(NAME));
     }
 
-    /// Freezes every group that is held, at once: for whoever comes before the next keeper is at work. It thaws those that have
-    /// a budget. Errors are the next keeper's to count.
+    /// Freezes every group that is held, at once: for the time until the next keeper works, which thaws those that have
+    /// a budget. The next keeper counts errors.
     pub(crate) fn freeze_all(&self) {
         for record in &self.layout().groups {
             if let Some(which) = record.which() {

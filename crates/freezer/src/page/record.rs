@@ -1,4 +1,4 @@
-//! What stands on the page of one group, apart from its lowered threads: which it is, and how far its rule has come.
+//! What the page says of one group, apart from its lowered threads: which group it is, and the state of its rule.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ pub struct Which {
     pub cpu: u32,
     /// Its directory.
     pub path: PathBuf,
-    /// The inode of that, which is the kernel's number of the group: one that is removed and made again has another.
+    /// The inode of that, which is the kernel's number of the group: a recreated group has another.
     pub inode: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct Progress {
     pub totals: Totals,
 }
 
-/// What the page tells of a group.
+/// What the page says of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The group.
@@ -83,8 +83,8 @@ pub struct Entry {
 pub(crate) struct GroupRecord {
     which: [AtomicU64; twin::words(WHICH)],
     progress: [AtomicU64; twin::words(PROGRESS)],
-    /// Why the keeper could not take it up, an errno; 0: it could. The commander says so as long as no thread has the group, and the thread that takes it up
-    /// finds that here and says no more of it.
+    /// Why the keeper could not take it up, an errno; 0: it could. The commander records it as long as no thread has
+    /// the group; the thread that takes the group up clears it.
     not_held: AtomicU64,
     pub(crate) lowered: LowerTable,
     pub(crate) reacted: Reacted,
@@ -223,8 +223,8 @@ impl GroupRecord {
         self.not_held.store(errno.into(), Ordering::Release);
     }
 
-    /// From now on the group is held here, for whoever comes next. Its progress was noted before. A path that is too long is cut:
-    /// nobody who checked it gets here.
+    /// Records that the group is held here from now on, for the next keeper. Its progress was recorded before. A path
+    /// that is too long is cut: callers check it.
     pub(crate) fn appoint(&self, id: u64, cpu: u32, path: &Path, inode: u64) {
         let mut words = [0; WHICH];
         let path = path.as_os_str().as_bytes();

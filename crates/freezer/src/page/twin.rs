@@ -1,15 +1,16 @@
-//! A record of several words that is whole at any instant, for whoever reads it while it is written and for whoever finds it
-//! after its writer was killed.
+//! A record of several words that is whole at any instant, for a reader beside the writer and for whoever finds it after
+//! its writer was killed.
 //!
-//! There are two copies and a count of what was published. The copy that counts is the one of the count's parity; the writer fills the
-//! other one and then stores the count that makes it count, which is one word.
+//! There are two copies and a count of publications. The valid copy is the one of the count's parity; the writer fills
+//! the other one and then stores the count that makes it valid, which is one word.
 //!
-//! **Why it holds after `kill -9`.** A thread that is killed has done its stores up to some instruction and none after it; every
-//! store here is one aligned word, and release ordering keeps compiler and cpu from exchanging any two of them. The kernel
-//! keeps the page. So the count names a copy that was filled before it, and the copy that may be half filled is the other one.
+//! **Why it holds after `kill -9`.** A thread that is killed has done its stores up to some instruction and none after
+//! it; every store here is one aligned word, and release ordering keeps compiler and cpu from exchanging any two of them.
+//! The kernel keeps the page. So the count names a copy that was filled before it, and the copy that may be half filled
+//! is the other one.
 //!
-//! **Why it holds for a reader beside the writer.** The copy that it reads is written again only after the count has gone on;
-//! whoever has read a word of that finds another count afterwards, and reads again. There is one writer.
+//! **Why it holds for a reader beside the writer.** The copy that it reads is written again only after the count has
+//! advanced; a reader that has read a word of that finds another count afterwards, and reads again. There is one writer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +35,7 @@ pub(crate) const fn words(values: usize) -> usize {
     1 + 2 * values
 }
 
-/// Where the copy begins that counts after so many were published.
+/// Where the valid copy begins after so many publications.
 fn copy(count: u64, values: usize) -> usize {
     1 + usize::from(count % 2 == 1) * values
 }
@@ -104,7 +105,7 @@ mod tests {
             let whole = (killed / (VALUES + 1)).min(records.len());
             let last = whole.checked_sub(1).map_or([0; VALUES], |last| records[last]);
             prop_assert_eq!(read::<VALUES>(&torn), last);
-            // And who goes on with it finds it as good as any.
+            // And whoever continues finds it as good as any.
             torn.stores_left.set(usize::MAX);
             publish(&torn, &[7; VALUES]);
             prop_assert_eq!(read::<VALUES>(&torn), [7; VALUES]);

@@ -1,4 +1,4 @@
-//! What a program calls that wants groups held: starts a keeper where there is none, and talks to it.
+//! The client side: starts a keeper where there is none, and asks it to hold groups.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::common::WORD;
 use super::handed::{self, SOCKET};
-use super::wire::{self, Command};
+use super::wire::{self, Command, KeeperRefusal};
 use crate::page::{Entry, LONGEST_PATH, Page, PageError};
 use crate::rule::Reservation;
 use crate::sys::Waiting;
 
-/// How long a keeper may take to start, to be replaced, and to do what it is asked.
+/// How long a keeper may take to start, to be replaced, and to carry out a command.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the last processes of a place may take to end.
 const ENDING: Duration = Duration::from_secs(2);
@@ -35,26 +35,27 @@ pub enum PlaceError {
         reason: io::Error,
     },
     /// Others may change what is in the directory.
-    #[error("{} belongs to somebody else, or others may enter it", .0.display())]
+    #[error("{} belongs to another user, or others may enter it", .0.display())]
     Foreign(PathBuf),
     /// The page.
     #[error(transparent)]
     Page(#[from] PageError),
     /// The keeper does not start.
-    #[error("the keeper does not start: {0}")]
+    #[error("the keeper did not start: {0}")]
     Start(String),
-    /// The keeper says why not.
-    #[error("{0}")]
-    Refused(String),
+    /// The keeper refuses, and says why.
+    #[error(transparent)]
+    Refused(#[from] KeeperRefusal),
     /// Nobody answers.
     #[error("no keeper answers in {} within {} s", .0.display(), PATIENCE.as_secs())]
     Silent(PathBuf),
     /// The path of a group.
-    #[error("{}: the path of a group is absolute, in UTF-8 or not, without a line break, and has at most {LONGEST_PATH} bytes", .0.display())]
+    #[error("{}: a group's path must be absolute, without line breaks, and at most {LONGEST_PATH} bytes long", .0.display())]
     Path(PathBuf),
 }
 
-/// Where a keeper and what it knows are: a directory in memory (below [`crate::page::memory`]), which nobody else may enter.
+/// Where a keeper and its state are: a directory in memory (below [`crate::page::memory`]), which nobody else may
+/// enter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     dir: PathBuf,
@@ -105,11 +106,11 @@ impl Place {
         self.ask(&Command::Change(id, reservation)).map(drop)
     }
 
-    /// Has a group let go: it is thawed, and its threads have their classes, also where the keeper could not take it up. To be called once the cell in it
-    /// has ended, too.
+    /// Has a group released: it is thawed, and its threads have their classes, even if the keeper could not take it up.
+    /// Call it once the cell in it has ended, too.
     ///
     /// # Errors
-    /// If the page did not tell of it before, or [`PlaceError`].
+    /// If the page did not list it before, or [`PlaceError`].
     pub fn release(&self, id: u64) -> Result<(), PlaceError> {
         self.ask(&Command::Release(id)).map(drop)
     }
@@ -133,8 +134,8 @@ impl Place {
         }
     }
 
-    /// Removes the directory, where nothing is held any more and nobody asks for it: waits up to 2 s until its processes have ended. A keeper whose
-    /// first group never came, since whoever started it was killed, ends with it.
+    /// Removes the directory, where nothing is held any more and nobody asks for it: waits up to 2 s until its
+    /// processes have ended. A keeper whose first group never came, because its starter was killed, ends with it.
     ///
     /// # Errors
     /// When they have not, or [`PlaceError::Dir`].
@@ -168,8 +169,9 @@ impl Place {
         std::fs::remove_dir_all(&self.dir).map_err(failed)
     }
 
-    /// Sees to it that what was held here is held, by a new keeper if all are dead, and says what that is: also of which group that did not
-    /// work ([`Entry::not_held`]), and what it does not owe of what it used meanwhile ([`crate::page::Totals::waived_ns`]).
+    /// Makes sure that what was held here is held, by a new keeper if all are dead, and returns it: including groups
+    /// for which that failed ([`Entry::not_held`]), and what each does not owe of what it used meanwhile
+    /// ([`crate::page::Totals::waived_ns`]).
     ///
     /// # Errors
     /// [`PlaceError`].
@@ -181,7 +183,7 @@ impl Place {
         self.groups()
     }
 
-    /// What is to be held here, how far it has come and what the keeper could not take up, by the page alone.
+    /// What is to be held here, its progress and what the keeper could not take up, from the page alone.
     ///
     /// # Errors
     /// If there is a page that cannot be read.
@@ -221,14 +223,14 @@ impl Place {
     fn ask_until(&self, command: &Command, until: Instant) -> Result<u64, PlaceError> {
         self.check_own()?;
         let mut repeats = false;
-        // What is not held before is not let go either, however often that is asked for.
+        // A group that was not held before is not released either, however often that is requested.
         let was_there = match command {
             Command::Release(id) => self.has(*id)?,
             _ => false,
         };
         while Instant::now() < until {
             let answer = self.try_once(command, until);
-            // Whoever did it the first time was killed before it could say so.
+            // The keeper that did it the first time was killed before it could say so.
             let is_refused = !matches!(answer, Ok(None | Some(Ok(_))));
             if let Command::Release(id) = command
                 && repeats
@@ -255,7 +257,7 @@ impl Place {
         Err(PlaceError::Silent(self.dir.clone()))
     }
 
-    /// Whether the page tells of a group with this number.
+    /// Whether the page lists a group with this number.
     fn has(&self, id: u64) -> Result<bool, PlaceError> {
         Ok(self.groups()?.iter().any(|group| group.which.id == id))
     }
@@ -264,10 +266,10 @@ impl Place {
         &self,
         command: &Command,
         until: Instant,
-    ) -> io::Result<Option<Result<u64, String>>> {
+    ) -> io::Result<Option<Result<u64, KeeperRefusal>>> {
         let mut stream = UnixStream::connect(self.dir.join(SOCKET))?;
         let left = until.saturating_duration_since(Instant::now());
-        // No time at all would be endless.
+        // A timeout of zero would wait for ever.
         let left = Some(left.max(AGAIN));
         stream.set_read_timeout(left)?;
         stream.set_write_timeout(left)?;
@@ -299,7 +301,7 @@ impl Place {
                 reason,
             })?;
         let said = child.stdout.take().and_then(|out| first_line(out, until));
-        // The keeper itself is nobody's child. One that has said nothing by now may not have become that yet.
+        // The keeper itself is nobody's child. If it has said nothing by now, it may not have detached yet.
         let Some(line) = said else {
             let _ = child.kill();
             let _ = child.wait();
@@ -308,7 +310,7 @@ impl Place {
         let _ = child.wait();
         match line.trim() {
             wire::READY => Ok(()),
-            // A watcher or heir that takes its place just now, or ends.
+            // A watcher or heir that is just taking its place, or is ending.
             said if said.ends_with("is held by another keeper") && Instant::now() < until => {
                 std::thread::sleep(AGAIN);
                 Ok(())
@@ -318,7 +320,7 @@ impl Place {
     }
 }
 
-/// What is said first, and in one piece, or nothing if all who could have closed it; `None`: nothing by then.
+/// The first line, in one piece, or nothing if all who could write it have closed; `None`: nothing by then.
 fn first_line(out: ChildStdout, until: Instant) -> Option<String> {
     let out = File::from(OwnedFd::from(out));
     let waiting = Waiting::new().ok()?;
@@ -410,7 +412,7 @@ mod tests {
         let error = started("exec sleep 30", Duration::from_millis(200));
         assert!(matches!(error, PlaceError::Silent(_)), "{error}");
         let told = |script| started(script, Duration::from_secs(60)).to_string();
-        let does_not = "the keeper does not start: ";
+        let does_not = "the keeper did not start: ";
         assert_eq!(told("echo no, really"), format!("{does_not}no, really"));
         assert_eq!(told("exit 1"), does_not);
     }

@@ -1,4 +1,4 @@
-//! What all of these processes have: their word, their priorities, and why one ends otherwise than it should.
+//! What these processes share: their command word, their priorities, and the reasons for which one ends early.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ pub const WORD: &str = "freezer";
 pub(super) const LONGEST_SLEEP_NS: i64 = 100_000_000;
 /// The commander: above all cells, below the enforcing threads, which it must not keep from their work.
 pub(super) const COMMANDER: u8 = PRIORITY - 1;
-/// The watcher's FIFO priority, the most urgent of those who hold: above the enforcing threads, which may have gone mad.
+/// The watcher's FIFO priority, the highest of the holding processes: above the enforcing threads, which may run wild.
 pub const WATCHER: u8 = PRIORITY + 1;
-/// The most urgent FIFO priority of what is held: below all who hold it.
+/// The highest FIFO priority of what is held: below all threads that hold it.
 pub const HIGHEST_HELD: u8 = COMMANDER - 1;
 
 /// Why one of the processes ends otherwise than it should.
@@ -39,7 +39,7 @@ impl ProcessError {
     }
 }
 
-/// To whoever has started this process and still listens; nobody may do.
+/// Tells the process that started this one, if it still listens.
 pub(super) fn say(what: &dyn std::fmt::Display) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout(), "{what}");

@@ -117,7 +117,7 @@ impl Crew {
         if self.is_active() {
             return;
         }
-        // Whoever did may have died after a change of the page and before it said so.
+        // The one that did may have died after changing the page and before saying so.
         self.generation = None;
         self.page.forget_beats();
         self.active.store(true, Ordering::SeqCst);
@@ -236,7 +236,8 @@ impl Crew {
         }
     }
 
-    /// The thread of a cpu, once it has that and its class: what is refused is told of at once, whatever the group is for which it was needed.
+    /// The thread of a cpu, once it has its cpu and class: a refusal is reported at once, whichever group needed the
+    /// thread.
     fn start(&self, cpu: u32) -> Result<Member, KeeperError> {
         let lane = self.page.lane_of(cpu).ok_or(KeeperError::Full)?;
         let senses = match self.page.lane(lane).senses(cpu) {
@@ -320,7 +321,7 @@ mod tests {
         Reservation::new(1_000 * MS, 10_000 * MS).unwrap()
     }
 
-    /// As an enforcing thread does, whose commander is killed before it tells of that.
+    /// As an enforcing thread does whose commander is killed before it records that.
     fn appoint(page: &Page, place: usize, id: u64, cpu: u32, path: &Path) {
         page.group(place).note(Progress {
             id,

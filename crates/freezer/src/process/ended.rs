@@ -1,5 +1,5 @@
-//! Telling those who hold groups from other processes, and waiting for those that have ended and are children of this process by
-//! inheritance.
+//! Telling the processes that hold groups from others, and reaping those that have ended and were inherited by this
+//! process.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use super::setup::NAME;
 /// What they are, on their command line behind [`WORD`].
 const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
 
-/// Whether a process is one of those who hold groups, of this or another version. A program that calls itself so is not taken for one: it is
-/// root's and in this process's pid namespace, too, or it is none.
+/// Whether a process is one of those that hold groups, of this or another version. The name alone does not count: it
+/// also has to be root's and in this process's pid namespace.
 pub fn is_holder(pid: i32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     is_holder_by(&words, &process::status(pid))
@@ -37,9 +37,10 @@ fn of<'a>(status: &'a str, key: &str) -> &'a str {
     process::value(status, key).unwrap_or_default()
 }
 
-/// Reaps those who held cells, have ended and are children of this process: of a subreaper, which becomes the parent of whoever has
-/// none any more. All others it leaves alone, whatever they call themselves, if they run in a container: that has a pid namespace of
-/// its own, and no holder has. Where the kernel does not tell a process its children (`CONFIG_PROC_CHILDREN`), nothing is done.
+/// Reaps processes that held cells, have ended and are children of this process: as a subreaper it becomes the parent
+/// of orphans. It leaves all others alone, whatever their name, if they run in a container: a container has its own pid
+/// namespace, and no holder has. Does nothing where the kernel does not list a process's children
+/// (`CONFIG_PROC_CHILDREN`).
 pub fn reap_ended_holders() {
     for task in fs::read_dir("/proc/self/task").into_iter().flatten() {
         let Ok(task) = task else { continue };

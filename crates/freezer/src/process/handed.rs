@@ -1,4 +1,4 @@
-//! What the processes of one place have in common: descriptors, handed from each to those that it starts.
+//! What the processes of one place share: descriptors that each hands to those that it starts.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use super::common::{ProcessError, WORD};
 use crate::sys;
 
-/// The lock that somebody has as long as a keeper or its watcher lives.
+/// The lock that is held as long as a keeper or its watcher lives.
 const LOCK: &str = "lock";
 /// The socket for commands.
 pub(super) const SOCKET: &str = "socket";

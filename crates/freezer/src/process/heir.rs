@@ -1,5 +1,5 @@
-//! The heir: waits until keeper and watcher are both dead, and starts a keeper. Where both are stopped they hold the lock for
-//! which it waits, and nobody is left to see it; so it looks now and then, and kills them.
+//! The heir: waits until keeper and watcher are both dead, and starts a keeper. If both are stopped, they keep the lock
+//! for which it waits, and nobody else would notice; so it checks now and then, and kills them.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -19,7 +19,7 @@ use crate::sys;
 const AGAIN: Duration = Duration::from_millis(100);
 /// Between two looks whether both are stopped.
 const LOOK: Duration = Duration::from_millis(10);
-/// A promise that is broken for so long is one that the watcher should have seen, ns.
+/// A promise that has been overdue for this long should have been noticed by the watcher, ns.
 const OVERLOOKED_NS: i64 = 5_000_000;
 /// Stack of the thread that looks, bytes.
 const STACK_BYTES: usize = 64 * 1024;
@@ -45,7 +45,7 @@ pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
         .map_err(ProcessError::of("thread"))?;
     loop {
         let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;
-        // The kernel wakes whoever waits for it when the last process that has it is gone.
+        // The kernel wakes the waiter when the last process that holds it is gone.
         lock.lock().map_err(ProcessError::of("lock"))?;
         let began = Instant::now();
         // Anew: the one before may have been removed with its last group, and a keeper of others may have come sooner than this process.
@@ -59,7 +59,7 @@ pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
         let started = handed::own_program("keeper", dir)
             .arg(fd.to_string())
             .spawn();
-        // The lock is the keeper's now, and this process's only as long as it has it open.
+        // The lock is the keeper's now, and this process's only while it has it open.
         drop(lock);
         if started.is_err() || began.elapsed() < AGAIN {
             std::thread::sleep(AGAIN.saturating_sub(began.elapsed()));
@@ -92,7 +92,7 @@ fn look_after(mut page: Page, dir: &Path) {
                 Some(b'R' | b'S' | b'D')
             );
         let both = is_stopped(keeper) && nobody_watches;
-        // Twice: a watcher that is just about to take over is none of the heir's business.
+        // Twice: a watcher that is about to take over is none of the heir's business.
         if both && seen {
             page.freeze_all();
             // The watcher first: it is nobody's to become keeper.

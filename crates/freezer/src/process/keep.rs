@@ -1,4 +1,5 @@
-//! The keeper's commander: takes commands, sees to it that there is a watcher and an heir, and ends when nothing is held any more.
+//! The keeper's commander: takes commands, ensures that there are a watcher and an heir, and ends when nothing is held
+//! any more.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -13,14 +14,16 @@ use super::common::{COMMANDER, LONGEST_SLEEP_NS, ProcessError};
 use super::crew::Crew;
 use super::handed::{self, Handed, SOCKET};
 use super::peer::{Doubt, Peer, Verdict};
+use super::refusal::Refusal;
 use super::wire::{self, Command};
 use super::{setup, unheld};
+use crate::keeper::KeeperError;
 use crate::page::{Entry, PATIENCE_NS, Page};
 use crate::slot::Came;
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
 
-/// How long whoever sends a command may take for it.
+/// How long a client may take to send a command.
 const SENDING: Duration = Duration::from_millis(50);
 /// How long a keeper waits for its first group, ns.
 const FIRST_GROUP_NS: i64 = 10_000_000_000;
@@ -35,14 +38,14 @@ const COMMAND_NS: i64 = 5_000_000_000;
 const ASKED: u64 = 0;
 const WATCHER_ENDED: u64 = 1;
 
-/// The first keeper of a place, or one that goes on with what dead ones have left.
+/// The first keeper of a place, or one that continues what dead ones have left.
 pub(super) fn begin(dir: &Path) -> Result<(), ProcessError> {
     let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;
     if !handed::try_lock(&lock).map_err(ProcessError::of("lock"))? {
         return Err(ProcessError::Taken(dir.to_owned()));
     }
     setup::become_orphan().map_err(ProcessError::of("fork"))?;
-    // Nobody was left to take the place of whoever was here before.
+    // Nobody was left to take the place of the previous keeper.
     start(dir, Handed::make(dir, lock)?, Came::Late)
 }
 
@@ -77,7 +80,7 @@ pub(super) struct Keeping {
     watcher_due_ns: i64,
     doubt: Doubt,
     began_ns: i64,
-    /// There was a group to hold, or somebody asked: who holds nothing then has no reason to wait for more.
+    /// There was a group to hold, or somebody asked: a keeper that then holds nothing has no reason to wait for more.
     held: bool,
 }
 
@@ -147,7 +150,8 @@ impl Keeping {
         }
     }
 
-    /// Takes up what the page tells of, and says there what could not be; what could, the thread says that has it. Groups that are gone are forgotten.
+    /// Takes up what the page lists, and records there what could not be taken up; the thread that takes a group up
+    /// clears that. Groups that are gone are forgotten.
     fn take_up(&mut self) {
         let failed = self.crew.sync();
         for place in 0..MOST_GROUPS {
@@ -252,21 +256,23 @@ impl Keeping {
             let Some(line) = prepared.ok().and_then(|()| sent(&stream)) else {
                 continue;
             };
-            let done = Command::from_line(&line).and_then(|command| self.carry_out(command));
+            let done = Command::from_line(&line)
+                .map_err(Refusal::from)
+                .and_then(|command| self.carry_out(command));
             let mut stream: UnixStream = stream;
-            // Whoever has gone meanwhile asks again: every command may be given twice. Who releases again knows that it does.
+            // A client that has gone meanwhile asks again: every command may be given twice. One that releases again
+            // knows that it does.
             let _ = stream.write_all(wire::answer(&done).as_bytes());
         }
     }
 
-    /// The place of a group that is on the page, and that no thread could take up.
+    /// The place of a group that is on the page but that no thread could take up.
     fn unheld(&self, id: u64) -> Option<usize> {
         let is = |place: &usize| id != 0 && self.page.group(*place).id() == id;
         (0..MOST_GROUPS).find(is).filter(|_| !self.crew.has(id))
     }
 
-    fn carry_out(&mut self, command: Command) -> Result<u64, String> {
-        let told = |error: crate::KeeperError| error.to_string();
+    fn carry_out(&mut self, command: Command) -> Result<u64, Refusal> {
         match command {
             Command::Ping => {
                 self.held = true;
@@ -275,18 +281,17 @@ impl Keeping {
             Command::Change(id, reservation) => {
                 match self.unheld(id) {
                     Some(place) => unheld::change(&self.page, place, reservation),
-                    None => self.crew.change(id, reservation).map_err(told)?,
+                    None => self.crew.change(id, reservation)?,
                 }
                 Ok(id)
             }
             Command::Release(id) => {
                 match self.unheld(id) {
                     Some(place) => {
-                        let released = unheld::release(&self.page, place);
-                        released.map_err(|error| error.to_string())?;
+                        unheld::release(&self.page, place).map_err(KeeperError::from)?;
                         self.crew.told();
                     }
-                    None => self.crew.release(id).map_err(told)?,
+                    None => self.crew.release(id)?,
                 }
                 Ok(id)
             }
@@ -297,45 +302,46 @@ impl Keeping {
                 if let Some(Entry { which, .. }) = groups.iter().find(named) {
                     let unheld = self.unheld(which.id);
                     if which.cpu != cpu {
-                        let is = match unheld {
-                            Some(_) => "is not held, and belongs to",
-                            None => "is held on",
-                        };
-                        return Err(format!("{} {is} cpu {}", path.display(), which.cpu));
+                        let cpu = which.cpu;
+                        return Err(match unheld {
+                            Some(_) => Refusal::Unheld { path, cpu },
+                            None => Refusal::Elsewhere { path, cpu },
+                        });
                     }
                     if let Some(place) = unheld {
-                        self.crew.take_up(place, which).map_err(told)?;
+                        self.crew.take_up(place, which)?;
                     }
-                    self.crew.change(which.id, reservation).map_err(told)?;
-                    // One of that name may have been removed, and made again.
+                    self.crew.change(which.id, reservation)?;
+                    // A group of that name may have been removed and recreated.
                     if !self.crew.gone().contains(&which.id) {
                         return Ok(which.id);
                     }
-                    self.crew.release(which.id).map_err(told)?;
+                    self.crew.release(which.id)?;
                 }
-                if let Some(other) = other_name(&groups, &path) {
-                    return Err(format!("{} is held as {other}", path.display()));
+                if let Some(held) = other_name(&groups, &path) {
+                    let held = held.to_owned();
+                    return Err(Refusal::OtherName { path, held });
                 }
                 if !host::cpus::online().is_ok_and(|online| online.contains(&cpu)) {
-                    return Err(format!("cpu {cpu} is not online"));
+                    return Err(Refusal::Offline(cpu));
                 }
                 let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == 0);
-                let place = place.ok_or(format!("{MOST_GROUPS} groups are held already"))?;
+                let place = place.ok_or(Refusal::Full)?;
                 let id = self.page.new_id();
-                (self.crew.hold((id, cpu), &path, place, reservation)).map_err(told)?;
+                self.crew.hold((id, cpu), &path, place, reservation)?;
                 Ok(id)
             }
         }
     }
 }
 
-/// The line that is sent, with its end; `None` if it is none, or takes longer than it may in all.
+/// The line that is sent, with its line break; `None` if there is none, or it takes too long in all.
 fn sent(mut stream: &UnixStream) -> Option<Vec<u8>> {
     let until = Instant::now() + SENDING;
     let mut line = Vec::new();
     let mut piece = [0u8; wire::LONGEST_LINE];
     while !line.ends_with(b"\n") && line.len() < wire::LONGEST_LINE {
-        // No time at all would be for ever.
+        // A timeout of zero would wait for ever.
         let left = until.checked_duration_since(Instant::now());
         let left = left.filter(|left| !left.is_zero())?;
         stream.set_read_timeout(Some(left)).ok()?;
@@ -350,18 +356,19 @@ fn sent(mut stream: &UnixStream) -> Option<Vec<u8>> {
 }
 
 /// The path under which the group at another one is held.
-fn other_name<'a>(groups: &'a [Entry], path: &Path) -> Option<std::path::Display<'a>> {
+fn other_name<'a>(groups: &'a [Entry], path: &Path) -> Option<&'a Path> {
     let inode = |path: &Path| std::fs::metadata(path).map(|dir| dir.ino()).ok();
     let is = inode(path)?;
-    // Twice, two threads would work against each other. Where that path leads elsewhere by now it is another group's.
+    // Held twice, two threads would work against each other. If that path leads elsewhere by now, it is another group.
     let same = groups
         .iter()
         .map(|entry| &entry.which)
         .find(|which| which.path != path && which.inode == is && inode(&which.path) == Some(is));
-    same.map(|which| which.path.display())
+    same.map(|which| which.path.as_path())
 }
 
-/// What was done with a child that was just started; one with which it could not be done is killed: there would be two, the next time.
+/// What was done with a child that was just started; if it failed, the child is killed: otherwise there would be two
+/// the next time.
 fn kept_if<T>(done: io::Result<T>, mut child: Child) -> Option<T> {
     if done.is_err() {
         let _ = child.kill();
@@ -494,10 +501,13 @@ mod tests {
                 assert_eq!((id, not_held(&page)), (1, None));
                 keeping.take_up();
                 assert_eq!(not_held(&page), None);
-                assert_eq!(keeping.carry_out(Command::Release(1)), Ok(1));
+                assert_eq!(keeping.carry_out(Command::Release(1)).unwrap(), 1);
             }
             // There is no enforcing thread for whoever is not privileged.
-            Err(why) => assert!(why.contains("cpu and class"), "{why}"),
+            Err(why) => {
+                let is_class = matches!(why, Refusal::Keeper(KeeperError::Class(_)));
+                assert!(is_class, "{why}");
+            }
         }
     }
 
@@ -512,20 +522,20 @@ mod tests {
         let page = Arc::clone(&keeping.page);
         assert!(not_held(&page).is_some());
         let other = Reservation::new(2_000_000, 20_000_000).unwrap();
-        assert_eq!(keeping.carry_out(Command::Change(1, other)), Ok(1));
+        assert_eq!(keeping.carry_out(Command::Change(1, other)).unwrap(), 1);
         assert_eq!(page.groups()[0].progress.reservation, other);
         let mut hold = |cpu| {
             let command = Command::Hold(dir.path().to_owned(), cpu, other);
-            keeping.carry_out(command).unwrap_err()
+            keeping.carry_out(command).unwrap_err().to_string()
         };
         let why = hold(0);
         let path = dir.path().display();
         let is_told = why.starts_with(&format!("{path}/cgroup.events: No such file"))
-            || why.starts_with("the enforcing thread does not get its cpu and class");
+            || why.starts_with("the enforcing thread cannot get its cpu and class");
         assert!(is_told, "{why}");
         assert_eq!(hold(1), format!("{path} is not held, and belongs to cpu 0"));
         let before = page.generation();
-        assert_eq!(keeping.carry_out(Command::Release(1)), Ok(1));
+        assert_eq!(keeping.carry_out(Command::Release(1)).unwrap(), 1);
         assert_eq!(std::fs::read_to_string(&freeze).unwrap(), "0");
         assert!(page.is_empty() && page.generation() > before);
         assert!(keeping.carry_out(Command::Release(1)).is_err());

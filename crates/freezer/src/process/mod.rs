@@ -1,24 +1,24 @@
-//! The keeper as a process of its own, which outlives whoever asked for it, and those that watch it. Here live the processes, the commands
-//! that they take and the calls by which a program has groups held ([`Place`]). What a keeper does with a group is in
-//! [`crate::keeper`], what it leaves for the next one in [`crate::page`].
+//! The keeper as a separate process, which outlives whoever asked for it, and the processes that watch it. Here live the
+//! processes, the commands that they take and the calls by which a program has groups held ([`Place`]). What a keeper
+//! does with a group is in [`crate::keeper`], what it leaves to its successor in [`crate::page`].
 //!
 //! Three processes of one program:
 //!
 //! - The **keeper** has one enforcing thread for each cpu with groups, and a commander that takes commands from a socket.
-//! - The **watcher** waits for the keeper's end (a descriptor of the process) and for promises that it breaks: every enforcing thread says on the
-//!   page until when it will be back. A keeper that is stopped is dead too: it is killed. The watcher has the groups open and a thread
-//!   for each cpu waiting, becomes the keeper, and starts a watcher.
-//! - The **heir** waits for the lock that keeper and watcher have in common, which the kernel lets go of when both are gone. It freezes
-//!   all groups, starts a keeper, which gives those that have a budget their turn, and waits again.
+//! - The **watcher** waits for the keeper's end (a descriptor of the process) and for broken promises: every enforcing
+//!   thread says on the page by when it will be back. A keeper that is stopped counts as dead and is killed. The watcher
+//!   has the groups open and a thread for each cpu waiting; it becomes the keeper, and starts a watcher.
+//! - The **heir** waits for the lock that keeper and watcher share, which the kernel releases when both are gone. It
+//!   freezes all groups, starts a keeper, which gives those that have a budget their turn, and waits again.
 //!
-//! The keeper watches its watcher as it is watched, and starts another heir when there is none. Where all three are killed in one
-//! instant, groups that are frozen stay so, and those that are not run without a budget until somebody calls [`Place::adopt`] or gives any
+//! The keeper in turn watches its watcher, and starts another heir when there is none. If all three are killed at once,
+//! frozen groups stay frozen and the others run without a budget until somebody calls [`Place::adopt`] or gives any
 //! command.
 //!
-//! **Commands come through a socket** in the place's directory, not through the page: the page then has one writer to each part, which
-//! is what its argument rests on; a refusal can say why; a program that knows the directory needs nothing else, such as a
-//! supervisor that was killed and started again; and a listening socket is inherited, so who connects while the keeper is
-//! replaced waits for an answer instead of being turned away.
+//! **Commands come through a socket** in the place's directory, not through the page. That leaves each part of the page
+//! with one writer, which its correctness rests on; a refusal can say why; a program that knows the directory needs
+//! nothing else, such as a supervisor that was killed and started again; and a listening socket is inherited, so a client
+//! that connects while the keeper is being replaced waits for an answer instead of being turned away.
 
 mod client;
 mod common;
@@ -28,6 +28,7 @@ mod handed;
 mod heir;
 mod keep;
 mod peer;
+mod refusal;
 mod setup;
 mod unheld;
 mod watch;
@@ -40,9 +41,10 @@ use common::say;
 pub use common::{HIGHEST_HELD, WATCHER, WORD};
 pub use ended::{is_holder, reap_ended_holders};
 use handed::Handed;
+pub use wire::KeeperRefusal;
 
-/// One of the processes, by the words that follow [`WORD`] on its command line; what it exits with. The program that calls
-/// [`Place`] has to call this first, with nothing done before.
+/// Runs one of the processes, by the words that follow [`WORD`] on its command line; returns its exit code. A program
+/// that uses [`Place`] has to call this first, before doing anything else.
 pub fn inside(words: &[String]) -> i32 {
     let done = match words {
         [role, dir] if role == "keeper" => keep::begin(Path::new(dir)),

@@ -1,4 +1,4 @@
-//! Another process that is watched: whether it has ended, is stopped, or does not do what it promised.
+//! Another process that is watched: whether it has ended, is stopped, or breaks its promise.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -54,11 +54,11 @@ pub(super) enum Verdict {
     Fine,
     /// It is broken by a thread that could run: look again in [`DOUBT_NS`].
     Doubtful,
-    /// Whoever gave it is stopped, or does not come back.
+    /// Its giver is stopped, or does not come back.
     Dead,
 }
 
-/// How long somebody is doubted.
+/// How long a process is doubted.
 #[derive(Debug)]
 pub(super) struct Doubt {
     promised_ns: i64,
@@ -83,7 +83,7 @@ impl Doubt {
         if promised_ns.saturating_add(PATIENCE_NS) > now_ns {
             return Verdict::Fine;
         }
-        // Otherwise its cpu may be somebody else's for a while.
+        // Otherwise its cpu may be busy with something else for a while.
         if !beat.may_run(pid) {
             return Verdict::Dead;
         }

@@ -1,4 +1,4 @@
-//! Making a process fit to hold cells: apart from who started it, and never in the way of its own death.
+//! Making a process fit to hold cells: separate from whoever started it, and never in the way of its own death.
 
 use std::ffi::CStr;
 use std::fs;
@@ -56,9 +56,9 @@ pub(super) fn set_priority(priority: u8) -> Result<(), SchedError> {
 pub(super) enum Lock {
     /// All of it, the whole program included.
     All,
-    /// What it has touched, from when on it has. The kernel takes a process apart that has little in half the time, and so long its
-    /// groups are nobody's. The rest of the program is in memory too, since the heir has locked it: to touch it costs a microsecond,
-    /// and no wait for a disk.
+    /// Only what it touches, once it does. The kernel tears down a small process in half the time, during which nobody
+    /// holds its groups. The rest of the program is in memory too, because the heir has locked it: touching it costs a
+    /// microsecond and no disk access.
     Touched,
 }
 

@@ -1,5 +1,5 @@
-//! What the commander itself does with a group that stands on the page and that no thread could take up. Its record has no other writer then, and whoever
-//! takes the group up later finds what was done.
+//! What the commander itself does with a group that is on the page but that no thread could take up. Its record has no
+//! other writer then, and whoever takes the group up later finds what was done.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::page::{Page, Progress};
 use crate::rule::{Notice, Reservation, Server};
 use crate::sys;
 
-/// Lets the group at a place of the page go: thaws it, gives its threads their classes back, and the page tells of it no more.
+/// Releases the group at a place of the page: thaws it, gives its threads their classes back, and removes it from the
+/// page.
 ///
 /// # Errors
-/// If it could not be thawed. The page goes on telling of it: one that is frozen and that nobody knows would be so for ever.
+/// If it could not be thawed. The page still lists it: a frozen group that nobody knows of would stay frozen.
 pub(super) fn release(page: &Arc<Page>, place: usize) -> Result<(), GroupError> {
     let record = page.group(place);
     if let Some(which) = record.which() {
@@ -25,8 +26,8 @@ pub(super) fn release(page: &Arc<Page>, place: usize) -> Result<(), GroupError> 
     Ok(())
 }
 
-/// Notes another budget for the group at a place of the page, as [`Server::change`] says. What it has used since it was looked at last is charged by whoever
-/// takes it up.
+/// Records another budget for the group at a place of the page, like [`Server::change`]. Whoever takes it up charges
+/// what it has used since the last look.
 pub(super) fn change(page: &Page, place: usize, reservation: Reservation) {
     let record = page.group(place);
     let Some((which, mut progress)) = record.which().zip(record.progress()) else {

@@ -1,4 +1,4 @@
-//! The watcher: waits for the keeper to die, to be stopped or not to come back, and takes its place.
+//! The watcher: waits until the keeper dies, is stopped or does not come back, and takes its place.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// When to look next, which is said on the page: an enforcing thread that promises to be back before rings.
+    /// When to look next, published on the page: an enforcing thread that promises to be back earlier rings.
     fn promise(&self, doubtful: bool) -> i64 {
         loop {
             let now_ns = sys::now_ns();
@@ -137,14 +137,14 @@ impl<'a> Watching<'a> {
                 false => self.earliest().min(now_ns + LONGEST_SLEEP_NS),
             };
             self.page.watching().promise(due_ns);
-            // One that has just promised had no reason to ring.
+            // A thread that has just promised had no reason to ring.
             if doubtful || self.earliest() >= due_ns {
                 return due_ns;
             }
         }
     }
 
-    /// When the first promise will be broken for longer than it may, or a thread is to be looked at, ns.
+    /// When the first promise will be overdue for too long, or a thread has to be checked, ns.
     fn earliest(&self) -> i64 {
         let lanes = self.page.lanes().map(|lane| &lane.beat);
         let promises = lanes.chain([self.page.commander()]).map(Beat::promised_ns);

@@ -1,11 +1,12 @@
-//! Commands and answers, one line each.
+//! The commands that a keeper takes and its answers, one line each.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::page::LONGEST_PATH;
-use crate::rule::Reservation;
+use crate::rule::{Reservation, ReservationError};
 
 /// What a keeper says once it takes commands.
 pub(super) const READY: &str = "ready";
@@ -25,6 +26,37 @@ pub(super) enum Command {
     Ping,
 }
 
+/// What is wrong with a line that is not a command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CommandError {
+    /// The first word.
+    #[error("`{0}` is not a command")]
+    Kind(String),
+    /// A word that has to be a number.
+    #[error("`{0}` is not a number")]
+    Number(String),
+    /// The number of a group.
+    #[error("a group's number is 0 or more, not {0}")]
+    Id(i64),
+    /// The number of a cpu.
+    #[error("{0} is not a cpu")]
+    Cpu(i64),
+    /// A budget that cannot be held.
+    #[error(transparent)]
+    Reservation(#[from] ReservationError),
+    /// The keeper is in another directory than whoever asks, and the page has no room for more.
+    #[error("the path is not absolute, or longer than {LONGEST_PATH} bytes")]
+    Path,
+    /// More words than the command has.
+    #[error("too many words")]
+    Words,
+}
+
+/// What a keeper answers when it does not carry out a command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct KeeperRefusal(String);
+
 impl Command {
     pub(super) fn to_line(&self) -> Vec<u8> {
         let times = |of: &Reservation| format!("{} {}", of.budget_ns(), of.period_ns());
@@ -42,59 +74,63 @@ impl Command {
         line
     }
 
-    /// Of a line, with or without its end; else what is wrong with it.
-    pub(super) fn from_line(line: &[u8]) -> Result<Command, String> {
+    /// Reads a line, with or without its line break.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub(super) fn from_line(line: &[u8]) -> Result<Command, CommandError> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut words = line.splitn(5, |byte| *byte == b' ');
         let mut word = || words.next().unwrap_or_default();
         let kind = word();
-        let mut number = || -> Result<i64, String> {
+        let mut number = || -> Result<i64, CommandError> {
             let word = word();
             let text = std::str::from_utf8(word).ok();
             let number = text.and_then(|text| text.parse().ok());
-            number.ok_or_else(|| format!("`{}` is no number", String::from_utf8_lossy(word)))
+            number.ok_or_else(|| CommandError::Number(lossy(word)))
         };
-        let positive = |number: i64| u64::try_from(number).map_err(|_| "below 0".to_owned());
-        let reservation = |budget: i64, period: i64| {
-            Reservation::new(budget, period).map_err(|error| error.to_string())
-        };
+        let id = |number: i64| u64::try_from(number).map_err(|_| CommandError::Id(number));
         let command = match kind {
             b"hold" => {
-                let cpu = u32::try_from(number()?).map_err(|_| "no cpu".to_owned())?;
-                let reservation = reservation(number()?, number()?)?;
+                let cpu = number()?;
+                let cpu = u32::try_from(cpu).map_err(|_| CommandError::Cpu(cpu))?;
+                let reservation = Reservation::new(number()?, number()?)?;
                 let path = PathBuf::from(OsStr::from_bytes(word()));
-                // A keeper is in another directory than whoever asks, and the page has no room for more.
                 if !path.is_absolute() || path.as_os_str().len() > LONGEST_PATH {
-                    return Err("the path is not absolute, or too long".to_owned());
+                    return Err(CommandError::Path);
                 }
                 return Ok(Command::Hold(path, cpu, reservation));
             }
-            b"change" => Command::Change(positive(number()?)?, reservation(number()?, number()?)?),
-            b"release" => Command::Release(positive(number()?)?),
+            b"change" => Command::Change(id(number()?)?, Reservation::new(number()?, number()?)?),
+            b"release" => Command::Release(id(number()?)?),
             b"ping" => Command::Ping,
-            kind => return Err(format!("`{}` is no command", String::from_utf8_lossy(kind))),
+            kind => return Err(CommandError::Kind(lossy(kind))),
         };
         match words.next() {
             None => Ok(command),
-            Some(_) => Err("too many words".to_owned()),
+            Some(_) => Err(CommandError::Words),
         }
     }
 }
 
+fn lossy(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).into_owned()
+}
+
 /// An answer: the group's number (0 where there is none), or why not.
-pub(super) fn answer(done: &Result<u64, String>) -> String {
+pub(super) fn answer(done: &Result<u64, impl Display>) -> String {
     match done {
         Ok(id) => format!("ok {id}\n"),
-        Err(why) => format!("no {}\n", why.replace('\n', " ")),
+        Err(why) => format!("no {}\n", why.to_string().replace('\n', " ")),
     }
 }
 
-/// What an answer says; `None` if it is none, or was cut off.
-pub(super) fn answered(line: &str) -> Option<Result<u64, String>> {
+/// What an answer says; `None` if the line is not an answer, or was cut off.
+pub(super) fn answered(line: &str) -> Option<Result<u64, KeeperRefusal>> {
     let (kind, rest) = line.strip_suffix('\n')?.split_once(' ')?;
     match kind {
         "ok" => rest.parse().ok().map(Ok),
-        "no" => Some(Err(rest.to_owned())),
+        "no" => Some(Err(KeeperRefusal(rest.to_owned()))),
         _ => None,
     }
 }
@@ -121,23 +157,24 @@ mod tests {
     fn what_is_no_command_is_told_so() {
         let long = format!("hold 1 1000000 10000000 /{}", "g".repeat(LONGEST_PATH));
         for (line, why) in [
-            (long.as_str(), "the path is not absolute, or too long"),
+            (long.as_str(), "the path is not absolute, or longer than"),
             ("hold 1 1000000 10000000 a", "the path is not absolute"),
-            ("", "`` is no command"),
-            ("hold x 1 2 /a", "`x` is no number"),
-            ("hold 1 20 10 /a", "a period of 10 ns"),
-            ("change -1 3000000 10000000", "below 0"),
-            ("change 1 3000000", "`` is no number"),
+            ("", "`` is not a command"),
+            ("hold x 1 2 /a", "`x` is not a number"),
+            ("hold 1 20 10 /a", "10 ns"),
+            ("hold -1 1000000 10000000 /a", "-1 is not a cpu"),
+            ("change -1 3000000 10000000", "not -1"),
+            ("change 1 3000000", "`` is not a number"),
             ("release 1 2", "too many words"),
         ] {
-            let error = Command::from_line(line.as_bytes()).unwrap_err();
+            let error = Command::from_line(line.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(why), "{line}: {error}");
         }
     }
 
     #[test]
     fn answers_arrive_and_half_ones_do_not() {
-        for done in [Ok(5), Err("it is gone: ENODEV".to_owned())] {
+        for done in [Ok(5), Err(KeeperRefusal("it is gone: ENODEV".to_owned()))] {
             assert_eq!(answered(&answer(&done)), Some(done));
         }
         assert_eq!(answered("ok 1"), None);

@@ -1,4 +1,4 @@
-//! The rule against groups that behave in any way and enforcers that are late in any way within bounds.
+//! The rule against groups of any behaviour and enforcers of any bounded lateness.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ struct World {
     always: bool,
     /// How late looks are, in turns, ns.
     late: Vec<i64>,
-    /// How long the group goes on when it is frozen, in turns, ns.
+    /// How long the group runs on when it is frozen, in turns, ns.
     freezing: Vec<i64>,
     periods: i64,
 }

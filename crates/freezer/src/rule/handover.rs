@@ -1,4 +1,4 @@
-//! The rule when somebody else goes on with it, or another budget is asked for.
+//! The rule when another process continues it, or the budget changes.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn notices() -> impl Strategy<Value = Notice> {
 }
 
 proptest! {
-    /// Whoever takes the state over decides as the one before would have, at every later look.
+    /// Whoever takes over the state decides like the previous one, at every later look.
     #[test]
     fn a_state_is_all_that_a_server_knows(
         reservation in reservations(),
@@ -53,7 +53,7 @@ proptest! {
         let mut server = Server::new(reservation, notice, 0, 0, 0);
         server.look(0, 0);
         let noted = server.state();
-        // This look is taken and lost; the group goes on for as long as nobody holds it.
+        // This look is taken and lost; the group runs on while nobody holds it.
         server.look(reservation.budget_ns(), reservation.budget_ns());
         let until = reservation.budget_ns() + alone * US;
         let mut next = Server::resume(reservation, notice, 0, noted);

@@ -41,17 +41,18 @@ mod behaviour;
 #[cfg(test)]
 mod handover;
 
-/// A look is meant to be so much later than the earliest instant at which a budget can be used up, ns: what the wake-ups themselves
-/// take from the group. It spares the look that would find a few microseconds left.
+/// How much later than the earliest instant at which a budget can be used up a look is scheduled, ns: what the wake-ups
+/// themselves take from the group. It spares a look that would find a few microseconds left.
 const SLACK_NS: i64 = 10_000;
-/// A group that ran for all but so much of the time between two looks has not slept, ns.
+/// A group that ran for all but this much of the time between two looks has not slept, ns.
 const DISTURBED_NS: i64 = 50_000;
-/// A group without a period is noticed when it has used so much, ns.
+/// A group without a period is noticed when it has used this much, ns.
 pub const FIRST_USE_NS: i64 = 20_000;
-/// Without notice of use, looks in a period are no closer than its hundredth part.
+/// Without notice of use, looks are no closer than a hundredth of the period.
 const STEPS_IN_PERIOD: i64 = 100;
-/// Of what a group used while nobody held it so many budgets are owed. What others lost meanwhile is lost; that the group pays for all of it would
-/// keep it from the cpu for up to P/Q times as long. So many it can owe after any long stall, and pays for within five periods.
+/// How many budgets at most are owed of what a group used while nobody held it. What others lost meanwhile is lost;
+/// making the group pay for all of it would keep it off the cpu for up to P/Q times as long. A group can owe this much
+/// after any long stall, and pays for it within five periods.
 pub const MOST_OWED: i64 = 4;
 /// The longest period, ns: 1,000 s. All sums below stay far from overflow.
 const LONGEST_PERIOD_NS: i64 = 1_000_000_000_000;
@@ -125,7 +126,7 @@ impl Reservation {
     }
 }
 
-/// What wakes whoever enforces the rule.
+/// What wakes the enforcer of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// The clock only: use is found by looking.
@@ -141,13 +142,13 @@ pub struct Decision {
     pub thawed: bool,
     /// Look again at this instant at the latest, ns; `None` for a group without a period, of whose use notice comes.
     pub look_at_ns: Option<i64>,
-    /// Look again when the group has used so much from now on, ns; never with [`Notice::Clock`].
+    /// Look again when the group has used this much more, ns; never with [`Notice::Clock`].
     pub look_after_use_ns: Option<i64>,
     /// The periods that ended since the last look, if any did.
     pub ended: Option<Ended>,
 }
 
-/// What a server knows, to be kept where another one can go on from ([`Server::resume`]); all ns.
+/// The state of a server, kept where another one can continue from it ([`Server::resume`]); all ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct State {
     /// Budget that is left; below 0: a debt.
@@ -212,8 +213,8 @@ impl Server {
         }
     }
 
-    /// The server that another one was when it had this state. Its next look is late by the time that has passed since: what
-    /// the group used meanwhile is charged as by any late look, so no overrun is forgotten.
+    /// The server that another one was in this state. Its next look is late by the time that has passed since: what the
+    /// group used meanwhile is charged as by any late look, so no overrun is forgotten.
     pub fn resume(reservation: Reservation, notice: Notice, grid_ns: i64, state: State) -> Server {
         Server {
             reservation,

@@ -1,5 +1,5 @@
-//! What the next keeper finds: groups that were made again or cannot be opened, debts of a time in which nobody held them, threads of a dead
-//! keeper, and commands that were carried out already.
+//! What the next keeper finds: groups that were recreated or cannot be opened, debts from a time in which nobody held
+//! them, threads of a dead keeper, and commands that were already carried out.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;

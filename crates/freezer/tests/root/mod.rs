@@ -1,4 +1,4 @@
-//! What tests need of the machine that hold groups of real-time threads.
+//! What tests that hold groups of real-time threads need of the machine.
 
 /// Why groups of real-time threads cannot be held here, beside a missing freezer; `None` if they can.
 pub fn missing() -> Option<&'static str> {

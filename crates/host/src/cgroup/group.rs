@@ -33,10 +33,10 @@ pub fn processes(group: &Path) -> Vec<i32> {
     listed(group, "cgroup.procs")
 }
 
-/// Puts a process into a group.
+/// Moves a process into a group.
 ///
 /// # Errors
-/// What the kernel says of `cgroup.procs`.
+/// What the kernel says about `cgroup.procs`.
 pub fn enter(group: &Path, pid: i32) -> Result<(), FileError> {
     let file = group.join("cgroup.procs");
     fs::write(&file, pid.to_string()).map_err(at(&file))

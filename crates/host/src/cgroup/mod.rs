@@ -4,8 +4,9 @@
 mod group;
 
 use crate::caps::proc_path;
+use crate::error::{Doing, Result};
 use crate::mounts::{self, Mount as Mounted};
-use crate::root::{Root, Unreadable, reason_of};
+use crate::root::{Root, Unreadable};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub enum Layout {
     V1,
     /// Version 1 hierarchies beside a version 2 one.
     Hybrid {
-        /// The controllers that sit on version 2; empty in the usual hybrid layout.
+        /// The controllers on version 2; empty in the usual hybrid layout.
         v2_controllers: Vec<String>,
     },
     /// Only the unified hierarchy of version 2.
@@ -131,7 +132,7 @@ pub fn detect_at(root: &Root) -> Result<Cgroups, Unreadable> {
     Ok(found)
 }
 
-/// The controllers of version 1, as they stand in the mount options.
+/// The controllers of version 1, as named in the mount options.
 const CONTROLLERS: [&str; 15] = [
     "cpu",
     "cpuacct",
@@ -225,17 +226,17 @@ impl Cgroups {
     }
 }
 
-/// Version 2: has every group above this one hand a controller down, where this one has not that file of it yet.
+/// Version 2: makes every group above this one hand a controller down, where this one lacks that file of it.
 ///
 /// # Errors
-/// Names the file that does not take it, a clause.
+/// Names the file that does not accept it, a clause.
 pub fn hand_down(
     root: &Root,
     top: &Path,
     group: &Path,
     controller: &str,
     file: &str,
-) -> Result<(), String> {
+) -> Result<()> {
     if root.exists(group.join(file)) {
         return Ok(());
     }
@@ -245,7 +246,7 @@ pub fn hand_down(
     (above.into_iter().rev()).try_for_each(|dir| hand_down_in(root, dir, controller))
 }
 
-/// Version 2: the file of a group by which groups in it have controllers.
+/// Version 2: the file of a group that gives controllers to the groups in it.
 pub const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 
 /// Version 2: whether a group hands a controller down to those in it.
@@ -254,17 +255,17 @@ pub fn is_handed_down(root: &Root, dir: &Path, controller: &str) -> bool {
     handed.split_whitespace().any(|name| name == controller)
 }
 
-/// Version 2: has one group hand a controller down to those in it.
+/// Version 2: makes one group hand a controller down to those in it.
 ///
 /// # Errors
-/// Names the file that does not take it, a clause.
-pub fn hand_down_in(root: &Root, dir: &Path, controller: &str) -> Result<(), String> {
+/// Names the file that does not accept it, a clause.
+pub fn hand_down_in(root: &Root, dir: &Path, controller: &str) -> Result<()> {
     if is_handed_down(root, dir, controller) {
         return Ok(());
     }
     let (file, text) = (dir.join(SUBTREE_CONTROL), format!("+{controller}"));
     std::fs::write(root.path(&file), &text)
-        .map_err(|error| format!("{} takes no {text}: {}", file.display(), reason_of(&error)))
+        .doing(|| format!("{} does not accept `{text}`", file.display()))
 }
 
 /// Where `group`, a path from the root of the hierarchy, appears under the mount.

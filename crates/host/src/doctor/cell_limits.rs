@@ -1,4 +1,4 @@
-//! Limits of the kernel that bound how many cells can live at once.
+//! Kernel limits on how many cells can live at once.
 
 use super::{Check, Question, State};
 use crate::caps;
@@ -19,11 +19,11 @@ pub(super) fn check(root: &Root) -> Check {
     let number = |file: &str| root.read_number::<u64>(file).ok();
     let mut parts = Vec::new();
     for (file, what) in [
-        ("/proc/sys/kernel/keys/maxkeys", "keys for each user"),
+        ("/proc/sys/kernel/keys/maxkeys", "keys per user"),
         ("/proc/sys/kernel/keys/root_maxkeys", "keys for root"),
         (
             "/proc/sys/fs/inotify/max_user_instances",
-            "inotify instances for each user",
+            "inotify instances per user",
         ),
         ("/proc/sys/kernel/pid_max", "process ids"),
         ("/proc/sys/kernel/threads-max", "threads"),
@@ -33,10 +33,10 @@ pub(super) fn check(root: &Root) -> Check {
         }
     }
     if let Some(most) = pids_max(root) {
-        parts.push(format!("{most} processes in the own cgroup"));
+        parts.push(format!("{most} processes in this cgroup"));
     }
     if let Ok(limits) = caps::limits_at(root, 0) {
-        parts.push(format!("{} open files for each process", limits.nofile));
+        parts.push(format!("{} open files per process", limits.nofile));
     }
     for limit in limits::of_room(root) {
         parts.push(format!("{}{} {}", limit.most, limit.unit, limit.what));
@@ -47,7 +47,7 @@ pub(super) fn check(root: &Root) -> Check {
     let check = QUESTION.answer(State::Info, parts.join(", "));
     match number("/proc/sys/kernel/keys/maxkeys") {
         Some(keys) if keys < FEW_KEYS => check.with_fix(
-            "sysctl -w kernel.keys.maxkeys=20000 kernel.keys.maxbytes=2000000 (for more rootless containers than there are keys)",
+            "sysctl -w kernel.keys.maxkeys=20000 kernel.keys.maxbytes=2000000 (if rootless containers run out of keys)",
         ),
         _ => check,
     }
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(check.state, State::Info);
         assert_eq!(
             check.found,
-            "200 keys for each user, 32768 process ids, 500 processes in the own cgroup, 2048 MB memory of the machine"
+            "200 keys per user, 32768 process ids, 500 processes in this cgroup, 2048 MB memory of the machine"
         );
         assert!(check.fix.unwrap().contains("kernel.keys.maxkeys=20000"));
     }

@@ -26,7 +26,7 @@ pub(super) fn check(root: &Root) -> Check {
     if by_governor.is_empty() {
         return QUESTION.answer(
             State::Info,
-            "the machine offers no frequency control here (usual in a virtual machine)",
+            "the machine offers no frequency control (usual in a virtual machine)",
         );
     }
     let mut found = by_governor

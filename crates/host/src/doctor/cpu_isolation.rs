@@ -135,7 +135,7 @@ pub(super) fn fix(root: &Root, wanted: &[u32]) -> Fix {
     }
     let fix = (now.parameters(wanted).into_iter())
         .fold(fix, |fix, (name, value)| fix.parameter(name, value));
-    fix.leave("only kernel parameters change it, at the next start: --persist has them")
+    fix.leave("only kernel parameters change it, at the next boot: --persist has them")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::root::Root;
 const QUESTION: Question = Question {
     id: "deadline-timer",
     title: "End of deadline budgets",
-    why: "A thread of SCHED_DEADLINE whose budget ends in the tick can run up to a tick too long, and admission has to count on it.",
+    why: "A thread of SCHED_DEADLINE whose budget ends in the tick can run up to a tick too long, and admission must allow for that.",
 };
 
 pub(super) fn check(root: &Root) -> Check {
@@ -39,7 +39,7 @@ pub(super) fn check(root: &Root) -> Check {
             )),
         (_, Err(reason)) => QUESTION.answer(
             State::Unknown,
-            format!("{reason}; the kernel's usual is the tick{}", late(root)),
+            format!("{reason}; the kernel's default is the tick{}", late(root)),
         ),
         (_, Ok(_)) => QUESTION.answer(
             State::Info,

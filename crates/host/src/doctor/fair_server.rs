@@ -1,4 +1,4 @@
-//! The fair server: what ordinary tasks may take from real-time ones, since Linux 6.12 on each cpu.
+//! The fair server: what ordinary tasks may take from real-time ones on each cpu, since Linux 6.12.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::root::Root;
 const QUESTION: Question = Question {
     id: "fair-server",
     title: "Server for ordinary tasks",
-    why: "Where real-time tasks leave ordinary ones nothing, this server lets those go first for its runtime at once, before tasks of every real-time priority.",
+    why: "When real-time tasks starve ordinary ones, this server runs the ordinary ones for its whole runtime at once, ahead of every real-time priority.",
 };
 
 pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
@@ -19,7 +19,7 @@ pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
     if fair_server::is_there(root) == Some(false) {
         return QUESTION.answer(
             State::Info,
-            "none: Linux has it since 6.12; before, real-time throttling alone leaves something to ordinary tasks",
+            "none: Linux has it since 6.12; before that, only real-time throttling leaves time to ordinary tasks",
         );
     }
     let mut of_cpus: Vec<(u32, FairServer)> = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
             Err(error) => {
                 return QUESTION.answer(
                     State::Unknown,
-                    format!("{error}; the kernel's usual is {}", cost(usual)),
+                    format!("{error}; the kernel's default is {}", cost(usual)),
                 );
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn check(root: &Root, cpus: &[u32]) -> Check {
                 name_cpus(&cpus)
             );
             (QUESTION.answer(State::Warning, found))
-                .with_fix(format!("{}, unless that is meant", to_usual(&off)))
+                .with_fix(format!("{}, unless that is intended", to_usual(&off)))
         }
     }
 }

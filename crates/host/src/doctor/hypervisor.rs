@@ -14,12 +14,12 @@ pub(super) fn check(root: &Root) -> Check {
     let virt = virt::detect(root);
     match virt.virtual_machine {
         Some(true) => QUESTION.answer(State::Warning, virt.to_string()).with_fix(
-            "measure worst cases on the real board; here, have the host bind each virtual cpu to a cpu of its own",
+            "measure worst cases on the real board; here, have the host pin each virtual cpu to a cpu of its own",
         ),
         Some(false) => QUESTION.answer(State::Good, virt.to_string()),
         None => QUESTION.unknown(&Unreadable {
             path: "/proc/cpuinfo".to_owned(),
-            reason: "no sign of a hypervisor or of its absence".to_owned(),
+            reason: "no sign of whether there is a hypervisor".to_owned(),
         }),
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn fix(root: &Root, rt: &[u32], taken: &[u32]) -> Fix {
     let rest = others(&rest, taken);
     if rest.is_empty() {
         return fix.leave(format!(
-            "missions run on all cpus but {}, so that there is none to send interrupts to",
+            "missions run on all cpus but {}, so there is none to send interrupts to",
             name_cpus(rt)
         ));
     }
@@ -200,10 +200,7 @@ fn arrived(root: &Root, rt: &[u32]) -> String {
         .collect();
     match named.is_empty() {
         true => String::new(),
-        false => format!(
-            "; most that arrived there since the start: {}",
-            named.join(", ")
-        ),
+        false => format!("; most frequent there since boot: {}", named.join(", ")),
     }
 }
 
@@ -260,7 +257,7 @@ mod tests {
         assert!(
             found
                 .found
-                .ends_with("since the start: eth0-rx-0 (40), acpi (7)"),
+                .ends_with("since boot: eth0-rx-0 (40), acpi (7)"),
             "{}",
             found.found
         );

@@ -1,6 +1,6 @@
 //! The doctor's checks: each reads one aspect of the machine and says what it found, whether it is
-//! fit for real time, why it matters and what would fix it. Nothing here changes the machine: what a check can fix is told as
-//! a [`Fix`], which [`fix`](crate::fix) makes. What runs containers is looked at elsewhere.
+//! fit for real time, why it matters and what would fix it. Nothing here changes the machine: what a check can fix it returns as
+//! a [`Fix`], which [`fix`](crate::fix) applies. What runs containers is examined elsewhere.
 //!
 //! A check is one file with `check(&Root) -> Check`, or `check(&Root, cpus)` where it is about the cpus for real-time work, and one
 //! line in `ASPECTS`; with a `fix` beside it where something can be done about it.
@@ -33,17 +33,17 @@ use crate::root::{Root, Unreadable};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One thing to look at.
+/// One aspect to examine.
 struct Aspect {
     check: Look,
     /// What could be done about it, if anything.
     fix: Option<Proposal>,
 }
 
-/// What does something about it.
+/// What fixes it.
 #[derive(Clone, Copy)]
 enum Proposal {
-    /// It needs to know the cpus for real-time work at most.
+    /// It needs no more than the cpus for real-time work.
     Of(fn(&Root, &[u32]) -> Fix),
     /// The same, and the cpus that others have taken for such work.
     Beside(fn(&Root, &[u32], &[u32]) -> Fix),
@@ -119,7 +119,7 @@ const ASPECTS: &[Aspect] = &[
     Aspect::machine(cell_limits::check),
 ];
 
-/// How an aspect of the machine stands to real-time work.
+/// How fit an aspect of the machine is for real-time work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {

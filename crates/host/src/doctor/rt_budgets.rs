@@ -32,7 +32,7 @@ pub(super) fn check(root: &Root) -> Check {
         }
     };
     let whose = if own.path == top {
-        "own group is the root group".to_owned()
+        "this process is in the root group".to_owned()
     } else {
         format!("own group {} has {}", own.path.display(), own.budget)
     };

@@ -9,7 +9,7 @@ use crate::root::{Root, Unreadable};
 const QUESTION: Question = Question {
     id: "rt-throttling",
     title: "Real-time throttling",
-    why: "It stops a runaway real-time task from taking a cpu for ever, and it also stops a well-behaved one that needs more than the limit.",
+    why: "It stops a runaway real-time task from taking a cpu forever, and it also stops a well-behaved one that needs more than the limit.",
 };
 
 pub(super) fn check(root: &Root) -> Check {
@@ -25,7 +25,7 @@ pub(super) fn check(root: &Root) -> Check {
             _ => format!("which may have {runtime} us of every {period} us"),
         };
         let found = format!(
-            "this kernel stops no thread of class FIFO or RR, for which it has the fair server: kernel.sched_rt_runtime_us holds for SCHED_DEADLINE alone, {holds}"
+            "this kernel has the fair server and does not throttle FIFO or RR threads: kernel.sched_rt_runtime_us limits SCHED_DEADLINE alone, {holds}"
         );
         return match runtime {
             0 => QUESTION.answer(State::Bad, found).with_fix(fix),
@@ -107,7 +107,7 @@ mod tests {
         assert!(
             usual
                 .found
-                .starts_with("this kernel stops no thread of class FIFO")
+                .starts_with("this kernel has the fair server and does not throttle FIFO")
         );
         assert!(
             usual.found.ends_with("950000 us of every 1000000 us"),

@@ -56,7 +56,7 @@ pub(super) fn fix(root: &Root, rt: &[u32]) -> Fix {
     let fix = Fix::of(QUESTION.id);
     match check(root, rt).state {
         State::Warning => fix.leave(
-            "switching it off takes half of the cpus away from everything that runs, which cannot be undone for what is bound to them: decide on the kernel parameter nosmt",
+            "switching it off takes half of the cpus away from everything that runs, which cannot be undone for tasks bound to them: use the kernel parameter nosmt if you want that",
         ),
         _ => fix,
     }

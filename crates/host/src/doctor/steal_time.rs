@@ -7,7 +7,7 @@ use std::time::Duration;
 const QUESTION: Question = Question {
     id: "steal-time",
     title: "Steal time",
-    why: "While the hypervisor runs somebody else, no task of this machine runs, whatever its priority.",
+    why: "While the hypervisor runs something else, no task of this machine runs, whatever its priority.",
 };
 
 const PATH: &str = "/proc/stat";
@@ -81,7 +81,7 @@ fn judge(before: &Times, after: &Times) -> Check {
         check
     } else {
         check.with_fix(
-            "have the host bind each virtual cpu to a cpu of its own, or measure on a real machine",
+            "have the host pin each virtual cpu to a cpu of its own, or measure on a real machine",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Swap: may memory of a real-time program be on a disk when it is needed?
+//! Swap: can the memory of a real-time program be on a disk when it is needed?
 
 use super::{Check, Question, State};
 use crate::fix::Fix;
@@ -7,7 +7,7 @@ use crate::root::Root;
 const QUESTION: Question = Question {
     id: "swap",
     title: "Swap",
-    why: "Memory that was swapped out comes back in milliseconds, and programs that do not lock theirs cannot prevent it.",
+    why: "Memory that was swapped out comes back in milliseconds, and programs that do not lock their memory cannot prevent it.",
 };
 
 pub(super) fn check(root: &Root) -> Check {
@@ -36,7 +36,7 @@ pub(super) fn check(root: &Root) -> Check {
     }
     QUESTION
         .answer(State::Warning, areas.join(", "))
-        .with_fix("swapoff -a (for ever: remove the swap lines from /etc/fstab)")
+        .with_fix("swapoff -a (permanently: remove the swap lines from /etc/fstab)")
 }
 
 /// Bringing back what was swapped out takes as long as it takes, and fails where memory is short.

@@ -7,7 +7,7 @@ use crate::root::Root;
 const QUESTION: Question = Question {
     id: "timer-migration",
     title: "Timer migration",
-    why: "Timers that an idle cpu leaves to a busy one expire there in interrupts that no budget holds and no priority keeps off, also those of programs that are kept off that cpu.",
+    why: "A timer that an idle cpu hands to a busy one expires there in an interrupt, which no budget limits and no priority holds off, even if its program may not run on that cpu.",
 };
 
 pub(super) fn check(root: &Root) -> Check {

@@ -1,4 +1,4 @@
-//! Timer resolution: how finely can a task be woken, and how often does the tick look at budgets?
+//! Timer resolution: how finely can a task be woken, and how often does the tick check budgets?
 
 use super::{Check, Question, State};
 use crate::root::{Root, Unreadable};

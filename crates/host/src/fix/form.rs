@@ -1,4 +1,4 @@
-//! How the value of a file stands in its text: most files hold nothing else, others list all values and mark one.
+//! The forms in which a file holds its value: most files hold nothing else, others list all values and mark one.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::cpus;
 use crate::kernel;
 use crate::root::{Root, Unreadable, shorten};
 
-/// How the value of a file stands in its text.
+/// How a file's text holds its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {

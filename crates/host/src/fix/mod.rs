@@ -1,6 +1,6 @@
-//! What would make the machine fitter, as files to write and kernel parameters, and doing it: [`apply`] writes the files after it
-//! has noted how to [put them back](undo), [`persist`] writes what makes it last. What is wrong with the machine, and what fixes
-//! it, is the [doctor](crate::doctor)'s to say.
+//! What would make the machine fitter for real time, as files to write and kernel parameters, and applying it: [`apply`] writes the
+//! files after it has noted how to [put them back](undo), and [`persist`] writes what makes the fixes last. What is wrong with the
+//! machine, and what fixes it, is for the [doctor](crate::doctor) to say.
 
 mod form;
 pub mod persist;
@@ -21,16 +21,16 @@ use crate::root::{Root, reason_of};
 pub use form::Form;
 use undo::{Change, Undo};
 
-/// A file of `/proc` or `/sys`, what it holds and what it is to hold.
+/// A file of `/proc` or `/sys`, the value it has and the value it should get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     /// The file.
     pub path: String,
-    /// How its value stands in it.
+    /// The form in which it holds the value.
     pub form: Form,
     /// The value that it has.
     pub was: String,
-    /// The value that it is to have.
+    /// The value that it should get.
     pub set: String,
 }
 
@@ -57,11 +57,11 @@ pub struct Fix {
     pub id: Cow<'static, str>,
     /// What can be written while the machine runs, also what is written already.
     pub writes: Vec<Write>,
-    /// Whether each file counts for itself; otherwise all are written or none.
+    /// Whether each file is written on its own; otherwise all are written or none.
     pub one_by_one: bool,
-    /// What helps at the next start of the machine.
+    /// Kernel parameters that help from the next boot on.
     pub parameters: Vec<Parameter>,
-    /// What is left to the user, and why; sentences without a full stop.
+    /// What is left to the user, and why; clauses.
     pub left: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Fix {
         }
     }
 
-    /// This file is to have this value. One that cannot be read is left, and that is told.
+    /// Adds a file and the value that it should get. One that cannot be read is left, with the reason.
     pub(crate) fn write(
         mut self,
         root: &Root,
@@ -108,7 +108,7 @@ impl Fix {
         self
     }
 
-    /// What is still to be written.
+    /// The changes that are still to be made.
     pub fn open(&self) -> impl Iterator<Item = &Write> {
         self.writes.iter().filter(|write| !write.is_done())
     }
@@ -128,7 +128,7 @@ pub enum FixError {
         /// The file that was to be written.
         path: String,
     },
-    /// How to put back what is changed cannot be noted.
+    /// The undo file cannot be written.
     #[error("{}: cannot be written ({reason}), and without it nothing is changed", path.display())]
     NoUndo {
         /// The undo file.
@@ -156,18 +156,18 @@ pub struct Failed {
     pub why: String,
 }
 
-/// What became of fixes.
+/// The outcome of fixes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Files that have the new value, each as it was read back.
     pub changed: Vec<Change>,
-    /// Files that count one by one and that the kernel does not let anybody change, as many interrupts.
+    /// Files of fixes that count one by one which the kernel lets nobody change, such as those of many interrupts.
     pub stayed: Vec<Failed>,
     /// Files of fixes that could not be made, which have the old value, or are among those that are changed as well.
     pub failed: Vec<Failed>,
 }
 
-/// That this process may change the machine at all.
+/// Checks that this process may change the machine at all.
 ///
 /// # Errors
 /// [`FixError::NotRoot`].
@@ -178,10 +178,10 @@ pub fn must_be_root() -> Result<(), FixError> {
     }
 }
 
-/// Writes what these fixes have open. How to put it back stands in `undo` before anything is changed; what that file has already
-/// from an earlier call is kept.
+/// Makes the open changes of these fixes. How to put them back is written to `undo` before anything is changed; what that file holds from an earlier
+/// call is kept.
 ///
-/// A fix of which one file cannot be written is taken back, unless its files count one by one.
+/// If one file of a fix cannot be written, the fix is taken back, unless its files count one by one.
 ///
 /// # Errors
 /// [`FixError`], with nothing changed.
@@ -238,11 +238,11 @@ fn one(root: &Root, fix: &Fix, applied: &mut Applied) {
         }
         for earlier in done.drain(..).rev() {
             let why = match take_back(root, &earlier) {
-                Ok(()) => format!("taken back, as {} cannot be written", change.path),
+                Ok(()) => format!("put back, because {} cannot be written", change.path),
                 Err(now) => {
                     // It is changed, so that it belongs into the undo file.
                     applied.changed.push(now.change);
-                    format!("could not be taken back: {}", now.why)
+                    format!("could not be put back: {}", now.why)
                 }
             };
             applied.failed.push(Failed {
@@ -256,7 +256,7 @@ fn one(root: &Root, fix: &Fix, applied: &mut Applied) {
     applied.changed.append(&mut done);
 }
 
-/// Why a file has not its new value.
+/// Why a file does not have its new value.
 enum NotGiven {
     /// It has the old one.
     Stays(String),
@@ -276,7 +276,7 @@ fn give(root: &Root, change: &Change) -> Result<(), NotGiven> {
     match take_back(root, &change.having(now)) {
         Ok(()) => Err(NotGiven::Stays(why)),
         Err(mut now) => {
-            now.why = format!("{why}, and could not be taken back: {}", now.why);
+            now.why = format!("{why}, and could not be put back: {}", now.why);
             Err(NotGiven::Changed(now))
         }
     }
@@ -328,7 +328,7 @@ fn set(root: &Root, change: &Change, value: &str) -> Result<(), NotSet> {
     match change.form.read(root, &change.path, value) {
         Ok(now) if now == value => Ok(()),
         Ok(now) => Err(NotSet::Other {
-            why: format!("the kernel took it and has {now:?} all the same"),
+            why: format!("the kernel accepted it, but the value is now {now:?}"),
             now,
         }),
         // It was taken, as far as can be told.

@@ -1,5 +1,5 @@
-//! What makes fixes last beyond the next start of the machine: a line of kernel parameters, a file for sysctl and a unit for
-//! systemd, as texts. Where they go is told with each; nothing here puts them there.
+//! What makes fixes survive a reboot: a line of kernel parameters, a file for sysctl and a unit for systemd, as texts. Each says
+//! where it goes; nothing here installs it.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use crate::cpus::format_list;
 use crate::kernel::CommandLine;
 use crate::root::Root;
 
-/// One file to put in place.
+/// One file to install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Piece {
     /// Its name.
     pub name: &'static str,
-    /// What to do with it, one sentence without a full stop.
+    /// What to do with it, a clause.
     pub how: String,
-    /// All that it holds.
+    /// Its whole text.
     pub text: String,
 }
 
-/// The names of all pieces that there can be.
+/// The names of all possible pieces.
 pub const NAMES: [&str; 3] = [PARAMETERS, SYSCTL, UNIT];
 const PARAMETERS: &str = "kernel-parameters";
 const SYSCTL: &str = "90-timecell.conf";
@@ -40,8 +40,7 @@ const OF_FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The pieces that these fixes for `cpus` ask for, and what `earlier` calls have changed for good. `program` is what the unit
-/// starts.
+/// The pieces that these fixes for `cpus` need, including what `earlier` calls have changed. `program` is what the unit starts.
 pub fn pieces(
     root: &Root,
     fixes: &[Fix],
@@ -98,9 +97,9 @@ fn parameters(root: &Root, fixes: &[Fix]) -> Option<Piece> {
         }
         words.push(format!("{}={}", parameter.name, parameter.value));
     }
-    let mut how = "add the line to the kernel's parameters where your boot loader has them (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub; cmdline.txt on a Raspberry Pi; `append` in extlinux.conf), and start the machine again".to_owned();
+    let mut how = "add the line to the kernel parameters where your boot loader keeps them (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub; cmdline.txt on a Raspberry Pi; `append` in extlinux.conf), and reboot".to_owned();
     if !replaced.is_empty() {
-        how.push_str(&format!("; it takes the place of {}", replaced.join(" ")));
+        how.push_str(&format!("; it replaces {}", replaced.join(" ")));
     }
     (!words.is_empty()).then(|| Piece {
         name: PARAMETERS,

@@ -93,7 +93,7 @@ fn what_somebody_else_has_changed_is_left_and_what_is_absent_is_put_back_later()
     let whys: Vec<&str> = back.gone.iter().map(|gone| gone.why.as_str()).collect();
     assert_eq!(whys.len(), 1, "{whys:?}");
     assert!(
-        whys.iter().any(|why| why.contains("2 by now, neither 0")),
+        whys.iter().any(|why| why.contains("now 2, neither 0")),
         "{whys:?}"
     );
     assert_eq!(back.already.len(), 1);
@@ -185,7 +185,9 @@ fn nothing_is_noted_where_others_could_change_it() {
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let error = apply(&root, &[timers(&root)], &undo).unwrap_err();
     assert!(
-        error.to_string().contains("others than root can change"),
+        error
+            .to_string()
+            .contains("users other than root can change"),
         "{error}"
     );
     assert!(!undo.exists());
@@ -220,7 +222,7 @@ fn an_undo_file_that_names_other_files_is_not_obeyed() {
     }
     assert!(of("\"was\": \"1\"", "\"was\": \"1\\n2\"").contains("no fix"));
     assert!(of("\"schema\": 1", "\"schema\": 2").contains("version 2"));
-    assert!(of("{", "").contains("no undo file"));
+    assert!(of("{", "").contains("not an undo file"));
     assert_eq!(holds(&root, TIMERS), "0");
 }
 
@@ -249,11 +251,7 @@ fn what_lasts_is_written_for_each_place() {
         panic!("{pieces:?}");
     };
     assert_eq!(line.text, "isolcpus=managed_irq,domain,3 irqaffinity=0-2\n");
-    assert!(
-        line.how.ends_with("it takes the place of isolcpus=3"),
-        "{}",
-        line.how
-    );
+    assert!(line.how.ends_with("it replaces isolcpus=3"), "{}", line.how);
     // Also what is set already: it would not be after the next start.
     assert!(
         sysctl.text.contains("kernel.timer_migration = 0\n"),

@@ -1,7 +1,7 @@
-//! The undo file: what was changed and how it was before, and putting that back.
+//! The undo file: what was changed, how it was before, and putting that back.
 //!
-//! It is believed only where it is the caller's own, and only files are written that a fix may name. What it tells of goes with the
-//! boot in which it was done.
+//! It is trusted only where it is the caller's own, and only files that a fix may name are written. Its changes last until the
+//! reboot, and so does it.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +14,7 @@ use crate::root::{Root, reason_of};
 use crate::versioned::{self, Unusable};
 use crate::{foreign_file, ground};
 
-/// Where it is unless somebody says otherwise: in memory, as what it tells of.
+/// The default path: in memory, as the changes that it lists are.
 pub const USUAL: &str = "/run/timecell/doctor-undo.json";
 
 /// Version of the file.
@@ -135,7 +135,7 @@ pub struct Noted {
     pub stayed: Vec<String>,
 }
 
-/// What an undo file tells; also whoever is not root may know what root has written. Nothing where there is none to believe.
+/// What an undo file says; users other than root may also read what root has written. Empty where there is no trusted one.
 pub fn noted(root: &Root, path: &Path) -> Noted {
     let undo = Undo::read_by(path, foreign_file::read).ok().flatten();
     match undo.filter(|undo| undo.boot_id == boot_id(root)) {
@@ -147,24 +147,24 @@ pub fn noted(root: &Root, path: &Path) -> Noted {
     }
 }
 
-/// What became of putting back.
+/// The outcome of putting back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PutBack {
     /// Files that have their old value again.
     pub put_back: Vec<Change>,
     /// Files that had it already.
     pub already: Vec<Change>,
-    /// Files that cannot be put back any more, and why: somebody else has changed them since.
+    /// Files that are not put back, and why: somebody else has changed them since.
     pub gone: Vec<Failed>,
-    /// Files that are not there for now, and why, such as those of a cpu that is offline; they stay in the undo file.
+    /// Files that are absent for now, and why, such as those of a cpu that is offline; they stay in the undo file.
     pub absent: Vec<Failed>,
     /// Files that could not be read or written; they stay in the undo file.
     pub failed: Vec<Failed>,
-    /// Whether the changes were made before the machine was started last, so that they are gone.
+    /// Whether the changes were made before the last boot, so that they are gone.
     pub other_boot: bool,
 }
 
-/// Puts back what an undo file tells of, the last change first. What is done is taken off the file, so that a second time does
+/// Puts back what an undo file lists, the last change first. What is done is removed from the file, so that a second call does
 /// nothing. `None`: there is no such file.
 ///
 /// # Errors
@@ -221,7 +221,7 @@ fn one(root: &Root, change: Change, done: &mut PutBack) -> Option<Change> {
         done.already.push(change);
     } else if now != change.set && change.earlier.as_ref() != Some(&now) {
         let why = format!(
-            "it has {now} by now, neither {} nor the old {}",
+            "it is now {now}, neither {} nor the old {}",
             change.set, change.was
         );
         done.gone.push(Failed { change, why });
@@ -271,7 +271,7 @@ impl Undo {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         if let Err(foreign) = ground::check(dir.unwrap_or(Path::new("."))) {
             return Err(bad(format!(
-                "others than root can change {}, so that nothing in it is believed",
+                "users other than root can change {}, so it is not trusted",
                 foreign.at.display()
             )));
         }
@@ -284,7 +284,7 @@ impl Undo {
             bad(match error {
                 Unusable::Version { .. } => error.to_string(),
                 Unusable::Malformed(error) => {
-                    format!("it is no undo file of `timecell doctor` ({error})")
+                    format!("it is not an undo file of `timecell doctor` ({error})")
                 }
             })
         })?;

@@ -1,5 +1,5 @@
-//! The note of what cpu.rt.max reserves as an earlier timecell wrote it: it is there until the reboot, also beside cells that a later
-//! one takes over.
+//! The note of what cpu.rt.max reserves, as an earlier timecell wrote it: it exists until the reboot, also beside cells that a later
+//! version adopts.
 
 use std::collections::BTreeMap;
 

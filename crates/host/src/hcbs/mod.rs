@@ -1,10 +1,10 @@
 //! Real-time budgets of cgroup v2: the files `cpu.rt.max` of the hierarchical constant bandwidth servers, which only patched kernels
-//! have. Reading and writing one budget, and what the kernel says of it; who has the group at the top reserve how much is kept in
-//! [`Top`], and who may have it is not decided here.
+//! have. This file reads and writes one budget and says what the kernel answers; [`Top`] keeps what each owner has the group at the
+//! top reserve. Who may have how much is decided elsewhere.
 //!
 //! A group's budget is `<runtime> <period>` in microseconds, on each cpu, or `max`: its threads run by the budget of the nearest group
 //! above that has one. The group at the top has a runtime of 0 until somebody writes one, and runs nothing by it: it is what all groups
-//! below may have together. As of version 6 of the series; the interface may change.
+//! below may have together. This follows version 6 of the patch series; the interface may change.
 
 mod earlier;
 mod room;
@@ -30,7 +30,7 @@ pub const MAX: &str = "cpu.rt.max";
 /// version 7 does. The group at the top has neither.
 pub const OWN: [&str; 2] = ["cpu.rt.internal", "cpu.rt.max.effective.local"];
 
-/// How long a budget is tried again that is refused while the kernel still counts groups that are gone: until the end of an RCU grace
+/// How long a refused budget is retried while the kernel still counts removed groups: until the end of an RCU grace
 /// period, which a loaded machine puts off by hundreds of milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(3_000);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ pub enum HcbsError {
     Absent(String),
     /// The group at the top cannot reserve so much.
     #[error(
-        "the kernel does not let groups have {} together on each cpu (it reserves {} for them now): {}",
+        "the kernel refuses groups a total of {} on each cpu (it now reserves {} for them): {}",
         per_second(*.asked_us), per_second(*.has_us), beside(*.busy)
     )]
     Top {
@@ -56,8 +56,8 @@ pub enum HcbsError {
     },
     /// A group's budget was refused.
     #[error(
-        "{group} takes no {asked} ({reason}): the group at the top reserves {} for groups, of which others hold {}; \
-         nor can a group with real-time threads in it change between `max` and a budget",
+        "{group} does not accept {asked} ({reason}): the top group reserves {} for groups, of which others hold {}; \
+         a group with real-time threads cannot change between `max` and a budget either",
         per_second(*.has_us), per_second(*.held_us)
     )]
     Group {
@@ -65,14 +65,14 @@ pub enum HcbsError {
         group: String,
         /// The budget that was asked for.
         asked: Budget,
-        /// What the group at the top reserves, us in every second.
+        /// What the top group reserves, us in every second.
         has_us: u64,
         /// What other groups hold of it, us in every second.
         held_us: u64,
         /// The kernel's reason.
         reason: String,
     },
-    /// A budget that was taken, and is not what the group has.
+    /// A budget that was accepted, but that the group does not have.
     #[error("{file} says `{says}` after {asked} was written to the group")]
     NotTaken {
         /// The file that says so.
@@ -102,9 +102,9 @@ fn per_second(us: u64) -> String {
 fn beside(busy: bool) -> &'static str {
     match busy {
         true => {
-            "on some cpus, threads of SCHED_DEADLINE and the server of ordinary work have the rest of what kernel.sched_rt_runtime_us leaves"
+            "on some cpus, SCHED_DEADLINE threads and the fair server have the rest of what kernel.sched_rt_runtime_us allows"
         }
-        false => "it is more than kernel.sched_rt_runtime_us leaves, or less than they hold",
+        false => "it is more than kernel.sched_rt_runtime_us allows, or less than they hold",
     }
 }
 
@@ -122,7 +122,7 @@ pub fn detect_at(root: &Root) -> Result<PathBuf, HcbsError> {
     })
 }
 
-/// The budget of a group; `None`: it has none of its own (`max`).
+/// The budget of a group; `None`: it has none (`max`).
 ///
 /// # Errors
 /// When the file is not there, or says something else.
@@ -135,7 +135,7 @@ pub fn budget_of(root: &Root, group: &Path) -> Result<Option<Budget>, HcbsError>
     parse(&text).ok_or_else(|| HcbsError::Io {
         path: file.display().to_string(),
         reason: format!(
-            "it says {:?}, which is no budget",
+            "it says {:?}, which is not a budget",
             crate::root::shorten(&text)
         ),
     })
@@ -152,7 +152,7 @@ fn parse(text: &str) -> Option<Option<Budget>> {
     }))
 }
 
-/// What the group at the top reserves for groups; nothing where it says nothing.
+/// What the top group reserves for groups; nothing where it says nothing.
 ///
 /// # Errors
 /// As [`budget_of`].
@@ -187,7 +187,7 @@ fn held_by(root: &Root, group: &Path) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Has the group at the top reserve so much, tried again while groups count that are gone, and threads of SCHED_DEADLINE that have ended.
+/// Makes the group at the top reserve this much, retrying while removed groups and ended SCHED_DEADLINE threads still count.
 ///
 /// # Errors
 /// [`HcbsError::Top`], or what the system says.
@@ -211,8 +211,8 @@ pub fn reserve(root: &Root, top: &Path, budget: Budget) -> Result<(), HcbsError>
     })
 }
 
-/// Gives a group a budget, before any thread in it is of a real-time class: afterwards the kernel changes none but one budget for
-/// another.
+/// Gives a group a budget, before any thread in it has a real-time class: afterwards the kernel only accepts another budget, and neither adds nor
+/// removes one.
 ///
 /// # Errors
 /// [`HcbsError::Group`] with the kernel's reason, [`HcbsError::NotTaken`] where the group does not have it then.
@@ -272,7 +272,7 @@ pub fn own_file(root: &Root, group: &Path) -> Option<&'static str> {
     OWN.into_iter().find(|file| root.exists(group.join(file)))
 }
 
-/// Lets a group go without a budget of its own; one that is gone, or has real-time threads, stays as it is.
+/// Takes a group's budget away; a group that is gone, or has real-time threads, stays as it is.
 pub fn give_up(root: &Root, group: &Path) {
     if let Ok(Some(budget)) = budget_of(root, group) {
         let _ = fs::write(
@@ -483,7 +483,7 @@ mod tests {
         };
         let told = group.to_string();
         for part in [
-            "/c takes no 30000 us every 100000 us",
+            "/c does not accept 30000 us every 100000 us",
             "500.000 ms",
             "250.000 ms",
         ] {

@@ -18,7 +18,7 @@ pub fn limit_us(root: &Root) -> u64 {
     }
 }
 
-/// What the largest server of ordinary work has of its cpu, us in every second, rounded up.
+/// What the largest fair server has of its cpu, us in every second, rounded up.
 pub fn ordinary_us(root: &Root) -> u64 {
     let online = cpus::online_at(root).unwrap_or_default();
     fair_server::most(root, &online).map_or(0, |server| {

@@ -1,6 +1,6 @@
-//! What the group at the top of cgroup v2 reserves for all groups with real-time budgets: nothing by itself, so whoever makes groups
-//! has to have it reserve enough, and gives that back afterwards. All missions and measurements of a machine share it; a note says what
-//! each has reserved there, and what it was before the first of them. Whose a group is, the beginning of its name tells.
+//! What the group at the top of cgroup v2 reserves for all groups with real-time budgets: nothing by default, so whoever makes groups
+//! must have it reserve enough and give that back afterwards. All missions and measurements of a machine share it; a note records what
+//! each has reserved there, and what it was before the first of them. The beginning of a group's name tells whose it is.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +55,7 @@ impl Note {
         }
     }
 
-    /// What the owner of these groups reserves, us in every second; 0 if it is not there.
+    /// What the owner of these groups reserves, us in every second; 0 if it reserves nothing.
     pub fn of(&self, owner: &str) -> u64 {
         let groups = self.owners.get(owner).into_iter().flatten();
         groups.map(|(_, us)| *us).fold(0, u64::saturating_add)
@@ -111,7 +111,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// That of this machine.
+    /// The one of this machine.
     ///
     /// # Errors
     /// When its kernel has no such budgets.
@@ -119,7 +119,7 @@ impl Top {
         Top::at(Root::live(), Path::new(lock::PLACE))
     }
 
-    /// That of the machine below `root`, with its note and lock in `dir`.
+    /// The one of the machine below `root`, with its note and lock in `dir`.
     ///
     /// # Errors
     /// When its kernel has no such budgets.
@@ -183,9 +183,8 @@ impl Top {
         Ok(reserved.is_some_and(|reserved| *reserved >= us))
     }
 
-    /// What groups that nobody has asked for yet can have together on each cpu, us in every second: what the kernel lets all real time
-    /// have less the largest server of ordinary work, and less what is reserved or held already. Threads of SCHED_DEADLINE, of which
-    /// the kernel tells nothing, are not in it.
+    /// What new groups can have together on each cpu, us in every second: what the kernel allows all real-time work, less the largest fair server,
+    /// less what is reserved or held already. SCHED_DEADLINE threads, of which the kernel reports nothing, are not subtracted.
     ///
     /// # Errors
     /// As [`Top::note`].
@@ -203,8 +202,8 @@ impl Top {
         self.dir.join("hcbs.json")
     }
 
-    /// Changes what an owner reserves for its groups, each with its share in us in every second, and has the group at the top reserve what
-    /// all need, no less than what it did before anybody, whoever wrote that. Where the kernel refuses more, nothing has changed.
+    /// Changes what an owner reserves for its groups, each with its share in us in every second, and makes the group at the top reserve what all
+    /// need, and no less than it did before the first owner. If the kernel refuses more, nothing changes.
     ///
     /// # Errors
     /// What the kernel or the system says.

@@ -1,6 +1,6 @@
-//! What tasks are bound to, kept through changes of cpusets. Kernels before 6.2 bind every task of a group to all cpus of the group
-//! when these change, and forget what it had asked for; later ones do so only with what the kernel itself has bound. What was asked for
-//! is written down before the first change, and kept until the last partition is gone.
+//! The affinities of tasks, preserved through changes of cpusets. When the cpus of a group change, kernels before 6.2 bind every task in
+//! it to all of them and forget the affinity that the task had asked for; later ones do so only to affinities that the kernel itself has
+//! set. So affinities are written down before the first change, and kept until the last partition is gone.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;

@@ -1,15 +1,15 @@
-//! Controllers of cgroup v2 that groups at the top count on, kept there. Who manages the tree besides takes those away that none of its own groups
-//! needs: systemd does, at the start and end of its units and at `daemon-reload`, and with a controller go the partitions, cpus and limits of
-//! everybody's groups. The kernel refuses that (EBUSY) as long as any group below hands the controller on, and be it an empty one
-//! (the kernel's cgroup-v2, "Top-down Constraint"). That is the group that is made here.
+//! Keeping the cgroup v2 controllers that our groups at the top depend on. Whoever else manages the tree takes away those that none of its own
+//! groups needs: systemd does, when its units start and stop and at `daemon-reload`, and with a controller everybody's groups lose their
+//! partitions, cpus and limits. The kernel refuses that (EBUSY) as long as any group below hands the controller down, even an empty one
+//! (the kernel's cgroup-v2, "Top-down Constraint"). That empty group is made here.
 
 use std::fs;
 use std::path::Path;
 
 use super::partition::Partitions;
 use crate::cgroup::SUBTREE_CONTROL as CONTROL;
+use crate::error::{Doing, Result};
 use crate::file::{gone, there};
-use crate::root::reason_of;
 
 /// What the names of such groups begin with.
 pub const PREFIX: &str = "timecell-controllers-";
@@ -28,7 +28,7 @@ impl Partitions {
     ///
     /// # Errors
     /// What the kernel refused, a sentence. Fine if they are kept already.
-    pub fn keep_controllers(&self, name: &str) -> Result<(), String> {
+    pub fn keep_controllers(&self, name: &str) -> Result<()> {
         let group = self.path(name);
         let _ = self.finish();
         let top = self.path("");
@@ -41,8 +41,7 @@ impl Partitions {
         let done = self
             .hand_down(&top, &absent)
             .and_then(|()| {
-                there(fs::create_dir(self.at(&group)))
-                    .map_err(|error| format!("{}: {}", group.display(), reason_of(&error)))
+                there(fs::create_dir(self.at(&group))).doing(|| group.display().to_string())
             })
             .and_then(|()| self.hand_down(&group, &missing(self, &group)));
         if let Some(note) = note {
@@ -52,17 +51,16 @@ impl Partitions {
         done
     }
 
-    /// Keeps them no more for this name; the top goes on handing them down until somebody takes them away. Fine if there is no such group.
+    /// Stops keeping them for this name; the top goes on handing them down until somebody takes them away. Fine if there is no such group.
     ///
     /// # Errors
     /// What the kernel refused, a sentence.
-    pub fn leave_controllers(&self, name: &str) -> Result<(), String> {
+    pub fn leave_controllers(&self, name: &str) -> Result<()> {
         let group = self.path(name);
-        gone(fs::remove_dir(self.at(&group)))
-            .map_err(|error| format!("{}: {}", group.display(), reason_of(&error)))
+        gone(fs::remove_dir(self.at(&group))).doing(|| group.display().to_string())
     }
 
-    /// Does this, and if it fails, keeps no controllers for this name that were not kept before: a group that it has made is removed again.
+    /// Runs `change`, and if it fails, restores whether controllers were kept for this name: a group that it has made is removed again.
     ///
     /// # Errors
     /// Those of `change`.
@@ -87,18 +85,13 @@ impl Partitions {
         rests.collect()
     }
 
-    fn hand_down(&self, group: &Path, controllers: &[&str]) -> Result<(), String> {
+    fn hand_down(&self, group: &Path, controllers: &[&str]) -> Result<()> {
         let file = group.join(CONTROL);
         // One by one: of several in one write the kernel takes all or none.
         controllers.iter().try_for_each(|controller| {
             let text = format!("+{controller}");
-            fs::write(self.at(&file), &text).map_err(|error| {
-                format!(
-                    "{} does not take `{text}` ({})",
-                    file.display(),
-                    reason_of(&error)
-                )
-            })
+            fs::write(self.at(&file), &text)
+                .doing(|| format!("{} does not accept `{text}`", file.display()))
         })
     }
 }

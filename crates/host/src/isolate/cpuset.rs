@@ -1,8 +1,8 @@
 //! Load balancing: cpus taken out of it by the cpuset file system.
 //!
-//! Version 1: one cpuset of the other cpus goes on balancing, every cpuset that reaches the cpus ceases to (cpuset(7),
-//! "sched_load_balance"). No task is moved to another group. Version 2: a partition of the state `isolated`, which
-//! whoever is to use the cpus must join (the kernel's cgroup-v2, "cpuset.cpus.partition").
+//! Version 1: one cpuset of the other cpus goes on balancing, and every cpuset that includes the cpus stops (cpuset(7),
+//! "sched_load_balance"). No task is moved to another group. Version 2: a partition in state `isolated`, which whoever
+//! uses the cpus must join (the kernel's cgroup-v2, "cpuset.cpus.partition").
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use super::found::{IsolateError, Isolated};
 use super::journal::{Change, GROUP, Journal};
 use crate::cgroup::{self, Mount};
 use crate::cpus::{format_list, parse_list};
+use crate::error::{Doing, Result};
 use crate::file::gone;
 use crate::root::{Root, reason_of};
 
@@ -24,7 +25,7 @@ pub(super) fn split(
     found: &mut Isolated,
 ) -> Result<Option<PathBuf>, IsolateError> {
     if !found.cpus.is_empty() && found.cpus.iter().all(|cpu| found.isolcpus.contains(cpu)) {
-        found.balancing = "off since before, by isolcpus= or a partition".to_owned();
+        found.balancing = "already off, by isolcpus= or a partition".to_owned();
         return Ok(None);
     }
     let cgroups = cgroup::detect_at(root)?;
@@ -35,7 +36,7 @@ pub(super) fn split(
     let done = match (cgroups.v1_mount("cpuset"), v2) {
         (Some(mount), _) => version_1(mount, journal, found)?.map(|()| None),
         (None, Some(mount)) => version_2(mount, journal, found)?.map(Some),
-        (None, None) => Err("there is no cpuset controller".to_owned()),
+        (None, None) => Err("there is no cpuset controller".into()),
     };
     Ok(match done {
         Ok(group) => {
@@ -52,23 +53,21 @@ pub(super) fn split(
     })
 }
 
-type Refusal = Result<(), String>;
-
 fn version_1(
     mount: &Mount,
     journal: &mut Journal,
     found: &Isolated,
-) -> Result<Refusal, IsolateError> {
+) -> Result<Result<()>, IsolateError> {
     if mount.root != "/" {
         return Ok(Err(
-            "the root of the cpuset hierarchy is not mounted here".to_owned()
+            "the root of the cpuset hierarchy is not mounted here".into()
         ));
     }
     let group = mount.point.join(format!("{GROUP}{}", std::process::id()));
     journal.note(&Change::Group {
         path: group.clone(),
     })?;
-    let made = || -> Refusal {
+    let made = || -> Result<()> {
         make(&group)?;
         let mems = read(&mount.point.join("cpuset.mems"))?;
         write(&group.join("cpuset.cpus"), &format_list(&found.rest))?;
@@ -104,10 +103,10 @@ fn version_2(
     mount: &Mount,
     journal: &mut Journal,
     found: &Isolated,
-) -> Result<Result<PathBuf, String>, IsolateError> {
+) -> Result<Result<PathBuf>, IsolateError> {
     if mount.root != "/" {
         return Ok(Err(
-            "the root of the cgroup hierarchy is not mounted here".to_owned()
+            "the root of the cgroup hierarchy is not mounted here".into()
         ));
     }
     // Groups at the top have cpusets only where the top hands the controller down.
@@ -132,16 +131,16 @@ fn version_2(
 
 /// Version 2: makes a group whose cpus are a partition of this state (`root`, `isolated`); nothing is left of one that the kernel
 /// refuses.
-pub(super) fn make_partition(group: &Path, cpus: &[u32], state: &str) -> Refusal {
+pub(super) fn make_partition(group: &Path, cpus: &[u32], state: &str) -> Result<()> {
     taken_already(group, cpus)?;
-    let made = || -> Refusal {
+    let made = || -> Result<()> {
         make(group)?;
         let file = group.join("cpuset.cpus.partition");
         write(&group.join("cpuset.cpus"), &format_list(cpus))?;
         write(&file, state)?;
         match read(&file)? {
             found if found == state => Ok(()),
-            found => Err(format!("the kernel calls the partition `{found}`")),
+            found => Err(format!("the kernel calls the partition `{found}`").into()),
         }
     };
     made().inspect_err(|_| {
@@ -151,7 +150,7 @@ pub(super) fn make_partition(group: &Path, cpus: &[u32], state: &str) -> Refusal
 
 /// That no group beside this one is a partition of one of these cpus: the kernel would call that one invalid for the mere mention of
 /// its cpu in another's `cpuset.cpus`.
-fn taken_already(group: &Path, cpus: &[u32]) -> Refusal {
+fn taken_already(group: &Path, cpus: &[u32]) -> Result<()> {
     let beside = group.parent().map(std::fs::read_dir);
     for entry in beside.into_iter().flatten().flatten().flatten() {
         let other = entry.path();
@@ -162,7 +161,7 @@ fn taken_already(group: &Path, cpus: &[u32]) -> Refusal {
         let its = read(&other.join("cpuset.cpus")).unwrap_or_default();
         let its = parse_list(&its).unwrap_or_default();
         if let Some(cpu) = cpus.iter().find(|cpu| its.contains(cpu)) {
-            return Err(format!("cpu {cpu} is in the partition {}", other.display()));
+            return Err(format!("cpu {cpu} is in the partition {}", other.display()).into());
         }
     }
     Ok(())
@@ -191,25 +190,18 @@ pub(super) fn remove(group: &Path) -> Option<String> {
     ))
 }
 
-fn make(group: &Path) -> Refusal {
-    std::fs::create_dir(group)
-        .map_err(|error| format!("{} cannot be made ({})", group.display(), reason_of(&error)))
+fn make(group: &Path) -> Result<()> {
+    std::fs::create_dir(group).doing(|| format!("{} cannot be made", group.display()))
 }
 
-fn read(path: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
         .map(|text| text.trim().to_owned())
-        .map_err(|error| format!("{} cannot be read ({})", path.display(), reason_of(&error)))
+        .doing(|| format!("{} cannot be read", path.display()))
 }
 
-fn write(path: &Path, text: &str) -> Refusal {
-    std::fs::write(path, text).map_err(|error| {
-        format!(
-            "{} does not take `{text}` ({})",
-            path.display(),
-            reason_of(&error)
-        )
-    })
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).doing(|| format!("{} does not accept `{text}`", path.display()))
 }
 
 fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {

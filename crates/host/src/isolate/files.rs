@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::found::{IsolateError, Isolated, others};
 use super::journal::{Change, Journal};
 use crate::cpus::{format_list, format_mask, parse_list, parse_mask};
-use crate::root::{Root, reason_of};
+use crate::error::{Error, Result};
+use crate::root::Root;
 
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
@@ -70,14 +71,14 @@ pub(super) fn change(
     file: &str,
     was: &str,
     set: &str,
-) -> Result<Result<(), String>, IsolateError> {
+) -> Result<Result<()>, IsolateError> {
     let path: PathBuf = root.path(file);
     journal.note(&Change::File {
         path: path.clone(),
         was: was.to_owned(),
         set: set.to_owned(),
     })?;
-    Ok(std::fs::write(&path, set).map_err(|error| reason_of(&error)))
+    Ok(std::fs::write(&path, set).map_err(Error::from))
 }
 
 #[cfg(test)]

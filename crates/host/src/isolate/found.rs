@@ -1,25 +1,25 @@
-//! What became of keeping cpus free: what was moved, what was not, and why it could not be done at all.
+//! The outcome of keeping cpus free: what was moved, what was not, and why it could not be done at all.
 
 use serde::{Deserialize, Serialize};
 
 /// Why cpus cannot be kept free. Each prints as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsolateError {
-    /// All online cpus are to be kept free.
-    #[error("no cpu is left for other work: {cpus} are all that there are")]
+    /// All online cpus would be kept free.
+    #[error("no cpu is left for other work: the machine has only {cpus}")]
     NothingLeft {
         /// The cpus, as a list.
         cpus: String,
     },
     /// The journal cannot be written; without it nothing is changed.
-    #[error("{path}: the journal cannot be written ({reason}), so nothing was changed any further")]
+    #[error("{path}: the journal cannot be written ({reason}), so nothing more was changed")]
     Journal {
         /// The journal's path.
         path: String,
         /// The system's answer.
         reason: String,
     },
-    /// The machine's cpus cannot be told.
+    /// The machine's cpus cannot be read.
     #[error("{0}")]
     Unreadable(#[from] crate::root::Unreadable),
 }

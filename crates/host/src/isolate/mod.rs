@@ -40,10 +40,10 @@ impl Isolation {
     /// Keeps `cpus` free of other work. `journal` is a new file on which every change is noted before it is made;
     /// [`put_back`] undoes them from it.
     ///
-    /// What cannot be moved is no error: [`Isolation::found`] counts and names it.
+    /// What cannot be moved is not an error: [`Isolation::found`] counts and names it.
     ///
     /// # Errors
-    /// When no cpu would be left for other work, or the journal cannot be written. Then nothing stays changed.
+    /// When no cpu would be left for other work, or the journal cannot be written. Then every change is undone.
     pub fn hold(cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
         Isolation::hold_at(&Root::live(), cpus, journal)
     }
@@ -186,7 +186,7 @@ mod tests {
         let error = Isolation::hold_at(&tree.root(), &[0, 1, 2, 3], &journal).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no cpu is left for other work: 0-3 are all that there are"
+            "no cpu is left for other work: the machine has only 0-3"
         );
         assert!(!journal.exists());
     }

@@ -1,6 +1,6 @@
-//! Partitions of cpus for threads of SCHED_DEADLINE, by cgroup v2: a group at the top whose cpus are a root domain of their own, so
-//! that such threads can be kept to them, and on which nobody outside the group runs (the kernel's cgroup-v2, "cpuset.cpus.partition").
-//! They outlive whoever has made them. What is to run in one is no concern of this module.
+//! Cpuset partitions for SCHED_DEADLINE threads, by cgroup v2: a group at the top whose cpus are a root domain of their own, so that
+//! such threads can be kept to them, and on which nobody outside the group runs (the kernel's cgroup-v2, "cpuset.cpus.partition").
+//! They outlive the process that made them. What runs in one is none of this module's business.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,14 @@ use super::cpuset;
 use super::journal::GROUP;
 use crate::cgroup::{self, Layout};
 use crate::cpus::{self, format_list, parse_list};
+use crate::error::{Doing, Result};
 use crate::file::gone;
-use crate::root::{Root, reason_of};
+use crate::root::Root;
 
 /// What the names of all groups begin with that have cpus for themselves.
 pub const PREFIX: &str = GROUP;
 
-/// Where it is noted what tasks were bound to before there were partitions.
+/// The file that notes what tasks were bound to before there were partitions.
 const NOTE: &str = "partitions.affinities";
 
 /// Where partitions are made, and which there are. Whoever makes or removes one, or undoes what was left half done, sees to it that nobody
@@ -25,7 +26,7 @@ const NOTE: &str = "partitions.affinities";
 pub struct Partitions {
     root: Root,
     top: PathBuf,
-    /// A directory for what is noted of them.
+    /// A directory for notes about them.
     notes: PathBuf,
 }
 
@@ -55,24 +56,25 @@ impl Partitions {
     /// Those of this machine; `notes` is a directory of root's that goes with the boot.
     ///
     /// # Errors
-    /// Why there can be none, a clause: the machine has not cgroup v2 alone, or this process does not see all of it.
-    pub fn detect(notes: impl Into<PathBuf>) -> Result<Partitions, String> {
+    /// Why there can be none, a clause: the machine does not have cgroup v2 alone, or this process does not see all of it.
+    pub fn detect(notes: impl Into<PathBuf>) -> Result<Partitions> {
         Partitions::detect_at(&Root::live(), notes)
     }
 
-    pub(crate) fn detect_at(root: &Root, notes: impl Into<PathBuf>) -> Result<Partitions, String> {
-        let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
+    pub(crate) fn detect_at(root: &Root, notes: impl Into<PathBuf>) -> Result<Partitions> {
+        let cgroups = cgroup::detect_at(root)?;
         let layout = cgroups.layout();
         let Some(mount) = cgroups.v2.filter(|_| layout == Layout::V2) else {
             return Err(format!(
                 "only a machine with cgroup v2 alone has cpuset partitions, and this one has {layout}"
-            ));
+            )
+            .into());
         };
         if mount.root != "/" {
-            return Err("the root of the cgroup hierarchy is not mounted here".to_owned());
+            return Err("the root of the cgroup hierarchy is not mounted here".into());
         }
         if !mount.controllers.iter().any(|name| name == "cpuset") {
-            return Err("there is no cpuset controller".to_owned());
+            return Err("there is no cpuset controller".into());
         }
         Ok(Partitions {
             root: root.clone(),
@@ -81,7 +83,7 @@ impl Partitions {
         })
     }
 
-    /// Those that are there and whose names begin so, valid or not.
+    /// The existing ones whose names begin with `prefix`, valid or not.
     pub fn all(&self, prefix: &str) -> Vec<Partition> {
         let mut names = self.root.dirs_in(&self.top);
         names.retain(|name| name.starts_with(prefix));
@@ -104,7 +106,7 @@ impl Partitions {
         parse_list(&text).unwrap_or_default()
     }
 
-    /// Cpus that groups at the top keep from being made partitions of, but for groups whose names begin with one of `own`.
+    /// Cpus that groups at the top keep out of new partitions, except groups whose names begin with one of `own`.
     pub fn kept(&self, own: &[&str]) -> Vec<Kept> {
         let mut kept = Vec::new();
         for group in self.root.dirs_in(&self.top) {
@@ -132,7 +134,7 @@ impl Partitions {
     ///
     /// # Errors
     /// Why it cannot be had, a sentence; nothing is left of it then.
-    pub fn make(&self, name: &str, cpus: &[u32]) -> Result<PathBuf, String> {
+    pub fn make(&self, name: &str, cpus: &[u32]) -> Result<PathBuf> {
         // Where nothing can be written down, nothing is made.
         let _ = self.finish();
         let there = self.of(name);
@@ -142,20 +144,24 @@ impl Partitions {
             }
             self.remove(name)?;
         }
-        let online = cpus::online_at(&self.root).map_err(|error| error.to_string())?;
-        let listed = format_list(cpus);
-        let failed = |why: String| format!("cpu {listed} cannot be made a cpuset partition: {why}");
+        let online = cpus::online_at(&self.root)?;
+        let doing = || {
+            format!(
+                "cpu {} cannot be made a cpuset partition",
+                format_list(cpus)
+            )
+        };
         if let Some(off) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-            return Err(failed(format!("cpu {off} is offline")));
+            return Err(format!("cpu {off} is offline")).doing(doing);
         }
         // Before anything is changed: whoever undoes it needs it, also after this process was killed.
-        let note = self.note().map_err(failed)?;
+        let note = self.note().doing(doing)?;
         // Groups that had no cpusets get them now, by which kernels before 6.2 forget what tasks in them are bound to.
         let made = cgroup::hand_down_in(&self.root, &self.top, "cpuset")
             .and_then(|()| cpuset::make_partition(&self.root.path(&there.path), cpus, "root"));
         // `finish` does it again and tells; the partition is as it was asked for.
         let _ = self.bring_back(note);
-        made.map_err(failed)?;
+        made.doing(doing)?;
         Ok(there.path)
     }
 
@@ -175,23 +181,20 @@ impl Partitions {
     ///
     /// # Errors
     /// When processes are left in it, a sentence.
-    pub fn remove(&self, name: &str) -> Result<(), String> {
+    pub fn remove(&self, name: &str) -> Result<()> {
         let _ = self.finish();
         let group = self.top.join(name);
         if !self.root.exists(&group) {
             return Ok(());
         }
+        let doing = || group.display().to_string();
         if self.is_populated(name) {
-            return Err(format!(
-                "{}: processes are left in it, so it stays",
-                group.display()
-            ));
+            return Err("processes are left in it, so it stays").doing(doing);
         }
-        let failed = |why: String| format!("{}: {why}", group.display());
-        let note = self.note().map_err(failed)?;
+        let note = self.note().doing(doing)?;
         let removed = remove_partition(&self.root.path(&group));
         let _ = self.bring_back(note);
-        removed.map_err(|error| failed(reason_of(&error)))
+        removed.doing(doing)
     }
 
     /// Binds tasks to what they were bound to where whoever made or removed a partition last was killed over it or could not write down
@@ -199,7 +202,7 @@ impl Partitions {
     ///
     /// # Errors
     /// When it cannot be written down, a sentence: it is done once more the next time, also to tasks that were bound otherwise meanwhile.
-    pub fn finish(&self) -> Result<(), String> {
+    pub fn finish(&self) -> Result<()> {
         let file = self.notes.join(NOTE);
         if file.exists() {
             let note = Note::read(&file);
@@ -221,18 +224,17 @@ impl Partitions {
     }
 
     /// Writes down what tasks are bound to, before cpusets change.
-    pub(super) fn note(&self) -> Result<Note, String> {
+    pub(super) fn note(&self) -> Result<Note> {
         let file = self.notes.join(NOTE);
         let mut note = Note::read(&file);
         note.open(&Affinities::now(&self.root));
-        (note.write(&file))
-            .map_err(|error| format!("{}: {}", file.display(), reason_of(&error)))?;
+        note.write(&file).doing(|| file.display().to_string())?;
         Ok(note)
     }
 
     /// Binds tasks to what there is of what they were bound to, after cpusets have changed. Where there is no room to write that down, what was
     /// written before stays, and whoever comes next does it once more.
-    pub(super) fn bring_back(&self, mut note: Note) -> Result<(), String> {
+    pub(super) fn bring_back(&self, mut note: Note) -> Result<()> {
         let file = self.notes.join(NOTE);
         note.close(&Affinities::now(&self.root), affinities::bind);
         let written = match self.are_there() {
@@ -240,12 +242,10 @@ impl Partitions {
             // What it says is true no more.
             false => gone(std::fs::remove_file(&file)),
         };
-        written.map_err(|error| {
+        written.doing(|| {
             format!(
-                "{}: what tasks are bound to beside cpuset partitions cannot be noted ({}), so that they are bound to that once more \
-                 the next time",
-                file.display(),
-                reason_of(&error)
+                "{}: the affinities of tasks outside cpuset partitions cannot be saved, so they are restored again next time",
+                file.display()
             )
         })
     }
@@ -259,7 +259,7 @@ impl Partitions {
     }
 }
 
-/// Why the group of a partition of this machine keeps nobody to its cpus, a clause; `None`: it does.
+/// Why the group of a partition of this machine does not keep its processes to its cpus, a clause; `None`: it does.
 pub fn invalid(group: &Path) -> Option<String> {
     invalid_at(&Root::live(), group)
 }
@@ -301,7 +301,7 @@ mod tests {
             .file("/sys/fs/cgroup/cgroup.subtree_control", "cpuset pids\n")
     }
 
-    fn of(tree: &Tree) -> Result<Partitions, String> {
+    fn of(tree: &Tree) -> Result<Partitions> {
         Partitions::detect_at(&tree.root(), tree.root().path("/run"))
     }
 
@@ -309,7 +309,7 @@ mod tests {
     fn only_a_machine_with_v2_alone_has_them() {
         assert!(of(&machine(V2, "cpuset pids\n")).is_ok());
         let hybrid = machine(&format!("{V2}{V1}"), "cpuset pids\n");
-        let why = of(&hybrid).unwrap_err();
+        let why = of(&hybrid).unwrap_err().to_string();
         assert!(
             why.contains("cgroup v2 alone") && why.contains("hybrid"),
             "{why}"
@@ -317,12 +317,14 @@ mod tests {
         assert!(
             of(&machine(V2, "pids\n"))
                 .unwrap_err()
+                .to_string()
                 .contains("no cpuset controller")
         );
         let inside = V2.replace("0:26 / ", "0:26 /docker/a ");
         assert!(
             of(&machine(&inside, "cpuset\n"))
                 .unwrap_err()
+                .to_string()
                 .contains("root of the cgroup")
         );
     }
@@ -364,7 +366,10 @@ mod tests {
     fn a_cpu_that_is_offline_changes_nothing() {
         let tree = machine(V2, "cpuset\n");
         let partitions = of(&tree).unwrap();
-        let why = partitions.make("timecell-cpus-m.7", &[7]).unwrap_err();
+        let why = partitions
+            .make("timecell-cpus-m.7", &[7])
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             why,
             "cpu 7 cannot be made a cpuset partition: cpu 7 is offline"
@@ -379,7 +384,10 @@ mod tests {
             .file(other, "2-3\n")
             .file("/sys/fs/cgroup/rt/cpuset.cpus.partition", "root\n");
         let partitions = of(&tree).unwrap();
-        let why = partitions.make("timecell-cpus-m.1", &[1, 2]).unwrap_err();
+        let why = partitions
+            .make("timecell-cpus-m.1", &[1, 2])
+            .unwrap_err()
+            .to_string();
         assert!(
             why.contains("cpu 2 is in the partition") && why.ends_with("/rt"),
             "{why}"
@@ -415,13 +423,16 @@ mod tests {
         // As where there is no room: what is written anew has this name first.
         let new = file.with_extension("new");
         std::fs::create_dir(&new).unwrap();
-        let why = partitions.finish().unwrap_err();
+        let why = partitions.finish().unwrap_err().to_string();
         assert!(
-            why.contains("partitions.affinities: ") && why.contains("once more the next time"),
+            why.contains("partitions.affinities: ") && why.contains("restored again next time"),
             "{why}"
         );
         assert!(file.exists() && Note::read(&file).is_open());
-        let why = partitions.make("timecell-cpus-m.1", &[1]).unwrap_err();
+        let why = partitions
+            .make("timecell-cpus-m.1", &[1])
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("partitions.affinities"), "{why}");
         assert!(!partitions.path("timecell-cpus-m.1").exists());
         assert!(file.exists() && Note::read(&file).is_open());
@@ -438,7 +449,10 @@ mod tests {
             .file(&format!("{group}/cpuset.cpus"), "1\n")
             .file(&format!("{group}/cpuset.cpus.partition"), "root\n");
         let partitions = of(&tree).unwrap();
-        let why = partitions.remove("timecell-cpus-m.1").unwrap_err();
+        let why = partitions
+            .remove("timecell-cpus-m.1")
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("processes are left in it"), "{why}");
         // Of other cpus it cannot be made anew, then; of these it is there.
         assert!(partitions.make("timecell-cpus-m.1", &[1, 2]).is_err());

@@ -1,4 +1,4 @@
-//! Undoing what a journal says, from its last line to its first, by whoever finds it. A path that isolating never writes is refused.
+//! Undoing a journal, from its last line to its first, by whoever finds it. Paths that isolating never writes are refused.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::journal::{Change, GROUP};
 use super::{cpuset, tasks};
 use crate::root::{Root, reason_of};
 
-/// Undoes what a journal says and removes it; fine if there is none. For the journal of a process that is gone.
+/// Undoes a journal and removes it; fine if there is none. For the journal of a process that is gone.
 /// Returns one sentence for each thing that could not be put back; the journal stays then.
 pub fn put_back(journal: &Path) -> Vec<String> {
     undo(&Root::live(), journal)

@@ -1,5 +1,4 @@
-//! What control groups allow: the processes and memory of the group that timecell runs in and of every group above,
-//! and the number of groups.
+//! The limits of control groups: processes and memory of timecell's group and of every group above it, and the number of groups.
 
 use super::limit::{Kind, Limit};
 use crate::cgroup;
@@ -119,7 +118,7 @@ fn memory_groups(root: &Root) -> Option<Limit> {
         used: line.split_whitespace().nth(1)?.parse().ok(),
         most: MEMORY_GROUPS,
         unit: "",
-        fix: "remove groups that nobody needs; the number is built into the kernel".to_owned(),
+        fix: "remove unused groups; the number is built into the kernel".to_owned(),
     })
 }
 

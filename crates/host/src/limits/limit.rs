@@ -1,4 +1,4 @@
-//! One limit, and the two places where most of them stand: a file, and the limits of this process.
+//! One limit, and the two places that hold most of them: a file, and the limits of this process.
 
 use rustix::process::{self, getrlimit};
 

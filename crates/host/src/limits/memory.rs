@@ -1,4 +1,4 @@
-//! Memory, and the part of it that file systems in memory may take.
+//! Memory, and the part of it that in-memory file systems may take.
 
 use super::limit::{Kind, Limit};
 use crate::process::bytes;

@@ -1,5 +1,5 @@
-//! This process's own limits on open files and processes, raised as far as that takes no privilege: whoever looks after
-//! thousands of cells has a descriptor for each, and unprivileged engines start several processes for each.
+//! This process's limits on open files and processes, raised as far as that needs no privilege: whoever looks after thousands of
+//! cells has a descriptor for each, and unprivileged engines start several processes for each.
 
 use rustix::process::{Rlimit, getrlimit, setrlimit};
 

@@ -1,6 +1,6 @@
-//! What the kernel tells of processes and threads in `/proc`: which there are, names, starts, cpu time, memory, whether one dies; and the
-//! calling thread's id. That a process has ended is an answer (`None`); that the kernel does not tell the time or the memory of one that is there
-//! is an error, so that neither passes for 0.
+//! What the kernel reports of processes and threads in `/proc`: which exist, names, start times, cpu time, memory, whether one is dying;
+//! and the calling thread's id. That a process has ended is an answer (`None`); that the kernel does not report the time or memory of a
+//! live one is an error, so that neither is mistaken for 0.
 
 mod stat;
 
@@ -64,7 +64,7 @@ pub fn status(tid: i32) -> String {
     fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default()
 }
 
-/// What stands behind `key:` in a text of such lines, without white space at its ends.
+/// The value after `key:` in a text of such lines, trimmed.
 pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let of_key = |line: &'a str| line.strip_prefix(key)?.strip_prefix(':').map(str::trim);
     text.lines().find_map(of_key)
@@ -113,7 +113,7 @@ pub enum Kind {
     Kernel,
 }
 
-/// What has this number now, by `Tgid` of its status and the flags of its stat; `None`: nothing has.
+/// What has this id now, by `Tgid` of its status and the flags of its stat; `None`: nothing has.
 pub fn kind(pid: i32) -> Option<Kind> {
     let leader: i32 = value(&status(pid), "Tgid")?.parse().ok()?;
     let stat = Stat::of(pid)?;
@@ -139,7 +139,7 @@ pub fn scheduled_ns(pid: i32) -> io::Result<Option<i64>> {
     };
     match scheduled_in(text.as_bytes()) {
         Some(ns) => Ok(Some(ns)),
-        None => Err(malformed(&path, "no number of nanoseconds")),
+        None => Err(malformed(&path, "not a number of nanoseconds")),
     }
 }
 
@@ -198,7 +198,7 @@ impl Resident {
     /// waited for or not, or it is the kernel's own.
     ///
     /// # Errors
-    /// When the kernel does not tell it (before Linux 4.14, without CONFIG_PROC_PAGE_MONITOR), or not to this user.
+    /// When the kernel does not report it (before Linux 4.14, without CONFIG_PROC_PAGE_MONITOR), or not to this user.
     pub fn of(pid: i32) -> io::Result<Option<Resident>> {
         let path = format!("/proc/{pid}/smaps_rollup");
         let Some(text) = text_of(pid, &path)? else {

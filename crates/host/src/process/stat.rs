@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What the kernel tells of a process or a thread in one line.
+/// What the kernel reports of a process or a thread in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     line: String,
@@ -20,7 +20,7 @@ impl Stat {
         Stat::parse(first_line(&format!("/proc/{tid}/stat"))?)
     }
 
-    /// Of a line that was read elsewhere; `None` for what is none.
+    /// Parses a line that was read elsewhere; `None` if it is malformed.
     pub fn parse(line: impl Into<String>) -> Option<Stat> {
         let line = line.into();
         let name_end = line.rfind(')')?;

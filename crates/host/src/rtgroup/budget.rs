@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A real-time budget as the kernel keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Runtime on each cpu in every period, in microseconds; -1 is no limit, 0 is none at all.
+    /// Runtime on each cpu in every period, in microseconds; -1 is no limit, 0 is no runtime at all.
     pub runtime_us: i64,
     /// Period, in microseconds.
     pub period_us: u64,

@@ -8,10 +8,10 @@ pub enum RtGroupError {
     Absent(String),
     /// A name that is not a plain relative path of groups.
     #[error(
-        "`{0}` is not a name for a group; use letters, digits, `-`, `_` and `.`, with `/` between groups"
+        "`{0}` is not a valid group name; use letters, digits, `-`, `_` and `.`, with `/` between groups"
     )]
     BadName(String),
-    /// Runtime or period that no group could have.
+    /// A runtime or period that no group can have.
     #[error(
         "a budget of {runtime_us} us every {period_us} us is not possible; the runtime must be 1 us or more and not above the period"
     )]

@@ -30,7 +30,7 @@ pub const LEAST_RUNTIME_NS: u64 = 1_024;
 /// is over, which is 4.2 s at most unless it was changed.
 pub const GIVEN_BACK: Duration = Duration::from_secs(5);
 
-/// How often those who wait look whether the kernel has lost count.
+/// How often a waiting caller checks whether the kernel has lost count.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// What a kernel that has lost count refuses: a thousandth of a cpu, ns.
@@ -130,7 +130,7 @@ pub fn recount() -> io::Result<()> {
 /// Takes every deadline thread of process `pid` out of its class, what it held free at once; it is in class OTHER then.
 ///
 /// # Errors
-/// What the kernel says but that a thread has ended.
+/// What the kernel says, except that a thread has ended.
 pub fn release(pid: i32) -> Result<(), SchedError> {
     let threads = process::threads(pid);
     let mut first = Ok(());

@@ -105,7 +105,7 @@ pub enum SchedError {
 }
 
 impl SchedError {
-    /// The kernel's error number; EINVAL where nothing was asked of it, for a list of cpus that can be of no use.
+    /// The kernel's error number; EINVAL for a useless list of cpus, which the kernel is not asked about.
     pub fn errno(&self) -> i32 {
         match self {
             SchedError::NoPrivilege { .. }

@@ -1,5 +1,5 @@
-//! Scheduling classes and affinities of processes, by the system calls themselves: the C libraries
-//! disagree about the structures, and one of them refuses the calls altogether.
+//! Scheduling classes and affinities of processes, by system calls directly: the C libraries disagree about the structures, and one
+//! of them refuses the calls altogether.
 
 pub mod bandwidth;
 mod class;
@@ -277,7 +277,7 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
             fix: if caps::in_user_namespace_at(root) {
                 "set the class from outside of the namespace, by process id, or start the cell from a process that has it"
             } else if deadline {
-                "run as root (or with CAP_SYS_NICE); limits on real-time priorities do not reach this class"
+                "run as root (or with CAP_SYS_NICE); limits on real-time priorities do not cover this class"
             } else {
                 "run as root (or with CAP_SYS_NICE), or allow real-time priorities: `* - rtprio 99` in /etc/security/limits.d, then log in again"
             },
@@ -421,7 +421,7 @@ mod tests {
         ));
         assert!(matches!(
             explain(eperm_tree("0", 99, "0"), &deadline),
-            SchedError::NoPrivilege { fix, .. } if fix.contains("do not reach this class")
+            SchedError::NoPrivilege { fix, .. } if fix.contains("do not cover this class")
         ));
     }
 

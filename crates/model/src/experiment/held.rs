@@ -1,32 +1,32 @@
-//! Reservations of a task set that is run: `[[workload.reservation]]`, and what a trial says of them. What is to be held is said here;
-//! what holds it, on which cpu, is for the machine to say.
+//! Reservations of a task set that is run: `[[workload.reservation]]`, and `reserve` and `parts` of a trial. This file says what
+//! is to be held; which mechanism holds it, and on which cpu, depends on the machine.
 
 use super::task_load::{TaskLoad, TaskPolicy};
 use super::{Experiment, TrialPlan};
 use crate::{Enforcer, EngineKind, InputError};
 
-/// What may hold the cells of a trial, by its name in files and options; `none`: their classes alone.
+/// The enforcers that may hold the cells of a trial, by their names in files and options; `none`: only their classes apply.
 pub fn reserves() -> Vec<(&'static str, Option<Enforcer>)> {
     let held = Enforcer::OF_BENCH.iter().copied().map(Some);
     let named = |reserve: Option<Enforcer>| (reserve.map_or("none", Enforcer::name), reserve);
     std::iter::once(None).chain(held).map(named).collect()
 }
 
-/// The first thing that a trial asks and a set has not, or that cannot be done to it, and what would be right.
+/// The first setting of a trial that the set lacks or that cannot be applied to it, and how to fix it.
 pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, String)> {
     let name = &trial.name;
     if trial.reserve.is_some() && tasks.policy == TaskPolicy::Deadline {
         return Some((
             format!(
-                "trial `{name}` holds cells, whose SCHED_DEADLINE threads have runtimes of their own"
+                "trial `{name}` has `reserve`, but its SCHED_DEADLINE threads already have runtimes"
             ),
             "remove `reserve`, or set policy = \"fifo\"".to_owned(),
         ));
     }
     if trial.reserve.is_some() && trial.cells.iter().any(|kind| *kind != EngineKind::Bare) {
         return Some((
-            format!("trial `{name}` holds cells that are no plain processes"),
-            "cells that are held are made by engine bare; remove `reserve`, or set cells = [\"bare\"]"
+            format!("trial `{name}` has `reserve`, but its cells are not plain processes"),
+            "only cells of engine bare can be held; remove `reserve`, or set cells = [\"bare\"]"
                 .to_owned(),
         ));
     }
@@ -37,17 +37,17 @@ pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, Stri
     let mut parts = trial.parts.iter();
     let part = parts.find(|part| !names.contains(&part.as_str()))?;
     Some((
-        format!("trial `{name}` runs the cell `{part}`, which the set has not"),
+        format!("trial `{name}` runs cell `{part}`, which is not in the set"),
         format!("its cells are {}", names.join(", ")),
     ))
 }
 
 impl Experiment {
-    /// Whether its trials ask of its task set what that has, now that it is known; `is_free`: somebody said that nothing is to hold it,
-    /// so that its reservations need no trial.
+    /// Checks the trials against the task set, once it is known; `is_free`: the user asked for no enforcer, so its reservations
+    /// need no trial that enforces them.
     ///
     /// # Errors
-    /// What not, and what would be right.
+    /// What does not fit, and how to fix it.
     pub(crate) fn check_reservations(&self, is_free: bool) -> Result<(), (String, String)> {
         let Some(tasks) = &self.tasks else {
             return Ok(());
@@ -65,17 +65,17 @@ impl Experiment {
                     "cell `{}` has a reservation, which no trial enforces",
                     cell.name
                 ),
-                "say what is to hold it: --reserve, or `reserve` in a [[trial]]".to_owned(),
+                "choose an enforcer: --reserve, or `reserve` in a [[trial]]".to_owned(),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Has every trial hold its cells so. Those that name something else are left out, unless all do, and those that would repeat
-    /// another one. Only trials of plain processes are looked at: what holds cells holds those.
+    /// Makes every trial hold its cells by this enforcer. Trials that name another one are left out, unless all do, and so are
+    /// those that would repeat another. Only trials of plain processes remain: nothing else can be held.
     ///
     /// # Errors
-    /// When none is left, or its threads have runtimes of their own.
+    /// When no trial is left, or its threads already have runtimes.
     pub(crate) fn hold_all(&mut self, reserve: Option<Enforcer>) -> Result<(), InputError> {
         if let Some(enforcer) = reserve {
             let is_plain =
@@ -85,7 +85,7 @@ impl Experiment {
                 return Err(InputError::new(
                     "--reserve",
                     format!(
-                        "no trial of `{}` is one of plain processes, which {} holds here",
+                        "no trial of `{}` has plain processes only, and {} holds nothing else here",
                         self.name,
                         enforcer.name()
                     ),
@@ -174,7 +174,7 @@ mod tests {
             (
                 HELD.replace("\"one\"", "\"three\""),
                 TRIAL.to_owned(),
-                "no task is in cell `three`",
+                "cell `three` has no task",
             ),
             (
                 HELD.replace("\"two\"", "\"one\""),
@@ -204,7 +204,7 @@ mod tests {
             (
                 HELD.to_owned(),
                 TRIAL.replace("[\"bare\"]\nreserve", "[\"crun\"]\nreserve"),
-                "no plain processes",
+                "not plain processes",
             ),
             (
                 HELD.to_owned(),
@@ -224,7 +224,7 @@ mod tests {
         let deadline = TASKS.replace("\"taskset\"\n", "\"taskset\"\npolicy = \"deadline\"\n");
         let error = Experiment::parse("x", &format!("{deadline}{TRIAL}")).unwrap_err();
         assert!(
-            error.to_string().contains("runtimes of their own"),
+            error.to_string().contains("already have runtimes"),
             "{error}"
         );
         let mac = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\n[[trial]]\ncells = [\"bare\"]\nreserve = \"freezer\"\n";

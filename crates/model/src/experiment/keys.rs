@@ -42,10 +42,6 @@ const fn whole(range: std::ops::RangeInclusive<i64>) -> Kind {
     }
 }
 
-/// Engines in which loads run.
-pub(super) const RUNTIMES: [EngineKind; 3] =
-    [EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc];
-
 const ENGINE: Kind = Kind::Choice(&names_of!([], EngineKind::ALL));
 const PERIOD: Kind = within(Limits::PERIOD_NS);
 const JOBS: Kind = whole(Limits::JOBS_OF_HISTOGRAMS);
@@ -87,8 +83,8 @@ const fn list(of: &'static Kind) -> Kind {
     }
 }
 
-/// There may be fewer jobs where every sample of them is kept. An `interval`, and what was written for `record` and not
-/// understood, may mean histograms.
+/// Fewer jobs are allowed if every sample is kept. An `interval`, or a `record` that was not understood, may mean
+/// histograms.
 pub(super) fn narrower(key: &str, top: &DeTable<'_>, faults: &Faults<'_>) -> Option<&'static Kind> {
     let get = |key: &str| top.iter().find(|(name, _)| name.get_ref() == key);
     let are_samples = || {
@@ -106,27 +102,27 @@ pub(super) static TOP: Shape = Shape {
     doc: "Trials, each of them cells that run together, and what runs in them.",
     choice: false,
     keys: keys! {
-        "schema": whole(1..=i64::MAX), Required "1", "version of this format; a newer one is refused";
-        "name": Kind::Part, Required "\"mine\"", "name of the experiment and part of the directory's name";
-        "question": Kind::Text, Default "\"\"", "the question that the experiment answers; the report opens with it";
-        "rounds": whole(Limits::ROUNDS), Default "3", "how often every trial is repeated";
-        "baseline": Kind::Text, Without "the first trial", "name of the trial that the others are compared with";
+        "schema": whole(1..=i64::MAX), Required "1", "version of this format; newer ones are refused";
+        "name": Kind::Part, Required "\"mine\"", "name of the experiment; part of the run directory's name";
+        "question": Kind::Text, Default "\"\"", "the question that the experiment answers; shown at the top of the report";
+        "rounds": whole(Limits::ROUNDS), Default "3", "number of repetitions of every trial";
+        "baseline": Kind::Text, Without "the first trial", "name of the trial with which the others are compared";
         "record": Kind::Choice(&names(&KEPT)), Default "\"samples\"", "what is kept of the jobs";
-        "interval": within(Limits::INTERVAL_NS), Without "60s", "length of one histogram; only with `record = \"histogram\"`";
-        "rootless_user": Kind::Part, Without "found on the machine", "who runs rootless cells";
+        "interval": within(Limits::INTERVAL_NS), Without "60s", "time covered by one histogram; only with `record = \"histogram\"`";
+        "rootless_user": Kind::Part, Without "chosen on the machine", "user who runs rootless cells";
         "until": Kind::List { of: &Kind::Text, least: 0, most: MOST_CONDITIONS, unique: false }, Default "[]",
-            "conditions on quantiles of times that the run goes on to find out, for all its rounds at the most; not with `[scale]` or `decide`";
+            "conditions on quantiles of times; the run continues until they are decided, at most for all its rounds; not with `[scale]` or `decide`";
         "counters": Kind::Any(&[Kind::Boolean, Kind::Choice(&["window", "activation"])], "true, false, \"window\" or \"activation\""),
             Default "false",
-            "whether counters are read, by the measuring threads once for each activation or beside the cells every 10 ms; `true`: the former where it is cheap";
+            "whether and how counters are read: by the measuring threads at each activation, or beside the cells every 10 ms; `true`: the former where it is cheap";
         "workload": Kind::Table(&WORKLOAD), Required "{ kind = \"mac\" }", "the task of every cell";
         "scheduling": Kind::Table(&SCHEDULING), Without "its defaults", "class and cpus";
         "trial": Kind::Tables { of: &TRIAL, most: *Limits::TRIALS.end() as usize }, Without "none",
-            "trials written out; one at least, unless there is a `[matrix]` or `[scale]`";
+            "trials written out; at least one, unless there is a `[matrix]` or `[scale]`";
         "matrix": Kind::Table(&MATRIX), Without "none", "trials as a cross product";
-        "scale": Kind::Table(&SCALE), Without "none", "a study of growing numbers of cells, in place of trials";
+        "scale": Kind::Table(&SCALE), Without "none", "a study of growing numbers of cells, instead of trials";
         "turns": Kind::Table(&TURNS), Without "one trial after the other",
-            "turns of trials; not with histograms, `relative` pacing, a task set, an `endless` program or `[scale]`";
+            "trials take turns; not with histograms, `relative` pacing, a task set, an `endless` program or `[scale]`";
     },
 };
 
@@ -138,28 +134,28 @@ static WORKLOAD: Shape = Shape {
     keys: keys! {
         "kind": Kind::Choice(&names(&WORKS)), Required "\"mac\"", "what a job does";
         "jobs": JOBS, Default "5000",
-            "activations of each cell in each round; each takes 32 bytes of shared memory during the trial, and there are 100,000,000 at most unless histograms are kept";
+            "activations of each cell in each round; each takes 32 bytes of shared memory during the trial; at most 100,000,000 unless histograms are kept";
         "period": PERIOD, Without "1ms, 500ms of an `endless` program", "time between releases";
         "pacing": Kind::Choice(&names(&PACINGS)), Default "\"periodic\"", "how releases are laid out";
-        "steps": STEPS, Without "100,000", "length of a `mac` job; refused for other kinds";
+        "steps": STEPS, Without "100,000", "length of a `mac` job; only for that kind";
         "deadline": PERIOD, Without "the period; none with `relative` pacing",
-            "when a job must have ended after its release; one that ends later is `late`";
+            "time from the release by which a job must have ended; a job that ends later is `late`";
         "policy": Kind::Choice(&names(&TaskPolicy::NAMES)), Without "`fifo`",
-            "of a `taskset`: class of the threads, a priority each, from one below `priority` of `[scheduling]` down, or runtime, deadline and period";
+            "of a `taskset`: class of the threads; `fifo` gives each its own priority, from one below `priority` of `[scheduling]` down; `deadline` gives each runtime, deadline and period";
         "margin": Kind::Time { least_ns: 0 }, Without "a tenth of the wcet, at least 100us",
-            "of a `taskset`: what a `deadline` thread's runtime is above its wcet; refused for `fifo`";
-        "duration": SOME_TIME, Without "10s", "of a `taskset`: length of a trial; a task has the jobs that are released in it";
+            "of a `taskset`: added to the wcet for a `deadline` thread's runtime; refused for `fifo`";
+        "duration": SOME_TIME, Without "10s", "of a `taskset`: length of a trial, which decides how many jobs each task has";
         "tasks": Kind::Text, Without "none",
-            "of a `taskset`: its file, beside this one unless the path is absolute; in any format that `analyze` reads";
-        "task": Kind::Tables { of: &TASK, most: taskset::Limits::TASKS }, Without "none", "of a `taskset`: its tasks, where no file has them";
+            "of a `taskset`: its file, in any format that `analyze` reads; relative to the directory of this file";
+        "task": Kind::Tables { of: &TASK, most: taskset::Limits::TASKS }, Without "none", "of a `taskset`: its tasks, instead of a file";
         "reservation": Kind::Tables { of: &RESERVATION, most: taskset::Limits::CELLS }, Without "none",
-            "of a `taskset`: reservations of its cells, where no file has them";
+            "of a `taskset`: reservations of its cells, instead of a file";
         "program": WORDS, Without "each cell has its own",
-            "of a `program`: its path, beside this file unless it is absolute, and its arguments";
+            "of a `program`: its path, relative to the directory of this file, and its arguments";
         "reports": Kind::Boolean, Default "false",
-            "of a `program`: whether its jobs are those that it reports through timecell's client; otherwise each execution of it is a job";
+            "of a `program`: whether it reports its jobs through timecell's client; otherwise each execution of it is a job";
         "endless": Kind::Boolean, Default "false",
-            "of a `program`: it neither ends nor reports, and runs for a `period` in each round; refused beside `reports`, `jobs`, `deadline`, `pacing`, `[turns]` and histograms";
+            "of a `program`: whether it neither ends nor reports; it then runs for one `period` in each round; refused with `reports`, `jobs`, `deadline`, `pacing`, `[turns]` and histograms";
     },
 };
 
@@ -169,30 +165,30 @@ static TASK: Shape = Shape {
     doc: "A task of the set.",
     choice: false,
     keys: keys! {
-        "name": Kind::Label, Required "\"control\"", "its name; each once in its cell";
+        "name": Kind::Label, Required "\"control\"", "its name; unique in its cell";
         "cell": Kind::Label, Default "\"set\"", "the cell in which it runs";
         "wcet": SOME_TIME, Required "\"1ms\"", "worst-case execution time; at most the deadline and 1s";
         "period": SOME_TIME, Required "\"10ms\"", "time between releases, 10us to 1h";
-        "deadline": SOME_TIME, Without "the period", "when a job must have ended after its release";
-        "priority": PRIORITY, Without "by deadlines", "a larger number is more urgent; all tasks of a cell or none";
+        "deadline": SOME_TIME, Without "the period", "time from the release by which a job must have ended";
+        "priority": PRIORITY, Without "by deadline", "a larger number is more urgent; for all tasks of a cell or for none";
     },
 };
 
 static RESERVATION: Shape = Shape {
     title: "[[workload.reservation]]",
     name: "reservation",
-    doc: "What a cell of the set is held to: budget and period, and its place among others.",
+    doc: "What a cell of the set is held to: budget and period, its cpu and its priority.",
     choice: false,
     keys: keys! {
         "cell": Kind::Label, Required "\"first\"",
-            "whose reservation it is, each cell once; budget and period, `cpu` or `priority` must be beside it";
-        "budget": SOME_TIME, Without "the least that is certain to do",
-            "cpu time in every period, at most that; both or none, and both where cells share a cpu";
-        "period": SOME_TIME, Without "the least that is certain to do", "time between refills";
-        "cpu": whole(0..=*taskset::Limits::CPUS.end() - 1), Without "one of its own",
-            "the cell's cpu among those used, from 0: the first of `[scheduling]`, the next one, then the highest that are free; in trials that hold nothing, too";
-        "priority": PRIORITY, Without "the shorter period first",
-            "of the cell among those on its cpu, a larger number is more urgent: all its threads come before those of the others";
+            "cell that it is for, each at most once; needs budget and period, `cpu` or `priority`";
+        "budget": SOME_TIME, Without "the least that is certain to suffice",
+            "cpu time in every period, at most the period; both or neither; required where cells share a cpu";
+        "period": SOME_TIME, Without "the least that is certain to suffice", "time between refills";
+        "cpu": whole(0..=*taskset::Limits::CPUS.end() - 1), Without "its own",
+            "the cell's cpu, counted from 0: first those of `[scheduling]`, then the highest that are free; also in trials without `reserve`";
+        "priority": PRIORITY, Without "shorter periods first",
+            "priority of the cell on its cpu; a larger number is more urgent: all threads of a more urgent cell come before those of the others";
     },
 };
 
@@ -205,7 +201,7 @@ static SCHEDULING: Shape = Shape {
         "class": Kind::Choice(&names(&CLASSES)), Default "\"fifo\"",
             "SCHED_FIFO, or SCHED_OTHER, which is labelled \"not real-time\"";
         "priority": RT_PRIORITY, Without "80", "of SCHED_FIFO, 99 is the highest; refused for `other`";
-        "cpus": CPUS, Without "one cpu, chosen on the machine", "cell i is pinned to the i-th, in turn";
+        "cpus": CPUS, Without "one, chosen on the machine", "cells are pinned to these cpus in turn";
     },
 };
 
@@ -216,43 +212,43 @@ static TRIAL: Shape = Shape {
     choice: false,
     keys: keys! {
         "name": Kind::Part, Without "the engine and its loads, if the trial has one cell",
-            "name in tables, each its own; required for several cells";
+            "name in tables; unique; required for several cells";
         "cells": list(&Kind::Any(&[ENGINE, Kind::Table(&CELL)],
             "an engine such as \"bare\", or a table such as { engine = \"crun\", period = \"10ms\" }")),
-            Required "[\"bare\"]", "the engine of each cell, or a table of what it has of its own";
+            Required "[\"bare\"]", "the engine of each cell, or a table with its own settings";
         "copies": whole(Limits::CELLS), Default "1", "repeats the list; a trial has 1 to 4,096 cells in all";
         "load": LOAD, Without "`idle`", "what disturbs the cells";
-        "loads": LOAD_LIST, Without "none", "several that run together, with different names; refused beside `load`";
+        "loads": LOAD_LIST, Without "none", "loads that run together, with different names; refused with `load`";
         "period": PERIOD, Without "the workload's", "time between releases in this trial";
         "jobs": JOBS, Without "the workload's", "activations of each cell in this trial";
-        "isolate": Kind::Boolean, Default "false", "whether the cells' cpus are kept free of other work";
+        "isolate": Kind::Boolean, Default "false", "whether the cells' cpus are kept free of other work (cpu isolation)";
         "cpus": CPUS, Without "those of `[scheduling]`", "cpus of this trial's cells, in turn";
         "per_cpu": Kind::Boolean, Default "false",
-            "runs `cells` once on every cpu of the trial, of `[scheduling]`, else of the machine; with `isolate` on all but the lowest of the machine";
+            "runs `cells` once on every cpu of the trial, else of `[scheduling]`, else of the machine; with `isolate`, the lowest cpu of the machine is left out";
         "competitors": Kind::Number { least: 0.0, most: 0.9 }, Without "0",
-            "of a task set: the share of a cpu that a competing cell takes beside each cell of the set";
+            "of a task set: share of a cpu that a competing cell takes beside each cell of the set";
         "reserve": Kind::Choice(&names_of!(["none"], Enforcer::OF_BENCH)), Without "`none`",
-            "of a task set: what holds the cells to their reservations; `--reserve` says it for all trials";
+            "of a task set: enforcer that holds the cells to their reservations; `--reserve` sets it for all trials";
         "parts": Kind::List { of: &Kind::Label, least: 0, most: 4_096, unique: false }, Default "[]",
-            "of a task set: the cells of the set that run; empty: all";
+            "of a task set: which of its cells run; empty: all";
     },
 };
 
 static CELL: Shape = Shape {
     title: "a cell",
     name: "cell",
-    doc: "A cell with a task of its own.",
+    doc: "A cell with its own task.",
     choice: false,
     keys: keys! {
-        "engine": ENGINE, Required "\"crun\"", "what makes the cell";
-        "name": Kind::Part, Without "the number and the engine", "name in tables, behind that of the trial; each once, and not with `copies`";
+        "engine": ENGINE, Required "\"crun\"", "engine that makes it";
+        "name": Kind::Part, Without "the number and the engine", "name in tables, after that of the trial; unique; not with `copies`";
         "program": WORDS, Without "the trial's work", "as in `[workload]`";
         "reports": Kind::Boolean, Default "false", "as in `[workload]`";
         "endless": Kind::Boolean, Default "false", "as in `[workload]`";
-        "steps": STEPS, Without "the trial's work", "`mac` jobs of this length";
+        "steps": STEPS, Without "the trial's work", "length of its `mac` jobs";
         "period": PERIOD, Without "the trial's", "time between releases";
-        "deadline": PERIOD, Without "the workload's; the period where work or period are the cell's own", "as in `[workload]`";
-        "jobs": JOBS, Without "as many as take as long as the trial's", "activations of this cell";
+        "deadline": PERIOD, Without "the workload's; the period if the cell has its own work or period", "as in `[workload]`";
+        "jobs": JOBS, Without "as many as fill the time of the trial's", "activations of this cell";
         "priority": RT_PRIORITY, Without "that of `[scheduling]`", "of SCHED_FIFO; refused for class `other`";
     },
 };
@@ -265,11 +261,11 @@ static LOADS: Shape = Shape {
     keys: keys! {
         "kind": Kind::Choice(&names_of!([], LoadKind::ALL)), Required "\"cpu\"", "what it does";
         "name": Kind::Part, Without "the kind", "name in tables";
-        "form": Kind::Choice(&names(&FORMS)), Without "the program where it is installed", "which of its two forms";
-        "command": list(&Kind::Word), Without "required for `custom`", "program and arguments; refused for every other kind";
+        "form": Kind::Choice(&names(&FORMS)), Without "the program where it is installed", "which of its two implementations";
+        "command": list(&Kind::Word), Without "required for `custom`", "program and arguments; only for `custom`";
         "cpus": CPUS, Without "all of them", "cpus that the load may use";
-        "in": Kind::Choice(&names(&PLACES)), Default "\"host\"", "where it runs";
-        "engine": Kind::Choice(&names_of!([], RUNTIMES)), Without "`embedded`", "what makes its cell; only with `in = \"cell\"`";
+        "in": Kind::Choice(&names(&PLACES)), Default "\"host\"", "whether it runs on the host or in a cell";
+        "engine": Kind::Choice(&names_of!([], EngineKind::RUNTIMES)), Without "`embedded`", "engine that makes its cell; only with `in = \"cell\"`";
     },
 };
 
@@ -284,8 +280,8 @@ static MATRIX: Shape = Shape {
             Without "no load", "the loads of each trial";
         "periods": list(&PERIOD), Without "the workload's", "the period of each trial";
         "isolate": list(&Kind::Boolean), Default "[false]", "as in a trial";
-        "per_cpu": Kind::Boolean, Default "false", "as in a trial, for all of them";
-        "duration": SOME_TIME, Without "the workload's jobs", "length of each trial; gives every period its own number of jobs";
+        "per_cpu": Kind::Boolean, Default "false", "as in a trial, for all trials";
+        "duration": SOME_TIME, Without "the workload's jobs", "length of each trial, which decides the number of jobs for each period";
     },
 };
 
@@ -295,19 +291,19 @@ static SCALE: Shape = Shape {
     doc: "A study of growing numbers of cells.",
     choice: false,
     keys: keys! {
-        "engines": list(&ENGINE), Required "[\"embedded\"]", "the engines, each once, each with cells of its own kind only";
+        "engines": list(&ENGINE), Required "[\"embedded\"]", "engines, each once; a trial has cells of one engine only";
         "counts": list(&whole(Limits::CELLS)), Without "1, 2, 10, 16, 20, 32, 50, 64, 80, 100, 128, 256, 512, 1024, 2048",
-            "cells that run together, ascending";
+            "numbers of cells that run together, ascending";
         "failure_limit": Kind::Number { least: 0.0, most: 1.0 }, Default "0.01",
-            "share of one trial's cells that may fail, in steps of 0.001; where more do, larger counts of that engine are left out";
-        "parallel": whole(Scale::PARALLEL), Default "8", "cells that are created at the same time";
+            "share of a trial's cells that may fail, in steps of 0.001; if more do, larger counts of that engine are skipped";
+        "parallel": whole(Scale::PARALLEL), Default "8", "number of cells that are created at the same time";
         "total_jobs": whole(Scale::TOTAL_JOBS), Default "100000",
-            "jobs of all cells of a trial together, about: each has this divided by the count, 300 at least and the workload's `jobs` at most";
-        "reserve": Kind::Choice(&names_of!(["none"], Enforcer::OF_SCALE)), Default "\"none\"", "how each cell is held to an equal share";
-        "memory_reserve": Kind::Size { least: 0 }, Without "a twentieth of the machine's, at least 128 MiB, at most half",
-            "memory that is left to everybody else; where less is available no more cells are made and those that run are stopped";
+            "approximate number of jobs of all cells of a trial: each cell has this divided by the count, at least 300 and at most the workload's `jobs`";
+        "reserve": Kind::Choice(&names_of!(["none"], Enforcer::OF_SCALE)), Default "\"none\"", "enforcer that holds each cell to an equal share";
+        "memory_reserve": Kind::Size { least: 0 }, Without "a twentieth of the machine's memory, at least 128 MiB, at most half",
+            "memory that is left to the rest of the machine; if less is available, no more cells are made and the running ones are stopped";
         "starvation_limit": within(Scale::STARVATION_NS), Default "\"5s\"",
-            "the cells are stopped when ordinary work has had no turn for so long";
+            "the cells are stopped when ordinary work has not run for this long";
     },
 };
 
@@ -317,11 +313,11 @@ static TURNS: Shape = Shape {
     doc: "How trials take turns.",
     choice: false,
     keys: keys! {
-        "length": within(LENGTH_NS), Default "\"12ms\"", "length of a turn; 5 jobs more than `settle` at least, whatever it says";
-        "settle": whole(0..=MOST_SETTLE), Default "2", "jobs at the beginning of each turn that are recorded and not compared";
+        "length": within(LENGTH_NS), Default "\"12ms\"", "length of a turn; in any case at least 5 jobs more than `settle`";
+        "settle": whole(0..=MOST_SETTLE), Default "2", "jobs at the beginning of each turn that are recorded but not compared";
         "catch_up": whole(0..=MOST_CATCH_UP), Default "2",
-            "periods that a program which reports its jobs has in each turn before they count, since it was stopped";
+            "periods at the beginning of each turn in which a program that reports its jobs catches up, before its jobs count";
         "decide": Kind::Number { least: 0.0001, most: 1.0 }, Without "all rounds",
-            "the run ends once every ratio of medians of the main metric to the baseline is known to within this part, or is shown to differ from 1; exit code 1 if one is neither at the end";
+            "the run ends once every ratio of medians of the main metric to the baseline is known to within this share or shown to differ from 1; exit code 1 if one is neither at the end";
     },
 };

@@ -1,5 +1,4 @@
-//! What an experiment file says. The types are here, reading, checking and writing of the TOML file beside them, and what the
-//! command line changes.
+//! Experiments: the types, next to reading, checking and writing the TOML file and to what the command line overrides.
 
 mod counters;
 mod held;
@@ -47,32 +46,32 @@ pub struct Experiment {
     pub rounds: u32,
     /// The real-time task.
     pub workload: Workload,
-    /// What is kept of its jobs.
+    /// What is recorded of its jobs.
     pub keep: Keep,
     /// The task set that every trial runs; `Some` where the work is [`Work::Busy`].
     pub tasks: Option<TaskLoad>,
     /// Class and cpus.
     pub scheduling: Scheduling,
-    /// The trial that the others are compared with: the first one unless named.
+    /// The trial with which the others are compared; the first one unless set.
     pub baseline: String,
-    /// The unprivileged user who runs rootless cells; `None`: found on the machine.
+    /// The unprivileged user who runs rootless cells; `None`: chosen on the machine.
     pub rootless_user: Option<String>,
-    /// Which counters of the machine are kept beside the jobs.
+    /// Which hardware and kernel counters are recorded.
     pub counters: Counters,
-    /// The study of growing numbers of cells that the trials are the points of.
+    /// The scale study whose points are the trials.
     pub scale: Option<Scale>,
-    /// How trials that differ in nothing but their cells take turns; `None`: one runs after the other.
+    /// How trials that differ only in their cells take turns; `None`: one runs after the other.
     pub turns: Option<Turns>,
-    /// What the run goes on to find out, at most for all its rounds: conditions as thresholds are written. Empty: all rounds
-    /// take place.
+    /// Conditions, written as thresholds, until whose decision the run continues, at most for all its rounds. Empty: all
+    /// rounds take place.
     pub until: Vec<Threshold>,
     /// The matrix.
     pub trials: Vec<TrialPlan>,
 }
 
 impl Experiment {
-    /// Whether the measuring threads may count their own activations, so that room for the counts is kept: where it is
-    /// asked for and every sample is kept. A study of growing numbers of cells does not count.
+    /// Whether the measuring threads may read counters at their own activations, so that room is reserved for the counts:
+    /// if requested and every sample is kept. Scale studies do not count.
     pub fn counts_activations(&self) -> bool {
         let asked = matches!(self.counters, Counters::WhereCheap | Counters::Activations);
         asked && self.keep == Keep::Samples && self.scale.is_none()
@@ -86,7 +85,7 @@ impl Experiment {
             .collect()
     }
 
-    /// The workload of a trial: the experiment's with the trial's own period and jobs. Cells may have [tasks of their
+    /// The workload of a trial: the experiment's, with the trial's own period and jobs. Cells may have [tasks of their
     /// own](Experiment::task_of).
     pub fn workload_of(&self, trial: &TrialPlan) -> Workload {
         Workload {
@@ -115,7 +114,7 @@ impl Experiment {
         (jobs().min().unwrap_or(own), jobs().max().unwrap_or(own))
     }
 
-    /// Cpus that its trials name themselves or take from the experiment, ascending, each once; empty: none is named.
+    /// Cpus set by its trials or by the experiment, ascending, each once; empty: none is set.
     pub fn cpus(&self) -> Vec<u32> {
         let mut cpus: Vec<u32> = (self.trials.iter())
             .flat_map(|trial| match trial.cpus.as_slice() {

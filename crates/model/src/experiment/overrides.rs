@@ -8,7 +8,7 @@ use crate::{Bytes, Duration, Enforcer, EngineKind, LoadKind, Threshold};
 pub struct Overrides {
     /// Smoke run: see [`super::quick`].
     pub quick: bool,
-    /// The program that does the jobs, in place of the experiment's work.
+    /// The program that does the jobs, instead of the experiment's work.
     pub program: Option<ProgramLoad>,
     /// Length of one cell's measurement; sets jobs = duration / period.
     pub duration: Option<Duration>,
@@ -16,7 +16,7 @@ pub struct Overrides {
     pub jobs: Option<i64>,
     /// Time between releases.
     pub period: Option<Duration>,
-    /// When a job must have ended, after its release.
+    /// Relative deadline: time from the release by which a job must have ended.
     pub deadline: Option<Duration>,
     /// Cpus for the cells.
     pub cpus: Vec<u32>,
@@ -26,21 +26,21 @@ pub struct Overrides {
     pub fifo: Option<bool>,
     /// Repetitions of every trial.
     pub rounds: Option<i64>,
-    /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
+    /// Relative precision with which every ratio is to be known; `rounds` is then the maximum.
     pub decide: Option<f64>,
     /// Periods that the program, which reports its jobs, needs in each turn to catch up.
     pub catch_up: Option<u32>,
-    /// Trials have the machine one after the other: the program can take no turns.
+    /// Trials run one after the other: the program cannot take turns.
     pub whole_rounds: bool,
-    /// What the run goes on to find out; `rounds` are then the most.
+    /// Conditions until whose decision the run continues; `rounds` is then the maximum.
     pub until: Vec<Threshold>,
-    /// Loads that run beside the cells of every trial, too.
+    /// Additional loads that run beside the cells of every trial.
     pub loads: Vec<LoadKind>,
     /// Keep only trials whose cells all use these engines.
     pub engines: Vec<EngineKind>,
     /// Keep histograms, one each minute, instead of samples.
     pub histogram: bool,
-    /// Keep histograms, one each such interval.
+    /// Keep histograms, one per interval of this length.
     pub interval: Option<Duration>,
     /// How the threads of a task set are scheduled.
     pub task_policy: Option<TaskPolicy>,
@@ -48,13 +48,13 @@ pub struct Overrides {
     pub rootless_user: Option<String>,
     /// Numbers of cells of a scale study.
     pub counts: Vec<u32>,
-    /// Cells that a scale study creates at the same time.
+    /// Number of cells that a scale study creates at the same time.
     pub parallel: Option<i64>,
     /// Share of the cells of one trial of a scale study that may fail.
     pub failure_limit: Option<f64>,
-    /// How each cell of a scale study is held to its share, or those of a task set to their reservations.
+    /// Enforcer that holds each cell of a scale study to its share, or those of a task set to their reservations.
     pub reserve: Option<Option<Enforcer>>,
-    /// Memory that a scale study leaves to everybody else.
+    /// Memory that a scale study leaves to the rest of the machine.
     pub memory_reserve: Option<Bytes>,
     /// How long a scale study may keep ordinary work from running.
     pub starvation_limit: Option<Duration>,

@@ -1,10 +1,10 @@
-//! Cells of a trial that have a task of their own: `cells` names a table in place of an engine.
+//! Cells of a trial that have their own task: `cells` holds a table instead of an engine's name.
 
 use super::{Experiment, Keep, Pacing, ProgramJobs, ProgramLoad, TrialPlan, Work, Workload};
 use crate::InputError;
 
 impl Experiment {
-    /// The task of one cell of a trial: the trial's, with what the cell has of its own.
+    /// The task of one cell of a trial: the trial's, with the cell's own settings.
     pub fn task_of(&self, trial: &TrialPlan, place: usize) -> Workload {
         let whole = self.workload_of(trial);
         let Some(own) = trial.own.get(place) else {
@@ -54,10 +54,10 @@ impl Experiment {
         found
     }
 
-    /// Does something with every program that the experiment names.
+    /// Calls `change` for every program that the experiment names.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of `change`.
     pub fn each_program<E>(
         &mut self,
         mut change: impl FnMut(&mut ProgramLoad) -> Result<(), E>,
@@ -73,7 +73,7 @@ impl Experiment {
 }
 
 impl Experiment {
-    /// Lets this program do the jobs.
+    /// Sets the program that does the jobs.
     ///
     /// # Errors
     /// When the experiment's work cannot be a program's.
@@ -81,7 +81,7 @@ impl Experiment {
         if self.tasks.is_some() {
             return Err(InputError::new(
                 "--program",
-                format!("`{}` runs a task set of its own", self.name),
+                format!("`{}` runs its own task set", self.name),
                 "use scenario overhead, concurrency, latency or scale, or an experiment file",
             ));
         }
@@ -95,7 +95,7 @@ impl Experiment {
             if self.scale.is_some() || self.keep != Keep::Samples {
                 return Err(InputError::new(
                     "--program",
-                    "a program that neither ends nor tells its jobs is started, run and ended in each round, one cell at a time",
+                    "a program that neither ends nor reports its jobs is started and stopped in each round, one cell at a time",
                     "use it without [scale] and histograms",
                 ));
             }
@@ -209,7 +209,7 @@ mod tests {
             (
                 "kind = \"timer\"",
                 "{ engine = \"bare\", steps = 3 }",
-                "beside a `timer`",
+                "with kind \"timer\"",
             ),
             (
                 "kind = \"program\"",

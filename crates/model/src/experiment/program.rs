@@ -1,23 +1,23 @@
-//! `[workload]` of kind "program": a program of the user's does the jobs.
+//! `[workload]` of kind "program": the user's program does the jobs.
 
 const WANTED: &str = "a list of texts, such as [\"./app\", \"--rate\", \"100\"]";
-/// Most words of a program.
+/// Maximum number of words of a program.
 const MOST_WORDS: usize = 256;
-/// Longest word of a program in bytes.
+/// Maximum length of a word of a program in bytes.
 const MOST_BYTES: usize = 4096;
 
-/// How the jobs of a program are known.
+/// How timecell learns of a program's jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramJobs {
-    /// Each is one execution of it, from its start to its exit.
+    /// Each execution, from its start to its exit, is a job.
     Executions,
     /// It reports them through the client's page.
     Reported,
-    /// Not at all, and it does not end by itself: what is known is its start, its cpu time and its exit.
+    /// Not at all, and it does not end on its own: only its start, its cpu time and its exit are known.
     Endless,
 }
 
-/// A program in place of the work that timecell brings along.
+/// A program that replaces timecell's own work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramLoad {
     /// Its path, and its arguments.
@@ -30,15 +30,15 @@ impl ProgramLoad {
     /// A program and its arguments.
     ///
     /// # Errors
-    /// What is wrong with the words, and what would be right.
+    /// What is wrong with the words, and how to fix it.
     pub fn new(words: Vec<String>, jobs: ProgramJobs) -> Result<ProgramLoad, (String, String)> {
-        let told = |what: String| (what, format!("give {WANTED}"));
+        let told = |what: String| (what, format!("write {WANTED}"));
         if words.first().is_none_or(String::is_empty) {
             return Err(told("no program is named".to_owned()));
         }
         if words.len() > MOST_WORDS {
             return Err(told(format!(
-                "the program has {} words, and may have {MOST_WORDS}",
+                "the program has {} words; at most {MOST_WORDS} are allowed",
                 words.len()
             )));
         }
@@ -46,7 +46,7 @@ impl ProgramLoad {
         if let Some(word) = words.iter().find(bad) {
             let start: String = word.chars().take(20).collect();
             return Err(told(format!(
-                "the word that begins with {start:?} holds a NUL or more than {MOST_BYTES} bytes"
+                "the word that begins with {start:?} contains a NUL or has more than {MOST_BYTES} bytes"
             )));
         }
         Ok(ProgramLoad { words, jobs })
@@ -72,7 +72,7 @@ impl ProgramLoad {
         format!("{} ({jobs})", self.line())
     }
 
-    /// The program as a person would type it.
+    /// The command line as a user would type it.
     pub fn line(&self) -> String {
         let plain = |word: &str| {
             let is_plain = |c: char| c.is_alphanumeric() || "-_./=+,:@%".contains(c);
@@ -118,13 +118,10 @@ mod tests {
         let again = Experiment::parse("again", &read.to_toml()).unwrap();
         assert_eq!(again, read);
         for (more, told) in [
-            ("reports = true", "whose jobs are not known"),
-            (
-                "jobs = 5",
-                "`jobs` says nothing of a program that is endless",
-            ),
-            ("deadline = \"5ms\"", "`deadline` says nothing"),
-            ("pacing = \"relative\"", "`pacing` says nothing"),
+            ("reports = true", "cannot be `endless`"),
+            ("jobs = 5", "`jobs` has no meaning for an endless program"),
+            ("deadline = \"5ms\"", "`deadline` has no meaning"),
+            ("pacing = \"relative\"", "`pacing` has no meaning"),
         ] {
             let error = parse(&format!("program = [\"a\"]\nendless = true\n{more}"));
             let error = error.unwrap_err().to_string();
@@ -138,7 +135,7 @@ mod tests {
             ("", "`program`"),
             ("program = []", "`program` is empty"),
             ("program = [\"\"]", "no program is named"),
-            ("program = [\"a\", \"b\\u0000\"]", "has a NUL"),
+            ("program = [\"a\", \"b\\u0000\"]", "contains a NUL"),
             ("program = [1]", "it must be a text"),
             ("program = [\"a\"]\nsteps = 3", "steps"),
             (
@@ -151,7 +148,7 @@ mod tests {
         }
         let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nprogram = [\"a\"]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
         let error = Experiment::parse("x", text).unwrap_err().to_string();
-        assert!(error.contains("says nothing of kind \"mac\""), "{error}");
+        assert!(error.contains("has no meaning for kind \"mac\""), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the command line changes in an experiment.
+//! Applying the options of the command line to an experiment.
 
 use super::work::checked;
 use super::{scale_override, turns::ten_thousandths};
@@ -7,7 +7,8 @@ use crate::{
     ProgramLoad, Scale, Timetable, Turns, Work,
 };
 
-/// Trials of a smoke run that are repeated at length; more than these are shorter, or run once where they take no turns.
+/// Up to this number of trials, a smoke run repeats each at full length; more are shorter, or run once if they take no
+/// turns.
 const REPEATED: usize = 12;
 
 /// Jobs and rounds of a smoke run: 7 cells x 5 rounds x 200 ms plus their creation stay under 30 s, a matrix of 36
@@ -73,7 +74,7 @@ fn within(ns: i64, turns: Turns, extra: u32, period: Duration) -> u32 {
 }
 
 impl Experiment {
-    /// Halves the jobs of trials that take turns, and leaves them two turns. Whether that changed anything.
+    /// Halves the jobs of trials that take turns, but leaves them two turns. Returns whether that changed anything.
     pub fn halve_turns(&mut self) -> bool {
         let Some(turns) = self.turns else {
             return false;
@@ -90,10 +91,10 @@ impl Experiment {
     }
 }
 
-/// What the turns of a smoke run may take together; making the cells comes on top.
+/// Total time of the turns of a smoke run, ns; creating the cells comes on top.
 const QUICK_TURNS_NS: i64 = 12_000_000_000;
 
-/// Lets the run end once every ratio is known so well, and gives it up to four times the rounds for it.
+/// Lets the run end once every ratio is known to within this share, with up to four times as many rounds.
 fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
     let parts =
         ten_thousandths(share).map_err(|(what, fix)| InputError::new("--decide", what, fix))?;
@@ -103,9 +104,9 @@ fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
             format!("the trials of `{}` take no turns", experiment.name),
             match experiment.workload.program {
                 // Added, they would be refused.
-                Some(_) => "say how many rounds with --rounds",
+                Some(_) => "set the number of rounds with --rounds",
                 None => {
-                    "add [turns] to the experiment, keep samples, or say how many rounds with --rounds"
+                    "add [turns] to the experiment, record samples, or set the number of rounds with --rounds"
                 }
             },
         ));
@@ -149,13 +150,13 @@ impl Overrides {
             None => Ok(()),
             Some((option, _)) => Err(InputError::new(
                 *option,
-                "the tasks of a set have periods and jobs of their own, and every job is kept",
+                "the tasks of a set have their own periods and jobs, and every job is recorded",
                 "remove the option; --duration sets how long the set runs",
             )),
         }
     }
 
-    /// A program that neither ends nor tells its jobs has a length, and no jobs.
+    /// A program that neither ends nor reports its jobs has a length, but no jobs.
     fn refuse_for_endless(&self) -> Result<(), InputError> {
         let ignored = [
             ("--jobs", self.jobs.is_some()),
@@ -167,7 +168,7 @@ impl Overrides {
             None => Ok(()),
             Some((option, _)) => Err(InputError::new(
                 *option,
-                "the program neither ends nor tells its jobs",
+                "the program neither ends nor reports its jobs",
                 "remove the option; --duration sets how long it runs in each round",
             )),
         }
@@ -267,8 +268,8 @@ impl Overrides {
             experiment.workload = tasks.workload();
         } else if let Some(duration) = duration.filter(|_| is_endless) {
             if !Limits::PERIOD_NS.contains(&duration.ns()) {
-                let what = format!("the program is to run for {duration}");
-                return Err(InputError::new("--duration", what, "give 10us to 1h"));
+                let what = format!("the program would run for {duration}");
+                return Err(InputError::new("--duration", what, "it must be 10us to 1h"));
             }
             experiment.workload.period = duration;
         } else if let Some(duration) = duration {
@@ -278,7 +279,7 @@ impl Overrides {
                     return Err(InputError::new(
                         "--duration",
                         format!("{duration} is shorter than one period of {period}"),
-                        "give at least one period",
+                        "it must be at least one period",
                     ));
                 }
                 checked("--duration", "number of jobs", jobs, &allowed)
@@ -352,7 +353,7 @@ impl Overrides {
 }
 
 impl Experiment {
-    /// The first trial that is left becomes the baseline if the baseline is not.
+    /// The first remaining trial becomes the baseline if the baseline was removed.
     pub(crate) fn keep_known_baseline(&mut self) {
         if let (None, Some(first)) = (self.trial(&self.baseline), self.trials.first()) {
             self.baseline = first.name.clone();
@@ -360,7 +361,7 @@ impl Experiment {
     }
 }
 
-/// Trials with a period of their own are kept only if it is this one; the others get it.
+/// Trials with their own period are kept only if it is this one; all others get it.
 fn set_period(experiment: &mut Experiment, period: Duration) -> Result<(), InputError> {
     let own: Vec<Duration> = experiment.trials.iter().filter_map(|t| t.period).collect();
     (experiment.trials).retain(|trial| trial.period.is_none_or(|own| own == period));
@@ -378,7 +379,7 @@ fn set_period(experiment: &mut Experiment, period: Duration) -> Result<(), Input
     Ok(())
 }
 
-/// Adds a load to every trial that has none of its name.
+/// Adds a load to every trial that has no load of its name.
 fn add_load(experiment: &mut Experiment, kind: LoadKind) -> Result<(), InputError> {
     if kind == LoadKind::Custom {
         return Err(InputError::new(

@@ -1,39 +1,40 @@
-//! `[scale]`: how does a machine bear more and more cells? Engines and counts, and the trials that follow from them.
+//! `[scale]`: how does a machine cope with more and more cells? Engines and counts, and the trials that follow from them.
 
 use super::{trial::TrialPlan, work::Limits};
 use crate::{Bytes, Duration, Enforcer, EngineKind};
 
-/// Cells that run together, as in the study that stopped at 100 (zcu102 thesis, 4.1.6), and an order of magnitude on.
+/// Numbers of cells that run together, as in the study that stopped at 100 (zcu102 thesis, 4.1.6), and an order of
+/// magnitude more.
 pub const COUNTS: [u32; 15] = [
     1, 2, 10, 16, 20, 32, 50, 64, 80, 100, 128, 256, 512, 1024, 2048,
 ];
 
-/// A study of growing numbers of cells.
+/// A scale study: growing numbers of cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// The engines, each with cells of its own kind only.
+    /// The engines; a trial has cells of one engine only.
     pub engines: Vec<EngineKind>,
     /// Cells that run together, ascending.
     pub counts: Vec<u32>,
-    /// Share of the cells of one trial that may fail, in thousandths; larger counts of that engine are left out
-    /// where more do.
+    /// Share of the cells of one trial that may fail, in thousandths; if more do, larger counts of that engine are skipped.
     pub failure_limit: u32,
     /// Cells that are created at the same time.
     pub parallel: u32,
-    /// Jobs of all cells of one trial together, about; a cell has at least [`Scale::LEAST_JOBS`] and at most the
+    /// Approximate number of jobs of all cells of one trial; a cell has at least [`Scale::LEAST_JOBS`] and at most the
     /// workload's.
     pub total_jobs: u32,
-    /// What holds every cell to an equal share of what the kernel may give; `None`: the class alone.
+    /// Enforcer that holds every cell to an equal share of what the kernel may grant; `None`: only the class applies.
     pub reserve: Option<Enforcer>,
-    /// Memory of the machine that is left to everybody else: no more cells are made, and those that run are stopped,
-    /// where less is available. `None`: a twentieth of the machine's, at least 128 MiB and at most half of it.
+    /// Memory that is left to the rest of the machine: if less is available, no more cells are made and the running ones
+    /// are stopped. `None`: a twentieth of the machine's, at least 128 MiB and at most half of it.
     pub memory_reserve: Option<Bytes>,
-    /// The cells are stopped where ordinary work has had no turn for longer, [`Scale::STARVATION_NS`].
+    /// The cells are stopped when ordinary work has not run for longer than this, [`Scale::STARVATION_NS`].
     pub starvation_limit: Duration,
 }
 
 impl Scale {
-    /// What may hold the cells of a study, by its name in files and options; `none`: the class alone.
+    /// The enforcers that may hold the cells of a study, by their names in files and options; `none`: only the class
+    /// applies.
     pub fn reserves() -> Vec<(&'static str, Option<Enforcer>)> {
         let held = Enforcer::OF_SCALE.iter().copied().map(Some);
         let named = |reserve| (Scale::reserve_name(reserve), reserve);
@@ -45,19 +46,19 @@ impl Scale {
         reserve.map_or("none", Enforcer::name)
     }
 
-    /// Jobs that every cell has at least, where the workload has as many: enough for a 99th percentile.
+    /// Minimum number of jobs of every cell if the workload has as many: enough for a 99th percentile.
     pub const LEAST_JOBS: u32 = 300;
     /// Bounds of `parallel`.
     pub const PARALLEL: std::ops::RangeInclusive<i64> = 1..=256;
     /// Default of `starvation_limit`.
     pub const STARVATION_LIMIT: Duration = Duration::from_ns(5_000_000_000);
-    /// Bounds of `starvation_limit`, ns. Real-time throttling alone keeps ordinary work waiting for 950 ms; a minute
-    /// without a turn is what other watchdogs restart a machine for.
+    /// Bounds of `starvation_limit`, ns. Real-time throttling alone keeps ordinary work waiting for 950 ms; other watchdogs
+    /// restart a machine after a minute.
     pub const STARVATION_NS: std::ops::RangeInclusive<i64> = 1_000_000_000..=60_000_000_000;
     /// Bounds of `total_jobs`.
     pub const TOTAL_JOBS: std::ops::RangeInclusive<i64> = 1..=*Limits::JOBS.end();
 
-    /// Jobs of each of `count` cells where the workload has `jobs`.
+    /// Jobs of each of `count` cells if the workload has `jobs`.
     pub fn jobs(&self, count: u32, jobs: u32) -> u32 {
         (self.total_jobs / count.max(1))
             .max(Scale::LEAST_JOBS)
@@ -84,13 +85,13 @@ impl Scale {
     }
 }
 
-/// What is wrong, and what would be right.
+/// What is wrong, and how to fix it.
 pub(super) type Fault = (String, String);
 
 pub(super) fn check_engines(engines: &[EngineKind]) -> Result<(), Fault> {
     if engines.is_empty() {
         return Err((
-            "no engine is named".to_owned(),
+            "no engine is given".to_owned(),
             "name at least one, such as \"embedded\"".to_owned(),
         ));
     }
@@ -107,7 +108,7 @@ pub(super) fn check_engines(engines: &[EngineKind]) -> Result<(), Fault> {
 pub(super) fn check_counts(counts: &[u32]) -> Result<(), Fault> {
     let range = Limits::CELLS;
     let wanted = format!(
-        "name ascending numbers of {} to {}, such as 1, 2, 10",
+        "give ascending numbers from {} to {}, such as 1, 2, 10",
         range.start(),
         range.end()
     );
@@ -127,7 +128,7 @@ pub(super) fn thousandths(share: f64) -> Result<u32, Fault> {
     } else {
         Err((
             format!("the failure limit is {share}"),
-            "it is the share of the cells that may fail, 0.0 to 1.0".to_owned(),
+            "it must be 0.0 to 1.0, the share of the cells that may fail".to_owned(),
         ))
     }
 }
@@ -139,7 +140,7 @@ pub(super) fn starvation(time: Duration) -> Result<Duration, Fault> {
     } else {
         Err((
             format!("the starvation limit is {time}"),
-            "ordinary work may be kept from running for 1s to 60s".to_owned(),
+            "it must be 1s to 60s".to_owned(),
         ))
     }
 }

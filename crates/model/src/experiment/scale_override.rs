@@ -1,11 +1,11 @@
-//! What the command line changes in a scale study.
+//! Applying the options of the command line to a scale study.
 
 use super::scale::{Fault, check_counts, check_engines, starvation, thousandths};
 use super::work::checked;
 use super::{Experiment, Keep, Overrides, Scale};
 use crate::InputError;
 
-/// Refuses options that say nothing here.
+/// Refuses options that have no meaning here.
 pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(), InputError> {
     let given = |list: &[(&'static str, bool)]| list.iter().find(|(_, given)| *given).map(|o| o.0);
     if experiment.scale.is_none() {
@@ -24,7 +24,7 @@ pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(),
             None => Ok(()),
             Some("--reserve") => Err(InputError::new(
                 "--reserve",
-                "only the cells of a scale study or of a task set are held",
+                "only the cells of a scale study or of a task set can be held",
                 "use scenario scale, taskset or reservations",
             )),
             Some(option) => Err(InputError::new(
@@ -42,15 +42,15 @@ pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(),
         None => Ok(()),
         Some(option) => Err(InputError::new(
             option,
-            "a scale study has no loads but its own cells, and its jobs are kept one by one",
+            "a scale study has no loads but its own cells, and its jobs are recorded one by one",
             "remove the option",
         )),
     }
 }
 
-/// Counts of a smoke run end here.
+/// Largest count of a smoke run.
 const QUICK_COUNT: u32 = 64;
-/// Jobs of all cells of one trial of a smoke run together, about.
+/// Approximate number of jobs of all cells of one trial of a smoke run.
 const QUICK_JOBS: u32 = 10_000;
 
 /// A smoke run: up to 64 cells, half a second each, once.
@@ -100,7 +100,7 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
             return Err(InputError::new(
                 "--reserve",
                 format!(
-                    "the cells of a scale study are not held by `{}`",
+                    "the cells of a scale study cannot be held by `{}`",
                     Scale::reserve_name(reserve)
                 ),
                 format!("it is one of {}", names.join(", ")),
@@ -119,7 +119,7 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
 }
 
 impl Experiment {
-    /// The trials anew, after something that they follow from has changed.
+    /// Rebuilds the trials after a setting on which they depend has changed.
     pub(crate) fn rescale(&mut self) {
         if let Some(scale) = &self.scale {
             self.trials = scale.trials(self.workload.jobs);

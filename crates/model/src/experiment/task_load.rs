@@ -1,7 +1,7 @@
-//! A periodic task set as the workload of cells: what `[workload] kind = "taskset"` of an experiment file says.
+//! A periodic task set as the workload of cells: `[workload] kind = "taskset"` of an experiment file.
 //!
-//! Cells of the set become cells of every trial; tasks become threads in them. What the set's file says beyond that
-//! (release jitter, blocking) cannot be run as it stands and is told apart here. Reservations are in `held`.
+//! Cells of the set become cells of every trial; tasks become threads in them. Anything else in the set's file
+//! (release jitter, blocking) cannot be run as it is and is listed here. Reservations are in `held`.
 
 use super::work::{Limits, Pacing, Work, Workload};
 use crate::Duration;
@@ -10,10 +10,10 @@ use crate::taskset::{CellTask, Order, Policy, ServerKind, TaskCell, TaskSet};
 /// How the threads of a task set are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskPolicy {
-    /// SCHED_FIFO: a priority for every task, the cell pinned to a cpu of its own.
+    /// SCHED_FIFO: a priority for every task, the cell pinned to its own cpu.
     Fifo,
-    /// SCHED_DEADLINE: a runtime, deadline and period for every task, on all cpus that the process may use: the kernel
-    /// takes no deadline thread that is pinned.
+    /// SCHED_DEADLINE: a runtime, deadline and period for every task, on all cpus that the process may use: the kernel does
+    /// not accept pinned deadline threads.
     Deadline,
 }
 
@@ -38,14 +38,14 @@ impl TaskPolicy {
 pub struct TaskLoad {
     /// How the threads are scheduled.
     pub policy: TaskPolicy,
-    /// What a SCHED_DEADLINE thread's runtime is above its task's wcet; `None`: a tenth of it, at least 100 us.
+    /// Added to a task's wcet for the runtime of its SCHED_DEADLINE thread; `None`: a tenth of the wcet, at least 100 us.
     pub margin: Option<Duration>,
-    /// Length of a trial; a task has as many jobs as are released in it.
+    /// Length of a trial, which decides how many jobs a task has.
     pub duration: Duration,
-    /// The task-set file that is yet to be read; `None` once the cells are known.
+    /// The task-set file that has yet to be read; `None` once the cells are known.
     pub file: Option<String>,
-    /// The cells, each with its tasks in the order of urgency, the most urgent first; the `priority` of a task is its
-    /// place counted from the least urgent, which has 1.
+    /// The cells, each with its tasks in the order of urgency, the most urgent first; the `priority` of a task is its rank
+    /// from the least urgent, which has 1.
     pub cells: Vec<TaskCell>,
 }
 
@@ -63,15 +63,15 @@ const MOST_WORK_NS: i64 = 1_000_000_000;
 pub const MOST_CELLS: usize = 64;
 
 impl TaskLoad {
-    /// The cells of a task set in the form in which they are run.
+    /// Converts the cells of a task set into the form in which they run.
     ///
     /// # Errors
-    /// What cannot be run, and what would be right.
+    /// What cannot be run, and how to fix it.
     pub fn cells_of(set: &TaskSet, policy: TaskPolicy) -> Result<Vec<TaskCell>, (String, String)> {
         if set.cells.len() > MOST_CELLS {
             return Err((
                 format!("the task set has {} cells", set.cells.len()),
-                format!("at most {MOST_CELLS} can be run"),
+                format!("at most {MOST_CELLS} can run"),
             ));
         }
         set.cells
@@ -90,7 +90,7 @@ impl TaskLoad {
         Duration::from_ns((task.wcet.ns().saturating_add(margin)).min(most))
     }
 
-    /// The workload as far as it is one for all cells: the shortest period and the most jobs of any task.
+    /// The workload as one for all cells: the shortest period and the most jobs of any task.
     pub fn workload(&self) -> Workload {
         let tasks = || self.cells.iter().flat_map(|cell| &cell.tasks);
         let shortest = tasks().map(|task| task.period).min();
@@ -111,7 +111,7 @@ impl TaskLoad {
         u32::try_from(jobs.clamp(1, *Limits::JOBS.end())).unwrap_or(u32::MAX)
     }
 
-    /// A competitor's task of so many thousandths of a cpu.
+    /// A competitor's task that uses this many thousandths of a cpu.
     pub fn competitor(per_mille: u32) -> CellTask {
         let wcet = COMPETITOR_PERIOD.ns() / 1000 * i64::from(per_mille);
         CellTask::new(COMPETITOR, Duration::from_ns(wcet), COMPETITOR_PERIOD)
@@ -131,7 +131,7 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
     if !known {
         return Err((
             format!(
-                "cell `{name}` has policy \"{}\", which class {} does not run",
+                "cell `{name}` has policy \"{}\", which class {} cannot run",
                 cell.policy.name(),
                 policy.name()
             ),
@@ -142,7 +142,7 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
     if cell.tasks.len() > MOST_TASKS {
         return Err((
             format!("cell `{name}` has {} tasks", cell.tasks.len()),
-            format!("a cell that is run has at most {MOST_TASKS}"),
+            format!("at most {MOST_TASKS} can run in a cell"),
         ));
     }
     let count = cell.tasks.len();
@@ -152,7 +152,7 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
         if !Limits::PERIOD_NS.contains(&task.period.ns()) {
             return Err((
                 format!("the period of task `{}` is {}", task.name, task.period),
-                "a task that is run has a period of 10us to 1h".to_owned(),
+                "to run it, the period must be 10us to 1h".to_owned(),
             ));
         }
         if task.wcet > task.deadline || task.wcet > task.period {
@@ -161,19 +161,19 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
                     "task `{}` needs more than its deadline or period",
                     task.name
                 ),
-                "a task that is run fits into both".to_owned(),
+                "to run it, it must fit into both".to_owned(),
             ));
         }
         if task.wcet.ns() > MOST_WORK_NS {
             return Err((
                 format!("the wcet of task `{}` is {}", task.name, task.wcet),
-                "a task that is run has a wcet of at most 1s".to_owned(),
+                "to run it, the wcet must be at most 1s".to_owned(),
             ));
         }
         if policy == TaskPolicy::Deadline && task.deadline > task.period {
             return Err((
-                format!("the deadline of task `{}` is beyond its period", task.name),
-                "SCHED_DEADLINE wants deadlines of at most the period".to_owned(),
+                format!("the deadline of task `{}` exceeds its period", task.name),
+                "SCHED_DEADLINE allows deadlines up to the period".to_owned(),
             ));
         }
         Ok(CellTask {
@@ -191,7 +191,7 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
     })
 }
 
-/// What of a cell's reservation cannot be held by anything, and what would be right.
+/// What no enforcer can hold of a cell's reservation, and how to fix it.
 fn check_cell(cell: &TaskCell, policy: TaskPolicy) -> Result<(), (String, String)> {
     let name = &cell.name;
     if let Some(server) = cell.server
@@ -199,7 +199,7 @@ fn check_cell(cell: &TaskCell, policy: TaskPolicy) -> Result<(), (String, String
     {
         return Err((
             format!(
-                "cell `{name}` has a server of kind `{}`, and what holds cells keeps their budgets until their periods end",
+                "cell `{name}` has a server of kind `{}`, but the enforcers keep budgets until the period ends",
                 server.kind.name()
             ),
             "set server = \"deferrable\", or remove the line".to_owned(),
@@ -214,16 +214,14 @@ fn check_cell(cell: &TaskCell, policy: TaskPolicy) -> Result<(), (String, String
     if policy == TaskPolicy::Deadline {
         return Err((
             format!(
-                "cell `{name}` has a reservation, and its SCHED_DEADLINE threads have runtimes of their own"
+                "cell `{name}` has a reservation, but its SCHED_DEADLINE threads already have runtimes"
             ),
             "remove `reservation` and `server`, or set policy = \"fifo\"".to_owned(),
         ));
     }
     if own.deadline != own.period {
         return Err((
-            format!(
-                "the reservation of cell `{name}` has a deadline, which nothing that holds cells knows"
-            ),
+            format!("the reservation of cell `{name}` has a deadline, which no enforcer supports"),
             "remove the deadline".to_owned(),
         ));
     }
@@ -275,7 +273,7 @@ mod tests {
             load(TaskPolicy::Deadline, &reserved)
                 .unwrap_err()
                 .0
-                .contains("runtimes of their own")
+                .contains("already have runtimes")
         );
         let early = reserved.replace("\"5ms\" }", "\"5ms\", deadline = \"4ms\" }");
         assert!(

@@ -1,4 +1,4 @@
-//! Trials: cells that run together, and what each of them has of its own.
+//! Trials: cells that run together, and the settings of each.
 
 use super::program::ProgramLoad;
 use super::work::Work;
@@ -11,23 +11,23 @@ pub struct TrialPlan {
     pub name: String,
     /// The engine of each cell.
     pub cells: Vec<EngineKind>,
-    /// What the task of each cell has of its own; empty where none has anything.
+    /// The own settings of each cell's task; empty if no cell has any.
     pub own: Vec<OwnTask>,
-    /// What disturbs them; empty: nothing, which is called `idle`.
+    /// Loads that disturb them; empty: none, which is called `idle`.
     pub loads: Vec<LoadPlan>,
-    /// Time between releases, where it is not the workload's.
+    /// Time between releases; `None`: the workload's.
     pub period: Option<Duration>,
-    /// Activations of each cell, where they are not the workload's.
+    /// Activations of each cell; `None`: the workload's.
     pub jobs: Option<u32>,
     /// Whether the cells' cpus are kept free of other work.
     pub isolate: bool,
     /// Utilisation of the cell that competes with each cell of a task set, in thousandths of a cpu; 0: none does.
     pub competitors: u32,
-    /// What holds the cells of a task set to their reservations; `None`: nothing does.
+    /// Enforcer that holds the cells of a task set to their reservations; `None`: none.
     pub reserve: Option<Enforcer>,
     /// Cells of the task set that run; empty: all.
     pub parts: Vec<String>,
-    /// Cpus for the cells, where they are not the experiment's.
+    /// Cpus for the cells; empty: the experiment's.
     pub cpus: Vec<u32>,
     /// Whether `cells` runs once on every cpu. A plan replaces it by one cell for each cpu.
     pub per_cpu: bool,
@@ -52,7 +52,7 @@ impl TrialPlan {
         }
     }
 
-    /// Whether this is another trial over again: alike in everything but its name.
+    /// Whether this trial is the same as another in everything but its name.
     pub fn repeats(&self, other: &TrialPlan) -> bool {
         let same = TrialPlan {
             name: self.name.clone(),
@@ -61,7 +61,7 @@ impl TrialPlan {
         self.name != other.name && *self == same
     }
 
-    /// The place of the cell that records call so, such as 0 for `1-crun`.
+    /// The index of the cell with this name in records, such as 0 for `1-crun`.
     pub fn place_of(&self, id: &str) -> Option<usize> {
         let (number, _) = id.split_once('-')?;
         let place = number.parse::<usize>().ok()?.checked_sub(1)?;
@@ -74,10 +74,10 @@ impl TrialPlan {
     }
 }
 
-/// What the task of one cell has in place of the trial's; all `None`: nothing.
+/// What the task of one cell has instead of the trial's; all `None`: nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnTask {
-    /// What tables call the cell; unique in the trial.
+    /// Name of the cell in tables; unique in the trial.
     pub name: Option<String>,
     /// What a job does: the steps of `mac`, or a program.
     pub work: Option<Work>,
@@ -85,16 +85,16 @@ pub struct OwnTask {
     pub program: Option<ProgramLoad>,
     /// Time between releases.
     pub period: Option<Duration>,
-    /// When a job must have ended, after its release.
+    /// Relative deadline: time from the release by which a job must have ended.
     pub deadline: Option<Duration>,
-    /// Activations; `None`: as many as take as long as the trial's.
+    /// Activations; `None`: as many as fill the time of the trial's.
     pub jobs: Option<u32>,
     /// Priority of SCHED_FIFO.
     pub priority: Option<u8>,
 }
 
 impl TrialPlan {
-    /// Gives its cells so many jobs again as take as long as the trial.
+    /// Gives its cells as many jobs again as fill the time of the trial.
     pub(crate) fn forget_own_jobs(&mut self) {
         for own in &mut self.own {
             own.jobs = None;

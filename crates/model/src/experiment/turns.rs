@@ -8,26 +8,26 @@ const SETTLE: u32 = 2;
 pub(super) const MOST_SETTLE: i64 = 100;
 pub(super) const CATCH_UP: u32 = 2;
 pub(super) const MOST_CATCH_UP: i64 = 1_000;
-/// Jobs of a turn that count, at least: the ratio of two turns is one of their medians.
+/// Minimum number of jobs of a turn that count: the ratio of two turns is that of their medians.
 const FEWEST_KEPT: u32 = 5;
 
 /// How the trials of a round take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turns {
-    /// Length of a turn, 1 ms to 60 s; at least 5 jobs more than those dropped, whatever it says.
+    /// Length of a turn, 1 ms to 60 s; in any case at least 5 jobs more than those dropped.
     pub length: Duration,
-    /// Jobs at the beginning of a turn that are recorded and not compared, 0 to 100: they find the caches as the turn before
+    /// Jobs at the beginning of a turn that are recorded but not compared, 0 to 100: they find the caches as the turn before
     /// left them.
     pub settle: u32,
-    /// Periods that a program which reports its jobs has in each turn before they count, 0 to 1,000: to do or to let go of what was due
-    /// while it was stopped.
+    /// Periods at the beginning of each turn, 0 to 1,000, in which a program that reports its jobs catches up with, or drops,
+    /// what was due while it was stopped; its jobs count only afterwards.
     pub catch_up: u32,
-    /// How well every ratio is to be known, in ten-thousandths of it, 1 to 10,000: the run ends once each is, or is shown to
-    /// differ from 1, and after all rounds whatever is known. `None`: all rounds take place.
+    /// Relative precision with which every ratio is to be known, in ten-thousandths, 1 to 10,000: the run ends once each is
+    /// known so well or shown to differ from 1, and in any case after all rounds. `None`: all rounds take place.
     pub decide: Option<u32>,
 }
 
-/// How often a run that may end early is looked at, at most.
+/// Maximum number of looks at a run that may end early.
 const LOOKS: u32 = 5;
 /// Rounds below which no look decides.
 const FEWEST_ROUNDS: u32 = 3;
@@ -44,7 +44,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Jobs of a turn, those that are dropped among them.
+    /// Jobs of a turn, including those that are dropped.
     pub fn jobs(&self, period: Duration) -> u32 {
         let jobs = self.length.ns() / period.ns().max(1);
         u32::try_from(jobs)
@@ -52,13 +52,13 @@ impl Turns {
             .max(self.settle + FEWEST_KEPT)
     }
 
-    /// How well every ratio is to be known, as a part of it.
+    /// Relative precision with which every ratio is to be known.
     pub fn decides_within(&self) -> Option<f64> {
         self.decide.map(|share| f64::from(share) / 10_000.0)
     }
 
-    /// The rounds after which it is looked whether everything is decided, the last of them at the end: one where all rounds
-    /// take place.
+    /// The rounds after which the run checks whether everything is decided; the last one is the end of the run. A single
+    /// one if all rounds take place.
     pub fn looks(&self, rounds: u32) -> Vec<u32> {
         if self.decide.is_none() {
             return vec![rounds];
@@ -72,15 +72,15 @@ impl Turns {
     }
 }
 
-/// A share as [`Turns::decide`] has it.
+/// A share in the unit of [`Turns::decide`].
 pub(super) fn ten_thousandths(share: f64) -> Result<u32, (String, String)> {
     let parts = (share * 10_000.0).round();
     if (1.0..=10_000.0).contains(&parts) {
         return Ok(parts as u32);
     }
     Err((
-        format!("{share} is nothing that a ratio could be known to"),
-        "use 0.0001 to 1, such as 0.02 for two parts in a hundred".to_owned(),
+        format!("a ratio cannot be known to within {share}"),
+        "use 0.0001 to 1, such as 0.02 for two percent".to_owned(),
     ))
 }
 

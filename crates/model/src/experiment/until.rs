@@ -1,15 +1,15 @@
-//! `until` of an experiment file: a run goes on until it is known whether something holds.
+//! `until` of an experiment file: a run continues until its conditions are decided.
 
 use super::Experiment;
 use crate::{InputError, Threshold};
 
-/// Conditions of an experiment.
+/// Maximum number of conditions of an experiment.
 pub(super) const MOST: usize = 20;
-/// How often a run is looked at, at most: each time after twice as many rounds.
+/// Maximum number of looks at a run, each after twice as many rounds as the one before.
 const LOOKS: u32 = 5;
 
 impl Experiment {
-    /// The rounds after which it is looked whether the run may end, the last of them at the end.
+    /// The rounds after which the run checks whether it may end; the last one is the end of the run.
     pub fn looks(&self) -> Vec<u32> {
         if self.until.is_empty() {
             return match self.turns {
@@ -25,16 +25,17 @@ impl Experiment {
         looks
     }
 
-    /// Lets the run go on until these are known, for at most so many times the rounds that the first look takes.
+    /// Lets the run continue until these conditions are decided, for at most a fixed multiple of the rounds before the
+    /// first look.
     ///
     /// # Errors
-    /// When the experiment ends for another reason.
+    /// When the experiment already ends for another reason.
     pub fn go_on_until(&mut self, conditions: Vec<Threshold>) -> Result<(), InputError> {
         if self.scale.is_some() || self.turns.is_some_and(|turns| turns.decide.is_some()) {
             return Err(InputError::new(
                 "--until",
                 match self.scale {
-                    Some(_) => "a scale study has growing numbers of cells, each measured once",
+                    Some(_) => "a scale study measures each number of cells once",
                     None => "--decide ends the run for another reason",
                 },
                 "remove one of the two",
@@ -91,10 +92,7 @@ mod tests {
         let until = "until = [\"latency.p99 < 1ms\"]";
         assert!(parse(until, "[turns]").is_ok());
         let error = parse(until, "[turns]\ndecide = 0.02").unwrap_err();
-        assert!(
-            error.to_string().contains("does not go together"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("cannot be combined"), "{error}");
         let mut experiment = parse("", "[turns]\ndecide = 0.02").unwrap();
         assert!(
             experiment

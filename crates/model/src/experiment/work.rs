@@ -1,15 +1,15 @@
-//! What an experiment's cells do and what is kept of it, and the bounds of both.
+//! What an experiment's cells do, what is recorded of it, and the bounds of both.
 
 use super::program::{ProgramJobs, ProgramLoad};
 use crate::{Duration, InputError};
 
-/// Bounds on what an experiment may ask for; each is checked with the line it stands on.
+/// Bounds on what an experiment may request; faults are reported with their line.
 pub struct Limits;
 
 impl Limits {
     /// Jobs in one trial of one cell: at 32 bytes each, the largest takes 3.2 GB of shared memory.
     pub const JOBS: std::ops::RangeInclusive<i64> = 1..=100_000_000;
-    /// Jobs in one trial of one cell where histograms are kept instead of samples: a day at 25 us, and some.
+    /// Jobs in one trial of one cell if histograms are kept instead of samples: a little more than a day at 25 us.
     pub const JOBS_OF_HISTOGRAMS: std::ops::RangeInclusive<i64> = 1..=4_000_000_000;
     /// Length of one interval of a histogram log, ns: 1 s to 1 h.
     pub const INTERVAL_NS: std::ops::RangeInclusive<i64> = 1_000_000_000..=3_600_000_000_000;
@@ -21,7 +21,7 @@ impl Limits {
     pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=99;
     /// Cells in one trial.
     pub const CELLS: std::ops::RangeInclusive<i64> = 1..=4_096;
-    /// Trials that one matrix may amount to.
+    /// Trials that one matrix may make.
     pub const TRIALS: std::ops::RangeInclusive<i64> = 1..=4_096;
     /// Periods in nanoseconds: 10 us (a sleep and a wake-up must fit) to 1 h.
     pub const PERIOD_NS: std::ops::RangeInclusive<i64> = 10_000..=3_600_000_000_000;
@@ -30,7 +30,7 @@ impl Limits {
 /// When the next job is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// On an absolute grid: release k is at start + k * period. Activations that pass unserved are counted as missed.
+    /// On an absolute grid: release k is at start + k * period. Activations that pass without a job count as missed.
     Periodic,
     /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
     Relative,
@@ -46,11 +46,11 @@ pub enum Work {
     },
     /// Nothing: the job is the wake-up itself, as in cyclictest.
     Timer,
-    /// As long as the wcet of the task whose job it is: multiply-accumulate steps, calibrated in the cell.
+    /// Multiply-accumulate steps for as long as the wcet of the job's task, calibrated in the cell.
     Busy,
-    /// What a program of the user's does: [`Workload::program`].
+    /// The user's program: [`Workload::program`].
     Program,
-    /// Such a program that neither ends nor tells its jobs: it runs for a period, once in a round, and is then ended.
+    /// A program that neither ends nor reports its jobs: it runs for one period in each round and is then stopped.
     Endless,
 }
 
@@ -77,14 +77,15 @@ pub struct Workload {
     pub period: Duration,
     /// How releases are laid out in time.
     pub pacing: Pacing,
-    /// When a job must have ended, after its release. `None`: at the next release, if they are periodic.
+    /// Relative deadline: time from the release by which a job must have ended. `None`: at the next release if jobs are
+    /// periodic.
     pub deadline: Option<Duration>,
     /// The program that does the jobs, for [`Work::Program`].
     pub program: Option<ProgramLoad>,
 }
 
 impl Workload {
-    /// When a job must have ended, ns after its release; `None` if it may take as long as it likes.
+    /// Relative deadline, ns from the release; `None`: no deadline.
     pub fn deadline_ns(&self) -> Option<i64> {
         let has_jobs = self.pacing == Pacing::Periodic && self.work != Work::Endless;
         let next = || has_jobs.then_some(self.period);
@@ -92,15 +93,16 @@ impl Workload {
     }
 }
 
-/// What is kept of the jobs.
+/// What is recorded of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// Every sample: 32 bytes for each job.
     #[default]
     Samples,
-    /// A histogram of each metric for each interval, and the worst jobs: the same room for a run of any length.
+    /// A histogram of each metric for each interval, and the worst jobs: bounded space per interval, whatever the number of
+    /// jobs.
     Histograms {
-        /// Length of one interval; what a power cut takes away at most.
+        /// Length of one interval, which is also the most that a power cut loses.
         interval: Duration,
     },
 }
@@ -111,7 +113,7 @@ impl Keep {
         interval: Duration::from_ns(60_000_000_000),
     };
 
-    /// Jobs that one cell may be asked for in one trial.
+    /// Maximum number of jobs of one cell in one trial.
     pub const fn jobs(self) -> std::ops::RangeInclusive<i64> {
         match self {
             Keep::Samples => Limits::JOBS,
@@ -120,7 +122,7 @@ impl Keep {
     }
 }
 
-/// The scheduling class that is asked for.
+/// The requested scheduling class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// SCHED_FIFO with a priority of 1 to 99.
@@ -135,10 +137,10 @@ pub enum Class {
 /// How the cells are scheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheduling {
-    /// Class asked for; what a cell really got is recorded beside it.
+    /// Requested class; the class that a cell really had is recorded too.
     pub class: Class,
-    /// Cpus for the cells: cell i is pinned to `cpus[i % len]`. Empty: one cpu, chosen on the machine
-    /// (an isolated one if there is any, else the highest).
+    /// Cpus for the cells: cell i is pinned to `cpus[i % len]`. Empty: one cpu, chosen on the machine (an isolated one if
+    /// there is one, else the highest).
     pub cpus: Vec<u32>,
 }
 
@@ -146,7 +148,7 @@ pub struct Scheduling {
 pub(super) const RUN_OF_ENDLESS: i64 = 500_000_000;
 
 impl ProgramLoad {
-    /// What this makes of the work.
+    /// The work, as changed by the cell's own steps or program.
     pub fn work(&self) -> Work {
         match self.jobs {
             ProgramJobs::Executions | ProgramJobs::Reported => Work::Program,
@@ -155,7 +157,7 @@ impl ProgramLoad {
     }
 }
 
-/// The number that an option gives, which `what` calls, within its bounds.
+/// The number given by an option, checked against its bounds; `what` names it in messages.
 pub(super) fn checked(
     option: &str,
     what: &str,

@@ -121,7 +121,7 @@ impl Experiment {
     }
 }
 
-/// A cell as it stands in a list.
+/// A cell as an item of a list.
 fn cell(engine: EngineKind, own: Option<&OwnTask>) -> String {
     let engine = quoted(engine.name());
     let Some(own) = own.filter(|own| **own != OwnTask::default()) else {
@@ -140,7 +140,7 @@ fn cell(engine: EngineKind, own: Option<&OwnTask>) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// A load as it stands in a file.
+/// A load as written in a file.
 fn load(load: &LoadPlan) -> String {
     if *load == LoadPlan::new(load.kind) {
         return quoted(&load.name);
@@ -194,7 +194,7 @@ fn tasks(out: &mut String, load: &TaskLoad) {
     reservations(out, &load.cells);
 }
 
-/// The reservations as `[[workload.reservation]]`, behind the tasks.
+/// The reservations as `[[workload.reservation]]`, after the tasks.
 fn reservations(out: &mut String, cells: &[TaskCell]) {
     for cell in cells {
         if cell.reservation.is_none() && cell.server.is_none() {
@@ -221,7 +221,7 @@ fn reservations(out: &mut String, cells: &[TaskCell]) {
     }
 }
 
-/// What a trial says of reservations, as its lines.
+/// The lines of a trial about reservations.
 fn held(out: &mut String, trial: &TrialPlan) {
     if let Some(enforcer) = trial.reserve {
         let _ = writeln!(out, "reserve = \"{}\"", enforcer.name());

@@ -1,4 +1,4 @@
-//! Whether the reader and the schema of a kind of file say the same of files that were spoilt.
+//! Tests whether the reader and the JSON Schema of a kind of file reject the same damaged files.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,14 @@ use toml::{Table, Value};
 
 use super::{Format, Kind, Shape, schema};
 
-/// What is said of a file only for its form: a schema says it, too.
+/// Parts of messages about formal faults, which a schema also reports.
 const OF_FORM: [&str; 3] = [
     "unknown key `",
     " is of type ",
     "it must be a whole number of ",
 ];
 
-/// Every document that differs from this one in a single value: one without it, and those with another in its place; with the
-/// names of the table and the key.
+/// Every document that differs from this one in a single value, missing or replaced; with the names of the table and the key.
 fn spoilt(
     shape: &'static Shape,
     table: &Table,
@@ -55,7 +54,7 @@ fn spoilt(
     all
 }
 
-/// The value with something spoilt below it.
+/// The value with something damaged below it.
 fn below(kind: &'static Kind, value: &Value, found: &mut BTreeSet<String>) -> Vec<Value> {
     match (kind, value) {
         (Kind::Any(kinds, _), value) => (kinds.iter())
@@ -89,8 +88,8 @@ fn below(kind: &'static Kind, value: &Value, found: &mut BTreeSet<String>) -> Ve
     }
 }
 
-/// Fails unless the texts are read and fit the schema, say every key that is declared, and whatever is spoilt in one of them
-/// is refused by the reader where the schema refuses it, and by the schema where the reader finds fault with its form.
+/// Fails unless the texts are read and fit the schema, use every declared key, and every damaged variant that the schema
+/// refuses is refused by the reader, and every one with a formal fault is refused by the schema.
 pub(crate) fn assert_agree(
     format: &Format,
     texts: &[&str],

@@ -5,19 +5,19 @@ use std::collections::HashSet;
 use super::{Lines, Place};
 use crate::{InputError, InputErrors};
 
-/// The faults of one file as they are found. What follows from a fault that is already reported is withheld: a value that could
-/// not be read is not compared with others.
+/// The faults of one file as they are found. Consequences of a reported fault are withheld: a value that could not be read is
+/// not compared with others.
 pub(crate) struct Faults<'a> {
     name: &'a str,
     lines: &'a Lines,
-    /// Places whose value is absent or was not understood.
+    /// Places whose value is missing or was not understood.
     unclear: HashSet<Place>,
     list: Vec<InputError>,
     more: bool,
 }
 
 impl<'a> Faults<'a> {
-    /// Faults that are listed; more are only said to be there.
+    /// Maximum number of faults that are listed; of more, only the existence is reported.
     pub const MOST: usize = 1_000;
 
     pub fn new(name: &'a str, lines: &'a Lines) -> Faults<'a> {
@@ -36,7 +36,7 @@ impl<'a> Faults<'a> {
         self.push(error);
     }
 
-    /// A value that nobody may rely on, because of a fault that is reported elsewhere.
+    /// A value that must not be relied on because of a fault reported elsewhere.
     pub fn doubt(&mut self, place: &Place) {
         self.unclear.insert(place.clone());
     }
@@ -50,7 +50,7 @@ impl<'a> Faults<'a> {
         !self.more && !self.unclear.iter().any(|unclear| place.holds(unclear))
     }
 
-    /// Whether the file says this key.
+    /// Whether the file has this key.
     pub fn says(&self, place: &Place) -> bool {
         self.lines.has(place)
     }
@@ -95,12 +95,12 @@ impl<'a> Faults<'a> {
         self.list.is_empty()
     }
 
-    /// Whether no further fault is listed, so that looking for more is in vain.
+    /// Whether no further fault would be listed, so that looking for more is pointless.
     pub fn are_many(&self) -> bool {
         self.more
     }
 
-    /// Every fault, the file having been read to its end.
+    /// All faults, once the file has been read to its end.
     pub fn into_errors(self) -> Option<InputErrors> {
         let mut list = self.list;
         if self.more {

@@ -1,4 +1,4 @@
-//! Whether a value is of its kind.
+//! Whether a value fits the declared kind of its key.
 
 use std::path::{Component, Path};
 
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a value that is neither a list nor a table; `label` is what messages call it, `key` what follows
+    /// What is wrong with a value that is neither a list nor a table; `label` names it in messages, `key` follows
     /// "unknown".
     pub fn fault(&self, label: &str, key: &str, found: &DeValue<'_>) -> Result<(), Wrong> {
         match self {
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// What a list or table must be, for messages.
+    /// What the value must be, for messages.
     fn wanted(&self) -> String {
         let wanted = match self {
             Kind::List { of, .. } => match of {
@@ -73,7 +73,7 @@ impl Kind {
                     let (_, example) = inner.split_once('[').unwrap_or_default();
                     return format!("a list of lists such as [[{example}]");
                 }
-                Kind::Any(_, wanted) => return format!("a list, each of its items {wanted}"),
+                Kind::Any(_, wanted) => return format!("a list whose items are each {wanted}"),
                 _ => "a list of texts such as [\"one\", \"two\"]",
             },
             Kind::Environment => "a table of texts such as { LEVEL = \"1\" }",
@@ -84,7 +84,7 @@ impl Kind {
         wanted.to_owned()
     }
 
-    /// Whether a name begins with what only a part of one may begin with.
+    /// Whether a name begins with a character that is allowed only inside a name.
     fn is_badly_begun(&self, name: &str) -> bool {
         matches!(self, Kind::Name) && !name.starts_with(|c: char| c.is_ascii_alphanumeric())
     }
@@ -92,7 +92,7 @@ impl Kind {
     fn text_fault(&self, text: &str) -> Option<(String, &'static str)> {
         let fault = |what: &str, fix| Some((what.to_owned(), fix));
         match self {
-            Kind::Word if text.contains('\0') => fault("has a NUL character", "remove it"),
+            Kind::Word if text.contains('\0') => fault("contains a NUL character", "remove it"),
             Kind::Name | Kind::Part if !is_name(text) || self.is_badly_begun(text) => Some((
                 format!(
                     "is `{}`, which cannot be part of a directory name",
@@ -114,12 +114,12 @@ impl Kind {
                 if text.is_empty() || text.len() > 15 || text.chars().any(char::is_control) =>
             {
                 fault(
-                    "is no name of a thread",
-                    "use 1 to 15 bytes, as many as the kernel keeps of one",
+                    "is not a thread name",
+                    "use 1 to 15 bytes, the kernel's limit",
                 )
             }
             Kind::Reference if !is_reference(text) => fault(
-                "is no name of an image",
+                "is not an image name",
                 "write it as the engine lists it, such as \"localhost/camera:1.2\"",
             ),
             Kind::HostPath | Kind::CellPath
@@ -127,10 +127,10 @@ impl Kind {
                     || text.len() >= PATH_BYTES
                     || text.chars().any(char::is_control) =>
             {
-                fault("is no path", "use 1 to 4095 bytes")
+                fault("is not a path", "use 1 to 4095 bytes")
             }
             Kind::CellPath if !is_plain(text) => fault(
-                "is no absolute path inside the cell",
+                "is not an absolute path inside the cell",
                 "begin with `/`, without `.` and `..`",
             ),
             _ => None,
@@ -138,7 +138,7 @@ impl Kind {
     }
 }
 
-/// Whether a text is made as names, tags and digests of images are. None begins with `-`, which programs take for an option.
+/// Whether a text has the form of image names, tags and digests. None begins with `-`, which programs take for an option.
 fn is_reference(text: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || "._/:@+-".contains(c);
     text.len() <= 512
@@ -146,7 +146,7 @@ fn is_reference(text: &str) -> bool {
         && text.chars().all(part)
 }
 
-/// Whether a path is absolute and goes nowhere but down.
+/// Whether a path is absolute and has no `.` or `..`.
 fn is_plain(text: &str) -> bool {
     let mut parts = Path::new(text).components();
     parts.next() == Some(Component::RootDir)

@@ -1,30 +1,30 @@
-//! The line of every key and item of a file.
+//! The line number of every key and item of a file.
 
 use toml::de::{DeTable, DeValue};
 
 use super::Place;
 
-/// Where the lines of a text end, in bytes from its beginning, ascending.
+/// Byte offsets of the line ends of a text, ascending.
 pub(super) fn ends(text: &str) -> Vec<usize> {
     let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
     ends.map(|(offset, _)| offset).collect()
 }
 
-/// The line of a byte, from 1.
+/// The line, from 1, of a byte offset.
 pub(super) fn line(ends: &[usize], offset: usize) -> usize {
     1 + ends.partition_point(|end| *end < offset)
 }
 
-/// The line of every key and item of a file, as the tree that the file is.
+/// The line of every key and item of a file, as a tree like the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Lines {
     line: usize,
-    /// What is below: the keys of a table, or the items of a list, which have no names.
+    /// Children: the keys of a table, or the items of a list, which have no names.
     below: Vec<(Box<str>, Lines)>,
 }
 
 impl Lines {
-    /// The lines of a document whose text has its line ends there.
+    /// The lines of a document whose text has these line ends.
     pub fn of(ends: &[usize], document: &DeTable<'_>) -> Lines {
         Lines {
             line: 1,
@@ -60,7 +60,7 @@ impl Lines {
         }
     }
 
-    /// How far down the file follows a place, and whether to its end.
+    /// The deepest node that the file has on the way to a place, and whether it is the place itself.
     fn follow(&self, place: &Place) -> (&Lines, bool) {
         let mut at = self;
         for name in place.names() {
@@ -77,7 +77,7 @@ impl Lines {
         (at, true)
     }
 
-    /// The line of a place, or of the nearest one around it that the file has, from 1.
+    /// The line, from 1, of a place, or of the nearest enclosing one that the file has.
     pub fn nearest(&self, place: &Place) -> usize {
         self.follow(place).0.line
     }

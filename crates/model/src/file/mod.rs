@@ -1,7 +1,7 @@
-//! Reading of the files that users write, experiments, task sets and missions alike. Each kind of file declares its tables of
-//! keys once ([`shape`]); from them follow the survey that finds every fault of form with its line, the values with their
-//! defaults, the JSON Schema and the tables of the documentation. What the values of one kind mean together is checked by
-//! whoever declares it, into the same list of faults.
+//! Reading the files that users write: experiments, task sets and missions. Each kind of file declares its tables of keys
+//! once ([`shape`]). From them follow the survey that finds every formal fault with its line, the values with their defaults,
+//! the JSON Schema and the tables of the documentation. Whoever declares a kind of file also checks how its values fit
+//! together, and adds to the same list of faults.
 
 #[cfg(test)]
 pub(crate) mod agree;
@@ -32,8 +32,9 @@ use toml::de::DeTable;
 use crate::{InputError, InputErrors};
 use survey::Source;
 
-/// Reads a text; `build` makes the value of it and reports what its parts mean together. It is asked whatever the survey found,
-/// so that all faults are told at once: a value that could not be read is its default there, and nothing is reported of it.
+/// Reads a text; `build` makes its value and reports faults in how its parts fit together. It is called whatever the survey
+/// found, so that all faults are reported at once: a value that could not be read has its default there, and no fault is
+/// reported for it.
 pub(crate) fn read<T>(
     format: &Format,
     name: &str,

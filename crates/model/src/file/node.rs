@@ -8,12 +8,12 @@ use toml::de::{DeTable, DeValue};
 use super::{Key, Kind, Need, Place, Shape, value};
 use crate::{Bytes, Duration};
 
-/// A table of a surveyed document. Each getter answers with the value of a key, with its default where the file does not say it,
-/// and with nothing where it could not be read.
+/// A table of a surveyed document. Each getter returns the value of a key, its default if the file does not set it, and nothing
+/// if it could not be read.
 pub(crate) struct Node<'a> {
     pub place: Place,
     shape: &'static Shape,
-    /// Nothing for an item of a list of tables that is none, so that the others keep their places.
+    /// `None` for an item of a list of tables that is not a table, so that the others keep their indices.
     table: Option<&'a DeTable<'a>>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Node<'a> {
             .map(|(_, value)| value.get_ref())
     }
 
-    /// What stands in for an absent key, without the quotation marks of a text.
+    /// The default of an absent key, without the quotation marks of a text.
     fn default(&self, key: &str) -> Option<&'static str> {
         match self.key(key)?.need {
             Need::Default(default) => Some(default.trim_matches('"')),
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A number of 0 to `u32::MAX`, as its kind demands.
+    /// A number of 0 to `u32::MAX`, as its kind requires.
     pub fn count(&self, key: &str) -> Option<u32> {
         self.integer(key).and_then(|n| u32::try_from(n).ok())
     }
@@ -91,12 +91,12 @@ impl<'a> Node<'a> {
         self.value(key).and_then(value::number)
     }
 
-    /// Whether the table says this key.
+    /// Whether the table has this key.
     pub fn says(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// That a key is not there, and a line that would be right.
+    /// The fault of a missing key, with a line that would fix it.
     pub fn lacks(&self, key: &str, example: &str) -> (String, String) {
         lacks(self.shape, key, example)
     }
@@ -127,7 +127,7 @@ impl<'a> Node<'a> {
         self.items(key, |item| item.as_str().map(str::to_owned))
     }
 
-    /// Numbers of 0 to `u32::MAX`, as their kind demands.
+    /// Numbers of 0 to `u32::MAX`, as their kind requires.
     pub fn counts(&self, key: &str) -> Vec<u32> {
         self.items(key, |item| {
             value::whole(item).and_then(|number| u32::try_from(number).ok())
@@ -151,7 +151,7 @@ impl<'a> Node<'a> {
         Some(self.below(key)).filter(|node| node.table.is_some())
     }
 
-    /// The table under a key; one without any key where the file does not have it, so that every key has its default.
+    /// The table under a key; an empty one if the file does not have it, so that every key has its default.
     pub fn below(&self, key: &str) -> Node<'a> {
         let shape = match self.key(key).map(|key| &key.kind) {
             Some(Kind::Table(shape)) => shape,
@@ -184,7 +184,7 @@ impl<'a> Node<'a> {
         .collect()
     }
 
-    /// What stands under a key, for one that may have values of several types.
+    /// The value of a key that may have several types.
     pub fn any(&self, key: &str) -> Option<Value<'a>> {
         Some(Value {
             place: self.place.key(key),
@@ -202,7 +202,7 @@ pub(crate) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The kind that its type has among those that may stand here.
+    /// The allowed kind that matches the value's type.
     fn kind(&self) -> &'static Kind {
         match self.kind {
             Kind::Any(kinds, _) => (kinds.iter())
@@ -244,7 +244,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// That a table does not say a key, and a line that would be right.
+/// The fault of a key that a table lacks, with a line that would fix it.
 pub(super) fn lacks(shape: &Shape, key: &str, example: &str) -> (String, String) {
     (
         format!("{} has no `{key}`", shape.title),

@@ -1,4 +1,4 @@
-//! Places in a file.
+//! Places in a file: paths of keys and items.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ impl Place {
         Place::default()
     }
 
-    /// The cell that stands there in the file, from 0.
+    /// The cell at this index, from 0.
     pub fn cell(index: usize) -> Place {
         Place::top().key("cell").item(index)
     }
 
-    /// The task that stands there in this cell, from 0.
+    /// The task of this cell at this index, from 0.
     #[must_use]
     pub fn task(&self, index: usize) -> Place {
         self.key("task").item(index)
@@ -48,7 +48,7 @@ impl Place {
         Place(place)
     }
 
-    /// The keys and numbers that lead to it from the top.
+    /// The keys and indices that lead to it from the top.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         let names = self.0.split('/').skip(1);
         names.map(|name| name.replace("~1", "/").replace("~0", "~"))

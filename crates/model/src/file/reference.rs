@@ -1,4 +1,4 @@
-//! The tables of the documentation, as the declarations of the keys say them.
+//! The key tables of the documentation, generated from the declarations of the keys.
 
 use super::fits::range;
 use super::{Key, Kind, Need, Shape};
@@ -34,7 +34,7 @@ fn kind(kind: &Kind) -> (String, String) {
     let text = |range: &str| ("text".to_owned(), range.to_owned());
     match kind {
         Kind::Text => text("any"),
-        Kind::Word => text("any but NUL"),
+        Kind::Word => text("any except NUL"),
         Kind::Name => text("1 to 64 letters, digits, `-`, `_`, a letter or digit first"),
         Kind::Part => text("1 to 64 letters, digits, `-`, `_`"),
         Kind::Label => text("1 to 64 characters"),

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Format, Key, Kind, Need, Shape};
 
-/// The JSON Schema (draft 2020-12) of a kind of file, for editors and for programs that write such files; a TOML file is held
-/// against it as the JSON with the same keys and values. It follows the declarations that the parser reads by. What a schema
-/// cannot say (whether names exist, numbers go together, a machine has what is named) only the parser checks.
+/// The JSON Schema (draft 2020-12) of a kind of file, for editors and for programs that write such files; a TOML file is
+/// validated as the JSON with the same keys and values. It follows the declarations that the parser uses. What a schema
+/// cannot express (whether names exist, numbers fit together, a machine has what is named) only the parser checks.
 pub(crate) fn schema(format: &Format) -> Value {
     let top = format.top;
     let mut root = table(top);
@@ -122,7 +122,7 @@ fn reference(shape: &Shape) -> String {
     format!("#/$defs/{}", shape.name)
 }
 
-/// A number, with a fraction if wanted, and a unit.
+/// A number, optionally with a fraction, and a unit.
 fn number_with(units: &str) -> String {
     format!("^\\s*[0-9_]+(\\.[0-9_]+)?\\s*({units})\\s*$")
 }

@@ -1,5 +1,5 @@
-//! What a file may say: tables and their keys, each declared once with its kind, its range, whether it must be there, what holds
-//! without it, and what it means.
+//! The shape of a file: tables and their keys, each declared once with its kind, its range, whether it is required, its default,
+//! and its meaning.
 
 use toml::de::DeTable;
 
@@ -7,28 +7,28 @@ use super::Faults;
 
 /// A kind of file.
 pub(crate) struct Format {
-    /// What it holds, as messages call it: `mission`.
+    /// Its name in messages, such as `mission`.
     pub name: &'static str,
     /// The version that is read and written.
     pub schema: i64,
-    /// Bytes of the largest file.
+    /// Maximum size of a file in bytes.
     pub most_bytes: usize,
     pub top: &'static Shape,
-    /// What a key may be in this document, where what its top level says leaves less of the declared range. Keys of the top
-    /// level are looked at in the order in which they are declared: only those before a table are known to be clear.
+    /// The range of a key in this document if its top level narrows the declared one. Keys of the top level are checked in
+    /// the order of their declaration: only those before a table are known to be clear.
     pub narrower: fn(&str, &DeTable<'_>, &Faults<'_>) -> Option<&'static Kind>,
 }
 
 /// A table of the file.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// As messages call it: `[[cell.task]]`.
+    /// Its name in messages: `[[cell.task]]`.
     pub title: &'static str,
     /// Its name among the definitions of the schema; unique.
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Whether just one of its keys may be there.
+    /// Whether only one of its keys may be set.
     pub choice: bool,
     /// Its keys, in the order of the documentation.
     pub keys: &'static [Key],
@@ -44,14 +44,14 @@ pub(crate) struct Key {
     pub doc: &'static str,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It must; an example of its value in TOML, or of a list of tables the table to add.
+    /// Required; an example of its value in TOML, or for a list of tables the table to add.
     Required(&'static str),
-    /// It need not; the value that holds without it, both in TOML and in JSON.
+    /// Optional; the default value, valid both as TOML and as JSON.
     Default(&'static str),
-    /// It need not; what holds without it, in words.
+    /// Optional; the default in words.
     Without(&'static str),
 }
 
@@ -62,9 +62,9 @@ pub(crate) enum Kind {
     Text,
     /// A text for a program: anything but NUL.
     Word,
-    /// What may be part of a directory name, a letter or digit first.
+    /// A part of a directory name, a letter or digit first.
     Name,
-    /// What may be part of a directory name.
+    /// A part of a directory name.
     Part,
     /// 1 to 64 characters that a terminal can show.
     Label,
@@ -84,13 +84,13 @@ pub(crate) enum Kind {
     Number { least: f64, most: f64 },
     /// `true` or `false`.
     Boolean,
-    /// A time of at least so many ns, and at most as many as the analysis takes.
+    /// A time of at least `least_ns`, and at most what the analysis accepts.
     Time { least_ns: i64 },
-    /// A time whose end is near.
+    /// A time with a lower and an upper bound.
     Within { least_ns: i64, most_ns: i64 },
-    /// An amount of memory of at least so many bytes.
+    /// An amount of memory of at least this many bytes.
     Size { least: u64 },
-    /// A list of so many items.
+    /// A list with bounds on the number of its items.
     List {
         of: &'static Kind,
         least: usize,
@@ -103,11 +103,11 @@ pub(crate) enum Kind {
     Table(&'static Shape),
     /// One or more tables under one key.
     Tables { of: &'static Shape, most: usize },
-    /// One of these, which the type of the value tells apart; and what messages call them together.
+    /// One of these, distinguished by the type of the value; and their common name in messages.
     Any(&'static [Kind], &'static str),
 }
 
-/// The longest time that exact analysis takes, ns: 2^60, 36 years.
+/// The longest time that exact analysis accepts, ns: 2^60, 36 years.
 pub(crate) const LONGEST_NS: i64 = 1 << 60;
 
 /// Rows of keys: name, kind, need with its example, default or words, and meaning.
@@ -154,7 +154,7 @@ impl Shape {
 }
 
 impl Kind {
-    /// Adds the tables that it is, has as items, or may be.
+    /// Adds the tables that the kind is, contains as items, or may be.
     fn shapes(&self, found: &mut Vec<&'static Shape>) {
         match self {
             Kind::Table(shape) | Kind::Tables { of: shape, .. } => found.push(shape),
@@ -178,7 +178,7 @@ pub(crate) const fn names<T: Copy, const N: usize>(
     names
 }
 
-/// The names of things that have one, behind words that stand for none of them.
+/// The names of all values, after words for none of them.
 macro_rules! names_of {
     ($first:expr, $all:expr) => {{
         const FIRST: &[&str] = &$first;

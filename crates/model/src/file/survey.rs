@@ -1,4 +1,4 @@
-//! Holding a document against the declared keys.
+//! Checking a document against the declared keys.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,7 +9,7 @@ use super::value::{self, Wrong};
 use super::{Faults, Format, Kind, Need, Place, Shape, nearest};
 use crate::InputError;
 
-/// The name of a text and where its lines end, for turning byte offsets into lines.
+/// The name of a text and its line ends, for turning byte offsets into lines.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub name: &'a str,
@@ -27,8 +27,8 @@ impl Source<'_> {
     }
 }
 
-/// Holds a document against the declared keys: unknown and absent ones, wrong types, values out of range. Every fault is
-/// reported, and the places whose values nobody may rely on are marked.
+/// Checks a document against the declared keys: unknown and missing ones, wrong types, values out of range. Every fault is
+/// reported, and places whose values must not be relied on are marked.
 pub(super) fn survey(
     format: &Format,
     source: Source<'_>,
@@ -46,8 +46,7 @@ pub(super) fn survey(
     survey.table(format.top, &Place::top(), 0, document);
 }
 
-/// What is wrong with a file of a newer timecell: it may have keys that nobody here knows, and one sentence says more than
-/// all of them.
+/// The fault of a file of a newer timecell: it may have many unknown keys, and one sentence says more than all of them.
 pub(super) fn newer(
     format: &Format,
     source: Source<'_>,
@@ -72,12 +71,12 @@ struct Survey<'s, 'f, 'n> {
     document: &'s DeTable<'s>,
     source: Source<'s>,
     faults: &'f mut Faults<'n>,
-    /// Whether the key that is looked at must be there.
+    /// Whether the current key is required.
     is_required: bool,
 }
 
 impl Survey<'_, '_, '_> {
-    /// A value that cannot be read, or is not there.
+    /// A value that cannot be read, or is missing.
     fn unclear(
         &mut self,
         place: &Place,
@@ -155,7 +154,7 @@ impl Survey<'_, '_, '_> {
         }
     }
 
-    /// Just one key of a table.
+    /// A table of which only one key may be set.
     fn choice(&mut self, shape: &Shape, at: &Place, start: usize, table: &DeTable<'_>) {
         let names = shape.names();
         let known: Vec<&str> = (names.iter().copied())
@@ -174,7 +173,7 @@ impl Survey<'_, '_, '_> {
         }
     }
 
-    /// A value; `label` is what messages call it, `key` the key that it belongs to.
+    /// A value; `label` names it in messages, `key` is the key that it belongs to.
     fn value(
         &mut self,
         kind: &Kind,
@@ -223,7 +222,7 @@ impl Survey<'_, '_, '_> {
                     let name = name.get_ref().as_ref();
                     let (place, shown) = (place.key(name), format!("`{}`", name.escape_debug()));
                     if name.is_empty() || name.contains(['=', '\0']) {
-                        let what = format!("{shown} is no name of a variable");
+                        let what = format!("{shown} is not a variable name");
                         let fix = "use letters, digits and `_`";
                         self.unclear(&place, item.span().start, what, fix);
                     }
@@ -261,20 +260,20 @@ impl Survey<'_, '_, '_> {
             _ if count < least => (
                 format!("{label} is empty"),
                 match self.is_required {
-                    true => "name one at least".to_owned(),
-                    false => "name one at least, or remove the line".to_owned(),
+                    true => "give at least one".to_owned(),
+                    false => "give at least one, or remove the line".to_owned(),
                 },
             ),
             _ if count > most => (
                 format!("{label} has {count} items"),
-                format!("it may have {most}"),
+                format!("at most {most} are allowed"),
             ),
             _ => return,
         };
         self.unclear(place, item.span().start, what, fix);
     }
 
-    /// Reports what a list holds twice.
+    /// Reports items that a list has twice.
     fn unique(&mut self, place: &Place, label: &str, items: &[Spanned<DeValue<'_>>]) {
         let mut seen = std::collections::HashSet::new();
         for (index, item) in items.iter().enumerate() {
@@ -282,7 +281,7 @@ impl Survey<'_, '_, '_> {
                 continue;
             };
             if !seen.insert(text.clone()) && self.faults.is_clear(&place.item(index)) {
-                let what = format!("{label} names {} twice", text.escape_debug());
+                let what = format!("{label} contains {} twice", text.escape_debug());
                 let error = (self.source).error(item.span().start, what, "name it once");
                 self.faults.push(error);
             }
@@ -290,7 +289,7 @@ impl Survey<'_, '_, '_> {
     }
 }
 
-/// A text as it is, and a number the same however it is written.
+/// A text unchanged, a number in one form however it is written.
 fn said(value: &DeValue<'_>) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(format!("`{text}`"));

@@ -1,4 +1,4 @@
-//! One value of a TOML file as text, number or duration, with what is wrong where it is none.
+//! One value of a TOML file as text, number or duration, or what is wrong with it.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::{Bytes, Duration};
 
-/// What is wrong with a value, and what would be right.
+/// What is wrong with a value, and how to fix it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub what: String,
@@ -23,7 +23,7 @@ impl Wrong {
         }
     }
 
-    /// `label` is the value as a message calls it, such as `` `period` ``.
+    /// `label` names the value in messages, such as `` `period` ``.
     pub fn of_type(label: &str, found: &DeValue<'_>, wanted: &str) -> Wrong {
         Wrong::new(
             format!("{label} is of type {}", found.type_str()),

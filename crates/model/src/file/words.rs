@@ -1,7 +1,7 @@
-//! Words of files: names, texts in quotation marks, and what was meant by a word that nobody knows.
+//! Words of files: names, quoted texts, and suggestions for unknown words.
 
-/// The candidate most like `text`, if any is like it at all. Damerau-Levenshtein sees swapped letters in
-/// short words, Jaro-Winkler sees shared beginnings of long ones.
+/// The candidate most similar to `text`, if any is similar at all. Damerau-Levenshtein finds swapped letters in short
+/// words, Jaro-Winkler shared beginnings of long ones.
 pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates
         .iter()
@@ -14,7 +14,7 @@ pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// What is wrong with a word that is none of these, and what would be right; `all` comes before the list of them.
+/// What is wrong with a word that is not one of `names`, and how to fix it; `all` precedes the list of names.
 pub(crate) fn unknown(noun: &str, text: &str, all: &str, names: &[&str]) -> (String, String) {
     let near = nearest(text, names)
         .map(|name| format!("did you mean `{name}`? "))

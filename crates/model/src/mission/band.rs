@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The priorities of SCHED_FIFO that a cell's threads may have, both ends included; a larger number is more urgent.
+/// The SCHED_FIFO priorities that a cell's threads may have, both ends included; a larger number is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Band {
     /// The lowest, from 1.
@@ -12,7 +12,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// Whether a priority is in both.
+    /// Whether the two bands overlap.
     pub const fn overlaps(self, other: Band) -> bool {
         self.lowest <= other.highest && other.lowest <= self.highest
     }

@@ -1,4 +1,4 @@
-//! The bounds that a kernel sets to budgets and periods.
+//! The bounds that a kernel sets on budgets and periods.
 
 use crate::Duration;
 use crate::Enforcer;
@@ -11,15 +11,15 @@ pub struct KernelBounds {
     pub deadline_period_min_ns: i64,
     /// The longest: `kernel.sched_deadline_period_max_us`, by default 2^22 us, about 4.2 s.
     pub deadline_period_max_ns: i64,
-    /// The time in which real-time tasks may take `rt_runtime_ns` of each cpu: `kernel.sched_rt_period_us`, by default 1 s;
-    /// more than 0.
+    /// The period in which real-time tasks may take `rt_runtime_ns` of each cpu: `kernel.sched_rt_period_us`, by default 1
+    /// s; more than 0.
     pub rt_period_ns: i64,
-    /// That share: `kernel.sched_rt_runtime_us`, by default 950 ms; `None`: no bound (-1).
+    /// The runtime in that period: `kernel.sched_rt_runtime_us`, by default 950 ms; `None`: no bound (-1).
     pub rt_runtime_ns: Option<i64>,
 }
 
 impl Default for KernelBounds {
-    /// Those of a kernel whose settings nobody has changed.
+    /// The bounds of a kernel with default settings.
     fn default() -> KernelBounds {
         KernelBounds {
             deadline_period_min_ns: 100_000,
@@ -39,14 +39,14 @@ const RT_CGROUP_STEP_NS: i64 = 1_000;
 /// The longest runtime of a real-time group: beyond it a shift would overflow (`max_rt_runtime`, kernel/sched/rt.c).
 const RT_CGROUP_RUNTIME_MAX_NS: i64 = (1 << 44) - 1;
 
-/// Where a reservation is beyond a bound: the key, what is wrong, and what would be right.
+/// A reservation beyond a bound: the key, what is wrong, and how to fix it.
 pub(super) type Beyond = (&'static str, String, String);
 
 fn time(ns: i64) -> Duration {
     Duration::from_ns(ns)
 }
 
-/// The first bound that no setting moves and this reservation is beyond; `cpus` share its budget evenly.
+/// The first fixed bound that this reservation exceeds; `cpus` share its budget evenly.
 pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
     let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
     match enforcer {
@@ -54,10 +54,10 @@ pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) ->
         Enforcer::Hcbs if budget_ns < HCBS_RUNTIME_MIN_NS => Some((
             "budget",
             format!(
-                "the budget is {} on each cpu, and cpu.rt.max takes no less than 2us",
+                "the budget is {} on each cpu, and cpu.rt.max accepts no less than 2us",
                 time(budget_ns)
             ),
-            "give more".to_owned(),
+            "raise it".to_owned(),
         )),
         Enforcer::Hcbs => None,
         Enforcer::Deadline if budget_ns < DEADLINE_RUNTIME_MIN_NS => Some((
@@ -66,7 +66,7 @@ pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) ->
                 "the budget is {} on each cpu, and SCHED_DEADLINE grants no less than 1024ns",
                 time(budget_ns)
             ),
-            "give more".to_owned(),
+            "raise it".to_owned(),
         )),
         Enforcer::Deadline => None,
         Enforcer::RtCgroup if budget_ns < RT_CGROUP_STEP_NS => Some((
@@ -75,16 +75,16 @@ pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) ->
                 "the budget is {} on each cpu, and a real-time group counts in microseconds",
                 time(budget_ns)
             ),
-            "give at least 1us".to_owned(),
+            "raise it to at least 1us".to_owned(),
         )),
         Enforcer::RtCgroup if budget_ns > RT_CGROUP_RUNTIME_MAX_NS => Some((
             "budget",
             format!(
-                "the budget is {} on each cpu, more than the kernel's files of real-time groups hold",
+                "the budget is {} on each cpu, more than the kernel accepts for a real-time group",
                 time(budget_ns)
             ),
             format!(
-                "give at most {}",
+                "lower it to at most {}",
                 time(RT_CGROUP_RUNTIME_MAX_NS / RT_CGROUP_STEP_NS * RT_CGROUP_STEP_NS)
             ),
         )),
@@ -93,7 +93,7 @@ pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) ->
 }
 
 impl KernelBounds {
-    /// The first setting of this kernel that a reservation is beyond; `cpus` share its budget evenly.
+    /// The first setting of this kernel that a reservation exceeds; `cpus` share its budget evenly.
     pub(super) fn beyond(
         &self,
         enforcer: Enforcer,
@@ -121,7 +121,7 @@ impl KernelBounds {
             (
                 "budget",
                 format!(
-                    "the budget of {} every {} on {} is more than the {} every {} that this kernel leaves to real-time tasks",
+                    "the budget of {} every {} on {} exceeds the {} every {} that this kernel leaves to real-time tasks",
                     reservation.budget,
                     reservation.period,
                     if cpus > 1 {
@@ -132,7 +132,7 @@ impl KernelBounds {
                     time(runtime_ns),
                     time(self.rt_period_ns),
                 ),
-                "give less, or raise kernel.sched_rt_runtime_us".to_owned(),
+                "lower it, or raise kernel.sched_rt_runtime_us".to_owned(),
             )
         })
     }
@@ -144,7 +144,7 @@ impl KernelBounds {
             (
                 "period",
                 format!(
-                    "the period of {period} is beyond what SCHED_DEADLINE takes on this kernel"
+                    "the period of {period} is outside the range of SCHED_DEADLINE on this kernel"
                 ),
                 format!(
                     "it must be {} to {} (kernel.sched_deadline_period_min_us and _max_us)",

@@ -1,4 +1,4 @@
-//! Capabilities of Linux: their names, and which of them no cell gets.
+//! Linux capabilities: their names, and which of them no cell gets.
 
 /// The capabilities of Linux 5.9 and later, capabilities(7), without their prefix `CAP_`.
 const NAMES: [&str; 41] = [
@@ -45,19 +45,19 @@ const NAMES: [&str; 41] = [
     "WAKE_ALARM",
 ];
 
-/// Those with which a cell gets out of its cage, and how.
+/// Those with which a cell could escape, and how.
 const BREAKS_THE_CAGE: [(&str, &str); 12] = [
     ("BPF", "load programs into the kernel"),
     ("DAC_READ_SEARCH", "open files outside its root"),
     ("MAC_ADMIN", "change the machine's security policy"),
-    ("MAC_OVERRIDE", "go past the machine's security policy"),
-    ("MKNOD", "make devices that it was not given"),
-    ("PERFMON", "watch and slow down the whole machine"),
+    ("MAC_OVERRIDE", "bypass the machine's security policy"),
+    ("MKNOD", "create devices that it was not given"),
+    ("PERFMON", "observe and slow down the whole machine"),
     ("SYS_ADMIN", "mount file systems and leave its namespaces"),
     ("SYS_BOOT", "restart the machine"),
     ("SYS_MODULE", "load modules into the kernel"),
     ("SYS_NICE", "raise its own class and priority"),
-    ("SYS_RAWIO", "write to memory and ports"),
+    ("SYS_RAWIO", "write to memory and I/O ports"),
     ("SYS_RESOURCE", "raise its own limits"),
 ];
 
@@ -75,7 +75,7 @@ pub(super) fn is_known(full: &str) -> bool {
         .is_some_and(|name| NAMES.contains(&name))
 }
 
-/// What a cell could do with this capability, written with or without `CAP_`, that would break its cage.
+/// How a cell could escape with this capability, written with or without `CAP_`.
 pub(super) fn escape(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("CAP_").unwrap_or(name);
     BREAKS_THE_CAGE

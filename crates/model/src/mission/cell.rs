@@ -7,7 +7,7 @@ use super::{Band, CellClass, Image, Restart, Rights, Rule, Task};
 use crate::taskset::{Order, Policy, Reservation, TaskCell};
 use crate::{Duration, EngineKind};
 
-/// A cell of a mission: one application in its place.
+/// A cell of a mission: an isolated place in which one application runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// Name; unique in the mission. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
@@ -16,13 +16,13 @@ pub struct Cell {
     pub description: String,
     /// What it is made from.
     pub image: Image,
-    /// Program inside the cell and its first arguments; empty: what the image says.
+    /// Program inside the cell and its first arguments; empty: the image's.
     pub command: Vec<String>,
     /// Further arguments; without `command` they replace those of the image.
     pub args: Vec<String>,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// Directory inside the cell in which the program begins; `None`: what the image says, else `/`.
+    /// Working directory of the program inside the cell; `None`: the image's, else `/`.
     pub workdir: Option<PathBuf>,
     /// What makes the cell.
     pub engine: EngineKind,
@@ -36,30 +36,30 @@ pub struct Cell {
     pub cpus: Vec<u32>,
     /// Priorities that its threads may have, where the file says it; see [`Cell::band`].
     pub priorities: Option<Band>,
-    /// What it is certain to get; the budget of a cell on several cpus is the sum over them. `None`: the least that its tasks
-    /// need, or nothing for a best-effort cell.
+    /// The cpu time that it is guaranteed; for a cell on several cpus, the budget is the sum over them. `None`: the least
+    /// that its tasks need, or nothing for a best-effort cell.
     pub reservation: Option<Reservation>,
     /// The reservation's budget in high mode, at least that in low mode; `None`: the same.
     pub budget_high: Option<Duration>,
-    /// Whether nothing runs in it but its tasks, so that a budget that these cannot use up is never enforced.
+    /// Whether it runs nothing but its tasks, so that a budget that they cannot use up is never enforced.
     pub only_tasks: bool,
-    /// Its tasks, in the order of the file; may be none beside a reservation, and are none in a best-effort cell.
+    /// Its tasks, in the order of the file; may be empty if there is a reservation, and is empty for a best-effort cell.
     pub tasks: Vec<Task>,
     /// Cells that are started before it, if they are started at all.
     pub after: Vec<String>,
     /// Cells without which it cannot run: they are started before it, and when one of them stops, so does this cell.
     pub needs: Vec<String>,
-    /// When those that wait for it may start.
+    /// When the cells that wait for it may start.
     pub ready: Ready,
     /// How long it may take to become ready, from 1 ms; beyond that its start has failed.
     pub start_timeout: Duration,
     /// How long it may take to end after SIGTERM, before it is killed.
     pub stop_timeout: Duration,
-    /// What follows when its program ends.
+    /// What happens when its program ends.
     pub restart: Restart,
     /// Its health rules, in the order of the file.
     pub health: Vec<Rule>,
-    /// What it may have of the machine.
+    /// What it may use of the machine.
     pub rights: Rights,
 }
 
@@ -73,7 +73,7 @@ pub enum Criticality {
 }
 
 impl Criticality {
-    /// Both and their names in files.
+    /// Both, with their names in files.
     pub const NAMES: [(&'static str, Criticality); 2] =
         [("lo", Criticality::Low), ("hi", Criticality::High)];
 
@@ -89,16 +89,16 @@ impl Criticality {
 /// What shedding does to a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WhenShed {
-    /// It is frozen where it stands, keeps its memory and goes on later.
+    /// It is frozen, keeps its memory and continues later.
     Freeze,
-    /// It is stopped, and started anew later.
+    /// It is stopped, and started again later.
     Stop,
-    /// It goes on in SCHED_OTHER with whatever cpu time is left.
+    /// It continues in SCHED_OTHER with whatever cpu time is left.
     BestEffort,
 }
 
 impl WhenShed {
-    /// Every choice and its name in files.
+    /// All choices, with their names in files.
     pub const NAMES: [(&'static str, WhenShed); 3] = [
         ("freeze", WhenShed::Freeze),
         ("stop", WhenShed::Stop),
@@ -115,7 +115,7 @@ impl WhenShed {
     }
 }
 
-/// When a cell is ready, so that those which wait for it may start.
+/// When a cell is ready, so that the cells that wait for it may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ready {
     /// As soon as its program runs.
@@ -125,7 +125,7 @@ pub enum Ready {
 }
 
 impl Ready {
-    /// Both and their names in files.
+    /// Both, with their names in files.
     pub const NAMES: [(&'static str, Ready); 2] =
         [("started", Ready::Started), ("first-job", Ready::FirstJob)];
 
@@ -139,10 +139,10 @@ impl Ready {
 }
 
 impl Cell {
-    /// How long it may take to end where its file does not say it.
+    /// Default of how long it may take to end.
     pub const STOP_TIMEOUT: Duration = Duration::from_ns(1_000_000_000);
 
-    /// Whether it has a guarantee: it is anything but best effort.
+    /// Whether it has a guarantee, that is, is not best effort.
     pub fn is_real_time(&self) -> bool {
         self.class != Some(CellClass::Other)
     }
@@ -152,13 +152,13 @@ impl Cell {
         self.criticality == Criticality::High
     }
 
-    /// Program and arguments, as far as the mission says them.
+    /// Program and arguments, as far as the mission sets them.
     pub fn argv(&self) -> impl Iterator<Item = &str> {
         self.command.iter().chain(&self.args).map(String::as_str)
     }
 
     /// The priorities that its threads may have: those of the file, else from the lowest to the highest of its tasks. `None`:
-    /// they are to be found by admission, or its class has none.
+    /// admission chooses them, or its class has none.
     pub fn band(&self) -> Option<Band> {
         if let (Some(CellClass::Deadline | CellClass::Other), _) | (_, Some(_)) =
             (self.class, self.priorities)
@@ -182,7 +182,7 @@ impl Cell {
     }
 
     /// Its tasks and reservation as a cell of the analysis under this class; the order of fixed priorities is that of the
-    /// tasks' priorities, where they have some, else that of their deadlines.
+    /// tasks' priorities if they have some, else that of their deadlines.
     pub fn analysed(&self, class: CellClass) -> TaskCell {
         let given = self.tasks.iter().any(|task| task.timing.priority.is_some());
         TaskCell {

@@ -12,7 +12,7 @@ pub enum CellClass {
 }
 
 impl CellClass {
-    /// Every class and its name in files.
+    /// All classes, with their names in files.
     pub const NAMES: [(&'static str, CellClass); 3] = [
         ("fifo", CellClass::Fifo),
         ("deadline", CellClass::Deadline),

@@ -1,4 +1,4 @@
-//! A mission file: its values, and where each stands.
+//! A mission file: its values, and the place of each.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use super::{Limits, Machine, Mission, SCHEMA, check, keys, read};
 use crate::file::{self, Faults, Format, Lines, Place};
 use crate::{EngineKind, InputError, InputErrors};
 
-/// A mission as it stands in a file: its values, and the line of each of them, so that what is found wrong later, on the machine
-/// or by admission, is told with its line as well.
+/// A mission read from a file: its values and the line of each, so that faults found later, on the machine or by admission, are
+/// also reported with their line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissionFile {
     name: String,
@@ -38,8 +38,8 @@ impl MissionFile {
     /// ```
     ///
     /// # Errors
-    /// Every fault of the file that can be known without a machine, each with its line and what would be right. A text that
-    /// is not TOML has only its faults as TOML.
+    /// Every fault of the file that can be found without a machine, each with its line and how to fix it. A text that is
+    /// not TOML has only its faults as TOML.
     pub fn parse(name: &str, text: &str) -> Result<MissionFile, InputErrors> {
         parse(name, text, None)
     }
@@ -56,11 +56,11 @@ impl MissionFile {
         parse(name, text, Some(machine))
     }
 
-    /// Whether a machine has what the mission names: cpus, images, devices, mounts, runs, and bounds that its reservations keep
-    /// to.
+    /// Checks whether a machine has what the mission names: cpus, images, devices, mounts, runs; and whether its reservations
+    /// keep to the machine's bounds.
     ///
     /// # Errors
-    /// Every fault, each with its line and what would be right.
+    /// Every fault, each with its line and how to fix it.
     pub fn check(&self, machine: &dyn Machine) -> Result<(), InputErrors> {
         let mut faults = Faults::new(&self.name, &self.lines);
         check::on_machine::check(&self.name, &self.mission, machine, &mut faults);
@@ -77,8 +77,8 @@ impl MissionFile {
         self.mission
     }
 
-    /// The same with every cell a plain process, as no file can ask for it: what a user starts by hand is his own. It is not held
-    /// against the machine again.
+    /// The same with every cell a plain process, which no file can request: what a user starts by hand is trusted. It is not
+    /// checked against the machine again.
     #[must_use]
     pub fn of_processes(mut self) -> MissionFile {
         for cell in &mut self.mission.cells {
@@ -92,12 +92,12 @@ impl MissionFile {
         &self.name
     }
 
-    /// The line of a place, from 1; where the file does not have it, that of the nearest table around it.
+    /// The line of a place, from 1; if the file does not have it, that of the nearest enclosing table.
     pub fn line(&self, place: &Place) -> usize {
         self.lines.nearest(place)
     }
 
-    /// A fault at a place, for what only others can find.
+    /// A fault at a place, for faults found outside this crate.
     pub fn fault(
         &self,
         place: &Place,
@@ -107,7 +107,7 @@ impl MissionFile {
         InputError::new(&self.name, what, fix).at(self.line(place))
     }
 
-    /// A path of the mission as the machine knows it: a relative one counts from the directory of the file.
+    /// A path of the mission on the machine: relative ones start at the directory of the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         resolve(&self.name, path)
     }
@@ -122,8 +122,8 @@ pub(crate) const FORMAT: Format = Format {
     narrower: |_, _, _| None,
 };
 
-/// The JSON Schema (draft 2020-12) of the mission file, for editors and for programs that write missions; a TOML file is held
-/// against it as the JSON with the same keys and values.
+/// The JSON Schema (draft 2020-12) of the mission file, for editors and for programs that write missions; a TOML file is
+/// validated as the JSON with the same keys and values.
 ///
 /// ```
 /// let schema = timecell_model::mission::schema();

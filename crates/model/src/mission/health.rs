@@ -2,79 +2,79 @@
 
 use crate::Duration;
 
-/// A health rule of a cell: what is observed, and what is done about it. In the spirit of the health monitors of ARINC 653
-/// and cFS: a table instead of code. Whatever is observed is recorded, with and without a rule.
+/// A health rule of a cell: what is watched, and what is done when it is observed. In the spirit of the health monitors of
+/// ARINC 653 and cFS: a table instead of code. Whatever is observed is recorded, with or without a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// What is observed.
     pub when: Observed,
     /// How often it must be observed, within the window, before the rule acts; from 1.
     pub times: u32,
-    /// How long an observation and an action count; `None` only where neither `times` nor an escalation asks for it.
+    /// How long an observation and an action count; `None` only if neither `times` nor an escalation needs it.
     pub window: Option<Duration>,
-    /// For how long after an action nothing is done: what is observed then is counted and recorded.
+    /// Time after an action in which no other is taken; observations are still counted and recorded.
     pub cooldown: Duration,
     /// What is done.
     pub action: Action,
-    /// What is done instead once the rule has acted often within the window; ascending by `after`.
+    /// Actions to take instead once the rule has acted often within the window; ascending by `after`.
     pub escalate: Vec<Escalation>,
 }
 
-/// A step up.
+/// A step of escalation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escalation {
-    /// The step is taken once the rule has acted so many times within the window; from 1.
+    /// The step is taken once the rule has acted this many times within the window; from 1.
     pub after: u32,
-    /// What is done from then on.
+    /// Action from then on.
     pub action: Action,
 }
 
 /// What is observed of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observed {
-    /// Its program has ended without having been told to.
+    /// Its program has ended on its own.
     Exit {
         /// Which ends count.
         status: ExitStatus,
     },
-    /// Its application has not reported for so long that it is well.
+    /// Its application has not sent a heartbeat for this long.
     Heartbeat {
         /// The task that is to report; `None`: any of them.
         task: Option<String>,
         /// The longest silence.
         timeout: Duration,
     },
-    /// Of the last so many jobs, several were late: an (m, n) constraint was broken.
+    /// Of the last n jobs, m were late: an (m, n) constraint was broken.
     DeadlineMisses {
-        /// The task whose jobs are counted; `None`: each task for itself.
+        /// The task whose jobs are counted; `None`: each task separately.
         task: Option<String>,
         /// The number of late or missed jobs m, from 1, that breaks it.
         misses: u32,
-        /// The number of jobs n that is looked back at; at least `misses`.
+        /// The number n of latest jobs; at least `misses`.
         jobs: u32,
     },
-    /// The cell has used up its budget in so many periods in a row.
+    /// The cell has used up its budget in this many consecutive periods.
     BudgetExhausted {
         /// The periods, from 1.
         periods: u32,
     },
-    /// The cell has come up against its memory limit.
+    /// The cell has reached its memory limit.
     MemoryLimit,
-    /// No thread of the cell has run for so long, or, where it reports its jobs, none has ended.
+    /// No thread of the cell has run for this long, or, if it reports its jobs, no job has ended.
     NoProgress {
         /// The longest standstill.
         timeout: Duration,
     },
     /// A job has run for longer than the wcet of its task.
     Overrun {
-        /// The task whose jobs are looked at; `None`: all of them.
+        /// The task whose jobs are watched; `None`: all of them.
         task: Option<String>,
     },
-    /// The cell has been restarted as often as its restart limit allows and would have to be again; it is stopped.
+    /// The cell has used up its restarts and needs another one; it is stopped.
     RestartLimit,
 }
 
-/// Which ends of a program count as one.
+/// Which ends of a program count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitStatus {
     /// A signal, or a status other than 0.
@@ -84,7 +84,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// Every choice and its name in files.
+    /// All choices, with their names in files.
     pub const NAMES: [(&'static str, ExitStatus); 2] =
         [("failure", ExitStatus::Failure), ("any", ExitStatus::Any)];
 
@@ -98,7 +98,7 @@ impl ExitStatus {
 }
 
 impl Observed {
-    /// The names of all that can be observed.
+    /// The names of everything that can be observed.
     pub const NAMES: [&'static str; 8] = [
         "exit",
         "heartbeat",
@@ -124,7 +124,7 @@ impl Observed {
         }
     }
 
-    /// The task that it is about, if it is about a certain one.
+    /// The task that it watches, if it watches a particular one.
     pub fn task(&self) -> Option<&str> {
         match self {
             Observed::Heartbeat { task, .. }
@@ -135,7 +135,7 @@ impl Observed {
     }
 }
 
-/// What is done about a cell.
+/// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Nothing beyond the record that every incident leaves.
@@ -146,16 +146,16 @@ pub enum Action {
     Restart,
     /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
     RestartBackoff,
-    /// The cell is stopped, and stays so until it is started by hand.
+    /// The cell is stopped until it is started by hand.
     Stop,
-    /// The next cell in the order of shedding that still runs is shed, until it is started by hand.
+    /// The next running cell in the order of shedding is shed until it is started by hand.
     Shed,
     /// The mission goes to high mode.
     SwitchMode,
 }
 
 impl Action {
-    /// Every action and its name in files, the mildest first.
+    /// All actions, with their names in files, the mildest first.
     pub const NAMES: [(&'static str, Action); 7] = [
         ("log", Action::Log),
         ("notify", Action::Notify),
@@ -181,7 +181,7 @@ impl Action {
 }
 
 impl Rule {
-    /// What is done when the rule has already acted so many times within its window.
+    /// The action when the rule has already acted `acted` times within its window.
     pub fn action_after(&self, acted: u32) -> Action {
         (self.escalate.iter().rev())
             .find(|step| acted >= step.after)

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a cell is made from. Relative paths count from the directory of the mission file.
+/// What a cell is made from. Relative paths start at the directory of the mission file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Image {
     /// A directory that becomes the cell's root.
     Rootfs(PathBuf),
-    /// An OCI bundle: a directory with `config.json`, whose rights are replaced by those of the mission.
+    /// An OCI bundle: a directory with `config.json`; the mission's rights replace those in it.
     Bundle(PathBuf),
     /// A name by which the engine knows an image, such as `localhost/camera:1.2`.
     Reference(String),
-    /// A static program, which is all that the cell's root holds.
+    /// A static program, the only file in the cell's root.
     Binary(PathBuf),
 }
 
@@ -59,7 +59,7 @@ impl Image {
     }
 }
 
-/// The kinds of images. Which engines make cells of which is said where the engines are described ([`crate::EngineKind::makes`]).
+/// The kinds of images. Which engines make cells from which: [`crate::EngineKind::makes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageKind {
     /// See [`Image::Rootfs`].

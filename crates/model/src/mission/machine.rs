@@ -1,43 +1,43 @@
-//! What a mission needs to know of a machine.
+//! What checking a mission needs to know about a machine.
 
 use std::path::{Path, PathBuf};
 
 use super::{Cell, KernelBounds};
 use crate::{EngineKind, Requirement};
 
-/// What a mission needs to know of a machine. It is asked, and nothing is changed.
+/// What checking a mission needs to know about a machine. It is asked, and nothing is changed.
 pub trait Machine {
     /// Cpus that cells may use, ascending.
     fn cpus(&self) -> Vec<u32>;
 
-    /// What stands at an absolute or relative path of the host.
+    /// The kind of an absolute or relative path of the host.
     fn path(&self, path: &Path) -> PathKind;
 
-    /// How a path of the host is followed; `None` where it does not lead to anything.
+    /// How a path of the host is resolved; `None` if it does not lead to anything.
     fn way(&self, path: &Path) -> Option<Way> {
         let _ = path;
         None
     }
 
-    /// The first thing that an engine needs to make cells and does not have here; `None`: nothing is known against it. Asked once
-    /// for each engine that a mission names.
+    /// The first thing that an engine needs to make cells and that is missing here; `None`: nothing is known to be missing.
+    /// Called once for each engine that a mission names.
     fn lacks(&self, engine: EngineKind) -> Option<Requirement> {
         let _ = engine;
         None
     }
 
-    /// Whether an engine knows an image of this name; `None` where it cannot be asked, which is an unmet requirement and no
+    /// Whether an engine has an image of this name; `None` if it cannot be asked, which is an unmet requirement, not a
     /// fault of the file.
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool>;
 
-    /// Why the image of a cell, which stands at this path of the host, may not be mounted in; `None`: nothing is known against it.
+    /// Why nothing may be mounted in a cell's image at this path of the host; `None`: nothing is known against it.
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
         let _ = (cell, image);
         None
     }
 
-    /// Why the program of a cell, whose image stands at this path of the host, may not be executed in a cell; `None`:
-    /// nothing is known against it.
+    /// Why the program of a cell with its image at this path of the host may not be executed in a cell; `None`: nothing is
+    /// known against it.
     fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
         let _ = (cell, image);
         None
@@ -47,16 +47,16 @@ pub trait Machine {
     fn bounds(&self) -> KernelBounds;
 }
 
-/// How a path is followed to its end.
+/// How a path is resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// Directories in which a name is looked up, without links; those that links on the way lead through among them.
+    /// Directories in which a name is looked up, without links, including those through which links on the way lead.
     pub through: Vec<PathBuf>,
     /// Where it ends, without links.
     pub end: PathBuf,
 }
 
-/// What stands at a path, links followed.
+/// The kind of a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
     /// Nothing.
@@ -74,7 +74,7 @@ pub enum PathKind {
 }
 
 impl PathKind {
-    /// As a sentence calls it.
+    /// Its name in sentences.
     pub const fn name(self) -> &'static str {
         match self {
             PathKind::Absent => "nothing",
@@ -82,12 +82,12 @@ impl PathKind {
             PathKind::Program => "a program",
             PathKind::Directory => "a directory",
             PathKind::Device => "a device",
-            PathKind::Other => "neither file nor directory",
+            PathKind::Other => "neither a file nor a directory",
         }
     }
 }
 
-/// A path as it counts from the directory of the file of this name.
+/// A path resolved relative to the directory of the file of this name.
 pub(super) fn resolve(file: &str, path: &Path) -> PathBuf {
     match Path::new(file).parent() {
         Some(directory) => directory.join(path),

@@ -1,6 +1,6 @@
-//! Missions: which cells are to be kept running, what each of them needs, may and does when it fails. The types are here,
-//! with reading, checking and writing of the TOML file and its JSON Schema beside them. Whether the guarantees can be kept
-//! is not decided here but by admission, and nothing here looks at a machine: what depends on one is asked of [`Machine`].
+//! Missions: which cells are kept running, what each of them needs, what it may do, and what happens when it fails. The
+//! types are here, next to reading, checking and writing the TOML file and its JSON Schema. Whether the guarantees can be
+//! kept is decided by admission, and nothing here looks at a machine: whatever depends on one is asked of [`Machine`].
 
 mod band;
 mod bounds;
@@ -60,12 +60,12 @@ impl Limits {
     pub const CELLS: usize = 4_096;
     /// Tasks of one cell.
     pub const TASKS: usize = 4_096;
-    /// Faults that are listed; more are only said to be there.
+    /// Maximum number of faults that are listed; of more, only the existence is reported.
     pub const FAULTS: usize = crate::file::Faults::MOST;
-    /// Priorities of SCHED_FIFO that cells may have. 98 is theirs only where the supervisor has
-    /// no reservation, see [`Supervisor::PRIORITY`]; 99 is left to the kernel's own threads and to what watches that reservation.
+    /// SCHED_FIFO priorities that cells may have. 98 only if the supervisor has no reservation, see [`Supervisor::PRIORITY`]; 99
+    /// is left to the kernel's own threads and to the thread that watches that reservation.
     pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=98;
-    /// The highest cpu number and one.
+    /// The highest cpu number plus one.
     pub const CPUS: i64 = *crate::taskset::Limits::CPUS.end();
     /// The longest time of a task or a reservation in ns: the range of exact analysis.
     pub const LONGEST_NS: i64 = crate::taskset::Limits::LONGEST_NS;
@@ -76,15 +76,15 @@ impl Limits {
 pub struct Mission {
     /// Name; becomes part of cgroup and directory names. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
     pub name: String,
-    /// What it is for, in the user's words.
+    /// Its purpose, in the user's words.
     pub description: String,
-    /// What is to hold the cells to their budgets; `None`: the cheapest that the kernel has.
+    /// Enforcer that holds the cells to their budgets; `None`: the cheapest that the kernel has.
     pub enforcer: Option<Enforcer>,
     /// Cpus for the real-time cells, each once; empty: chosen on the machine.
     pub cpus: Vec<u32>,
-    /// How late the kernel may wake a task, as admission is to take it; `None`: no allowance is made.
+    /// How late the kernel may wake a task, as admission assumes; `None`: wake-up latency is ignored.
     pub latency: Option<Latency>,
-    /// Run of `timecell bench supply` that says what this kernel's budgets really supply; `None`: a conservative model.
+    /// Run of `timecell bench supply` that measured what this kernel's budgets really supply; `None`: a conservative model.
     pub supply_run: Option<PathBuf>,
     /// Program of the host and its arguments that [`Action::Notify`] starts; empty: only subscribers are told.
     pub notify: Vec<String>,
@@ -100,12 +100,12 @@ pub struct Mission {
     pub cells: Vec<Cell>,
 }
 
-/// Where the wake-up latency comes from that admission allows for.
+/// The wake-up latency that admission assumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Latency {
-    /// So long at most.
+    /// At most this long.
     Allowance(Duration),
-    /// What this run measured.
+    /// As measured by this run.
     Run(PathBuf),
 }
 
@@ -115,7 +115,7 @@ impl Mission {
         self.cells.iter().find(|cell| cell.name == name)
     }
 
-    /// Where the cell of this name stands in the file.
+    /// The index of the cell of this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.cells.iter().position(|cell| cell.name == name)
     }

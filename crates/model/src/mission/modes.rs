@@ -9,8 +9,7 @@ use crate::Duration;
 pub struct Modes {
     /// How the switch is analysed.
     pub policy: ModePolicy,
-    /// For how long the real-time cpus must have been idle before the mission goes back to low mode; 0: at the first idle
-    /// instant.
+    /// How long the real-time cpus must be idle before the mission returns to low mode; 0: at the first idle instant.
     pub return_after: Duration,
 }
 
@@ -22,7 +21,7 @@ pub enum ModePolicy {
 }
 
 impl ModePolicy {
-    /// Every policy and its name in files.
+    /// All policies, with their names in files.
     pub const NAMES: [(&'static str, ModePolicy); 1] = [("amc-rtb", ModePolicy::AmcRtb)];
 
     /// The name used in files and tables.

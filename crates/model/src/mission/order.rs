@@ -3,8 +3,8 @@
 use super::{Cell, Mission};
 
 impl Mission {
-    /// Positions of the cells in an order in which each comes behind those it waits for; otherwise as in the file. Where cells
-    /// wait for each other, which no mission file may say, the latter come last in the order of the file.
+    /// Positions of the cells in an order in which each comes after those it waits for; otherwise as in the file. Cells that
+    /// wait for each other, which no mission file may have, come last, in the order of the file.
     pub fn start_order(&self) -> Vec<usize> {
         let waits = self.waits();
         let (mut order, rest) = sorted(&waits);
@@ -12,8 +12,8 @@ impl Mission {
         order
     }
 
-    /// Positions of the cells of low criticality, the first to be shed first: those that `shed` names, then the others, the last
-    /// of the file first.
+    /// Positions of the cells of low criticality in the order of shedding: those that `shed` names, then the others, from the
+    /// end of the file.
     pub fn shed_order(&self) -> Vec<usize> {
         let named = self.shed.iter().filter_map(|name| self.position(name));
         let mut order: Vec<usize> = named.filter(|&at| !self.cells[at].is_high()).collect();
@@ -42,7 +42,7 @@ impl Mission {
         (0..reached.len()).filter(|at| reached[*at]).collect()
     }
 
-    /// For each cell the positions of those it waits for.
+    /// For each cell, the positions of the cells it waits for.
     pub(super) fn waits(&self) -> Vec<Vec<usize>> {
         let places: std::collections::HashMap<&str, usize> = (self.cells.iter().enumerate().rev())
             .map(|(at, cell)| (cell.name.as_str(), at))
@@ -60,8 +60,8 @@ impl Mission {
     }
 }
 
-/// Each behind those it waits for, the least possible first; and, ascending, the rest: those that wait for each other, and those
-/// that wait for them.
+/// Positions such that each comes after those it waits for, the smallest possible first; and, ascending, the rest: those that
+/// wait for each other, and those that wait for them.
 pub(super) fn sorted(waits: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
     let mut open: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut waiting = vec![Vec::new(); waits.len()];
@@ -86,8 +86,8 @@ pub(super) fn sorted(waits: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
     (order, rest)
 }
 
-/// Cells that wait for each other: for each knot at least one cycle, each waiting for the next and the last for the first, the
-/// least position first. At most `most` of them.
+/// Cells that wait for each other: for each strongly connected group at least one cycle, in which each waits for the next and
+/// the last for the first, the smallest position first. At most `most` of them.
 pub(super) fn cycles(mut waits: Vec<Vec<usize>>, most: usize) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     while found.len() < most {

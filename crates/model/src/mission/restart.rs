@@ -1,23 +1,23 @@
-//! What follows when a cell's program has ended by itself.
+//! What happens when a cell's program has ended on its own.
 
 use crate::Duration;
 
-/// What follows when a cell's program has ended without having been told to.
+/// What happens when a cell's program has ended on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
-    /// Whether it is restarted.
+    /// When it is restarted.
     pub policy: RestartPolicy,
-    /// The wait before the second restart within the window; the first comes at once.
+    /// The wait before the second restart within the window; the first is immediate.
     pub backoff_min: Duration,
     /// The longest wait; at least `backoff_min`.
     pub backoff_max: Duration,
-    /// Restarts within the window, from 1; whatever would be one more leaves the cell stopped.
+    /// Restarts allowed within the window, from 1; at the next one the cell stays stopped.
     pub limit: u32,
     /// How long a restart counts.
     pub window: Duration,
 }
 
-/// Whether a cell whose program has ended is restarted.
+/// When a cell whose program has ended is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RestartPolicy {
     /// It stays stopped.
@@ -29,7 +29,7 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Every policy and its name in files.
+    /// All policies, with their names in files.
     pub const NAMES: [(&'static str, RestartPolicy); 3] = [
         ("never", RestartPolicy::Never),
         ("on-failure", RestartPolicy::OnFailure),
@@ -47,9 +47,8 @@ impl RestartPolicy {
 }
 
 impl Restart {
-    /// The wait before a restart when there were already so many within the window: none before the first, `backoff_min`
-    /// before the second, twice as long before each further one, at most `backoff_max`. `None`: there were as many as the limit
-    /// allows.
+    /// The wait before a restart after `before` earlier ones within the window: none before the first, `backoff_min` before the
+    /// second, twice as long before each further one, at most `backoff_max`. `None`: the limit is reached.
     pub fn wait(&self, before: u32) -> Option<Duration> {
         if before >= self.limit {
             return None;

@@ -1,4 +1,4 @@
-//! What a cell may have of the machine beside cpu time.
+//! What a cell may use of the machine besides cpu time.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-/// What a cell may have of the machine beside cpu time. Nothing by default: an empty network namespace, a read-only root, no
+/// What a cell may use of the machine besides cpu time. Nothing by default: an empty network namespace, a read-only root, no
 /// capability, no device beyond those that every container has, and a seccomp filter. Whatever is granted, a cell cannot
-/// raise its class, leave its cgroup or outspend its budget.
+/// raise its class, leave its cgroup or exceed its budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
     /// Which network it sees.
     pub network: Network,
     /// Whether it may write to its root; what it writes is lost with the cell.
     pub writable_root: bool,
-    /// Capabilities beyond what its class needs, as capabilities(7) names them, each once; none that breaks the cage.
+    /// Capabilities beyond what its class needs, as capabilities(7) names them, each once; none that would let it escape.
     pub capabilities: Vec<String>,
     /// Which system calls are refused.
     pub seccomp: Seccomp,
-    /// User and group of its program; `None`: those of the bundle or image, else an id of [`super::Mission::uids`]
-    /// that is set aside for this cell.
+    /// User and group of its program; `None`: those of the bundle or image, else an id of [`super::Mission::uids`] that is
+    /// reserved for this cell.
     pub user: Option<User>,
     /// Devices of the host.
     pub devices: Vec<Device>,
@@ -28,11 +28,11 @@ pub struct Rights {
     pub mounts: Vec<Mount>,
     /// Directories in memory, empty at first.
     pub tmpfs: Vec<Tmpfs>,
-    /// The most memory that it may use, tmpfs included; `None`: its share of what is free when it is admitted.
+    /// Maximum memory, tmpfs included; `None`: its share of what is free when it is admitted.
     pub memory: Option<Bytes>,
-    /// The most processes and threads that it may have.
+    /// Maximum number of processes and threads.
     pub pids: u32,
-    /// RLIMIT_SIGPENDING: signals that wait for its user, POSIX timers included.
+    /// RLIMIT_SIGPENDING: pending signals of its user, POSIX timers included.
     pub pending_signals: u32,
     /// RLIMIT_MSGQUEUE: bytes of its user's POSIX message queues.
     pub message_queues: Bytes,
@@ -50,7 +50,7 @@ pub struct User {
 }
 
 impl User {
-    /// Who owns nothing.
+    /// The user who owns nothing.
     pub const NOBODY: User = User {
         uid: 65_534,
         gid: 65_534,
@@ -61,14 +61,14 @@ impl User {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
-    /// A namespace of its own with nothing but loopback.
+    /// Its own network namespace with only loopback.
     None,
     /// That of the host, with the abstract Unix sockets of every process in it.
     Host,
 }
 
 impl Network {
-    /// Every choice and its name in files.
+    /// All choices, with their names in files.
     pub const NAMES: [(&'static str, Network); 2] =
         [("none", Network::None), ("host", Network::Host)];
 
@@ -81,18 +81,18 @@ impl Network {
     }
 }
 
-/// Which system calls a cell is refused. There is no choice of none at all: the calls by which a cell could leave its class or
+/// Which system calls a cell is refused. There is no choice without any: the calls with which a cell could leave its class or
 /// its cgroup are always refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Seccomp {
-    /// What container engines refuse by default, and what breaks the cage.
+    /// Those that container engines refuse by default, and those with which a cell could escape.
     Default,
-    /// Only what breaks the cage.
+    /// Only those with which a cell could escape.
     Cage,
 }
 
 impl Seccomp {
-    /// Every choice and its name in files.
+    /// All choices, with their names in files.
     pub const NAMES: [(&'static str, Seccomp); 2] =
         [("default", Seccomp::Default), ("cage", Seccomp::Cage)];
 
@@ -127,7 +127,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Every choice and its name in files, as the devices controller writes them.
+    /// All choices, with their names in files, as the devices controller writes them.
     pub const NAMES: [(&'static str, Access); 3] = [
         ("r", Access::Read),
         ("w", Access::Write),
@@ -147,7 +147,7 @@ impl Access {
 /// A file or directory of the host inside the cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Path on the host; a relative one counts from the directory of the mission file.
+    /// Path on the host; a relative one starts at the directory of the mission file.
     pub source: PathBuf,
     /// Absolute path in the cell.
     pub target: PathBuf,
@@ -160,6 +160,6 @@ pub struct Mount {
 pub struct Tmpfs {
     /// Absolute path in the cell.
     pub target: PathBuf,
-    /// The most that it holds.
+    /// Maximum size.
     pub size: Bytes,
 }

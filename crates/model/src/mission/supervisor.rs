@@ -2,7 +2,7 @@
 
 use crate::Duration;
 
-/// The reservation of the supervisor: so long in every period its threads go before every cell of class FIFO.
+/// The reservation of the supervisor: within its budget, its threads run before every cell of class FIFO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Supervisor {
     /// Class of its threads while they have some of the budget left.
@@ -14,16 +14,16 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// The least budget, ns: below it, what the watching of the budget itself costs is most of it.
+    /// The smallest budget, ns: below it, watching the budget would use up most of it.
     pub const LEAST_NS: i64 = 200_000;
-    /// The longest period, ns: a supervisor that has used its budget up is an ordinary process so long.
+    /// The longest period, ns: a supervisor that has used up its budget is an ordinary process until the period ends.
     pub const LONGEST_NS: i64 = 1_000_000_000;
     /// SCHED_FIFO priority of its threads.
     pub const PRIORITY: u8 = 98;
 }
 
 impl Default for Supervisor {
-    /// 5 % of a cpu in pieces that cells with deadlines of tens of ms hardly feel.
+    /// 5 % of a cpu, in pieces that hardly disturb cells with deadlines of tens of ms.
     fn default() -> Supervisor {
         Supervisor {
             class: SupervisorClass::Fifo,
@@ -43,7 +43,7 @@ pub enum SupervisorClass {
 }
 
 impl SupervisorClass {
-    /// Every class and its name in files.
+    /// All classes, with their names in files.
     pub const NAMES: [(&'static str, SupervisorClass); 2] = [
         ("fifo", SupervisorClass::Fifo),
         ("other", SupervisorClass::Other),

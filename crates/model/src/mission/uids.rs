@@ -1,6 +1,6 @@
 //! The user ids that cells get.
 
-/// User ids, and group ids of the same numbers, that cells without a user of their own get one each of.
+/// User and group ids, one of which each cell gets that names no user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uids {
     /// The lowest, at least 1.
@@ -10,7 +10,7 @@ pub struct Uids {
 }
 
 impl Default for Uids {
-    /// In a range that neither distributions nor systemd, nor `useradd` for the namespaces of users, give away ("Users, Groups,
+    /// In a range that is assigned neither by distributions or systemd nor by `useradd` for user namespaces ("Users, Groups,
     /// UIDs and GIDs on systemd Systems").
     fn default() -> Uids {
         Uids {

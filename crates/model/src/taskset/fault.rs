@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{CellTask, Limits, Order, Policy, Refill, Reservation, ServerKind, TaskCell, TaskSet};
 use crate::Duration;
 
-/// What would be right where a time is beyond [`Limits::LONGEST_NS`].
+/// The fix for a time beyond [`Limits::LONGEST_NS`].
 pub(super) const TOO_LONG: &str = "it must be at most 36 years, the range of exact analysis";
 
 /// What is wrong with a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
@@ -15,7 +15,7 @@ pub struct Fault {
     pub key: &'static str,
     /// What is wrong.
     pub what: String,
-    /// What would be right; empty when `what` says it.
+    /// How to fix it; empty when `what` says it.
     pub fix: String,
 }
 
@@ -42,7 +42,7 @@ fn out_of_range(key: &'static str, time: Duration, may_be_zero: bool) -> Option<
 }
 
 impl CellTask {
-    /// The first thing that makes this no task: a time out of range, or a job longer than its own deadline.
+    /// The first fault that makes this task invalid: a time out of range, or a wcet above the deadline.
     pub fn fault(&self) -> Option<Fault> {
         let times = [
             ("wcet", self.wcet, false),
@@ -60,10 +60,10 @@ impl CellTask {
             return fault(
                 "wcet",
                 format!(
-                    "task `{}` runs for {} and is due after {}",
+                    "the wcet of task `{}` is {}, longer than its deadline of {}",
                     self.name, self.wcet, self.deadline
                 ),
-                "a job cannot finish before its deadline even alone; the wcet must be at most the deadline",
+                "the wcet must be at most the deadline: otherwise a job misses it even alone",
             );
         }
         self.high_fault()
@@ -79,17 +79,17 @@ impl CellTask {
                     "`wcet_hi` of task `{}` is {high}, less than its wcet of {}",
                     self.name, self.wcet
                 ),
-                "in high mode a job runs at least as long; `wcet_hi` must be at least the wcet",
+                "`wcet_hi` must be at least the wcet",
             );
         }
         if high > self.deadline {
             return fault(
                 "wcet_hi",
                 format!(
-                    "task `{}` runs for {high} in high mode and is due after {}",
+                    "`wcet_hi` of task `{}` is {high}, longer than its deadline of {}",
                     self.name, self.deadline
                 ),
-                "a job cannot finish before its deadline even alone; `wcet_hi` must be at most the deadline",
+                "`wcet_hi` must be at most the deadline: otherwise a job misses it even alone",
             );
         }
         None
@@ -97,12 +97,12 @@ impl CellTask {
 }
 
 impl Reservation {
-    /// The first thing that makes this no reservation on one cpu: anything but 0 < budget <= deadline <= period.
+    /// The first fault that makes this reservation invalid on one cpu: anything but 0 < budget <= deadline <= period.
     pub fn fault(&self) -> Option<Fault> {
         self.fault_on(1)
     }
 
-    /// The same for a budget that is the sum over so many cpus: anything but 0 < budget <= cpus x deadline, and deadline <=
+    /// The same for a budget that is the sum over `cpus` cpus: anything but 0 < budget <= cpus x deadline, and deadline <=
     /// period.
     pub fn fault_on(&self, cpus: u32) -> Option<Fault> {
         let times = [
@@ -130,7 +130,7 @@ impl Reservation {
             return (self.budget.ns() > most).then(|| Fault {
                 key: "budget",
                 what: format!(
-                    "the budget of {} exceeds what {cpus} cpus have in a period of {}",
+                    "the budget of {} exceeds what {cpus} cpus supply in a period of {}",
                     self.budget, self.period
                 ),
                 fix: format!(
@@ -159,7 +159,7 @@ impl Reservation {
 }
 
 impl TaskCell {
-    /// The first thing that makes the cell's priorities unclear. Tasks and the reservation have faults of their own.
+    /// The first fault in the cell's priorities. Tasks and the reservation have their own faults.
     pub fn priority_fault(&self) -> Option<(usize, Fault)> {
         if self.policy.order() != Some(Order::Priority) {
             return None;
@@ -181,7 +181,7 @@ impl TaskCell {
                         "tasks `{}` and `{}` both have priority {priority}",
                         self.tasks[other].name, task.name
                     ),
-                    "who goes first among equals is not analysed; give each its own priority",
+                    "the order among equals is not analysed; give each a different priority",
                 )
                 .map(|found| (place, found));
             }
@@ -191,13 +191,13 @@ impl TaskCell {
 }
 
 impl TaskCell {
-    /// The first thing that makes the cell's server none, apart from others on its cpu.
+    /// The first fault of the cell's server, regardless of others on its cpu.
     pub fn server_fault(&self) -> Option<Fault> {
         let server = self.server?;
         let Some(reservation) = &self.reservation else {
             return Some(Fault::new(
                 "server",
-                format!("cell `{}` has a server and no reservation", self.name),
+                format!("cell `{}` has a server but no reservation", self.name),
                 "add reservation = { budget = ..., period = ... }",
             ));
         };
@@ -205,7 +205,7 @@ impl TaskCell {
             Policy::Fixed(Order::Audsley) => {
                 return Some(Fault::new(
                     "order",
-                    "an order is not sought inside a server".to_owned(),
+                    "no priority order is searched for inside a server".to_owned(),
                     "remove the server, or set an order of priority, dm, rm or file",
                 ));
             }
@@ -227,7 +227,7 @@ impl TaskCell {
         if server.priority.is_some() {
             return Some(Fault::new(
                 "priority",
-                "a server of kind `cbs` has no priority: such servers are dispatched by EDF, above all others"
+                "a server of kind `cbs` has no priority: EDF schedules these servers, above all others"
                     .to_owned(),
                 "remove the line",
             ));
@@ -246,7 +246,7 @@ impl TaskCell {
 }
 
 impl TaskSet {
-    /// The first thing that makes servers of one cpu unclear, and the cell it shows in.
+    /// The first fault among the servers of one cpu, and the cell in which it shows.
     pub fn servers_fault(&self) -> Option<(usize, Fault)> {
         let servers = || {
             let cells = self.cells.iter().enumerate();
@@ -262,7 +262,7 @@ impl TaskSet {
                 return found(
                     "cpu",
                     format!(
-                        "the servers are on several cpus, and cell `{}` does not say on which",
+                        "the servers are on several cpus, but cell `{}` does not say on which",
                         cell.name
                     ),
                     "add a line such as `cpu = 0`",
@@ -284,10 +284,10 @@ impl TaskSet {
                     return found(
                         "server",
                         format!(
-                            "a server of kind `{}` has no refill in common with others",
+                            "a server of kind `{}` is not refilled together with others",
                             server.kind.name()
                         ),
-                        "refill = \"together\" goes with deferrable, polling and periodic",
+                        "refill = \"together\" is for deferrable, polling and periodic servers",
                     );
                 }
                 let other = &self.cells[*first_on.entry(cpu).or_insert(place)];
@@ -298,7 +298,7 @@ impl TaskSet {
                             "cells `{}` and `{}` on cpu {cpu} have different periods",
                             other.name, cell.name
                         ),
-                        "servers that are refilled together have one period",
+                        "servers that are refilled together must have the same period",
                     );
                 }
             }
@@ -314,7 +314,7 @@ impl TaskSet {
                 return found(
                     "priority",
                     format!(
-                        "there are several servers on cpu {cpu}, and that of cell `{}` has no priority",
+                        "there are several servers on cpu {cpu}, but that of cell `{}` has no priority",
                         cell.name
                     ),
                     "add a line such as `priority = 10`; a larger number is more urgent",
@@ -329,7 +329,7 @@ impl TaskSet {
                         cell.name,
                         server.priority.unwrap_or_default()
                     ),
-                    "who goes first among equals is not analysed; give each its own priority",
+                    "the order among equals is not analysed; give each a different priority",
                 );
             }
             by_priority.insert((cpu, server.priority), place);

@@ -5,7 +5,7 @@ use super::{Limits, Order, Policy, Refill, ServerKind};
 use crate::Enforcer;
 use crate::file::{Kind, Shape, keys, names, names_of};
 
-/// The policies of files; the order and the cpus are keys of their own.
+/// The policies of files; the order and the cpus have their own keys.
 pub(super) const POLICIES: [(&str, Policy); 6] = [
     ("fp", Policy::Fixed(Order::Deadline)),
     ("edf", Policy::Edf),
@@ -34,13 +34,13 @@ pub(super) static TOP: Shape = Shape {
     doc: "Tasks, the cells in which they run, and what each cell reserves of a cpu.",
     choice: false,
     keys: keys! {
-        "schema": Kind::Integer { least: 1, most: i64::MAX }, Required "1", "version of this format; a newer one is refused";
-        "cpus": CPUS, Without "not asked", "cpus that the cells share";
+        "schema": Kind::Integer { least: 1, most: i64::MAX }, Required "1", "version of this format; newer ones are refused";
+        "cpus": CPUS, Without "not checked", "cpus that the cells share";
         "refill": Kind::Choice(&names(&Refill::NAMES)), Default "\"apart\"",
-            "`together`: the servers on each cpu are refilled at the same instants, which takes one period";
+            "`together`: the servers on each cpu are refilled at the same instants; they must have the same period";
         "enforcer": Kind::Choice(&names_of!([], Enforcer::OF_ANALYSIS)), Without "`deadline`",
-            "what of Linux is to hold the reservations; `--enforcer` overrides it";
-        "cell": Kind::Tables { of: &CELL, most: Limits::CELLS }, Required "one with a name, and [[cell.task]] below it", "the cells";
+            "Linux mechanism that would hold the reservations; `--enforcer` overrides it";
+        "cell": Kind::Tables { of: &CELL, most: Limits::CELLS }, Required "at least one, with a name and [[cell.task]] below it", "the cells";
     },
 };
 
@@ -48,23 +48,23 @@ pub(super) static TOP: Shape = Shape {
 static CELL: Shape = Shape {
     title: "[[cell]]",
     name: "cell",
-    doc: "Tasks that one scheduler orders within one reservation.",
+    doc: "Tasks that one scheduler schedules within one reservation.",
     choice: false,
     keys: keys! {
-        "name": Kind::Label, Required "\"control\"", "its name; each once in the file";
+        "name": Kind::Label, Required "\"control\"", "its name; unique in the file";
         "policy": Kind::Choice(&names(&POLICIES)), Default "\"fp\"", "how its tasks are scheduled";
-        "order": Kind::Choice(&names(&Order::NAMES)), Without "by `priority` where tasks have one, else by deadlines",
-            "where the priorities come from: shorter deadlines (`dm`) or periods (`rm`) first, the order of the `file`, or with `fp` an order that is sought (`audsley`)";
+        "order": Kind::Choice(&names(&Order::NAMES)), Without "by `priority` if tasks have one, else by deadline",
+            "where the priorities come from: shorter deadlines (`dm`) or periods (`rm`) first, the order in the `file`, or with `fp` the order that Audsley's algorithm finds (`audsley`)";
         "cpus": CPUS, Without "one; required with `global-fp` and `global-edf`",
-            "cpus of its own on which its tasks are scheduled as one; with a reservation they stand in that";
-        "reservation": Kind::Table(&RESERVATION), Without "a whole cpu", "what it is certain to get";
-        "server": Kind::Choice(&names(&ServerKind::NAMES)), Without "supplied whatever the other cells do",
-            "what keeps the reservation among others on its cpu";
+            "number of cpus on which its tasks are scheduled globally; with a reservation, set it there";
+        "reservation": Kind::Table(&RESERVATION), Without "a whole cpu", "cpu time that is guaranteed to it";
+        "server": Kind::Choice(&names(&ServerKind::NAMES)), Without "supply independent of the other cells",
+            "kind of server that keeps the reservation among others on its cpu";
         "priority": PRIORITY, Without "none",
-            "of the server on its cpu, a larger number is more urgent; each its own, and none for `cbs`";
+            "priority of the server on its cpu; a larger number is more urgent; unique; none for `cbs`";
         "cpu": Kind::Integer { least: 0, most: *Limits::CPUS.end() - 1 }, Without "0",
-            "the cpu of the server; every server says it as soon as one is not on cpu 0";
-        "task": Kind::Tables { of: &TASK, most: Limits::TASKS }, Required "one with name, wcet and period",
+            "the server's cpu; required for all servers if one is not on cpu 0";
+        "task": Kind::Tables { of: &TASK, most: Limits::TASKS }, Required "at least one, with name, wcet and period",
             "its tasks; at most 100,000 in the file";
     },
 };
@@ -73,14 +73,14 @@ static CELL: Shape = Shape {
 static RESERVATION: Shape = Shape {
     title: "`reservation`",
     name: "reservation",
-    doc: "A budget in every period; of a cell on several cpus the sum over them.",
+    doc: "A budget in every period; for a cell on several cpus, the sum over them.",
     choice: false,
     keys: keys! {
         "budget": SOME_TIME, Required "\"2ms\"", "cpu time in every period";
         "period": SOME_TIME, Required "\"10ms\"", "time between refills";
         "deadline": SOME_TIME, Without "the period",
-            "how long after a refill the budget must have been there; at most the period, and none on several cpus";
-        "cpus": CPUS, Without "one; required with `global-fp` and `global-edf`", "cpus that share the budget";
+            "time after a refill by which the budget must have been supplied; at most the period; not on several cpus";
+        "cpus": CPUS, Without "one; required with `global-fp` and `global-edf`", "number of cpus that share the budget";
     },
 };
 
@@ -91,15 +91,15 @@ static TASK: Shape = Shape {
     doc: "A task of the cell.",
     choice: false,
     keys: keys! {
-        "name": Kind::Label, Required "\"loop\"", "its name; each once in the cell";
+        "name": Kind::Label, Required "\"loop\"", "its name; unique in the cell";
         "wcet": SOME_TIME, Required "\"1ms\"", "worst-case execution time; at most the deadline";
-        "period": SOME_TIME, Required "\"10ms\"", "least time between arrivals";
+        "period": SOME_TIME, Required "\"10ms\"", "minimum time between arrivals";
         "deadline": SOME_TIME, Without "the period", "counted from the arrival; may exceed the period";
-        "jitter": ANY_TIME, Default "\"0ms\"", "a job is released at most so long after its arrival";
+        "jitter": ANY_TIME, Default "\"0ms\"", "longest delay from the arrival of a job to its release";
         "blocking": ANY_TIME, Default "\"0ms\"", "the longest time for which less urgent work can delay a job";
         "priority": PRIORITY, Without "none",
-            "a larger number is more urgent, as in sched(7); all tasks of the cell or none, each its own";
+            "a larger number is more urgent, as in sched(7); for all tasks of the cell or for none; unique";
         "criticality": Kind::Choice(&names(&CRITICALITIES)), Default "\"lo\"", "only with `amc-rtb` and `edf-vd`";
-        "wcet_hi": SOME_TIME, Without "the wcet", "of a task of criticality `hi`: its wcet in high mode, from `wcet` to the deadline";
+        "wcet_hi": SOME_TIME, Without "the wcet", "the wcet in high mode, from `wcet` to the deadline; only with criticality `hi`";
     },
 };

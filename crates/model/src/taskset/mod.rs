@@ -1,5 +1,5 @@
-//! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, reading and
-//! writing of the TOML file beside them. Whether the deadlines hold is not decided here but in crate `analysis`.
+//! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, next to
+//! reading and writing the TOML file. Whether the deadlines hold is decided in crate `analysis`.
 
 mod fault;
 mod keys;
@@ -36,27 +36,27 @@ impl Limits {
 /// Cells and their tasks, every default filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSet {
-    /// Cpus that the cells share; `None`: the file does not say, and whether the cells fit together is not asked.
+    /// Cpus that the cells share; `None`: the file does not say, so whether the cells fit together is not checked.
     pub cpus: Option<u32>,
-    /// How the refills of servers lie to each other.
+    /// How the refills of servers are aligned.
     pub refill: Refill,
-    /// What is to hold the cells to their reservations; `None`: the file does not say.
+    /// Mechanism that would hold the cells to their reservations; `None`: the file does not say.
     pub enforcer: Option<Enforcer>,
     /// The cells, in the order of the file.
     pub cells: Vec<TaskCell>,
 }
 
-/// One cell: tasks that one scheduler orders within one reservation.
+/// One cell: tasks that one scheduler schedules within one reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskCell {
     /// Name; unique in the set.
     pub name: String,
-    /// Who runs first.
+    /// How its tasks are scheduled.
     pub policy: Policy,
-    /// What the cell is certain to get; `None`: a whole cpu of its own.
+    /// The cpu time that the cell is guaranteed; `None`: a whole cpu.
     pub reservation: Option<Reservation>,
-    /// What keeps the reservation beside those of other cells on one cpu; `None`: they are supplied as they are,
-    /// whatever the others do.
+    /// The server that keeps the reservation among others on its cpu; `None`: its supply does not depend on the other
+    /// cells.
     pub server: Option<CellServer>,
     /// Its tasks, in the order of the file.
     pub tasks: Vec<CellTask>,
@@ -65,11 +65,11 @@ pub struct TaskCell {
 /// Budget Q in every period P, supplied at the latest by `deadline` after the period begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    /// Cpu time in each period; of a cell on several cpus the sum over them.
+    /// Cpu time in each period; for a cell on several cpus, the sum over them.
     pub budget: Duration,
     /// Time between refills.
     pub period: Duration,
-    /// Within what time of the refill the budget is supplied; at most the period.
+    /// Time after a refill by which the budget has been supplied; at most the period.
     pub deadline: Duration,
 }
 
@@ -80,7 +80,7 @@ pub struct CellTask {
     pub name: String,
     /// Worst-case execution time.
     pub wcet: Duration,
-    /// Least time between arrivals.
+    /// Minimum time between arrivals.
     pub period: Duration,
     /// Relative deadline, counted from the arrival.
     pub deadline: Duration,
@@ -88,14 +88,14 @@ pub struct CellTask {
     pub jitter: Duration,
     /// The longest time for which less urgent work can delay a job.
     pub blocking: Duration,
-    /// Static priority, a larger number is more urgent; meant for [`Order::Priority`].
+    /// Static priority; a larger number is more urgent; used with [`Order::Priority`].
     pub priority: Option<i64>,
-    /// Of a task of high criticality the execution time in high mode, at least `wcet`; `None`: of low criticality.
+    /// Execution time in high mode of a task of high criticality, at least `wcet`; `None`: of low criticality.
     pub wcet_high: Option<Duration>,
 }
 
 impl CellTask {
-    /// A task with an implicit deadline, neither jitter nor blocking, and no priority of its own.
+    /// A task with an implicit deadline, without jitter, blocking and priority.
     pub fn new(name: impl Into<String>, wcet: Duration, period: Duration) -> CellTask {
         CellTask {
             name: name.into(),
@@ -111,8 +111,8 @@ impl CellTask {
 }
 
 impl TaskCell {
-    /// Indices of the tasks, the most urgent first; the order of the file under EDF, and by deadlines where the order is yet
-    /// to be found.
+    /// Indices of the tasks, the most urgent first; the order of the file under EDF, and by deadline if the order has yet to
+    /// be found.
     pub fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tasks.len()).collect();
         let Some(by) = self.policy.order() else {

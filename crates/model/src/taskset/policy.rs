@@ -10,12 +10,12 @@ pub enum Policy {
     /// Fixed priorities with two levels of criticality: once a job runs beyond its wcet, tasks of low criticality are
     /// dropped (adaptive mixed criticality).
     AmcRtb(Order),
-    /// EDF with two levels of criticality, tasks of high criticality having nearer, virtual deadlines until one of them
-    /// runs beyond its wcet.
+    /// EDF with two levels of criticality: tasks of high criticality have shorter, virtual deadlines until one of them runs
+    /// beyond its wcet.
     EdfVd,
-    /// Fixed priorities on so many cpus at once; a job may move from one to another.
+    /// Global fixed priorities on this number of cpus; a job may migrate.
     GlobalFixed(Order, u32),
-    /// Earliest deadline first on so many cpus at once.
+    /// Global earliest deadline first on this number of cpus.
     GlobalEdf(u32),
 }
 
@@ -53,7 +53,7 @@ impl Policy {
         }
     }
 
-    /// How many cpus the tasks are scheduled on as one; `None`: on one cpu.
+    /// The number of cpus of global scheduling; `None`: one cpu.
     pub const fn cpus(self) -> Option<u32> {
         match self {
             Policy::GlobalFixed(_, cpus) | Policy::GlobalEdf(cpus) => Some(cpus),
@@ -83,7 +83,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Every order and its name in files.
+    /// All orders, with their names in files.
     pub const NAMES: [(&'static str, Order); 5] = [
         ("priority", Order::Priority),
         ("dm", Order::Deadline),

@@ -1,4 +1,4 @@
-//! A surveyed task-set file to [`TaskSet`], and what is wrong with what its parts mean together.
+//! From a surveyed task-set file to [`TaskSet`], with the faults that only show when its parts are taken together.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{
 use crate::file::{self, Faults, Format, Node};
 use crate::{Enforcer, InputErrors};
 
-/// The file as its reader knows it.
+/// The format of the file, for its reader.
 pub(crate) const FORMAT: Format = Format {
     name: "taskset",
     schema: SCHEMA,
@@ -23,7 +23,7 @@ impl TaskSet {
     /// Reads a task-set file; `name` is what messages call it, usually its path.
     ///
     /// # Errors
-    /// Every fault, each with its line and what would be right. A text that is not TOML has only its faults as TOML.
+    /// Every fault, each with its line and how to fix it. A text that is not TOML has only its faults as TOML.
     pub fn parse(name: &str, text: &str) -> Result<TaskSet, InputErrors> {
         file::read(&FORMAT, name, text, set).map(|(set, _)| set)
     }
@@ -79,7 +79,7 @@ fn is_new(node: &Node<'_>, taken: &mut HashSet<String>, kind: &str, faults: &mut
     let name = node.text("name");
     let what = format!("there are two {kind}s named `{}`", name.escape_debug());
     if !taken.insert(name) {
-        faults.report(&node.place, &["name"], what, "give each its own name");
+        faults.report(&node.place, &["name"], what, "give each a different name");
     }
 }
 
@@ -128,7 +128,7 @@ fn reservation(node: &Node<'_>, policy: Policy, faults: &mut Faults<'_>) -> Rese
         faults.report(
             &node.place,
             &["deadline"],
-            "a reservation on several cpus has no deadline of its own",
+            "a reservation on several cpus cannot have a deadline",
             "remove it: the budget is supplied by the end of each period",
         );
     } else if let Some(fault) = reservation.fault_on(policy.cpus().unwrap_or(1)) {
@@ -145,7 +145,7 @@ fn task(node: &Node<'_>, faults: &mut Faults<'_>) -> CellTask {
         faults.report(
             &node.place,
             &["wcet_hi", "criticality"],
-            "only a task of high criticality runs on in high mode",
+            "only tasks of high criticality run in high mode",
             "add criticality = \"hi\" or remove `wcet_hi`",
         );
     }
@@ -165,7 +165,7 @@ fn task(node: &Node<'_>, faults: &mut Faults<'_>) -> CellTask {
     task
 }
 
-/// What keeps a cell's reservation among others, if the cell says it.
+/// The server that keeps a cell's reservation among others, if the cell has one.
 fn server(cell: &Node<'_>, faults: &mut Faults<'_>) -> Option<CellServer> {
     let Some(kind) = cell.choice("server", &ServerKind::NAMES) else {
         for key in ["priority", "cpu"].into_iter().filter(|key| cell.says(key)) {
@@ -185,7 +185,7 @@ fn server(cell: &Node<'_>, faults: &mut Faults<'_>) -> Option<CellServer> {
     })
 }
 
-/// The policy of a cell, without what its tasks say of the order; and the order that the cell says.
+/// The policy of a cell, regardless of its tasks' priorities; and the order that the cell sets.
 fn policy(
     cell: &Node<'_>,
     reservation: Option<&Node<'_>>,
@@ -200,27 +200,27 @@ fn policy(
     if policy.order().is_none() && order.is_some() {
         fault(
             "order",
-            format!("policy \"{name}\" has no order"),
+            format!("policy \"{name}\" takes no `order`"),
             "remove the line or set policy = \"fp\"",
         );
     } else if order == Some(Order::Audsley) && !matches!(policy, Policy::Fixed(_)) {
         fault(
             "order",
-            format!("order = \"audsley\" is not sought with policy \"{name}\""),
+            format!("order = \"audsley\" cannot be combined with policy \"{name}\""),
             "set policy = \"fp\", or an order of priority, dm, rm or file",
         );
     }
     if policy.is_mixed() && reservation.is_some() {
         fault(
             "reservation",
-            format!("policy \"{name}\" is analysed on a cpu of its own"),
+            format!("policy \"{name}\" is analysed only on a whole cpu"),
             "remove the reservation or set policy = \"fp\" or \"edf\"",
         );
     }
     if cell.says("cpus") && reservation.is_some() {
         fault(
             "cpus",
-            "with a reservation, the number of cpus stands in it".to_owned(),
+            "with a reservation, `cpus` belongs in it".to_owned(),
             "write reservation = { budget, period, cpus }",
         );
         return (policy, order);
@@ -248,7 +248,7 @@ fn policy(
     (policy, order)
 }
 
-/// The policy with its order, which the cell says, or that its tasks have priorities.
+/// The policy with its order, as the cell or its tasks' priorities set it.
 fn ordered(
     policy: Policy,
     order: Option<Order>,

@@ -1,6 +1,6 @@
-//! Servers: how a reservation is kept among others on its cpu.
+//! Servers: how a reservation is enforced among others on its cpu.
 
-/// How a reservation is kept among others on its cpu: what becomes of budget that is not needed, and when there is new.
+/// How a reservation is kept among others on its cpu: what becomes of unused budget, and when it is refilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerKind {
     /// Refilled every period, keeps its budget until the period ends.
@@ -11,12 +11,12 @@ pub enum ServerKind {
     Sporadic,
     /// Refilled every period, idles its budget away when it has nothing to do.
     Periodic,
-    /// Constant bandwidth server with hard reservation, dispatched by EDF above all fixed priorities.
+    /// Constant bandwidth server with hard reservation, scheduled by EDF above all fixed priorities.
     ConstantBandwidth,
 }
 
 impl ServerKind {
-    /// Every kind and its name in files.
+    /// All kinds, with their names in files.
     pub const NAMES: [(&'static str, ServerKind); 5] = [
         ("deferrable", ServerKind::Deferrable),
         ("polling", ServerKind::Polling),
@@ -40,29 +40,29 @@ impl ServerKind {
     }
 }
 
-/// How the refills of the servers on one cpu lie to each other.
+/// How the refills of the servers on one cpu are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Refill {
-    /// Each at instants of its own.
+    /// Each at its own instants.
     #[default]
     Apart,
-    /// All at the same instants, which takes equal periods: the lock-step case.
+    /// All at the same instants, which requires equal periods.
     Together,
 }
 
 impl Refill {
-    /// Every choice and its name in files.
+    /// All choices, with their names in files.
     pub const NAMES: [(&'static str, Refill); 2] =
         [("apart", Refill::Apart), ("together", Refill::Together)];
 }
 
-/// What keeps a cell's reservation among those of other cells.
+/// The server that keeps a cell's reservation among those of other cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CellServer {
-    /// What becomes of budget.
+    /// What becomes of unused budget.
     pub kind: ServerKind,
-    /// Priority on its cpu, a larger number is more urgent; `None` for constant bandwidth, and for a server that has
-    /// no other of fixed priority beside it.
+    /// Priority on its cpu; a larger number is more urgent; `None` for constant bandwidth, and for a server that shares its
+    /// cpu with no other of fixed priority.
     pub priority: Option<i64>,
     /// The cpu, if the file says it.
     pub cpu: Option<u32>,

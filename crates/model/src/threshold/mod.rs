@@ -1,5 +1,5 @@
-//! Thresholds: conditions on one figure of a run, such as `podman.latency.p99 > 100us`. What they are made of and how they are
-//! written is here, what they are read from beside it; whether one holds is not decided here.
+//! Thresholds: conditions on one figure of a run, such as `podman.latency.p99 > 100us`. The types and their text form are
+//! here, parsing is next to it; whether one holds is not decided here.
 
 mod parse;
 
@@ -13,9 +13,9 @@ pub use parse::ThresholdError;
 /// A condition that must not hold, such as `podman.latency.p99 > 100us`. Prints in the form that is parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
-    /// Which cells it is about; `None`: all of them.
+    /// The cells it applies to; `None`: all of them.
     pub selector: Option<Selector>,
-    /// What is looked at.
+    /// The figure that is judged.
     pub figure: Figure,
     /// How it is compared.
     pub operator: Operator,
@@ -24,7 +24,7 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// What must not hold where this must.
+    /// The condition that is met exactly if this one is missed.
     #[must_use]
     pub fn broken(self) -> Threshold {
         Threshold {
@@ -39,12 +39,12 @@ impl Threshold {
 pub struct Selector(pub String);
 
 impl Selector {
-    /// Whether it names this.
+    /// Whether it matches this name.
     pub fn matches(&self, name: &str) -> bool {
         glob(self.0.as_bytes(), name.as_bytes())
     }
 
-    /// Whether it is a pattern, which may well match what was not measured.
+    /// Whether it is a pattern, which may match cells without measurements.
     pub fn is_pattern(&self) -> bool {
         self.0.contains('*')
     }
@@ -75,24 +75,24 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
 /// One number of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// Of the times of its jobs.
+    /// A statistic of its jobs' times.
     Job(Metric, Statistic),
-    /// Of the start skew of its trial, over rounds.
+    /// A statistic of its trial's start skew, over rounds.
     Skew(Statistic),
     /// The median time of its creation.
     CreationMedian,
-    /// Of its memory, in a run of single measurements.
+    /// A statistic of its memory, in a run of single measurements.
     Memory(Statistic),
-    /// Of a time that was measured by itself, in a run of single measurements.
+    /// A statistic of a time, in a run of single measurements.
     Time(Statistic),
-    /// The longest time in which a budget supplied nothing.
+    /// The longest time without supply from a budget.
     LongestGap,
-    /// How many of something.
+    /// A count.
     Count(Count),
 }
 
 impl Figure {
-    /// Every figure there is.
+    /// All figures.
     pub fn all() -> Vec<Figure> {
         let mut all = Vec::new();
         for statistic in Statistic::ALL {
@@ -104,17 +104,6 @@ impl Figure {
         all.extend([Figure::CreationMedian, Figure::LongestGap]);
         all.extend(Count::ALL.map(Figure::Count));
         all
-    }
-}
-
-/// How the name of a metric is written.
-const fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::WakeupLatency => "latency",
-        Metric::ExecutionTime => "execution",
-        Metric::ResponseTime => "response",
-        Metric::StartTime => "start",
-        Metric::ExitTime => "exit",
     }
 }
 
@@ -130,7 +119,7 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Figure::Job(metric, statistic) => {
-                write!(f, "{}.{}", metric_name(*metric), statistic.name())
+                write!(f, "{}.{}", metric.word(), statistic.name())
             }
             Figure::Skew(statistic) => write!(f, "skew.{}", statistic.name()),
             Figure::CreationMedian => f.write_str("creation.median"),
@@ -147,7 +136,7 @@ impl fmt::Display for Figure {
 pub enum Statistic {
     /// The smallest.
     Min,
-    /// The one in the middle.
+    /// The median.
     Median,
     /// Arithmetic mean.
     Mean,
@@ -198,7 +187,7 @@ impl Statistic {
         }
     }
 
-    /// The probability of a quantile; `None` for what is none.
+    /// The probability of a quantile; `None` for other statistics.
     pub const fn probability(self) -> Option<f64> {
         match self {
             Statistic::Median => Some(0.5),
@@ -219,11 +208,11 @@ pub enum Count {
     Late,
     /// Activations that never began.
     Missed,
-    /// Jobs that ran and are not on record, and activations that nothing explains.
+    /// Jobs that ran but are not on record, and activations that nothing explains.
     Lost,
     /// Page faults in the measuring loop.
     Faults,
-    /// Cells that did not come to their end, of many that ran together.
+    /// Cells that failed, of many that ran together.
     Failed,
 }
 
@@ -286,7 +275,7 @@ impl Operator {
         }
     }
 
-    /// What holds exactly where this does not.
+    /// The opposite comparison.
     pub const fn complement(self) -> Operator {
         match self {
             Operator::Above => Operator::AtMost,
@@ -296,7 +285,7 @@ impl Operator {
         }
     }
 
-    /// Whether `value` stands in this relation to `limit`.
+    /// Whether the comparison of `value` with `limit` is true.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Operator::Above => value > limit,
@@ -314,15 +303,15 @@ pub enum Limit {
     Time(crate::Duration),
     /// A number of things.
     Number(u64),
-    /// So many percent of all activations, 0 to 100.
+    /// Percent of all activations, 0 to 100.
     Percent(f64),
     /// A size in bytes.
     Bytes(u64),
-    /// So many times the baseline's, positive.
+    /// Ratio to the baseline's, positive.
     Ratio(f64),
 }
 
-/// Units of sizes, the largest first, those of a thousand before those of 1,024.
+/// Units of sizes, the largest first, powers of 1,000 before powers of 1,024.
 const SIZES: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
@@ -352,7 +341,7 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// The unit of the figures that it is a limit of, and its number in that unit.
+    /// The unit of the figures that it limits, and its value in that unit.
     pub fn of(self) -> (Unit, f64) {
         match self {
             Limit::Time(time) => (Unit::Ns, time.ns() as f64),
@@ -374,9 +363,9 @@ pub enum Unit {
     Bytes,
     /// A number of things.
     Count,
-    /// A part of all activations, 0 to 1.
+    /// A share of all activations, 0 to 1.
     Share,
-    /// So many times the baseline's.
+    /// A ratio to the baseline's.
     Ratio,
 }
 
@@ -453,7 +442,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("`latency`: character 8: there is no comparison"),
+                .contains("`latency`: character 8: the comparison is missing"),
             "{error}"
         );
     }

@@ -1,19 +1,19 @@
-//! From text to threshold: `[selector.]figure OP limit`. Every refusal names the character where it happened and
-//! what would be right there.
+//! From text to threshold: `[selector.]figure OP limit`. Every refusal names the character at which it occurred and how to
+//! fix it.
 
 use std::str::FromStr;
 
-use super::{Count, Figure, Limit, Operator, SIZES, Selector, Statistic, Threshold, metric_name};
+use super::{Count, Figure, Limit, Operator, SIZES, Selector, Statistic, Threshold};
 use crate::{Duration, DurationError};
 
-/// Why a text is no threshold.
+/// Why a text is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThresholdError {
-    /// Where, in characters from 1.
+    /// Position in characters, from 1.
     pub at: usize,
     /// What is wrong.
     pub what: String,
-    /// What would be right.
+    /// How to fix it.
     pub fix: String,
 }
 
@@ -27,14 +27,14 @@ impl std::error::Error for ThresholdError {}
 
 const METRICS: &str = "latency, execution, response, skew, creation, memory, time and gap";
 const COUNTS: &str = "late, missed, lost, faults and failed";
-/// Metrics of which one figure is summed up alone.
+/// Metrics of which only one figure is recorded.
 const ALONE: [(&str, &str); 2] = [
-    ("creation", "of the creation the median alone is summed up"),
-    ("gap", "of the gaps the longest alone is summed up"),
+    ("creation", "of creation only the median is recorded"),
+    ("gap", "of the gaps only the longest is recorded"),
 ];
 const STATISTICS: &str = "min, median, mean, p90, p95, p99, p99.9, p99.99, max and sd";
 
-/// A text and where its parts stand in it.
+/// A text, for locating its parts.
 struct Text<'a>(&'a str);
 
 impl Text<'_> {
@@ -61,8 +61,8 @@ impl FromStr for Threshold {
         let Some(sign) = text.find(['<', '>', '=', '!']) else {
             return Err(all.fault(
                 text.len(),
-                "there is no comparison".to_owned(),
-                "write what must not be, such as `latency.p99 > 100us`",
+                "the comparison is missing".to_owned(),
+                "write what must not occur, such as `latency.p99 > 100us`",
             ));
         };
         let rest = &text[sign..];
@@ -113,21 +113,21 @@ fn left(all: &Text<'_>, text: &str) -> Result<(Option<Selector>, Figure), Thresh
     if let Some((at, wrong)) = before.char_indices().find(|(_, c)| !allowed(*c)) {
         return Err(all.fault(
             start + at,
-            format!("`{wrong}` is in no name of a trial or cell"),
-            "names hold letters, digits, -, _, ., + and /; * stands for any of them",
+            format!("`{wrong}` cannot be part of a trial's or cell's name"),
+            "names consist of letters, digits, -, _, ., + and /; * matches any text",
         ));
     }
     if before.is_empty() {
         return Err(all.fault(
             start,
             "the name before the dot is missing".to_owned(),
-            format!("write a trial or cell, as in `podman.{figure}`, or no dot"),
+            format!("write a trial or cell, as in `podman.{figure}`, or remove the dot"),
         ));
     }
     Ok((Some(Selector(before.to_owned())), figure))
 }
 
-/// Which part of the left side it is that is not understood.
+/// Finds the part of the left side that is not understood.
 fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
     let start = all.place(text);
     if text.is_empty() {
@@ -218,7 +218,7 @@ fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdE
         Figure::Count(count) => match text.strip_suffix('%').filter(|_| count.has_share()) {
             Some(number) => percent(number.trim_end()).ok_or_else(|| {
                 let fix = "write a number from 0 to 100 and %, such as `0.1%`".to_owned();
-                fault(format!("`{text}` is no share"), fix)
+                fault(format!("`{text}` is not a share"), fix)
             }),
             None => text.parse().map(Limit::Number).map_err(|_| {
                 let fix = match count.has_share() {
@@ -227,11 +227,11 @@ fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdE
                     }
                     false => "write a whole number without a unit, 0 or more",
                 };
-                fault(format!("`{text}` is no count"), fix.to_owned())
+                fault(format!("`{text}` is not a count"), fix.to_owned())
             }),
         },
         Figure::Memory(_) => bytes(text).ok_or_else(|| {
-            let what = format!("`{text}` is no size");
+            let what = format!("`{text}` is not a size");
             let fix = "write a whole number and a unit: B, kB, MB, GB, KiB, MiB or GiB".to_owned();
             fault(what, fix)
         }),
@@ -276,7 +276,7 @@ fn ratio(number: &str, figure: Figure) -> Result<Limit, (String, String)> {
     let value = number.parse::<f64>().ok();
     let Some(value) = value.filter(|value| plain && value.is_finite() && *value > 0.0) else {
         let fix = "write a positive number and x, such as `1.1x`".to_owned();
-        return Err(("`{}` is no ratio".to_owned(), fix));
+        return Err(("`{}` is not a ratio".to_owned(), fix));
     };
     if comparable(figure) {
         return Ok(Limit::Ratio(value));
@@ -286,7 +286,7 @@ fn ratio(number: &str, figure: Figure) -> Result<Limit, (String, String)> {
     );
     let fix = match figure {
         Figure::Job(metric, _) => {
-            let name = metric_name(metric);
+            let name = metric.word();
             format!(
                 "write `{name}.median` or `{name}.p99`, or {}",
                 example(figure)
@@ -359,12 +359,12 @@ mod tests {
     #[test]
     fn refusals_name_the_place_and_the_fix() {
         for (text, at, what, fix) in [
-            ("", 1, "no comparison", "latency.p99 > 100us"),
+            ("", 1, "comparison is missing", "latency.p99 > 100us"),
             (
                 "latency.p99 100us",
                 18,
-                "no comparison",
-                "write what must not be",
+                "comparison is missing",
+                "write what must not occur",
             ),
             (
                 "latency.p99 == 1us",
@@ -396,10 +396,10 @@ mod tests {
             (
                 "creation.p99 > 1ms",
                 10,
-                "the median alone",
+                "only the median",
                 "creation.median",
             ),
-            ("gap.p99 > 1ms", 5, "the longest alone", "write `gap.max`"),
+            ("gap.p99 > 1ms", 5, "only the longest", "write `gap.max`"),
             ("latency.p99 > 100", 15, "no unit", "`100us`"),
             ("latency.p99 > 100", 15, "no unit", "`100x` is a ratio"),
             ("latency.p99 > 1 parsec", 15, "unknown unit", "ns, us"),
@@ -411,15 +411,20 @@ mod tests {
                 "latency.p99",
             ),
             ("missed > 2x", 10, "cannot be compared", "a count"),
-            ("latency.p99 > -1x", 15, "`-1x` is no ratio", "positive"),
-            ("latency.p99 > 0x", 15, "`0x` is no ratio", "positive"),
-            ("missed > 1us", 10, "no count", "such as `0.1%`"),
-            ("late > 101%", 8, "`101%` is no share", "0 to 100"),
-            ("late > -1%", 8, "`-1%` is no share", "0 to 100"),
-            ("lost > 1%", 8, "`1%` is no count", "whole number"),
-            ("memory.max > 18", 14, "no size", "MiB"),
-            (".latency.p99 > 1us", 1, "name before the dot", "or no dot"),
-            ("a b.latency.p99 > 1us", 2, "` ` is in no name", "letters"),
+            ("latency.p99 > -1x", 15, "`-1x` is not a ratio", "positive"),
+            ("latency.p99 > 0x", 15, "`0x` is not a ratio", "positive"),
+            ("missed > 1us", 10, "not a count", "such as `0.1%`"),
+            ("late > 101%", 8, "`101%` is not a share", "0 to 100"),
+            ("late > -1%", 8, "`-1%` is not a share", "0 to 100"),
+            ("lost > 1%", 8, "`1%` is not a count", "whole number"),
+            ("memory.max > 18", 14, "not a size", "MiB"),
+            (
+                ".latency.p99 > 1us",
+                1,
+                "name before the dot",
+                "or remove the dot",
+            ),
+            ("a b.latency.p99 > 1us", 2, "` ` cannot be part", "letters"),
             ("> 1us", 1, "figure is missing", "latency"),
             (
                 "\u{e4}\u{e4}.latency.p9 > 1us",

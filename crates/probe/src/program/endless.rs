@@ -1,7 +1,7 @@
-//! A program that neither ends nor tells its jobs: it is started, runs for a while and is ended.
+//! A program that neither ends nor reports its jobs: it is started, runs for a while and is stopped.
 //!
-//! It may never give its cpu away. Whoever is to end it starts it from another cpu, if there is one, and only the program is pinned
-//! to the cell's.
+//! It may never give up its cpu. The thread that stops it starts it from another cpu, if there is one, and only the program is
+//! pinned to the cell's.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -21,7 +21,7 @@ pub(crate) struct Endless {
     command: Command,
 }
 
-/// It ends with this.
+/// Dropping this ends it.
 struct Running(Child);
 
 impl Endless {

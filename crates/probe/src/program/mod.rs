@@ -1,7 +1,7 @@
-//! A program of the user's, started by the probe inside the cell: it inherits the cell's class, cpus and limits.
+//! The user's program, started by the probe inside the cell: it inherits the cell's class, cpus and limits.
 //!
-//! Either a job is one execution of it, or it is started once and tells its jobs on a page ([`reports`]), or nothing is known of its
-//! jobs and it is started and ended ([`endless`]).
+//! Either a job is one execution of it, or it is started once and reports its jobs on a page ([`reports`]), or nothing is known
+//! of its jobs and it is started and stopped ([`endless`]).
 
 mod endless;
 #[cfg(test)]

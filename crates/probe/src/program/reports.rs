@@ -1,4 +1,4 @@
-//! A program that reports its jobs on a page: it is held back at its first task, let go with all others, and followed.
+//! A program that reports its jobs on a page: it is held back at its first task, released with all others, and followed.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -1,10 +1,10 @@
 //! A program that reports its jobs and takes turns: outside of them it is stopped.
 //!
-//! It knows nothing of turns and keeps its own releases. When it goes on, it finds that some have passed: it lets go of them, or does those jobs
-//! one after the other. Either way it is behind for a while, and what it does then tells nothing of the cell. So its jobs count from the first
-//! that was released within the turn and found nothing before it to be done; that one is job 0 of the turn, and the next
-//! come each a period later. A turn is some periods longer than its jobs, for catching up. What is released outside of turns belongs
-//! to nobody: it is neither executed nor missed.
+//! It knows nothing of turns and keeps its own releases. When it continues, it finds that some have passed: it skips them, or
+//! does those jobs one after the other. Either way it is behind for a while, and what it does then says nothing about the cell.
+//! So its jobs count from the first that was released within the turn and found nothing before it to be done; that one is job 0
+//! of the turn, and the next come each a period later. A turn is some periods longer than its jobs, for catching up. What is
+//! released outside of turns belongs to nobody: it is neither executed nor missed.
 
 use model::Timetable;
 use record::samples::layout::Sample;

@@ -1,13 +1,13 @@
-//! The values of a histogram log as far as the log knows them: most by the bin they fell into, some exactly.
+//! The values of a histogram log as precisely as the log has them: most by their bin, some exactly.
 
 use crate::Metric;
 use crate::histogram::{HistogramLog, RELATIVE_ERROR};
 
-/// Values of a metric in ns, each with how often it occurred, in no order; and how many of them are below 0 but stand
-/// as 0, since the log does not know how far below.
+/// Values of a metric in ns, each with its count, in no order; and how many of them are below 0 but appear as 0, since the
+/// log does not know how far below.
 ///
-/// A value stands at the upper end of its bin, which is at most [`RELATIVE_ERROR`] of it too large: the safe side, and
-/// that of a run's own quantiles. The smallest and the largest value and those of the worst jobs are exact.
+/// A value is the upper end of its bin, at most [`RELATIVE_ERROR`] of it too large: the safe side, and the same as for a
+/// run's own quantiles. The smallest and the largest value and those of the worst jobs are exact.
 pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u64) {
     let mut totals = log.totals.iter();
     let Some(total) = totals.find(|total| total.metric == metric) else {
@@ -28,7 +28,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
     }
     let mut values = Vec::with_capacity(bins.len() + exact.len());
     for ns in exact {
-        // Values below 0 stand in the histogram as 0.
+        // Values below 0 are in the histogram as 0.
         let bin = bins.get_mut(&lowest(u64::try_from(ns).unwrap_or(0)));
         if let Some(count) = bin.filter(|count| **count > 0) {
             *count -= 1;
@@ -37,7 +37,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
     }
     let bins = bins.into_iter().filter(|bin| bin.1 > 0);
     let known = values.iter().filter(|value| value.0 < 0).count() as u64;
-    // No value is above the largest, and none that is not among the worst jobs is above the least of them.
+    // No value is above the largest, and none outside the worst jobs is above the smallest of them.
     let by_this = log.worst.iter().all(|(ns, job)| *ns == job.of(metric));
     let least_of_worst = log.worst.iter().map(|(ns, _)| *ns).min();
     let most = least_of_worst
@@ -49,14 +49,14 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
     (values, total.below_zero.saturating_sub(known))
 }
 
-/// What a reader of such values must know; `early` of them are below 0 and stand as 0.
+/// The note for readers of such values; `early` of them are below 0 and appear as 0.
 pub(super) fn note(early: u64) -> String {
     let part = RELATIVE_ERROR * 100.0;
     let mut note = format!(
-        "the run kept histograms: the extremes and the worst jobs are exact, every other value is up to {part:.1}% too large"
+        "the run kept histograms: the extremes and the worst jobs are exact, all other values are up to {part:.1}% too large"
     );
     if early > 0 {
-        note += &format!("; {early} values below 0 stand as 0");
+        note += &format!("; {early} values below 0 are written as 0");
     }
     note
 }

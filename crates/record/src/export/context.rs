@@ -1,5 +1,5 @@
-//! What every row of a table says of the run, trial and cell that it is from, so that tables of several runs can be put
-//! together.
+//! The columns with which every row of a table identifies its run, trial and cell, so that tables of several runs can
+//! be combined.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ pub(super) enum Value {
     Integer(i64),
     Flag(bool),
     Text(String),
-    /// ns since 1970 UTC; `None` where the record does not tell.
+    /// ns since 1970 UTC; `None` if the record does not say.
     Instant(Option<i64>),
 }
 
 impl Value {
-    /// As CSV has it: `true` and `false`, instants in RFC 3339.
+    /// As written in CSV: `true` and `false`, instants in RFC 3339.
     pub fn text(&self) -> String {
         match self {
             Value::Integer(number) => number.to_string(),
@@ -46,7 +46,7 @@ pub(super) fn place_of(run: &Run) -> Result<[String; 2], RecordError> {
     Ok([run.name(), run.provenance()?.hostname.unwrap_or_default()])
 }
 
-/// What a failure to write a row means.
+/// Converts a failure to write a row.
 pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
     let path = path.to_owned();
     move |error| match error.into_kind() {
@@ -55,14 +55,14 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
     }
 }
 
-/// What is known of a run as a whole.
+/// What is known about a run as a whole.
 pub(super) struct Context {
     run: String,
     host: String,
     plan: Experiment,
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Integer,
@@ -157,7 +157,7 @@ pub(super) const COLUMNS: [Column; 13] = {
     ]
 };
 
-/// What disturbed a trial, `idle` where nothing did.
+/// The loads of a trial, `idle` if there were none.
 fn loads(trial: &TrialRecord) -> String {
     if trial.loads.is_empty() {
         return model::IDLE.to_owned();

@@ -4,36 +4,32 @@ use std::io::Write;
 use std::path::Path;
 
 use super::context::{COLUMNS, Context, failed};
-use super::{NUMBERS, each_cell, numbers};
+use super::rows::write_table;
+use super::table::Table;
+use super::{FIGURES, NUMBERS, each_cell, numbers};
+use crate::RecordError;
 use crate::run::Run;
-use crate::{Kind, RecordError};
 
-/// What a table of ours is of, by its head line, where that is one that is not read back.
+/// The content of one of our own tables that is not read back, recognised by its header line.
 pub(crate) fn not_read_back(head: &str) -> Option<&'static str> {
-    [
-        ("single measurements", super::series::HEAD.join(",")),
-        ("a study of isolation", super::isolation::HEAD.join(",")),
-        ("a study of supply", super::supply::HEAD.join(",")),
-        ("figures", super::FIGURES.join(",")),
-    ]
-    .into_iter()
-    .find_map(|(what, columns)| head.trim_end().ends_with(&columns).then_some(what))
+    let head = head.trim_end();
+    let of = Table::ALL
+        .into_iter()
+        .find(|table| head.ends_with(&table.head()));
+    let figures = || head.ends_with(&FIGURES.join(",")).then_some("figures");
+    of.map(|table| table.of).or_else(figures)
 }
 
-/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, per
-/// interval and metric of a run that kept histograms, per gap of a supply study, or per job of
-/// a study of isolation.
+/// Writes the run as CSV (RFC 4180, one header line) to `out`; `path` names it in messages: a row per job, per interval and
+/// metric of a run that kept histograms, per gap of a supply study, or per job of a study of isolation.
 ///
-/// Returns the number of rows, the header not counted.
+/// Returns the number of rows, not counting the header.
 ///
 /// # Errors
 /// When the run cannot be read or `out` not written.
 pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
-    match run.kind()? {
-        Kind::Series => return super::series::write(run, path, out),
-        Kind::Supply => return super::supply::write(run, path, out),
-        Kind::Isolation => return super::isolation::write(run, path, out),
-        Kind::Jobs | Kind::Scale => {}
+    if let Some(table) = Table::of(run.kind()?) {
+        return write_table(run, path, out, table);
     }
     if super::keeps_histograms(run)? {
         return super::intervals::write(run, path, out);

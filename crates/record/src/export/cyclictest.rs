@@ -9,7 +9,7 @@ use crate::export::measured;
 use crate::import::measured::{Distribution, Measured};
 use crate::run::Run;
 
-/// A text for another tool, and what it could not hold, a sentence each without a full stop.
+/// A text for another tool, and notes on what it could not hold, one sentence each without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// The file's content.
@@ -18,7 +18,7 @@ pub struct Exported {
     pub notes: Vec<String>,
 }
 
-/// The form that is written.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As `cyclictest --json`.
@@ -39,7 +39,7 @@ struct Thread {
     cpu: u32,
 }
 
-/// What stands above the threads of the JSON form.
+/// The fields above the threads in the JSON form.
 #[derive(Default)]
 struct Head {
     command: String,
@@ -94,7 +94,7 @@ fn write(measured: &Measured, head: &Head, form: Form, buckets: u32) -> Exported
     let early: u64 = of.iter().map(early).sum();
     if early > 0 {
         notes.push(format!(
-            "{early} early wake-ups, which are negative here, stand in the bucket 0: cyclictest has no negative ones"
+            "{early} early wake-ups, negative here, are counted in bucket 0: cyclictest has no negative ones"
         ));
     }
     notes.extend(measured.notes.iter().cloned());
@@ -231,7 +231,7 @@ fn histogram(threads: &[Thread], limit: i64) -> String {
     footer("Histogram Overflows", 5, &|t| t.over.to_string());
     out.push_str("# Histogram Overflow at cycle number:\n");
     for (number, thread) in threads.iter().enumerate() {
-        // Which activations they were is in the run; rounds are pooled here.
+        // The run says which activations they were; rounds are pooled here.
         let others = match thread.over {
             0 => String::new(),
             over => format!(" # {over:05} others"),

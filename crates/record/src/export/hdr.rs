@@ -1,5 +1,5 @@
 //! Interval logs for HdrHistogram's own tools: one file per trial, cell and metric, without tags, which some of those
-//! tools do not know. Of our comment lines one is left, [`METRIC`], by which a reader knows what was measured.
+//! tools do not know. Only one of our comment lines is kept, [`METRIC`], which says what was measured.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::histogram::{Interval, visit};
 use crate::output::Output;
 use crate::run::Run;
 
-/// What begins the comment that names the metric by its tag; the values are nanoseconds then.
+/// The beginning of the comment that names the metric by its tag and says that values are nanoseconds.
 pub(crate) const METRIC: &str = "timecell-metric ";
 
 /// Writes the interval logs of the run into `dir` as `<trial>-<cell>-<metric>.hlog`. Returns the number of files.

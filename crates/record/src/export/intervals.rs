@@ -22,7 +22,7 @@ const HEAD: [&str; 12] = [
     "max_ns",
 ];
 
-/// As [`super::write_csv`], which calls this.
+/// Called by [`super::write_csv`], with the same contract.
 pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
@@ -50,7 +50,7 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 ];
                 let values = values.iter().map(|value| value.text());
                 let place: Vec<String> = values.chain(here).collect();
-                // An interval in which nothing ran has its counts and no figures.
+                // An interval in which nothing ran has counts but no figures.
                 let mut figures: Vec<[String; 5]> = (interval.metrics.iter())
                     .map(|(metric, [min, median, p99, max])| {
                         let ns = [min, median, p99, max].map(i64::to_string);

@@ -1,52 +1,38 @@
-//! An isolation study as CSV.
+//! The contests of a study of isolation as a table, one row per job, in the order of execution. `load` is empty where nothing ran beside
+//! the cells, `enforcer` where nothing held them. `missed_before` counts the activations just before a job that never ran, `missed_after`,
+//! in the last row of a task, those after it.
 
-use std::io::Write;
-use std::path::Path;
-
-use super::context::{WHERE, failed, place_of};
+use super::table::{Column, Sink, Table};
 use crate::RecordError;
 use crate::isolation::{Attacker, IsolationRecord, Role};
 use crate::run::Run;
 
-/// The columns after [`WHERE`].
-pub(super) const HEAD: [&str; 17] = [
-    "trial",
-    "round",
-    "utilisation",
-    "set",
-    "load",
-    "attacker",
-    "enforcer",
-    "cell",
-    "task",
-    "wcet_ns",
-    "period_ns",
-    "job",
-    "missed_before",
-    "release_ns",
-    "start_ns",
-    "end_ns",
-    "missed_after",
-];
+pub(super) const TABLE: Table = Table {
+    of: "a study of isolation",
+    columns: &[
+        Column::Integer("trial"),
+        Column::Integer("round"),
+        Column::Real("utilisation"),
+        Column::Integer("set"),
+        Column::Text("load"),
+        Column::Text("attacker"),
+        Column::Text("enforcer"),
+        Column::Text("cell"),
+        Column::Text("task"),
+        Column::Integer("wcet_ns"),
+        Column::Integer("period_ns"),
+        Column::Integer("job"),
+        Column::Integer("missed_before"),
+        Column::Integer("release_ns"),
+        Column::Integer("start_ns"),
+        Column::Integer("end_ns"),
+        Column::Integer("missed_after"),
+    ],
+    rows,
+};
 
-/// Writes the contests of a study of isolation as CSV, one row per job, in the order of execution.
-///
-/// Columns: `run`, `host`, `trial`, `round`, `utilisation`, `set`, `load` (empty: idle), `attacker`, `enforcer` (empty: none), `cell`, `task`,
-/// `wcet_ns`, `period_ns`, `job`, `missed_before` (activations just before that never ran), `release_ns`, `start_ns`, `end_ns`,
-/// `missed_after` (in the last row of a task: activations after it that never ran).
-/// Returns the number of rows, the header not counted.
-///
-/// # Errors
-/// When the run cannot be read or `out` not written.
-pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
-    let mut writer = ::csv::Writer::from_writer(out);
-    let failed = failed(path);
-    writer
-        .write_record(WHERE.iter().chain(&HEAD))
-        .map_err(&failed)?;
-    let [name, host] = place_of(run)?;
+fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
     let record: IsolationRecord = run.read()?;
-    let mut rows = 0;
     for trial in record
         .contests
         .iter()
@@ -56,8 +42,6 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
             continue;
         };
         let place = [
-            name.clone(),
-            host.clone(),
             trial.number.to_string(),
             trial.round.to_string(),
             (f64::from(set.utilisation_permille) / 1_000.0).to_string(),
@@ -98,13 +82,10 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                         job.end_ns.to_string(),
                         if nth == last { after } else { 0 }.to_string(),
                     ];
-                    rows += 1;
-                    let all = place.iter().chain(&of_task).chain(&of_job);
-                    writer.write_record(all).map_err(&failed)?;
+                    row(&[&place[..], &of_task, &of_job].concat())?;
                 }
             }
         }
     }
-    writer.flush().map_err(RecordError::io(path, "write"))?;
-    Ok(rows)
+    Ok(())
 }

@@ -10,8 +10,8 @@ use crate::run::Run;
 
 /// The distributions of a run, in whole nanoseconds; trials that failed are left out, with a note.
 ///
-/// A cell is called by its trial's name, and by its own too where the trial has several. Where the run kept
-/// histograms, every value but the extremes and the worst jobs stands at the upper end of its bin, with a note.
+/// A cell is named after its trial, and by its own name too if the trial has several. If the run kept histograms, every
+/// value except the extremes and the worst jobs is the upper end of its bin, with a note.
 ///
 /// # Errors
 /// When a file of the run cannot be read.
@@ -82,12 +82,10 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
         notes.push(format!("{failed} failed trials are left out"));
     }
     if missed > 0 {
-        notes.push(format!(
-            "{missed} activations were missed and have no value"
-        ));
+        notes.push(format!("{missed} missed activations have no value"));
     }
     if lost > 0 {
-        notes.push(format!("{lost} jobs ran and were not recorded"));
+        notes.push(format!("{lost} jobs ran but were not recorded"));
     }
     if binned_run {
         notes.push(binned::note(early));

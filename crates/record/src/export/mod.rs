@@ -3,8 +3,10 @@
 //! them.
 //!
 //! Columns of the tables: those of `context`, which every row of a cell shares, then `job`, `missed_before`, `release_ns`,
-//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`. CSV has a column
-//! more for each counter that a thread kept of its activations.
+//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`. CSV has one more
+//! column for each counter that a thread recorded of its activations.
+//!
+//! A study without jobs in trials has the columns of its `table`, in either form.
 //!
 //! A run that kept histograms has one row per interval and metric instead, and its interval logs for HdrHistogram's
 //! own tools.
@@ -22,6 +24,8 @@ mod rows;
 mod rt_app;
 mod series;
 mod supply;
+mod table;
+mod table_parquet;
 
 pub(crate) use self::csv::not_read_back;
 pub use self::csv::write_csv;
@@ -41,7 +45,7 @@ use crate::samples::Samples;
 use crate::trial::{CellRecord, TrialRecord};
 use crate::{RecordError, samples};
 
-/// Whether the run keeps histograms, so that there is no job to give a row to.
+/// Whether the run keeps histograms, so that there are no jobs to write as rows.
 ///
 /// # Errors
 /// When its experiment cannot be read.
@@ -73,7 +77,7 @@ fn each_cell(
     Ok(rows)
 }
 
-/// What any thread of the run counted for each of its activations, in the order of [`Counter::code`].
+/// The counters that any thread of the run read at its activations, in the order of [`Counter::code`].
 fn counters(run: &Run) -> Result<Vec<Counter>, RecordError> {
     let mut names: Vec<String> = Vec::new();
     for number in run.trial_numbers()? {
@@ -89,8 +93,8 @@ fn counters(run: &Run) -> Result<Vec<Counter>, RecordError> {
 
 /// The measured columns of every row of a cell, in the order of the module's list.
 ///
-/// What was missed after the last job stands in its row, so that the rows add up to what was planned:
-/// count + sum of `missed_before` + sum of `missed_after`.
+/// Activations missed after the last job are in its row, so that the rows add up to what was planned: count + sum of
+/// `missed_before` + sum of `missed_after`.
 fn numbers(samples: &Samples) -> impl Iterator<Item = [i64; 9]> + '_ {
     let before = samples.samples.iter().map(|s| u64::from(s.missed));
     let after = samples.header.missed.saturating_sub(before.sum());

@@ -1,4 +1,4 @@
-//! The jobs of runs as Parquet.
+//! Runs as Parquet: their jobs, or the table of a study.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,34 +14,33 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
 
 use super::context::{COLUMNS, Context, Kind, Value};
-use super::{NUMBERS, each_cell, numbers};
+use super::table::Table;
+use super::{NUMBERS, each_cell, numbers, table_parquet};
 use crate::RecordError;
 use crate::output::Output;
 use crate::run::Run;
 
-/// Version of the columns; it rises when one changes its name or meaning or goes.
+/// Version of the columns; increased when one changes its name or meaning or is removed.
 const TABLE_SCHEMA: &str = "2";
 
-/// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded.
+/// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded; of a study the rows that it has
+/// as CSV.
 /// The file's metadata name the run, the machine and the units under keys that begin with `timecell.`.
 ///
 /// Returns the number of rows.
 ///
 /// # Errors
-/// When the run cannot be read or the file not written; nothing of it stays.
+/// When the run cannot be read or the file not written; no partial file remains.
 pub fn write_parquet(run: &Run, path: &Path) -> Result<u64, RecordError> {
+    if let Some(table) = Table::of(run.kind()?) {
+        return table_parquet::write(run, path, table);
+    }
     let file = Output::create(path)?;
-    let failed = |error: ParquetError| match error {
-        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-            Ok(error) => RecordError::io(path, "write")(*error),
-            Err(other) => RecordError::malformed(path, other.to_string()),
-        },
-        other => RecordError::malformed(path, other.to_string()),
-    };
-    let schema = Arc::new(schema().map_err(failed)?);
+    let failed = failed(path);
+    let schema = Arc::new(schema().map_err(&failed)?);
     let context = Context::of(run)?;
     let properties = Arc::new(properties(metadata(run)?));
-    let mut writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
+    let mut writer = SerializedFileWriter::new(file, schema, properties).map_err(&failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
         let count = samples.samples.len();
         let columns: Vec<[i64; 9]> = numbers(samples).collect();
@@ -57,10 +56,22 @@ pub fn write_parquet(run: &Run, path: &Path) -> Result<u64, RecordError> {
             group.close()?;
             Ok(())
         };
-        write().map_err(failed)
+        write().map_err(&failed)
     })?;
-    writer.into_inner().map_err(failed)?.finish()?;
+    writer.into_inner().map_err(&failed)?.finish()?;
     Ok(rows)
+}
+
+/// What a failure of the writer means.
+pub(super) fn failed(path: &Path) -> impl Fn(ParquetError) -> RecordError {
+    let path = path.to_owned();
+    move |error| match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(error) => RecordError::io(&path, "write")(*error),
+            Err(other) => RecordError::malformed(&path, other.to_string()),
+        },
+        other => RecordError::malformed(&path, other.to_string()),
+    }
 }
 
 fn integers(
@@ -74,7 +85,7 @@ fn integers(
     column.close()
 }
 
-/// A column of a cell's rows, which all have the same value.
+/// A column in which all rows of a cell have the same value.
 fn constant(
     group: &mut SerializedRowGroupWriter<'_, Output>,
     value: &Value,
@@ -95,7 +106,7 @@ fn constant(
             let column = column.typed::<ByteArrayType>();
             column.write_batch(&values, None, None)?;
         }
-        // An instant may be absent: the levels say which are there.
+        // An instant may be absent: the levels say which ones are present.
         Value::Instant(ns) => {
             let values: Vec<i64> = ns.iter().flat_map(|ns| vec![*ns; count]).collect();
             let levels = vec![i16::from(ns.is_some()); count];
@@ -131,19 +142,20 @@ fn schema() -> Result<Type, ParquetError> {
         .build()
 }
 
-/// What a reader must know of the table as a whole.
-fn metadata(run: &Run) -> Result<Vec<KeyValue>, RecordError> {
+/// Metadata for readers of the table as a whole.
+pub(super) fn metadata(run: &Run) -> Result<Vec<KeyValue>, RecordError> {
     let machine = run.provenance()?;
     let manifest = run.manifest()?;
     let unknown = || "unknown".to_owned();
-    let units = "columns ending in _ns: nanoseconds (release_ns, start_ns and end_ns on CLOCK_MONOTONIC of the host); \
-                 started: wall clock, UTC; the others: counts, numbers and names";
+    let units = "columns ending in _ns: nanoseconds (release_ns, start_ns and end_ns on \
+                 CLOCK_MONOTONIC of the host); started: wall clock, UTC; others: counts, \
+                 numbers and names";
     let known = [
         ("schema", TABLE_SCHEMA.to_owned()),
         ("run", run.name()),
         ("run_started", manifest.started),
         ("version", manifest.timecell_version),
-        ("experiment", run.experiment()?.name),
+        ("experiment", what(run)?),
         ("host", machine.hostname.clone().unwrap_or_else(unknown)),
         (
             "kernel",
@@ -154,6 +166,14 @@ fn metadata(run: &Run) -> Result<Vec<KeyValue>, RecordError> {
     ];
     let pair = |(key, value)| KeyValue::new(format!("timecell.{key}"), value);
     Ok(known.into_iter().map(pair).collect())
+}
+
+/// The name of the experiment, or the kind of a run without one.
+fn what(run: &Run) -> Result<String, RecordError> {
+    match Table::of(run.kind()?) {
+        None => Ok(run.experiment()?.name),
+        Some(table) => Ok(table.of.to_owned()),
+    }
 }
 
 fn properties(metadata: Vec<KeyValue>) -> WriterProperties {

@@ -9,38 +9,39 @@ use model::taskset::{CellTask, Policy, TaskCell, TaskSet};
 
 use super::Exported;
 
-/// The key in `global`, of no meaning to rt-app, that holds the task set itself: what rt-app cannot say is read back from it.
+/// The key in `global`, ignored by rt-app, that holds the task set itself, so that everything that rt-app cannot express can
+/// be read back.
 pub(crate) const EMBEDDED: &str = "timecell";
 
-/// The highest SCHED_FIFO priority that is given: 99 belongs to the kernel's own threads.
+/// The highest SCHED_FIFO priority that is used: 99 belongs to the kernel's own threads.
 const HIGHEST: usize = 98;
 
-/// Writes the set, to be run for `seconds`; `name` is what messages call it.
+/// Writes the set, to be run for `seconds`; `name` names it in messages.
 ///
-/// rt-app counts in whole microseconds: runtimes are rounded up, periods and deadlines down, which asks for more than
-/// the set and never less.
+/// rt-app counts in whole microseconds: runtimes are rounded up, periods and deadlines down, which demands more than the
+/// set, never less.
 ///
 /// # Errors
 /// When a cell has more tasks of fixed priority than SCHED_FIFO has priorities, or a period is below 1 us.
 pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported, InputError> {
     let mut notes = vec![
-        "each task works for its wcet in every job; rt-app calibrates the work and may miss it by some percent".to_owned(),
+        "each task works for its wcet in every job; rt-app calibrates the work, which may be off by some percent".to_owned(),
     ];
     if set.cells.iter().any(|cell| cell.policy.order().is_none()) {
-        notes.push("dl-runtime is the wcet without room for rt-app's own loop: tasks of a few microseconds are throttled".to_owned());
+        notes.push("dl-runtime is the wcet, without room for rt-app's own loop: tasks of a few microseconds are throttled".to_owned());
     }
     let mut tasks = Vec::new();
     let mut names = HashSet::new();
     for cell in &set.cells {
         if cell.reservation.is_some() || cell.server.is_some() {
             notes.push(format!(
-                "cell {}: its reservation is left out; rt-app makes no cells",
+                "cell {}: its reservation is left out; rt-app has no cells",
                 cell.name
             ));
         }
         if matches!(cell.policy, Policy::AmcRtb(_) | Policy::EdfVd) {
             notes.push(format!(
-                "cell {}: levels of criticality are left out, and with them the wcet in high mode",
+                "cell {}: criticality and the wcet in high mode are left out",
                 cell.name
             ));
         }
@@ -53,7 +54,7 @@ pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported,
                     cell.name,
                     order.len()
                 ),
-                "SCHED_FIFO has 98 priorities that a task may use",
+                "SCHED_FIFO has 98 priorities for tasks",
             ));
         }
         for (rank, &index) in order.iter().enumerate() {
@@ -77,14 +78,14 @@ pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported,
     }
     if set.cells.len() > 1 {
         let why = if set.cells.iter().any(|cell| cell.policy.order().is_none()) {
-            ": SCHED_DEADLINE refuses tasks that are pinned, so none is"
+            ": SCHED_DEADLINE refuses pinned tasks, so none is pinned"
         } else {
             ", none of them pinned"
         };
         notes.push(format!("the cells' tasks run together on all cpus{why}"));
     }
     let mut text =
-        String::from("/* Task set of timecell for rt-app. What could not be said in its format:\n");
+        String::from("/* Task set of timecell for rt-app. What its format cannot express:\n");
     for note in &notes {
         let _ = writeln!(text, " * - {}", note.replace("*/", "* /"));
     }
@@ -113,7 +114,7 @@ fn entry(
     let mut deadline = task.deadline.ns() / 1_000;
     let period_us = period / 1_000;
     if period_us < 1 || run > period_us || (cell.policy.order().is_none() && run > deadline) {
-        return Err("it does not fit whole microseconds".to_owned());
+        return Err("it cannot be rounded to whole microseconds".to_owned());
     }
     if wcet % 1_000 != 0 || period % 1_000 != 0 || task.deadline.ns() % 1_000 != 0 {
         notes.push(format!(
@@ -129,7 +130,7 @@ fn entry(
         Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => {
             if deadline > period_us {
                 notes.push(format!(
-                    "{title}: its deadline of {} is beyond the period, where SCHED_DEADLINE allows none; the period stands in its place",
+                    "{title}: its deadline of {} exceeds the period, which SCHED_DEADLINE does not allow; replaced by the period",
                     task.deadline
                 ));
                 deadline = period_us;
@@ -141,7 +142,7 @@ fn entry(
         Policy::Fixed(_) | Policy::AmcRtb(_) | Policy::GlobalFixed(..) => {
             if deadline != period_us {
                 notes.push(format!(
-                    "{title}: its deadline of {} is left out; SCHED_FIFO knows none",
+                    "{title}: its deadline of {} is left out; SCHED_FIFO has none",
                     task.deadline
                 ));
             }
@@ -207,7 +208,7 @@ mod tests {
         );
         two.cells[1].policy = Policy::Edf;
         let mixed = write_rt_app(&two, "s", 2).expect("a set").notes.join("\n");
-        assert!(mixed.contains("dl-runtime") && mixed.contains("refuses tasks that are pinned"));
+        assert!(mixed.contains("dl-runtime") && mixed.contains("refuses pinned tasks"));
     }
 
     #[test]
@@ -225,7 +226,7 @@ mod tests {
         for part in [
             "rounded to whole",
             "release jitter of 5ns",
-            "beyond the period",
+            "exceeds the period",
         ] {
             assert!(notes.contains(part), "{part} in {notes}");
         }
@@ -255,7 +256,7 @@ mod tests {
             error
                 .expect_err("too short")
                 .to_string()
-                .contains("task a: it does not fit")
+                .contains("task a: it cannot be rounded")
         );
     }
 
@@ -297,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written for rt-app is read back as the same set, with all that rt-app cannot say.
+        /// What is written for rt-app is read back as the same set, including everything that rt-app cannot express.
         #[test]
         fn what_is_exported_is_read_back_as_the_same_set(
             cells in prop::collection::vec(

@@ -1,30 +1,30 @@
-//! Single measurements as CSV.
+//! Single measurements as a table, one row per value, in the order of the record.
 
-use std::io::Write;
-use std::path::Path;
-
-use super::rows::write_rows;
+use super::table::{Column, Sink, Table};
 use crate::RecordError;
 use crate::run::Run;
 use crate::series::SeriesRecord;
 
-/// The columns after [`WHERE`].
-pub(super) const HEAD: [&str; 8] = [
-    "scenario", "subject", "part", "share_of", "unit", "round", "order", "value",
-];
+pub(super) const TABLE: Table = Table {
+    of: "single measurements",
+    columns: &[
+        Column::Text("scenario"),
+        Column::Text("subject"),
+        Column::Text("part"),
+        Column::Text("share_of"),
+        Column::Text("unit"),
+        Column::Integer("round"),
+        Column::Integer("order"),
+        Column::Integer("value"),
+    ],
+    rows,
+};
 
-/// Writes a run of single measurements as CSV, one row per value, in the order of the record.
-///
-/// Columns: `run`, `host`, `scenario`, `subject`, `part`, `share_of`, `unit`, `round`, `order`, `value`.
-/// Returns the number of rows, the header not counted.
-///
-/// # Errors
-/// When the run cannot be read or `out` not written.
-pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
+fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
     let record = run.read::<SeriesRecord>()?;
-    let rows = record.series.iter().flat_map(|series| {
-        series.values.iter().map(|value| {
-            [
+    for series in &record.series {
+        for value in &series.values {
+            row(&[
                 record.scenario.clone(),
                 series.subject.clone(),
                 series.part.clone(),
@@ -33,8 +33,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 value.round.to_string(),
                 value.order.to_string(),
                 value.value.to_string(),
-            ]
-        })
-    });
-    write_rows(run, path, out, &HEAD, rows)
+            ])?;
+        }
+    }
+    Ok(())
 }

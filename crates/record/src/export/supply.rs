@@ -1,43 +1,30 @@
-//! A supply study as CSV.
+//! A supply study as a table, one row per gap, in the order of time. A stretch without a gap has one row in which the last two columns
+//! are empty; without an enforcer, `enforcer` and the budget are.
 
-use std::io::Write;
-use std::path::Path;
-
-use super::context::{WHERE, failed, place_of};
+use super::table::{Column, Sink, Table};
 use crate::RecordError;
 use crate::run::Run;
 use crate::supply::{SupplyRecord, SupplyTrial};
 
-/// The columns after [`WHERE`].
-pub(super) const HEAD: [&str; 10] = [
-    "trial",
-    "round",
-    "enforcer",
-    "budget_ns",
-    "period_ns",
-    "stretch",
-    "stretch_begin_ns",
-    "stretch_end_ns",
-    "gap_begin_ns",
-    "gap_end_ns",
-];
+pub(super) const TABLE: Table = Table {
+    of: "a study of supply",
+    columns: &[
+        Column::Integer("trial"),
+        Column::Integer("round"),
+        Column::Text("enforcer"),
+        Column::Integer("budget_ns"),
+        Column::Integer("period_ns"),
+        // From 0.
+        Column::Integer("stretch"),
+        Column::Integer("stretch_begin_ns"),
+        Column::Integer("stretch_end_ns"),
+        Column::Integer("gap_begin_ns"),
+        Column::Integer("gap_end_ns"),
+    ],
+    rows,
+};
 
-/// Writes a supply study as CSV, one row per gap, in the order of time.
-///
-/// Columns: `run`, `host`, `trial`, `round`, `enforcer` (empty: none), `budget_ns`, `period_ns`, `stretch` (from 0), `stretch_begin_ns`,
-/// `stretch_end_ns`, `gap_begin_ns`, `gap_end_ns`. A stretch without a gap has one row in which the last two are empty.
-/// Returns the number of rows, the header not counted.
-///
-/// # Errors
-/// When the run cannot be read or `out` not written.
-pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
-    let mut writer = ::csv::Writer::from_writer(out);
-    let failed = failed(path);
-    writer
-        .write_record(WHERE.iter().chain(&HEAD))
-        .map_err(&failed)?;
-    let [name, host] = place_of(run)?;
-    let mut rows = 0;
+fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
     let good = |trial: &&SupplyTrial| trial.failure.is_none();
     for trial in run.read::<SupplyRecord>()?.trials.iter().filter(good) {
         let held = trial.held.map_or_else(Default::default, |held| {
@@ -47,31 +34,21 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 held.period_ns.to_string(),
             ]
         });
-        let place = [
-            name.clone(),
-            host.clone(),
-            trial.number.to_string(),
-            trial.round.to_string(),
-        ];
+        let place = [trial.number.to_string(), trial.round.to_string()];
         for (number, (stretch, gaps)) in run.gaps(trial.number)?.stretches.iter().enumerate() {
             let within = [
                 number.to_string(),
                 stretch.begin_ns.to_string(),
                 stretch.end_ns.to_string(),
             ];
-            let mut row = |ends: [String; 2]| {
-                rows += 1;
-                let all = place.iter().chain(&held).chain(&within).chain(&ends);
-                writer.write_record(all).map_err(&failed)
-            };
+            let mut gap = |ends: [String; 2]| row(&[&place[..], &held, &within, &ends].concat());
             if gaps.is_empty() {
-                row(Default::default())?;
+                gap(Default::default())?;
             }
-            for gap in gaps {
-                row([gap.begin_ns.to_string(), gap.end_ns.to_string()])?;
+            for one in gaps {
+                gap([one.begin_ns.to_string(), one.end_ns.to_string()])?;
             }
         }
     }
-    writer.flush().map_err(RecordError::io(path, "write"))?;
-    Ok(rows)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Budgets, and how exact whoever holds one from outside the kernel is.
+//! Budgets, and how precisely a process outside the kernel enforces one.
 
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A budget under one enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Budget {
-    /// The kernel's mechanism, by its name.
+    /// The enforcer.
     pub enforcer: Enforcer,
     /// Cpu time granted in every period, ns.
     pub budget_ns: u64,
@@ -14,17 +14,17 @@ pub struct Budget {
     pub period_ns: u64,
 }
 
-/// Cpu time of a longer time.
+/// Cpu time within a longer time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Cpu time, ns.
     pub cpu_ns: u64,
-    /// The time in which, ns.
+    /// The longer time, ns.
     pub of_ns: u64,
 }
 
 impl Share {
-    /// As a number; 0 of no time at all.
+    /// As a ratio; 0 if the time is 0.
     pub fn ratio(self) -> f64 {
         if self.of_ns == 0 {
             0.0
@@ -37,19 +37,19 @@ impl Share {
 /// Times of a trial, in bins 12.5 % wide at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// (least time above the bin in ns, how many are in it), ascending, without empty bins.
+    /// (smallest time above the bin in ns, number in the bin), ascending, without empty bins.
     pub bins: Vec<(u64, u64)>,
-    /// The longest, exactly, ns; 0 of none.
+    /// The longest, exactly, ns; 0 if there are none.
     pub most_ns: u64,
 }
 
 impl Times {
-    /// How many there are.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time that `permille` of 1,000 do not exceed, ns, rounded up by 12.5 % at most; 0 of none.
+    /// The time that `permille` of 1,000 do not exceed, ns, rounded up by 12.5 % at most; 0 if there are none.
     pub fn quantile_ns(&self, permille: u64) -> u64 {
         let wanted = (u128::from(self.count()) * u128::from(permille)).div_ceil(1000);
         let mut seen = 0u128;
@@ -60,7 +60,7 @@ impl Times {
         found.map_or(0, |(end, _)| (*end).min(self.most_ns))
     }
 
-    /// Those of several trials together.
+    /// Merges those of several trials.
     pub fn of_all<'a>(all: impl Iterator<Item = &'a Times>) -> Times {
         let mut bins = std::collections::BTreeMap::new();
         let mut most_ns = 0;
@@ -75,19 +75,19 @@ impl Times {
     }
 }
 
-/// What was counted of whoever held the cell of one trial, from when it was armed until it was done.
+/// What was counted about the process that held the cell of one trial, from arming to the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reacted {
-    /// From when a look was meant until it was done, with the thaw or freeze that it asked for.
+    /// Lateness: from the planned instant of a wake-up until its thaw or freeze was done.
     pub late: Times,
-    /// What the cell used beyond its budget, of each period in which that was used up.
+    /// The cell's overrun in each period in which its budget was used up.
     pub overruns: Times,
-    /// Whether the kernel gave notice of the first use of an idle group in time; `None`: that is not known.
+    /// Whether the kernel gave notice of the first use of an idle group in time; `None`: unknown.
     pub noticed: Option<bool>,
-    /// What the process that holds took of the cpu, for all groups that it holds at the time: the costs of cells that were held together
-    /// are the same one, and do not add up. `None` where another one took its place meanwhile.
+    /// Cpu time of the process that holds, for all groups that it holds at the time: cells that were held together share this
+    /// cost, which does not add up. `None` if another process took over meanwhile.
     pub cost: Option<Share>,
-    /// How often another one took its place.
+    /// How often another process took over.
     pub takeovers: u64,
     /// Calls on the group's files that failed, each of which was tried again.
     pub errors: u64,

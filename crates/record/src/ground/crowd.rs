@@ -1,5 +1,5 @@
-//! What a trial of many cells tells beyond its cells: creation, memory and cpu time while they wait, and what gave
-//! out where not all of them came.
+//! What a trial of many cells records besides its cells: creation, memory and cpu time while they wait, and what
+//! ran out if not all could be created.
 
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 /// Many cells of one engine, created in parallel and released together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrowdRecord {
-    /// Cells that were to run.
+    /// Planned cells.
     pub asked: u32,
-    /// Cells that were created at the same time, at most.
+    /// Maximum number of cells that were created at the same time.
     pub parallel: u32,
-    /// Cells whose payload spoke.
+    /// Cells whose payload sent its first message.
     pub created: u32,
     /// Cells that were armed when the barrier opened.
     pub armed: u32,
-    /// Cells whose loop ended in order.
+    /// Cells whose loop ended normally.
     pub finished: u32,
-    /// From the first request to an engine until the last payload spoke, ns.
+    /// From the first request to an engine until the last payload's first message, ns.
     pub creation_ns: i64,
-    /// From the first removal until every cell was gone, ns; `None` where there was nothing to remove.
+    /// From the first removal until every cell was gone, ns; `None` if there was nothing to remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal_ns: Option<i64>,
-    /// Memory of all cells while armed and idle; `None` where it was not looked at.
+    /// Memory of all cells while armed and idle; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<CrowdMemory>,
-    /// What all cells together used of the cpus while they waited; `None` where it was not looked at.
+    /// Cpu use of all cells together while they waited; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// What every cell held of the cpus; `None` where nothing was reserved.
+    /// The reservation of every cell; `None` if nothing was reserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
-    /// How late the watchdog was scheduled; `None` where none ran.
+    /// How late the watchdog was scheduled; `None` if none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<WatchdogRecord>,
-    /// What kept cells from starting; `None` where all started, or it is not known.
+    /// What kept cells from starting; `None` if all started, or if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_out: Option<GaveOut>,
 }
@@ -42,21 +42,21 @@ pub struct CrowdRecord {
 /// Sums over the cells that were armed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrowdMemory {
-    /// Cells that were looked at.
+    /// Cells that were measured.
     pub cells: u32,
-    /// Proportional set of the payloads, bytes.
+    /// Proportional set size of the payloads, bytes.
     pub payload_pss_bytes: u64,
-    /// Resident set of the payloads, bytes.
+    /// Resident set size of the payloads, bytes.
     pub payload_rss_bytes: u64,
-    /// Proportional set of all processes that live beside the payloads because of them, bytes.
+    /// Proportional set size of all helper processes of the payloads, bytes.
     pub helpers_pss_bytes: u64,
-    /// What the machine's kernel memory (slabs, stacks, page tables, per-cpu areas) grew by while they were created,
-    /// bytes; `None` where it was not told.
+    /// Growth of the machine's kernel memory (slabs, stacks, page tables, per-cpu areas) while they were created, bytes;
+    /// `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_bytes: Option<u64>,
 }
 
-/// Cpu time of all armed cells in a window in which nothing happened.
+/// Cpu time of all armed cells in an idle window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// Length of the window, ns.
@@ -65,14 +65,14 @@ pub struct Waiting {
     pub cpu_ns: i64,
 }
 
-/// A budget in every period: on each cpu by a real-time group, on whichever cpu by SCHED_DEADLINE.
+/// A budget in every period: on each cpu with a real-time group, on any cpu with SCHED_DEADLINE.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Budget, us.
     pub runtime_us: u64,
-    /// In every so many us.
+    /// Period, us.
     pub period_us: u64,
-    /// What held it; before this was on record, real-time groups did.
+    /// The enforcer; records without this field mean real-time groups.
     #[serde(default = "groups")]
     pub enforcer: Enforcer,
 }
@@ -81,22 +81,22 @@ fn groups() -> Enforcer {
     Enforcer::RtCgroup
 }
 
-/// What the watchdog saw of the coordinator's own share of the cpus.
+/// How long the watchdog was kept from running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchdogRecord {
-    /// The longest that it was kept from running, ns.
+    /// The longest time that it was kept from running, ns.
     pub worst_delay_ns: i64,
     /// The delay at which it freezes all cells, ns.
     pub limit_ns: i64,
-    /// Whether it did.
+    /// Whether it froze them.
     pub froze: bool,
-    /// Who stood above whom; `None` in records of before it was noted.
+    /// The priorities; `None` in records from before they were noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priorities: Option<Priorities>,
 }
 
-/// SCHED_FIFO priorities while the cells ran, 1 to 99; 0: another class. Those of the coordinator and the watchdog are
-/// what the kernel granted, that of the cells what each of them was found to have.
+/// SCHED_FIFO priorities while the cells ran, 1 to 99; 0: another class. Those of the coordinator and the watchdog were
+/// granted by the kernel, that of the cells was found on each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Priorities {
     /// Of the thread that releases the cells and waits for them.
@@ -108,8 +108,8 @@ pub struct Priorities {
 }
 
 impl Priorities {
-    /// Whether nothing that the cells do can keep the coordinator and the watchdog from running: both are above cells of
-    /// a real-time class. Cells without one are given turns beside them, by a scheduler that is fair.
+    /// Whether nothing that the cells do can keep the coordinator and the watchdog from running: both are above cells of a
+    /// real-time class. Cells without one share the cpu with them under the fair scheduler.
     pub fn guarded(&self) -> bool {
         self.cells == 0 || (self.coordinator > self.cells && self.watchdog > self.cells)
     }
@@ -122,7 +122,7 @@ pub struct GaveOut {
     pub what: String,
     /// The limit, such as `/proc/sys/kernel/pid_max`.
     pub limit: String,
-    /// Current use against the limit, such as `32,760 of 32,768`; `None` where it is not told.
+    /// Current use against the limit, such as `32,760 of 32,768`; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// How to raise it, one sentence.

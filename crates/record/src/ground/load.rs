@@ -20,7 +20,7 @@ pub struct LoadRecord {
     pub command: String,
     /// What it did; empty when it failed before anything was measured.
     pub achieved: Vec<Achieved>,
-    /// Seconds in which a steady load did not get its work done; `None` for loads that have no such pace.
+    /// Seconds in which a load with a fixed pace did not finish its work; `None` for loads without one.
     pub missed_seconds: Option<u64>,
     /// Why the load, and with it the trial, failed.
     pub failure: Option<String>,
@@ -33,7 +33,7 @@ pub struct Achieved {
     pub quantity: String,
     /// Such as `1/s`.
     pub unit: String,
-    /// In that unit, over the window.
+    /// The value in that unit, over the window.
     pub value: f64,
     /// The time over which it was measured, ns.
     pub window_ns: i64,

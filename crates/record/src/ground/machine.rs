@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A tick of 100 Hz, ns.
 const SLOWEST_TICK_NS: u64 = 10_000_000;
 
-/// What the supply of a kernel depends on. Two machines of which all of this is the same supply alike, whatever enforces a budget.
+/// What the supply of a kernel depends on. Two machines that agree in all of this supply alike, whatever enforces a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the cpu.
@@ -21,15 +21,15 @@ pub struct Machine {
     pub kernel_release: Option<String>,
     /// Its build, such as `#1 SMP PREEMPT_RT Thu Jan 1`.
     pub kernel_version: Option<String>,
-    /// Ticks of the scheduler in a second (`CONFIG_HZ`).
+    /// Scheduler ticks per second (`CONFIG_HZ`).
     pub tick_hz: Option<u32>,
-    /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (HRTICK_DL) instead of by the tick, on which no other enforcer's
-    /// supply depends; `None`: nothing told.
+    /// Whether SCHED_DEADLINE ends runtimes with its own timer (HRTICK_DL) instead of the tick; no other enforcer's supply
+    /// depends on it. `None`: unknown.
     pub deadline_by_timer: Option<bool>,
 }
 
 impl Machine {
-    /// This machine, by a few files: fast enough to be asked whenever a cell more is admitted.
+    /// This machine, read from a few files: fast enough for every admission of a cell.
     pub fn here() -> Machine {
         let root = Root::live();
         Machine {
@@ -43,17 +43,17 @@ impl Machine {
         }
     }
 
-    /// Length of the tick, ns; `None` where nothing tells.
+    /// Length of the tick, ns; `None` if unknown.
     pub fn tick_ns(&self) -> Option<u64> {
         self.tick_hz.map(|hz| 1_000_000_000 / u64::from(hz.max(1)))
     }
 
-    /// The same, and where nothing tells it that of 100 Hz, the slowest in use.
+    /// The same; if unknown, that of 100 Hz, the slowest in use.
     pub fn slowest_tick_ns(&self) -> u64 {
         self.tick_ns().unwrap_or(SLOWEST_TICK_NS)
     }
 
-    /// By which a runtime of SCHED_DEADLINE may end late, ns: as [`Machine::slowest_tick_ns`], and 0 where it ends by a timer.
+    /// How late a runtime of SCHED_DEADLINE may end, ns: [`Machine::slowest_tick_ns`], or 0 if a timer ends it.
     pub fn runtime_tick_ns(&self) -> u64 {
         match self.deadline_by_timer {
             Some(true) => 0,
@@ -61,8 +61,9 @@ impl Machine {
         }
     }
 
-    /// The first thing in which another machine differs for what `enforcer` supplies, as a clause: `it was measured on another machine
-    /// (kernel 6.1, here 6.18)`. Where nothing tells what ends the runtimes of SCHED_DEADLINE, that is the tick, as admission takes it.
+    /// The first difference to another machine that matters for the supply of `enforcer`, as a clause: `it was measured on
+    /// another machine (kernel 6.1, here 6.18)`. If it is unknown what ends the runtimes of SCHED_DEADLINE, the tick is assumed,
+    /// as by admission.
     pub fn difference(&self, here: &Machine, enforcer: Enforcer) -> Option<String> {
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let hz = |hz: Option<u32>| hz.map_or("unknown".to_owned(), |hz| format!("{hz} Hz"));

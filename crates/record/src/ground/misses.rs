@@ -5,23 +5,24 @@ use serde::{Deserialize, Serialize};
 /// Deadlines of one cell over some trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misses {
-    /// Jobs that were asked for.
+    /// Planned jobs.
     pub jobs: u64,
     /// Jobs that ended after their deadlines.
     pub late: u64,
-    /// Activations that never ran: an earlier job was so late that their own periods were over.
+    /// Activations that never ran because an earlier job was late until their own periods were over.
     pub skipped: u64,
     /// Trials.
     pub trials: u64,
     /// Trials in which at least one deadline was missed.
     pub trials_with: u64,
-    /// Tasks, trial by trial, whose jobs took more cpu time in the mean than they declared, as the kernel bills it: what they
-    /// miss is their own doing, or the host's.
+    /// Tasks, counted per trial, whose mean cpu time per job, as billed by the kernel, exceeds what they declared: their
+    /// misses are due to themselves, or to the host.
     pub over_declared: u64,
-    /// Jobs that took more cpu time than they declared, where they look at it themselves.
+    /// Jobs that took more cpu time than they declared, if they check it themselves.
     #[serde(default)]
     pub jobs_over: u64,
-    /// The largest lateness (response time less deadline) of a job that ran, ns; negative: all were early. `None`: none ran.
+    /// The largest lateness (response time minus deadline) of a job that ran, ns; negative: all were early. `None`: none
+    /// ran.
     pub worst_lateness_ns: Option<i64>,
 }
 
@@ -31,7 +32,7 @@ impl Misses {
         self.late + self.skipped
     }
 
-    /// Of tasks that ran in the same trials: all of them, with trials counted once.
+    /// Sums up tasks that ran in the same trials, counting trials once.
     #[must_use]
     pub fn together(tasks: &[Misses]) -> Misses {
         let sum = tasks.iter().copied().fold(Misses::default(), Misses::and);
@@ -43,7 +44,7 @@ impl Misses {
         }
     }
 
-    /// Adds another account.
+    /// Adds the misses of other trials.
     #[must_use]
     pub fn and(self, other: Misses) -> Misses {
         Misses {

@@ -1,4 +1,4 @@
-//! What records of several kinds say in the same words. A kind's folder knows this one, and no other kind's.
+//! Types shared by the records of several kinds of run. A kind's folder uses this one, and no other kind's.
 
 mod budget;
 pub mod crowd;

@@ -53,16 +53,16 @@ impl Tally {
     }
 }
 
-/// Makes the log of one cell in one trial. Its memory does not depend on how much it is given.
+/// Makes the log of one cell in one trial. Its memory does not depend on the number of samples.
 ///
-/// The methods give back the text to append to the file: whole intervals, each ending with the line that closes it.
+/// The methods return the text to append to the file: whole intervals, each ending with the line that closes it.
 pub struct Collector {
     go_ns: i64,
     interval_ns: i64,
     tallies: Vec<Tally>,
-    /// The interval that samples now go to.
+    /// The current interval.
     open: u64,
-    /// The activation expected next.
+    /// The next expected activation.
     next: u64,
     here: Counts,
     total: Counts,
@@ -91,8 +91,8 @@ impl Collector {
         }
     }
 
-    /// A collector that goes on behind what `log` holds. The worst jobs of the cell that the log has are not known to
-    /// it, so that its next interval may name more jobs than it would have.
+    /// A collector that continues after what `log` holds. It does not know the worst jobs of the cell so far, so its next
+    /// interval may name more jobs than otherwise.
     pub(super) fn after(metrics: &[Metric], log: &HistogramLog, interval_ns: i64) -> Collector {
         let last = log.intervals.last();
         Collector {
@@ -105,7 +105,7 @@ impl Collector {
         }
     }
 
-    /// The head of the file: what the probe said of itself when it was released, at wall time `released`.
+    /// The head of the file: the probe's header when it was released, at wall time `released`.
     pub fn begin(&mut self, header: &Header, released: SystemTime) -> Vec<u8> {
         self.begun = true;
         let mut text = Vec::new();
@@ -129,7 +129,7 @@ impl Collector {
         self.begun
     }
 
-    /// Takes the next sample; gives an interval if the sample is the first of a later one.
+    /// Takes the next sample; returns an interval if the sample is the first of a later one.
     pub fn take(&mut self, sample: &Sample) -> Option<Vec<u8>> {
         let since = sample.release_ns.saturating_sub(self.go_ns).max(0);
         let interval = (since / self.interval_ns).unsigned_abs();
@@ -157,8 +157,8 @@ impl Collector {
         closed.flatten()
     }
 
-    /// Closes the open interval if it is over at `now_ns` by more than `grace_ns`, so that a cell that stalls does not
-    /// keep what it had measured in memory only.
+    /// Closes the open interval if it is over at `now_ns` by more than `grace_ns`, so that the measurements of a cell that
+    /// stalls do not stay only in memory.
     pub fn close_if_over(&mut self, now_ns: i64, grace_ns: i64) -> Option<Vec<u8>> {
         let since = now_ns.saturating_sub(self.go_ns).saturating_sub(grace_ns);
         let now = u64::try_from(since / self.interval_ns).unwrap_or(0);
@@ -175,7 +175,7 @@ impl Collector {
         self.close_by(i64::MAX)
     }
 
-    /// As [`Collector::close`], of an interval that ended at `ended_ns` after the release where it was not over then.
+    /// Like [`Collector::close`], for an interval that ended at `ended_ns` after the release if it was not over then.
     fn close_by(&mut self, ended_ns: i64) -> Option<Vec<u8>> {
         if self.here == Counts::default() {
             return None;
@@ -208,7 +208,7 @@ impl Collector {
         Some(text)
     }
 
-    /// The end of the file, once the probe has ended in order: the last interval with what was missed and lost after
+    /// The end of the file, once the probe has ended normally: the last interval, including what was missed and lost after
     /// the last record, and the probe's header.
     pub fn end(&mut self, header: &Header) -> Vec<u8> {
         let left = header.planned.saturating_sub(self.next);
@@ -226,7 +226,7 @@ impl Collector {
         text
     }
 
-    /// Activations accounted for so far, the open interval included.
+    /// Activations accounted for so far, including the open interval.
     pub fn counts(&self) -> Counts {
         Counts {
             executed: self.total.executed + self.here.executed,

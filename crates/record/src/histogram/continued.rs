@@ -1,4 +1,4 @@
-//! Going on with a log whose writer is gone, from the samples that are still in the cell's ring.
+//! Continuing a log whose writer has died, from the samples that are still in the cell's ring.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::samples::{Header, Sample};
 /// What a log lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continued {
-    /// Bytes of the log that are whole; what follows was being written when the writer went.
+    /// Bytes of the log that are intact; what follows was being written when the writer died.
     pub whole: u64,
-    /// What belongs behind them.
+    /// What belongs after them.
     pub text: Vec<u8>,
 }
 
-/// The rest of the log at `path`, if it lacks any: what `held` has beyond it, and its end if the probe has ended.
+/// The rest of the log at `path`, if anything is missing: what `held` has beyond it, and its end if the probe has ended.
 ///
 /// `held` are the samples that the ring still holds, in order; activations that are neither in the log nor there are
 /// counted as lost once a later one is. `header` is the probe's last, `released` the wall time of the release.
@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Wherever the writer went, the log that goes on says the same as one that was never interrupted.
+        /// Wherever the writer died, the continued log says the same as one that was never interrupted.
         #[test]
         fn a_log_cut_anywhere_goes_on(jobs in 1u32..60, cut in 0usize..20_000, ring in 60usize..80) {
             let dir = tempfile::tempdir().unwrap();

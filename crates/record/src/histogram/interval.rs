@@ -29,7 +29,7 @@ pub struct Interval {
     pub worst: Vec<Job>,
 }
 
-/// What the histogram of one metric does not tell exactly.
+/// What the histogram of one metric does not hold exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricInterval {
     /// Which metric.
@@ -44,7 +44,7 @@ pub struct MetricInterval {
     pub squares_ns2: f64,
     /// Correlation of neighbouring jobs within the interval.
     pub lag1_autocorrelation: Option<f64>,
-    /// Values below 0, which stand in the histogram as 0.
+    /// Number of values below 0, which are in the histogram as 0.
     pub below_zero: u64,
 }
 

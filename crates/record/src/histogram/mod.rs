@@ -1,11 +1,11 @@
-//! The histogram log: what is kept of a cell when a run is too long to keep its samples.
+//! The histogram log: what is recorded of a cell when a run is too long to keep its samples.
 //!
 //! One text file for each cell and trial, in the interval log format of HdrHistogram (version 1.3, histograms in
 //! its compressed V2 encoding), which its own tools read: for each interval one line for each metric, tagged with
-//! the metric's name. What those tools do not know stands in comment lines beside them: `#timecell-begin` and
-//! `#timecell-end` hold the probe's header, `#timecell-interval` closes an interval with its counts, its exact
-//! extremes and moments, and its worst jobs. An interval without that closing line was cut off while it was
-//! written, and is not read. docs/src/run-formats.md tells the fields.
+//! the metric's name. What those tools do not know is in comment lines: `#timecell-begin` and `#timecell-end`
+//! hold the probe's header, `#timecell-interval` closes an interval with its counts, its exact extremes and
+//! moments, and its worst jobs. An interval without that closing line was cut off while it was written, and is
+//! not read. docs/src/run-formats.md describes the fields.
 //!
 //! [`Collector`] makes the log from samples, [`read`] takes it apart again.
 
@@ -30,9 +30,9 @@ use hdrhistogram::Histogram;
 pub const DIGITS: u8 = 3;
 /// Largest relative error of a value read from a histogram: its bins are at most this part of their values wide.
 pub const RELATIVE_ERROR: f64 = 1.0 / 1024.0;
-/// Worst jobs kept of each cell.
+/// Number of worst jobs kept of each cell.
 pub const WORST: usize = 1_000;
-/// Worst jobs kept of each interval, whether or not they are among the worst of the cell.
+/// Number of worst jobs kept of each interval, even if they are not among the worst of the cell.
 pub const WORST_OF_INTERVAL: usize = 5;
 
 const BEGIN: &str = "#timecell-begin ";

@@ -28,7 +28,7 @@ impl Moments {
         self.count += 1;
     }
 
-    /// The mean; 0 of nothing.
+    /// The mean; 0 without values.
     pub(super) fn mean(&self) -> f64 {
         if self.count == 0 {
             return 0.0;

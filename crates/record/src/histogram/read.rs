@@ -1,4 +1,4 @@
-//! From the lines of the log to what they amount to, one line in memory at a time.
+//! Reading and summing up the lines of the log, one line in memory at a time.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -19,12 +19,12 @@ const LONGEST_LINE: u64 = 4 << 20;
 /// Longest histogram that is unpacked, bytes: one of ours with every bin taken has fewer.
 const LONGEST_HISTOGRAM: u64 = 4 << 20;
 
-/// What the log of one cell amounts to.
+/// The summed-up log of one cell.
 #[derive(Debug, Clone)]
 pub struct HistogramLog {
     /// The probe's header when it was released.
     pub begin: Header,
-    /// The probe's header when it had ended in order; `None` after a power cut or when it was killed.
+    /// The probe's header when it had ended normally; `None` after a power cut or when it was killed.
     pub end: Option<Header>,
     /// Activations accounted for.
     pub counts: Counts,
@@ -34,7 +34,7 @@ pub struct HistogramLog {
     pub totals: Vec<Total>,
     /// The worst jobs with their value of the primary metric, the worst first; at most [`WORST`].
     pub worst: Vec<(i64, Sample)>,
-    /// Whether the last interval was cut off while it was written, and is not in the numbers.
+    /// Whether the last interval was cut off while it was written; it is then not in the numbers.
     pub cut_off: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct IntervalSummary {
 pub struct Total {
     /// Which metric.
     pub metric: Metric,
-    /// Its histogram, in ns; values below 0 stand in it as 0.
+    /// Its histogram, in ns; values below 0 are in it as 0.
     pub histogram: Histogram<u64>,
     /// Smallest value, ns, exact.
     pub min_ns: i64,
@@ -114,12 +114,12 @@ impl Total {
 }
 
 impl HistogramLog {
-    /// Activations that the cell was asked for.
+    /// Planned activations of the cell.
     pub fn planned(&self) -> u64 {
         self.begin.planned
     }
 
-    /// Activations asked for that are neither executed, nor missed, nor lost: a cell that was killed leaves some.
+    /// Planned activations that are neither executed, missed nor lost: a cell that was killed leaves some.
     pub fn unexplained(&self) -> u64 {
         self.planned().saturating_sub(self.counts.accounted())
     }
@@ -139,7 +139,7 @@ pub fn read(path: &Path) -> Result<Option<HistogramLog>, RecordError> {
     parse(path, BufReader::with_capacity(1 << 16, file))
 }
 
-/// [`read`] from any source; the fuzz target's way in.
+/// [`read`] from any source; the entry point of the fuzz target.
 pub fn parse(path: &Path, from: impl BufRead) -> Result<Option<HistogramLog>, RecordError> {
     let mut sums = Sums::default();
     let ends = visit(path, from, |interval, histograms| {
@@ -159,7 +159,7 @@ pub fn parse(path: &Path, from: impl BufRead) -> Result<Option<HistogramLog>, Re
     }))
 }
 
-/// Activations that the log at `path` accounts for.
+/// Number of activations that the log at `path` accounts for.
 ///
 /// # Errors
 /// As [`read`].
@@ -169,7 +169,7 @@ pub fn accounted(path: &Path) -> Result<Counts, RecordError> {
     Ok(ends.counts)
 }
 
-/// What stands around the intervals.
+/// The head and end around the intervals.
 #[derive(Debug, Clone, Default)]
 pub struct Ends {
     /// The probe's header when it was released.
@@ -209,19 +209,19 @@ pub fn visit(
             if length as u64 == LONGEST_LINE {
                 return Err(wrong(format!("longer than {LONGEST_LINE} bytes")));
             }
-            // The power went while it was written.
+            // The power failed while it was written.
             ends.cut_off = true;
             break;
         }
         if let Some(json) = line.strip_prefix(BEGIN.as_bytes()) {
             let header = json_of::<Header>(json).map_err(wrong)?;
             if ends.begin.replace(header).is_some() {
-                return Err(wrong("a second beginning".to_owned()));
+                return Err(wrong("a second `#timecell-begin`".to_owned()));
             }
         } else if let Some(json) = line.strip_prefix(END.as_bytes()) {
             let header = json_of::<Header>(json).map_err(wrong)?;
             if ends.end.replace(header).is_some() {
-                return Err(wrong("a second end".to_owned()));
+                return Err(wrong("a second `#timecell-end`".to_owned()));
             }
         } else if let Some(json) = line.strip_prefix(INTERVAL.as_bytes()) {
             let interval = json_of::<Interval>(json).map_err(wrong)?;
@@ -258,7 +258,7 @@ pub fn visit(
     }
 }
 
-/// What was accounted for must fit what was planned, and at the end be it.
+/// The accounted activations must not exceed the planned ones, and must equal them at the end.
 fn consistent(begin: &Header, ends: &Ends) -> Result<(), String> {
     let counts = ends.counts;
     let sum = (counts.executed.checked_add(counts.missed)).and_then(|n| n.checked_add(counts.lost));
@@ -275,7 +275,7 @@ fn consistent(begin: &Header, ends: &Ends) -> Result<(), String> {
             || end.missed != counts.missed)
     {
         return Err(format!(
-            "its intervals hold {} jobs, {} missed and {} lost activations, its end says {} and {} of {} planned",
+            "its intervals hold {} jobs, {} missed and {} lost activations, but its end says {} and {} of {} planned",
             counts.executed, counts.missed, counts.lost, end.count, end.missed, end.planned
         ));
     }
@@ -293,7 +293,7 @@ fn check(
 ) -> Result<(), String> {
     if interval.interval < next {
         return Err(format!(
-            "interval {} stands behind interval {}",
+            "interval {} follows interval {}",
             interval.interval,
             next.saturating_sub(1)
         ));
@@ -304,7 +304,7 @@ fn check(
     for (metric, histogram) in histograms {
         if histogram.len() != interval.executed {
             return Err(format!(
-                "the histogram `{}` holds {} jobs, its interval {}",
+                "the histogram `{}` holds {} jobs, but its interval {}",
                 metric.tag(),
                 histogram.len(),
                 interval.executed
@@ -380,7 +380,7 @@ fn digits(plain: &[u8]) -> Option<u32> {
     number(plain, DIGITS_AT)
 }
 
-/// The plain V2 encoding inside a compressed one, its lengths checked before anything is made of that length.
+/// The plain V2 encoding inside a compressed one; lengths are checked before allocating.
 pub(crate) fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     const COMPRESSED: u32 = 0x1c84_9314;
     const LENGTH_AT: usize = 4;

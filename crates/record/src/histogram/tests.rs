@@ -144,7 +144,10 @@ fn what_is_wrong_is_said() {
         parsed(text.replacen(from, to, 1).as_bytes()).unwrap_err()
     };
     let wrong = message("\"executed\":10", "\"executed\":11");
-    assert!(wrong.contains("holds 10 jobs, its interval 11"), "{wrong}");
+    assert!(
+        wrong.contains("holds 10 jobs, but its interval 11"),
+        "{wrong}"
+    );
     let wrong = message("\"missed\":0,\"lost\":0", "\"missed\":7,\"lost\":0");
     assert!(wrong.contains("more than the 30 planned"), "{wrong}");
     assert!(message("HISTFAAAA", "ZZZZFAAAA").contains("not a compressed V2 histogram"));

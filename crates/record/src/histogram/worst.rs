@@ -1,4 +1,4 @@
-//! The so many largest of a stream.
+//! The N largest values of a stream.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use crate::samples::Sample;
 #[derive(Debug, Clone)]
 pub struct Worst {
     room: usize,
-    /// The least of what is kept on top: value, earliest last, and the rest of the job.
+    /// A heap with the smallest kept value on top: value, order, and the job.
     kept: BinaryHeap<Reverse<Entry>>,
 }
 
@@ -17,7 +17,7 @@ pub struct Worst {
 type Entry = (i64, Reverse<u64>, [i64; 5]);
 
 impl Worst {
-    /// Room for so many.
+    /// Keeps at most this number.
     pub fn new(room: usize) -> Worst {
         Worst {
             room,

@@ -1,4 +1,5 @@
-//! Formats as users name them. [`super::measured`] and [`super::taskset`] have a list each; options, help, docs and tests go by it.
+//! Formats as users name them. [`super::measured`] and [`super::taskset`] have one list each, from which options, help, docs and
+//! tests follow.
 
 use std::fmt;
 
@@ -23,12 +24,12 @@ impl<E: Described> Format<E> {
         E::ALL.iter().map(Format)
     }
 
-    /// The one of this name.
+    /// The format of this name.
     pub fn named(name: &str) -> Option<Format<E>> {
         Format::all().find(|format| format.name() == name)
     }
 
-    /// The names of all, in the order of the list.
+    /// All names, in the order of the list.
     pub fn names() -> Vec<&'static str> {
         Format::<E>::all().map(Format::name).collect()
     }
@@ -48,7 +49,7 @@ impl<E: Described> Format<E> {
     }
 }
 
-// Derived, these would ask the same of the entry.
+// Derived implementations would require the same of the entry.
 impl<E> Clone for Format<E> {
     fn clone(&self) -> Format<E> {
         *self

@@ -1,4 +1,5 @@
-//! Files of other tools, read into ours. [`taskset`]: what shall run. [`measured`]: what was measured. Each has one list of its formats.
+//! Importing files of other tools. [`taskset`]: what is to run. [`measured`]: what was measured. Each has one list of its
+//! formats.
 
 mod format;
 pub mod measured;

@@ -1,5 +1,5 @@
-//! Where the bytes of a file come from: read once and in order, unpacked on the way, so that a file of any size takes
-//! little memory where its format does not need the whole. Lines end in `\n`, `\r\n` or a lone `\r`; a last line without an end means that the file was cut.
+//! The source of a file's bytes: read once, in order and decompressed on the way, so that a file of any size takes little memory
+//! if its format allows it. Lines end in `\n`, `\r\n` or a lone `\r`; a last line without an end means that the file was cut.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -8,24 +8,28 @@ use model::InputError;
 
 use super::words::excerpt;
 
-/// Largest file that is read, in bytes, packed and unpacked.
+/// Largest file that is read, in bytes, compressed and decompressed.
 pub const MOST_BYTES: u64 = 1 << 30;
-/// How much of a file is looked at to tell its format: more than tools print before their first telling line.
+/// How much of a file is examined to recognise its format: more than tools print before their first characteristic line.
 const LOOK: usize = 65_536;
 /// The longest line that is read, in bytes; tools write lines of some thousand threads.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// The opening of files that are packed or encoded in a way that is not read.
+/// The opening of files with an unsupported compression or encoding.
 const NOT_READ: [(&[u8], &str, &str); 7] = [
     (
         b"\x28\xb5\x2f\xfd",
-        "packed by zstd",
+        "compressed with zstd",
         "unpack it first: zstd -d",
     ),
-    (b"\xfd7zXZ\0", "packed by xz", "unpack it first: xz -d"),
-    (b"BZh", "packed by bzip2", "unpack it first: bzip2 -d"),
+    (
+        b"\xfd7zXZ\0",
+        "compressed with xz",
+        "unpack it first: xz -d",
+    ),
+    (b"BZh", "compressed with bzip2", "unpack it first: bzip2 -d"),
     (b"PK\x03\x04", "a zip archive", "unpack it first: unzip"),
-    (b"\x7fELF", "a program", "name a file that a tool wrote"),
+    (b"\x7fELF", "a program", "give a file that a tool wrote"),
     (b"\xff\xfe", "UTF-16 text", UTF_16),
     (b"\xfe\xff", "UTF-16 text", UTF_16),
 ];
@@ -36,7 +40,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub struct Source<'a> {
     name: String,
     reader: BufReader<Box<dyn Read + 'a>>,
-    /// The opening, which [`Source::reader`] gives once more.
+    /// The opening, which [`Source::reader`] returns once more.
     head: Vec<u8>,
     file: Option<File>,
     notes: Vec<String>,
@@ -49,7 +53,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens what `reader` gives; `name` is what messages call it, `file` the file itself where there is one.
+    /// Opens `reader`; `name` names it in messages, `file` is the file itself if there is one.
     pub fn new(
         name: &str,
         reader: impl Read + 'a,
@@ -70,16 +74,20 @@ impl<'a> Source<'a> {
         if let Some((_, what, fix)) = NOT_READ.iter().find(|known| head.starts_with(known.0)) {
             return Err(InputError::new(
                 name,
-                format!("not read: it is {what}"),
+                format!("cannot be read: it is {what}"),
                 *fix,
             ));
         }
         if looks_like_utf_16(&head) {
-            return Err(InputError::new(name, "not read: it is UTF-16 text", UTF_16));
+            return Err(InputError::new(
+                name,
+                "cannot be read: it is UTF-16 text",
+                UTF_16,
+            ));
         }
         if head.starts_with(BOM) {
             head.drain(..BOM.len());
-            notes.push("a byte order mark at the beginning is passed over".to_owned());
+            notes.push("a byte order mark at the beginning is skipped".to_owned());
         }
         Ok(Source {
             name: name.to_owned(),
@@ -94,7 +102,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -104,12 +112,12 @@ impl<'a> Source<'a> {
         &self.head
     }
 
-    /// What was noticed on opening it.
+    /// Notes from opening it.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// The file, where it is one on a disk that is not packed: for formats that are read from their end.
+    /// The file, if it is an uncompressed one on a disk: for formats that are read from their end.
     pub fn take_file(&mut self) -> Option<File> {
         self.file.take()
     }
@@ -122,7 +130,7 @@ impl<'a> Source<'a> {
     /// The next line without its end, and its number from 1; `None` after the last.
     ///
     /// # Errors
-    /// When the last line has no end, a line is no UTF-8 or too long, or nothing can be read.
+    /// When the last line has no end, a line is not UTF-8 or too long, or reading fails.
     pub fn line(&mut self) -> Result<Option<(&str, usize)>, InputError> {
         if self.cut {
             return Err(cut(&self.name, self.number));
@@ -141,10 +149,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// All that is left as one text of at most so many MiB, for formats that are read as a whole.
+    /// The rest as one text of at most `most_mib` MiB, for formats that are read as a whole.
     ///
     /// # Errors
-    /// When it is larger, no UTF-8, or cannot be read.
+    /// When it is larger, not UTF-8, or cannot be read.
     pub fn text(&mut self, most_mib: u64) -> Result<String, InputError> {
         let most = most_mib << 20;
         let mut bytes = Vec::new();
@@ -164,7 +172,7 @@ impl<'a> Source<'a> {
         InputError::new(&self.name, what, "")
     }
 
-    /// Reads up to an end of a line; whether there was anything.
+    /// Reads up to the end of a line; returns whether there was anything.
     fn fill_line(&mut self) -> io::Result<bool> {
         let mut any = false;
         loop {
@@ -205,8 +213,8 @@ impl<'a> Source<'a> {
 pub(super) fn cut(name: &str, line: usize) -> InputError {
     InputError::new(
         name,
-        "cut short: the last line has no end, so its last number may have lost digits",
-        "the tool that wrote it may have been stopped before its end; where it is whole, add a newline",
+        "cut short: the last line is not terminated, so its last number may have lost digits",
+        "the tool that wrote it may have been stopped early; if the line is complete, add a newline",
     )
     .at(line)
 }
@@ -229,10 +237,10 @@ fn looks_like_utf_16(head: &[u8]) -> bool {
             .any(|&(low, high)| of(low).all(text) && of(high).all(|byte| *byte == 0))
 }
 
-/// Why nothing more can be read, in a clause.
+/// Why reading failed, as a clause.
 pub(super) fn cannot(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => "cut short: it ends within what gzip packed".to_owned(),
+        io::ErrorKind::UnexpectedEof => "cut short: the gzip data is incomplete".to_owned(),
         _ => excerpt(&error.to_string()).into_owned(),
     }
 }

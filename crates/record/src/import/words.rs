@@ -1,22 +1,22 @@
-//! Words of files within sentences of ours: short, and without what a terminal obeys.
+//! Quoting words of files in our sentences: short, and without terminal control characters.
 
 use std::borrow::Cow;
 
 use model::InputError;
 
-/// A fault that does not pour the file onto the terminal.
+/// A fault that does not flood the terminal with the file's content.
 pub(super) fn bounded(mut fault: InputError) -> InputError {
     fault.what = shortened(&fault.what, 240).into_owned();
     fault.fix = shortened(&fault.fix, NOTE).into_owned();
     fault
 }
 
-/// A note that does not either.
+/// A note with the same limit.
 pub(super) fn noted(note: &str) -> String {
     shortened(note, NOTE).into_owned()
 }
 
-/// Most characters of a note: a list of twenty names has room.
+/// Maximum length of a note in characters: enough for a list of twenty names.
 const NOTE: usize = 1_200;
 
 /// The beginning of a part of a file, as it may be quoted in a sentence.
@@ -24,7 +24,7 @@ pub(super) fn excerpt(text: &str) -> Cow<'_, str> {
     shortened(text, 40)
 }
 
-/// At most so many characters, none of them one that a terminal obeys.
+/// At most this number of characters, without terminal control characters.
 pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     let plain = |c: char| !c.is_control();
     if text.chars().all(plain) && text.chars().nth(most).is_none() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attacker {
-    /// It is not there: what the victim misses is the machine's doing.
+    /// It is absent: the victim's misses are due to the machine.
     Absent,
     /// It runs as long as it declared.
     Honest,
@@ -16,7 +16,7 @@ pub enum Attacker {
 }
 
 impl Attacker {
-    /// As it is written: `absent`, `honest`, `overruns`.
+    /// Its name in files: `absent`, `honest`, `overruns`.
     pub const fn name(self) -> &'static str {
         match self {
             Attacker::Absent => "absent",
@@ -31,18 +31,18 @@ impl Attacker {
 pub struct Arm {
     /// What the attacker does.
     pub attacker: Attacker,
-    /// What holds the cells to their budgets; `None`: nothing.
+    /// Enforcer that holds the cells to their budgets; `None`: none.
     pub enforcer: Option<Enforcer>,
 }
 
 impl Arm {
-    /// The machine's own noise: the victim alone, held by nothing.
+    /// The machine's own noise: the victim alone, without an enforcer.
     pub const NOISE: Arm = Arm {
         attacker: Attacker::Absent,
         enforcer: None,
     };
 
-    /// What it is called: `attacker overruns, rt-cgroup`.
+    /// Its name: `attacker overruns, rt-cgroup`.
     pub fn name(self) -> String {
         let held = self.enforcer.map_or("no enforcer", Enforcer::name);
         match self.attacker {

@@ -6,20 +6,20 @@ use model::Enforcer;
 
 use crate::ground::{Budget, NotMeasured};
 
-/// How the sets of one utilisation came about.
+/// How the sets of one utilisation were drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draws {
     /// Declared utilisation of both cells together, in thousandths of a cpu.
     pub utilisation_permille: u32,
     /// Sets that were drawn.
     pub drawn: u32,
-    /// Sets among them that were refused, by each enforcer for which that was asked: (its name, number).
+    /// Number of sets refused by each enforcer that was asked: (its name, number).
     pub refused: Vec<(String, u32)>,
     /// Enforcers that take no part at this utilisation, with the reason.
     pub without: Vec<NotMeasured>,
 }
 
-/// Two cells' tasks, and what they are granted.
+/// The tasks of two cells, and their budgets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrawnSet {
     /// Number, from 1.
@@ -28,18 +28,18 @@ pub struct DrawnSet {
     pub round: u32,
     /// See [`Draws::utilisation_permille`].
     pub utilisation_permille: u32,
-    /// Which one of the draws of this utilisation it was, from 0: with the seed it gives the same set again.
+    /// Index of the draw at this utilisation, from 0: together with the seed it gives the same set again.
     pub draw: u64,
     /// The cell of higher priority, which overruns.
     pub attacker: DrawnCell,
     /// The cell whose deadlines count.
     pub victim: DrawnCell,
-    /// Whether the victim is bound to miss a deadline at the worst, by response time analysis, when the attacker overruns
-    /// and nothing holds it.
+    /// Whether, by response time analysis, the victim misses a deadline in the worst case when the attacker overruns
+    /// without an enforcer.
     pub late_without: bool,
 }
 
-/// One of the two.
+/// One of the two cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored")]
 pub struct DrawnCell {
@@ -82,7 +82,7 @@ impl From<Stored> for DrawnCell {
 }
 
 impl DrawnCell {
-    /// To what this enforcer holds the whole cell; `None`: it takes no part, or holds thread by thread.
+    /// The budget of the whole cell under this enforcer; `None`: it takes no part, or holds each thread.
     pub fn budget_of(&self, enforcer: Enforcer) -> Option<Budget> {
         let mut all = self.budgets.iter().copied();
         all.find(|held| held.enforcer == enforcer)
@@ -94,13 +94,13 @@ impl DrawnCell {
 pub struct DrawnTask {
     /// Name, such as `victim-1`; its samples are `trials/<number>/<name>.samples`.
     pub name: String,
-    /// Execution time that is declared, ns.
+    /// Declared execution time, ns.
     pub wcet_ns: u64,
     /// Period and relative deadline, ns.
     pub period_ns: u64,
-    /// Runtime of its thread of SCHED_DEADLINE, ns; `None` where that enforcer takes no part.
+    /// Runtime of its SCHED_DEADLINE thread, ns; `None` if that enforcer takes no part.
     pub runtime_ns: Option<u64>,
-    /// SCHED_FIFO priority elsewhere.
+    /// SCHED_FIFO priority under other enforcers.
     pub priority: u8,
 }
 

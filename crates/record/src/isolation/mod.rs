@@ -24,8 +24,8 @@ use crate::Kind;
 use crate::document::Document;
 use crate::ground::{Condition, Machine, NotMeasured};
 
-/// Schema of `isolation.json`. Those of 1 may have fields `budget_ns` and `freezer_ns` of each cell in the place of `budgets`, and are read
-/// as those of now.
+/// Schema of `isolation.json`. Records of schema 1 may have fields `budget_ns` and `freezer_ns` of each cell instead of
+/// `budgets`, and are read like current ones.
 pub const ISOLATION_SCHEMA: u64 = 2;
 /// Schema of the `summary.json` of a study of isolation.
 pub const ISOLATION_SUMMARY_SCHEMA: u64 = 1;
@@ -37,17 +37,17 @@ pub struct IsolationRecord {
     pub schema: u64,
     /// The question it answers, one sentence.
     pub question: String,
-    /// What the machine was, as far as budgets depend on it.
+    /// The machine, as far as budgets depend on it.
     pub machine: Machine,
     /// Under what conditions it was measured, in the order of the report.
     pub conditions: Vec<Condition>,
-    /// How many sets of each utilisation were to be run.
+    /// Planned number of sets of each utilisation.
     pub rounds_planned: u32,
     /// Seed of the sets.
     pub seed: u64,
-    /// How long an overrunning attacker's jobs are, in thousandths of what it declared.
+    /// Length of an overrunning attacker's jobs, in thousandths of what it declared.
     pub overrun_permille: u32,
-    /// How the sets of each utilisation came about.
+    /// How the sets of each utilisation were drawn.
     pub draws: Vec<Draws>,
     /// The sets that were run.
     pub sets: Vec<DrawnSet>,
@@ -106,7 +106,7 @@ mod tests {
         let of = |cell: &DrawnCell| cell.budgets.first().map(|held| held.enforcer);
         assert_eq!(of(&set.attacker), Some(model::Enforcer::RtCgroup));
         assert_eq!(of(&set.victim), Some(model::Enforcer::Freezer));
-        // A timecell that knows only the first schema refuses what it would read without its budgets.
+        // A timecell that knows only the first schema refuses a record that it would read without its budgets.
         record.schema = ISOLATION_SCHEMA;
         std::fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
         assert!(matches!(

@@ -15,7 +15,7 @@ pub struct IsolationSummary {
     pub schema: u64,
     /// Name of the run's directory.
     pub run: String,
-    /// How long an overrunning attacker's jobs are, as a multiple of what it declared.
+    /// Length of an overrunning attacker's jobs, as a multiple of what it declared.
     pub overrun: f64,
     /// One entry for each utilisation, load and arm, in this order.
     pub arms: Vec<ArmSummary>,
@@ -49,11 +49,11 @@ pub struct ArmSummary {
     pub victim: Misses,
     /// The attacker's; `None` where it was absent.
     pub attacker: Option<Misses>,
-    /// What the host took of the cpus, ns; `None` where the kernel does not tell.
+    /// Cpu time that the host took (steal time), ns; `None` if the kernel does not report it.
     pub steal_ns: Option<u64>,
 }
 
-/// Misses of an arm held against those of the same sets with the victim alone.
+/// Misses of an arm compared with those of the same sets with the victim alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub enum Against {
@@ -62,9 +62,9 @@ pub enum Against {
         /// With 95 % confidence, fewer than this share of trials has a miss.
         at_most: f64,
     },
-    /// It missed some, not more than alone as far as these trials tell.
+    /// It missed some, but not more than alone as far as these trials show.
     WithinNoise {
-        /// Probability of at least so many trials with more misses than alone, if both were the same.
+        /// Probability of at least this many trials with more misses than alone, if both were the same.
         probability: f64,
     },
     /// It missed more than alone.
@@ -72,7 +72,7 @@ pub enum Against {
         /// As above, below 0.05.
         probability: f64,
     },
-    /// Too few trials to tell: even if all had more misses than alone, that would be no evidence.
+    /// Too few trials: even if all had more misses than alone, that would not be evidence.
     TooFew,
 }
 
@@ -95,29 +95,29 @@ pub struct Standing {
     pub against: Against,
 }
 
-/// What the cells of one budget received of it.
+/// What the cells received of one budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReceivedSummary {
     /// The budget.
     pub held: Budget,
-    /// Trials that it rests on.
+    /// Number of trials.
     pub trials: u32,
-    /// Whole periods that were looked at, from the second of each trial on: the first has what the kernel still owed.
+    /// Whole periods that were evaluated, from the second of each trial on: the first includes what the kernel still owed.
     pub periods: u64,
-    /// Received of what was granted in these periods.
+    /// Received share of what was granted in these periods.
     pub received: f64,
-    /// Billed by the kernel, of what was granted in the whole trial.
+    /// Share of what was granted in the whole trial that the kernel billed.
     pub billed: f64,
-    /// What was received in one period, of what was granted for it.
+    /// The share of its budget received in one period.
     pub each: PeriodShares,
     /// The verdict.
     pub verdict: ReceivedVerdict,
 }
 
-/// The distribution of what was received in one period, of what was granted for it.
+/// The distribution of the share of the budget received in one period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeriodShares {
-    /// Least.
+    /// Minimum.
     pub least: f64,
     /// Quantile 0.05.
     pub low: f64,
@@ -125,13 +125,13 @@ pub struct PeriodShares {
     pub median: f64,
     /// Quantile 0.95.
     pub high: f64,
-    /// Most.
+    /// Maximum.
     pub most: f64,
     /// All of them, in order of time, trial after trial, in thousandths; for pictures.
     pub permille: Vec<u32>,
 }
 
-/// Whether cells received what they were granted.
+/// Whether cells received their budgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceivedVerdict {
@@ -143,6 +143,6 @@ pub enum ReceivedVerdict {
     Less,
     /// More.
     More,
-    /// Another tick of cpu time more or less would be a hundredth of it or more.
+    /// A tick of cpu time more or less would be a hundredth of it or more.
     TooShort,
 }

@@ -25,7 +25,7 @@ impl Role {
     }
 }
 
-/// One contest: a set under one arm, beside one load or none.
+/// One contest: a set under one arm, with one load or none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContestTrial {
     /// Number in the order of execution over contests and received budgets, from 1.
@@ -36,22 +36,22 @@ pub struct ContestTrial {
     pub set: u32,
     /// The arm.
     pub arm: Arm,
-    /// The load beside it by its name; `None`: idle.
+    /// The load's name; `None`: idle.
     pub load: Option<LoadRecord>,
-    /// Cpus that the threads might use.
+    /// Cpus that the threads were allowed to use.
     pub cpus: Vec<u32>,
-    /// What became of load balancing over the cpu, where the trial needed a root domain of its own for it.
+    /// What was done about load balancing over the cpu, if the trial needed its own root domain.
     pub root_domain: Option<String>,
-    /// Activations that each task was to have, by its name.
+    /// Planned activations of each task, by its name.
     pub jobs: Vec<(String, u32)>,
-    /// Time that the hypervisor says it took from these cpus meanwhile, ns, in steps of 10 ms mostly; `None` where
-    /// the kernel does not tell.
+    /// Steal time of these cpus during the trial as reported by the hypervisor, ns, mostly in steps of 10 ms; `None` if the
+    /// kernel does not report it.
     pub steal_ns: Option<u64>,
-    /// Why nothing counts of this trial; `None` when it is good.
+    /// Why the trial failed; `None` when it is good.
     pub failure: Option<String>,
 }
 
-/// One trial of received budgets: several cells that spin beside each other, each in a budget of its own.
+/// One trial of received budgets: several cells that spin beside each other, each in its own budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedTrial {
     /// Number in the order of execution over contests and received budgets, from 1.
@@ -60,20 +60,20 @@ pub struct ReceivedTrial {
     pub round: u32,
     /// The cells, that of the highest priority first.
     pub cells: Vec<ReceivedCell>,
-    /// Cpus that the threads might use.
+    /// Cpus that the threads were allowed to use.
     pub cpus: Vec<u32>,
     /// See [`ContestTrial::root_domain`].
     pub root_domain: Option<String>,
     /// See [`ContestTrial::steal_ns`].
     pub steal_ns: Option<u64>,
-    /// Why nothing counts of this trial; `None` when it is good.
+    /// Why the trial failed; `None` when it is good.
     pub failure: Option<String>,
 }
 
-/// A cell that spins; its gaps are `trials/<trial>/<place from 1>.gaps`.
+/// A cell that spins; its gaps are in `trials/<trial>/<place from 1>.gaps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedCell {
-    /// What holds it.
+    /// The budget that holds it.
     pub held: Budget,
     /// The class that it was given, such as `FIFO 80`.
     pub class: String,

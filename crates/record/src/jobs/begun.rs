@@ -1,4 +1,4 @@
-//! Trials that are written while they run: directories that do not look like trials on record until they have ended.
+//! Trials that are written while they run: their directories do not look like recorded trials until they have ended.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ impl Run {
     /// for the logs of its cells ([`Run::log_path`]).
     ///
     /// # Errors
-    /// When the directory or the record cannot be written; nothing of it stays.
+    /// When the directory or the record cannot be written; nothing of it remains.
     pub fn begin_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
         let dir = self.part_dir(trial.number);
-        writer::create_dir(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
+        writer::create_dir(&dir).map_err(RecordError::io(&dir, "create the directory"))?;
         let written = trial
             .write(&dir.join(TrialRecord::FILE))
             .and_then(|()| sync_dir(&dir))
@@ -28,7 +28,7 @@ impl Run {
         written
     }
 
-    /// Where the histogram log of a cell of a begun trial belongs.
+    /// Path of the histogram log of a cell of a begun trial.
     pub fn log_path(&self, number: u32, cell: &str) -> PathBuf {
         self.part_dir(number).join(format!("{cell}.hlog"))
     }
@@ -45,7 +45,7 @@ impl Run {
         sync_dir(&self.trials_dir())
     }
 
-    /// Forgets a begun trial.
+    /// Discards a begun trial.
     pub fn forget_trial(&self, number: u32) {
         let dir = self.part_dir(number);
         let _ = writer::remove_dir_all(&dir);

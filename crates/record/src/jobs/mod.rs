@@ -28,7 +28,7 @@ impl Run {
         trial: &TrialRecord,
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
-        // Under another name until it is whole: a power cut leaves no half trial that looks like one.
+        // Under another name until it is complete: a power cut leaves no half trial that looks like a complete one.
         let part = self.part_dir(trial.number);
         let dir = self.trial_dir(trial.number);
         let written = self
@@ -47,7 +47,7 @@ impl Run {
         trial: &TrialRecord,
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
-        writer::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
+        writer::create_dir(dir).map_err(RecordError::io(dir, "create the directory"))?;
         for (id, from) in samples {
             copy_samples(from, &dir.join(format!("{id}.samples")))?;
         }
@@ -63,8 +63,8 @@ impl Run {
         self.numbers(|name| name.parse().ok())
     }
 
-    /// What was on record and is not there any more, one sentence each: trials that `run.json` counts and whose
-    /// directories are gone, and directories of trials without their `trial.json` in a run that ended by itself.
+    /// What was on record and is missing now, one sentence each: trials that `run.json` counts but whose directories are
+    /// missing, and directories of trials without their `trial.json` in a run that ended on its own.
     ///
     /// # Errors
     /// When `run.json` cannot be read or the directory not be listed, or the run holds single measurements.
@@ -89,7 +89,7 @@ impl Run {
                 ("trials", "are")
             };
             sentences.push(format!(
-                "{noun} {} {verb} gone: run.json counts {counted} on record, and {} are here; what is gone is not in the numbers",
+                "{noun} {} {verb} missing: run.json counts {counted} on record, but {} are here; missing trials are left out of the figures",
                 gone.join(", "),
                 there.len(),
             ));
@@ -97,7 +97,7 @@ impl Run {
         if manifest.status == Status::Complete {
             let bare = |number: &&u32| !self.trial_dir(**number).join(TrialRecord::FILE).exists();
             sentences.extend(there.iter().filter(bare).map(|number| {
-                format!("trial {number} has lost its trial.json since the run was completed; it is not in the numbers")
+                format!("trial {number} has lost its trial.json since the run was completed; it is left out of the figures")
             }));
         }
         Ok(sentences)
@@ -130,7 +130,8 @@ impl Run {
         path.map(|path| samples::read(&path)).transpose()
     }
 
-    /// The same into a collection of the caller's, with the header and the counts: `room` makes it for so many jobs, `push` adds the next.
+    /// The same into the caller's own collection, with the header and the counts: `room` creates it for a number of jobs, `push`
+    /// adds the next.
     ///
     /// # Errors
     /// As [`samples::read`].
@@ -162,13 +163,13 @@ impl Run {
         }
     }
 
-    /// Where the histogram log of one cell is; `None` when the cell left none.
+    /// Path of the histogram log of one cell; `None` when the cell left none.
     pub fn histogram_path(&self, number: u32, cell: &str) -> Option<PathBuf> {
         let path = self.trial_dir(number).join(format!("{cell}.hlog"));
         path.exists().then_some(path)
     }
 
-    /// The trial's directory while it is not whole.
+    /// The trial's directory while it is incomplete.
     fn part_dir(&self, number: u32) -> PathBuf {
         self.trials_dir().join(format!("{number}.part"))
     }

@@ -1,4 +1,4 @@
-//! Trials that took turns: they were run as one, and each has a record of its own.
+//! Trials that took turns: they ran as one, and each has its own record.
 
 use super::trial::{Arm, CellRecord, TrialRecord, TurnsRecord};
 
@@ -7,11 +7,11 @@ use super::trial::{Arm, CellRecord, TrialRecord, TurnsRecord};
 pub struct Part {
     /// The trial's own record.
     pub record: TrialRecord,
-    /// What each of its cells was called in the joint record, in their order.
+    /// The name of each of its cells in the joint record, in their order.
     pub joint_ids: Vec<String>,
 }
 
-/// What a cell is called: its place in its trial, from 1, and its engine.
+/// The name of a cell: its place in its trial, from 1, and its engine.
 pub fn cell_id(place: usize, cell: &CellRecord) -> String {
     format!("{}-{}", place + 1, cell.engine)
 }
@@ -19,7 +19,7 @@ pub fn cell_id(place: usize, cell: &CellRecord) -> String {
 impl TrialRecord {
     /// The records of the trials that ran as one; the record itself if none were joined.
     ///
-    /// A trial of which a cell failed has failed; if there is no such cell in any, all have failed of what the joint one did.
+    /// A trial with a failed cell has failed; if no trial has one, all have failed for the reason of the joint one.
     pub fn parts(self) -> Vec<Part> {
         if self.arms.is_empty() {
             let joint_ids = self.cells.iter().map(|cell| cell.id.clone()).collect();

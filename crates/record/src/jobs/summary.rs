@@ -1,4 +1,4 @@
-//! `summary.json`: what the samples of a run amount to. Computed from the record, and computable again.
+//! `summary.json`: the summary of a run's samples. Computed from the record, and computable again.
 
 use model::{EngineKind, LoadKind, Requirement};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::run::Resumption;
 /// Schema of `summary.json`.
 pub const SUMMARY_SCHEMA: u64 = 1;
 
-/// A whole run in numbers.
+/// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// [`SUMMARY_SCHEMA`].
@@ -20,7 +20,7 @@ pub struct RunSummary {
     pub run: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// The trial that others are compared with.
+    /// The trial with which others are compared.
     pub baseline: String,
     /// The metric that tables and comparisons are about.
     pub primary: Metric,
@@ -31,7 +31,7 @@ pub struct RunSummary {
     /// What disturbed each trial that had a load.
     #[serde(default)]
     pub loads: Vec<LoadSummary>,
-    /// Under which conditions each cell ran; empty where all cells ran under the same.
+    /// The conditions of each cell; empty if they were the same for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
     /// Start skew of each trial that has more than one cell.
@@ -42,16 +42,16 @@ pub struct RunSummary {
     pub unmet: Vec<Requirement>,
     /// Trials that failed, as sentences.
     pub failures: Vec<String>,
-    /// Why activations were missed or jobs came late, as far as the record tells, as sentences.
+    /// Why activations were missed or jobs were late, as far as the record shows, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<String>,
     /// Tails of every metric of every cell that left samples, in the cells' order, the primary metric first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tails: Vec<TailSummary>,
-    /// Every time the run went on after it had ended before its time.
+    /// Every resumption of the run after it had ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
-    /// How long its rounds took altogether, ns; `None` of a single trial, or one of which nothing tells.
+    /// Total time of its rounds, ns; `None` for a single trial, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted_ns: Option<i64>,
 }
@@ -64,7 +64,7 @@ impl Document for RunSummary {
 /// One cell over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellSummary {
-    /// The task whose thread this is, where a task set was run.
+    /// The task of this thread, if a task set was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskSummary>,
     /// Trial's name.
@@ -73,7 +73,7 @@ pub struct CellSummary {
     pub cell: String,
     /// The name in tables: the trial's for a single cell, else `trial/cell`.
     pub label: String,
-    /// What made the cell.
+    /// The engine that made the cell.
     pub engine: EngineKind,
     /// Rounds that were measured.
     pub rounds: u32,
@@ -89,8 +89,8 @@ pub struct CellSummary {
     pub executed: u64,
     /// Activations missed and counted.
     pub missed: u64,
-    /// Jobs that ended after their deadline; activations that were missed are apart. `None` where jobs have no deadline
-    /// (`pacing = "relative"`), and in summaries of versions that did not count it.
+    /// Jobs that ended after their deadline; missed activations are separate. `None` where jobs have no deadline (`pacing =
+    /// "relative"`), and in summaries of versions that did not count it.
     #[serde(default)]
     pub late: Option<u64>,
     /// Their share of the activations planned, with the 95 % interval over rounds. Absent exactly when `late` is, and where
@@ -100,11 +100,10 @@ pub struct CellSummary {
     /// The share of the activations planned that were missed, likewise.
     #[serde(default)]
     pub missed_share: Option<stats::Share>,
-    /// When a job must have ended, ns after its release: its task's deadline, or the next release where only a period is
-    /// given. `None` where jobs have none.
+    /// Relative deadline, ns: the task's, or the next release if only a period is given. `None` if jobs have none.
     #[serde(default)]
     pub deadline_ns: Option<i64>,
-    /// Time between releases, ns; `None` where jobs pause instead.
+    /// Time between releases, ns; `None` with relative pacing.
     #[serde(default)]
     pub period_ns: Option<i64>,
     /// Activations neither executed nor counted: more than 0 fails the run.
@@ -120,17 +119,17 @@ pub struct CellSummary {
     /// The same for each metric, turn by turn, where it took turns with the baseline; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_turns: Vec<InTurns>,
-    /// What the cell does, where the cells of its trial have tasks of their own; absent otherwise.
+    /// The cell's work, if the cells of its trial have their own tasks; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub does: Option<String>,
-    /// Whether each job of it is one execution of a program: its start and its exit are in every time.
+    /// Whether each of its jobs is one execution of a program, so that every time includes its start and exit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executions: bool,
     /// Median wall time of creation, from the request until the payload's first message, ns.
     pub create_median_ns: Option<i64>,
     /// Cpu time of the measuring thread per activation, ns, work included.
     pub cpu_time_per_activation_ns: Option<f64>,
-    /// Cpu time of a program that neither ends nor tells its jobs, ns in each second that it runs; absent of all others.
+    /// Cpu time of a program that neither ends nor reports its jobs, ns per second that it runs; absent for all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_second_ns: Option<f64>,
     /// The probe's own cost: one clock reading, ns (median over rounds).
@@ -141,46 +140,46 @@ pub struct CellSummary {
     pub faults: u64,
     /// Remarks, each once.
     pub notes: Vec<String>,
-    /// What histograms tell beside the metrics; `None` where samples were kept.
+    /// What histograms hold besides the metrics; `None` if samples were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<HistogramSummary>,
 }
 
-/// One metric of a cell against the baseline, from turns that lay beside each other.
+/// One metric of a cell compared with the baseline, from neighbouring turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InTurns {
     /// What is compared.
     pub metric: Metric,
-    /// The trial that it took turns with and is compared with: the baseline, or what the same load disturbs in its place.
+    /// The trial with which it took turns and is compared: the baseline, or its counterpart with the same load.
     pub against: String,
-    /// Trials that repeat that one: each round's ratio is to the mean of all of them. Empty of such a trial itself.
+    /// Trials that repeat that one: each round's ratio is to the mean of all of them. Empty for such a trial itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pooled_with: Vec<String>,
-    /// Laps that it rests on, over all rounds.
+    /// Number of laps, over all rounds.
     pub laps: u64,
     /// The ratios over all jobs.
     pub comparison: stats::Comparison,
-    /// Activations of each round from which the ratio of p99 would be told, where they were too few: as many jobs as that takes, at the
-    /// share of activations that was compared.
+    /// Activations per round that the ratio of p99 would need, if there were too few: the jobs needed, divided by the share of
+    /// activations that was compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_for_p99: Option<u32>,
     /// The factor between the machine's slow state and its fast one, where the jobs of all cells show two.
     pub slow_over_fast: Option<f64>,
     /// The ratios within each of them.
     pub within: Option<stats::WithinStates>,
-    /// Where the jobs show one state: from which share of jobs on a second one, in which they take half again as long, would have been found, as
-    /// the same jobs tell with one planted in them; absent where there are two, of other metrics than the primary one, and where not even a
-    /// fifth would have sufficed.
+    /// If the jobs show one state: the smallest share of jobs at which a second one, 1.5 times as slow, would have been found,
+    /// determined by planting one in the same jobs; absent if there are two states, for metrics other than the primary one, and
+    /// if not even a fifth would have sufficed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_state_share: Option<f64>,
 }
 
-/// What was kept of a cell instead of its samples.
+/// What is recorded of a cell instead of its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
-    /// Every median and quantile is at most this part of its value too large.
+    /// Every median and quantile is too large by at most this share of its value.
     pub relative_error: f64,
-    /// Values below 0 of the primary metric, which stand in its histogram as 0.
+    /// Values below 0 of the primary metric, which are in its histogram as 0.
     pub below_zero: u64,
     /// Trials and intervals in the order measured.
     pub intervals: Vec<IntervalFigures>,
@@ -238,47 +237,48 @@ pub struct WorstJob {
     pub end_ns: i64,
 }
 
-/// One task of a set that was run, beside what its analysis says.
+/// One task of a set that was run, with the result of its analysis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSummary {
     /// Its name.
     pub name: String,
     /// Name of its cell in the set.
     pub cell: String,
-    /// Whether it competes with the set instead of being of it.
+    /// Whether it competes with the set instead of being part of it.
     pub competes: bool,
-    /// Worst-case execution time that was asked for, ns.
+    /// Requested worst-case execution time, ns.
     pub wcet_ns: i64,
     /// Time between releases, ns.
     pub period_ns: i64,
     /// Relative deadline, ns.
     pub deadline_ns: i64,
-    /// The analysis' bound on its response time, ns; `None` where it has none within the deadline.
+    /// The analysis's bound on its response time, ns; `None` if there is none within the deadline.
     pub bound_ns: Option<i64>,
     /// Jobs that ended after their deadline; those that were never begun are `missed` of the cell.
     pub late: u64,
-    /// Response times in ns, ascending, each with the share of jobs that took at least so long: all rounds, thinned.
+    /// Response times in ns, ascending, each with the share of jobs that took at least that long: all rounds, thinned.
     pub response_ccdf: Vec<(i64, f64)>,
     /// Cpu time of one step of its work, ps, by the calibration of each round.
     pub step_ps: Vec<u64>,
-    /// What held its cell; `None`: nothing did.
+    /// The enforcement of its cell's budget; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldSummary>,
 }
 
-/// What held the cell of a task, and what is certain of that. The task's bound is then the textbook's in this reservation.
+/// The enforcement of the budget of a task's cell, and what it guarantees. The task's bound is then the textbook's in this
+/// reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSummary {
-    /// By what, and to what.
+    /// The enforcer and the budget.
     pub by: HeldBy,
-    /// On which cpu.
+    /// The cpu.
     pub cpu: u32,
-    /// The bound on the task's response time by what the enforcer is certain to supply, ns; `None` where there is none within the
-    /// deadline, or where others may keep the budget from coming within its period.
+    /// The bound on the task's response time with the enforcer's guaranteed supply, ns; `None` if there is none within the
+    /// deadline, or if others may keep the budget from being supplied within its period.
     pub certain_ns: Option<i64>,
-    /// The latest look of whoever held it, over all rounds, ns; `None` where that is the kernel itself.
+    /// The largest lateness of the process that held it, over all rounds, ns; `None` if the kernel enforces.
     pub latest_look_ns: Option<u64>,
-    /// The most that the cell used beyond its budget, likewise.
+    /// The largest overrun of the cell, likewise.
     pub most_overrun_ns: Option<u64>,
 }
 
@@ -289,7 +289,7 @@ pub struct MetricSummary {
     pub metric: Metric,
     /// Pooled over rounds.
     pub summary: stats::Summary,
-    /// Median of each round, ns, in round order: shows drift.
+    /// Median of each round, ns, in the order of rounds: shows drift.
     pub round_medians_ns: Vec<i64>,
     /// Mean of each round, ns, in round order.
     #[serde(default)]
@@ -312,12 +312,12 @@ pub struct TailSummary {
     pub label: String,
     /// Which metric.
     pub metric: Metric,
-    /// Time between releases, ns: what one job is in time, unless cells take turns.
+    /// Time between releases, ns: the time that one job stands for, unless cells take turns.
     pub period_ns: i64,
-    /// Mean time between the jobs that count of a cell that took turns, ns, in which others work for most of it; absent of others.
+    /// Mean time between the counted jobs of a cell that took turns, ns, most of which belongs to others; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spacing_ns: Option<f64>,
-    /// What its tail is like.
+    /// The analysis of its tail.
     pub tail: stats::Tail,
 }
 
@@ -344,7 +344,7 @@ pub struct LoadSummary {
     pub failed: u32,
     /// What it did.
     pub achieved: Vec<AchievedSummary>,
-    /// Seconds in which a steady load did not get its work done, over all rounds.
+    /// Seconds in which a load with a fixed pace did not finish its work, over all rounds.
     pub missed_seconds: Option<u64>,
 }
 
@@ -361,7 +361,7 @@ pub struct AchievedSummary {
     pub values: Vec<f64>,
 }
 
-/// The conditions of one cell of one trial, and what belongs to them.
+/// The conditions of one cell of one trial, with the results that depend on them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointSummary {
     /// Trial's name.
@@ -378,13 +378,13 @@ pub struct PointSummary {
     pub period_ns: i64,
     /// Whether its cpu was kept free of other work.
     pub isolated: bool,
-    /// The primary metric over that of the same engine, cpu, load and period where the cpu was not kept free.
+    /// The primary metric divided by that of the same engine, cpu, load and period with a cpu that was not kept free.
     pub against_shared: Option<stats::Comparison>,
-    /// Counters beside the cell against its primary metric.
+    /// Counters read beside the cell, compared with its primary metric.
     pub counters: Vec<CounterSummary>,
 }
 
-/// Over what one value of a counter is taken.
+/// The interval of one value of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Per {
@@ -395,17 +395,18 @@ pub enum Per {
     Activation,
 }
 
-/// One counter against the primary metric, window by window or activation by activation.
+/// One counter compared with the primary metric, window by window or activation by activation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSummary {
     /// What is counted, such as `cache misses of the cell`.
     pub name: String,
-    /// Over what each value is taken.
+    /// The interval of each value.
     #[serde(default)]
     pub per: Per,
-    /// Values over all rounds: windows in which the cell had a job, or activations but the first of each round.
+    /// Number of values over all rounds: windows in which the cell had a job, or activations except the first of each
+    /// round.
     pub windows: u64,
-    /// Counted in all of them.
+    /// Total count in all of them.
     pub total: u64,
     /// Pearson's correlation of a window's count with its largest value, or of an activation's with its own; `None`
     /// where one of the two never changes.

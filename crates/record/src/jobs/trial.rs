@@ -13,6 +13,9 @@ use crate::ground::{Budget, Machine, Reacted};
 /// Schema of `trial.json`.
 pub const TRIAL_SCHEMA: u64 = 1;
 
+/// [`TrialRecord::failure`] or [`TrialRecord::cut_off`] of a trial that the user ended.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// One trial: the cells that ran together once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
@@ -30,17 +33,17 @@ pub struct TrialRecord {
     /// did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub go_unix_ns: Option<i64>,
-    /// From the first cell's creation until all were armed, ns.
+    /// Time from the first cell's creation until all were armed, ns.
     pub arming_ns: Option<i64>,
     /// The cells, in the experiment's order.
     pub cells: Vec<CellRecord>,
     /// What disturbed them; empty: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRecord>,
-    /// What was moved off the cells' cpus and what stayed; `None` where nothing was asked to be.
+    /// What was moved off the cells' cpus and what stayed; `None` if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<host::isolate::Isolated>,
-    /// Counters of the machine beside each cell; empty where none were asked for.
+    /// Counters read beside each cell; empty if none were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<CellCounters>,
     /// Why the trial failed; `None` when it is good.
@@ -48,17 +51,17 @@ pub struct TrialRecord {
     /// The trial whose remaining jobs these are, by its number: it was cut off and the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
-    /// What ended the trial before its jobs were done although nothing in it failed: a power cut, an interrupt.
+    /// What ended the trial before its jobs were done although nothing in it failed, such as a power cut or an interrupt.
     /// What was recorded until then counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
-    /// What a trial of a scale study tells beyond its cells.
+    /// What a trial of a scale study records besides its cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<CrowdRecord>,
-    /// Its part in the turns of its round; `None` where it had the cpus to itself.
+    /// Its part in the turns of its round; `None` if it had the cpus to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsRecord>,
-    /// What held its cells to budgets; `None`: nothing did.
+    /// The enforcement of its cells' budgets; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<HoldsRecord>,
     /// While they run: the trials that this record joins, in the order of their cells. Empty in a run.
@@ -71,10 +74,10 @@ impl Document for TrialRecord {
     const SCHEMA: u64 = TRIAL_SCHEMA;
 }
 
-/// What held the cells of a trial to budgets, and where.
+/// How and where the cells of a trial were held to budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HoldsRecord {
-    /// What the machine was, as far as supplies depend on it.
+    /// The machine, as far as supplies depend on it.
     pub machine: Machine,
     /// Each cell that was held.
     pub cells: Vec<HeldCell>,
@@ -89,23 +92,23 @@ pub struct HeldCell {
     pub cell_number: u32,
     /// The cpu on which it was held.
     pub cpu: u32,
-    /// By what, and to what.
+    /// The enforcer and the budget.
     pub by: HeldBy,
-    /// How exact whoever held it was; `None` where that is the kernel itself, or it did not come to that.
+    /// How precisely the budget was enforced; `None` if the kernel enforces, or if the cell was never held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reacted: Option<Reacted>,
 }
 
-/// What holds a cell, and where its budget comes from.
+/// A cell's enforcer and budget, and where the budget comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldBy {
-    /// By what, and to what.
+    /// The enforcer and the budget.
     pub held: Budget,
-    /// Whether the experiment names the budget; else it is the least that was certain to do.
+    /// Whether the experiment sets the budget; else it is the least that is certain to suffice.
     pub given: bool,
 }
 
-/// Who gave a cell its scheduling class and its cpu.
+/// Who set a cell's scheduling class and cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {
@@ -120,14 +123,14 @@ pub enum SetBy {
 pub struct CellRecord {
     /// Identity inside the trial, such as `1-podman`; the samples file is `<id>.samples`.
     pub id: String,
-    /// What made the cell.
+    /// The engine that made the cell.
     pub engine: EngineKind,
     /// Cpu that the cell is pinned to.
     pub cpu: u32,
-    /// Cpus that it may use where it is not pinned, since it is a SCHED_DEADLINE thread; empty where it is.
+    /// Cpus that it may use if it is not pinned because it is a SCHED_DEADLINE thread; empty if it is pinned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// Class asked for, such as `FIFO 80`.
+    /// Requested class, such as `FIFO 80`.
     pub class_wanted: String,
     /// Class that the kernel reported once the cell was armed.
     pub class_got: Option<String>,
@@ -139,11 +142,11 @@ pub struct CellRecord {
     pub create_ns: Option<i64>,
     /// The cell's first clock reading after the barrier's instant, CLOCK_MONOTONIC ns.
     pub started_ns: Option<i64>,
-    /// Remarks that bear on the result, such as memory that could not be locked.
+    /// Remarks that affect the result, such as memory that could not be locked.
     pub notes: Vec<String>,
     /// Why the cell failed; `None` when it is good.
     pub failure: Option<String>,
-    /// The task whose thread this is, where a cell runs a task set: then every thread has an entry of its own.
+    /// The task of this thread, if the cell runs a task set: then every thread has its own entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRecord>,
 }
@@ -157,7 +160,7 @@ pub struct TaskRecord {
     pub cell: String,
     /// Number of its cell in the trial, from 1.
     pub cell_number: u32,
-    /// Whether it competes with the set instead of being of it.
+    /// Whether it competes with the set instead of being part of it.
     #[serde(default)]
     pub competes: bool,
     /// Worst-case execution time, ns.
@@ -170,27 +173,27 @@ pub struct TaskRecord {
     pub jobs: u32,
     /// Cpus that the thread may use.
     pub cpus: Vec<u32>,
-    /// What the calibration of its work found.
+    /// The result of calibrating its work.
     pub calibration: Option<CalibrationRecord>,
 }
 
 /// How long a step of work took at the start of a cell, in cpu time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationRecord {
-    /// The least of all tries, ps.
+    /// The minimum of all tries, ps.
     pub step_ps: u64,
     /// Number of tries.
     pub tries: u32,
-    /// How far apart the least two were, in millionths of the least.
+    /// The difference of the two smallest, in millionths of the smallest.
     pub spread_ppm: u32,
 }
 
-/// Counters that were read beside one cell, at equal distances, from outside of it.
+/// Counters that were read beside one cell, at regular intervals, from outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellCounters {
     /// The cell's identity in the trial.
     pub cell: String,
-    /// Time between two readings that was aimed at, ns.
+    /// Planned time between two readings, ns.
     pub window_ns: i64,
     /// What each column counts, such as `cache misses of the cell`.
     pub names: Vec<String>,
@@ -200,7 +203,7 @@ pub struct CellCounters {
     pub counts: Vec<Vec<u64>>,
     /// What could not be counted and why, such as `no PMU here`.
     pub lacking: Vec<String>,
-    /// What the cell's own thread counted for each activation; `None` where it did not. The counts are in its samples
+    /// What the cell's own thread counted for each activation; `None` if it did not count. The counts are in its samples
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activations: Option<ActivationCounters>,
@@ -212,12 +215,12 @@ pub struct ActivationCounters {
     /// What each column of the counts is, such as `cache misses`.
     pub names: Vec<String>,
     /// Cost of one reading: the mean over the activations, each of which paid it after its end, ns; 0 in the record of a
-    /// cell that did not end in order.
+    /// cell that did not end normally.
     pub reading_cost_ns: u64,
-    /// The same before the release, by which it was decided: the median of some after short sleeps, ns.
+    /// The same before the release, on which the decision was based: the median of some readings after short sleeps, ns.
     pub reading_cost_before_ns: u64,
-    /// Share of the thread's cpu time in which the counters counted, in millionths: less than 1,000,000 where the PMU
-    /// was shared, and then each count is a part of what was.
+    /// Share of the thread's cpu time in which the counters counted, in millionths: less than 1,000,000 if the PMU was
+    /// shared, and then each count is only a part.
     pub counted_ppm: u32,
 }
 
@@ -230,9 +233,9 @@ pub struct TurnsRecord {
     pub settle: u32,
     /// Trials that took turns.
     pub arms: u32,
-    /// Which of them this is, from 0.
+    /// Index of this trial among them, from 0.
     pub arm: u32,
-    /// What the order was drawn from; trials with the same seed took turns with each other.
+    /// Seed of the order; trials with the same seed took turns with each other.
     pub seed: u64,
 }
 
@@ -246,6 +249,6 @@ pub struct Arm {
     /// See there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
-    /// How many of the joint record's cells are its own, in their order.
+    /// Number of the joint record's cells that are its own, in their order.
     pub cells: usize,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: [u8; 8] = *b"TCSAMPL\n";
 /// Version of the layout.
 pub const VERSION: u32 = 1;
-/// Bytes before the first record: one page, so that records start on a page of their own.
+/// Bytes before the first record: one page, so that records start on a new page.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of one record.
 pub const RECORD_BYTES: usize = size_of::<Sample>();
@@ -31,7 +31,7 @@ pub struct Sample {
     pub end_ns: i64,
 }
 
-/// The header: what was asked, what the cell really got, and the sums that the records must match.
+/// The header: what was requested, what the cell really got, and the sums that the records must match.
 ///
 /// `Default` is all zero, which no reader accepts.
 #[repr(C)]
@@ -45,13 +45,13 @@ pub struct Header {
     pub header_bytes: u32,
     /// [`RECORD_BYTES`].
     pub record_bytes: u32,
-    /// 1 once the probe has ended its loop in order.
+    /// 1 once the probe has ended its loop normally.
     pub complete: u32,
-    /// Activations asked for.
+    /// Planned activations.
     pub planned: u64,
     /// Records written so far.
     pub count: u64,
-    /// Activations missed, those after the last record included. `count + missed == planned` when complete.
+    /// Missed activations, including those after the last record. `count + missed == planned` when complete.
     pub missed: u64,
     /// The instant that the barrier published, CLOCK_MONOTONIC ns.
     pub go_ns: i64,
@@ -61,7 +61,7 @@ pub struct Header {
     pub ended_ns: i64,
     /// Time between releases in ns.
     pub period_ns: i64,
-    /// 1 `mac`, 2 `timer`, 3 a program, 4 one that neither ends nor tells its jobs.
+    /// 1 `mac`, 2 `timer`, 3 a program, 4 one that neither ends nor reports its jobs.
     pub work: u32,
     /// 1 periodic, 2 relative.
     pub pacing: u32,
@@ -91,51 +91,52 @@ pub struct Header {
     pub voluntary_switches: u64,
     /// Involuntary context switches in the loop.
     pub involuntary_switches: u64,
-    /// Whether the thread counted its own activations, a [`Counted`]; 0 in records from before there was such a thing.
+    /// Whether the thread counted its own activations, a [`Counted`]; 0 in records from before this existed.
     #[serde(default)]
     pub counted: u32,
     /// What is counted for each activation: codes of [`host::counters::Counter`], 0 for none.
     #[serde(default)]
     pub counters: [u8; MOST],
-    /// Cost of one reading of them before the release: the median of some after short sleeps, ns. Also where reading was
-    /// refused as too dear.
+    /// Cost of one reading of them before the release: the median of some readings after short sleeps, ns. Also set if
+    /// reading was refused as too expensive.
     #[serde(default)]
     pub count_cost_ns: u64,
-    /// Where the counts begin: a row of [`COUNT_BYTES`] for each record, in its order. 0: the file has no room for any.
+    /// Offset of the counts: a row of [`COUNT_BYTES`] for each record, in the order of records. 0: the file has no room for
+    /// any.
     #[serde(default)]
     pub counts_at: u64,
-    /// Time that the counters were to count in the loop, ns of the thread's cpu time.
+    /// Time that the counters were enabled in the loop, ns of the thread's cpu time.
     #[serde(default)]
     pub count_enabled_ns: u64,
-    /// Time that they did, ns: less where the PMU was shared.
+    /// Time that they really counted, ns: less if the PMU was shared.
     #[serde(default)]
     pub count_running_ns: u64,
     /// Cost of one reading in the loop: the mean, ns.
     #[serde(default)]
     pub count_loop_cost_ns: u64,
-    /// Jobs that the kernel billed more cpu time than they declare; 0 where they do not look at it.
+    /// Jobs that the kernel billed more cpu time than they declare; 0 if they do not check it.
     #[serde(default)]
     pub over_declared: u64,
 }
 
-/// Whether and why not a thread counted its own activations.
+/// Whether a thread counted its own activations, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Counted {
-    /// Nobody asked.
+    /// Not requested.
     NotAsked = 0,
-    /// By hardware counters.
+    /// With hardware counters.
     Hardware = 1,
-    /// By those of the kernel, since there is no PMU.
+    /// With the kernel's counters, since there is no PMU.
     Software = 2,
     /// One reading would take too much of the period.
     TooDear = 3,
-    /// The thread may not count, or the kernel cannot.
+    /// The thread is not permitted to count, or the kernel cannot.
     Refused = 4,
 }
 
 impl Counted {
-    /// What a header says; `None` for a number that this version does not know.
+    /// The meaning of a header's number; `None` if this version does not know it.
     pub fn of(header: &Header) -> Option<Counted> {
         use Counted::{Hardware, NotAsked, Refused, Software, TooDear};
         [NotAsked, Hardware, Software, TooDear, Refused]
@@ -189,13 +190,13 @@ impl Header {
         unsafe { std::mem::transmute(*self) }
     }
 
-    /// Activations that neither ran nor were counted as missed: a cell that was killed leaves some.
+    /// Activations that neither ran nor were counted as missed: a killed cell leaves some.
     pub fn unexplained(&self) -> u64 {
         let accounted = self.count.saturating_add(self.missed);
         self.planned.saturating_sub(accounted)
     }
 
-    /// Reads the bytes of a header; no check is made.
+    /// Reads the bytes of a header, without checks.
     pub fn from_bytes(bytes: &[u8; size_of::<Header>()]) -> Header {
         // SAFETY: every bit pattern is a valid Header, which is repr(C) of integers without padding.
         unsafe { std::mem::transmute(*bytes) }
@@ -209,7 +210,7 @@ impl Sample {
         unsafe { std::mem::transmute(*self) }
     }
 
-    /// Reads the bytes of a record; every pattern is one.
+    /// Reads the bytes of a record; every bit pattern is valid.
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES]) -> Sample {
         // SAFETY: every bit pattern is a valid Sample.
         unsafe { std::mem::transmute(*bytes) }
@@ -219,7 +220,7 @@ impl Sample {
     pub fn of(&self, metric: Metric) -> i64 {
         match metric {
             Metric::WakeupLatency | Metric::StartTime => self.wakeup_latency_ns(),
-            // The time in which the program runs is left out of its sample.
+            // The time in which the program runs is not part of its sample.
             Metric::ExecutionTime | Metric::ExitTime => self.execution_time_ns(),
             Metric::ResponseTime => self.response_time_ns(),
         }

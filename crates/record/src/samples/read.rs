@@ -18,12 +18,12 @@ pub struct Samples {
     pub header: Header,
     /// The executed jobs, in order of activation.
     pub samples: Vec<Sample>,
-    /// What each of them counted, in the order of the header's counters; empty where the thread did not count.
+    /// What each of them counted, in the order of the header's counters; empty if the thread did not count.
     pub counts: Vec<CountRow>,
 }
 
 impl Samples {
-    /// What the record at this place counted; `None` where the thread did not count it.
+    /// What the record at this index counted; `None` if the thread did not count it.
     pub fn count(&self, place: usize, counter: Counter) -> Option<u32> {
         let mut codes = self.header.counters.iter();
         let column = codes.position(|code| *code == counter.code())?;
@@ -53,7 +53,7 @@ fn whole((header, samples, counts): (Header, Vec<Sample>, Vec<CountRow>)) -> Sam
     }
 }
 
-/// [`read`] into a collection of the caller's: `room` makes it for so many jobs, `push` adds the next.
+/// [`read`] into the caller's own collection: `room` creates it for a number of jobs, `push` adds the next.
 pub(crate) fn read_into<C>(
     path: &Path,
     room: impl FnOnce(usize) -> C,
@@ -68,7 +68,7 @@ pub(crate) fn read_into<C>(
     parse_into(path, length, from, room, push)
 }
 
-/// [`read`] from any source of `length` bytes; the fuzz target's way in.
+/// [`read`] from any source of `length` bytes; the entry point of the fuzz target.
 pub fn parse(path: &Path, length: u64, from: impl Read) -> Result<Samples, RecordError> {
     parse_into(path, length, from, Vec::with_capacity, Vec::push).map(whole)
 }
@@ -171,7 +171,7 @@ fn parse_into<C>(
     Ok((Header { missed, ..header }, samples, counts))
 }
 
-/// The rows behind the records, which were read; `None` where the file cannot hold them.
+/// The rows after the records, which have been read; `None` if the file cannot hold them.
 fn counts(
     header: &Header,
     length: u64,

@@ -1,7 +1,7 @@
-//! What a scenario found that repeats one measured value instead of periodic jobs: `series.json`.
+//! The record of a scenario that repeats a single measurement instead of running periodic jobs: `series.json`.
 //!
-//! Raw values only, in the order in which they were taken; what they amount to is computed from them and stands in
-//! [`SeriesSummary`].
+//! Raw values only, in the order in which they were taken; their summary is computed from them
+//! ([`SeriesSummary`]).
 
 mod summary;
 
@@ -28,9 +28,9 @@ pub struct SeriesRecord {
     pub question: String,
     /// Under what conditions the values were taken, in the order of the report.
     pub conditions: Vec<Condition>,
-    /// How often every subject was to be measured.
+    /// Planned number of measurements of every subject.
     pub rounds_planned: u32,
-    /// The subject that the others are compared with, round by round.
+    /// The subject with which the others are compared, round by round.
     pub baseline_subject: Option<String>,
     /// The values, by subject and part, in the order of the report.
     pub series: Vec<Series>,
@@ -43,7 +43,7 @@ impl Document for SeriesRecord {
     const SCHEMA: u64 = SERIES_SCHEMA;
 }
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -58,7 +58,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// The symbol that stands behind a raw value.
+    /// The symbol after a raw value.
     pub const fn symbol(self) -> &'static str {
         match self {
             Quantity::Ns => "ns",
@@ -69,18 +69,18 @@ impl Quantity {
     }
 }
 
-/// One thing measured of one subject, over all rounds.
+/// One quantity of one subject, over all rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
     /// What was measured: an engine, a launcher.
     pub subject: String,
     /// Which figure of it: a phase, a fault, a kind of memory, a number of threads.
     pub part: String,
-    /// The part of the same subject that this one is a share of; the shares of a part add up to it. `None`: the
-    /// figure stands for itself.
+    /// The part of the same subject that this one is a share of; the shares of a part add up to it. `None`: the figure is
+    /// not a share.
     #[serde(default)]
     pub of: Option<String>,
-    /// What the values count.
+    /// The unit of the values.
     pub unit: Quantity,
     /// In the order taken.
     pub values: Vec<Value>,
@@ -111,8 +111,8 @@ pub struct Failure {
 }
 
 impl SeriesRecord {
-    /// The series of this subject and part, made where there is none yet: a new part stands behind the last one of
-    /// its subject.
+    /// The series of this subject and part, created if there is none yet: a new part is placed after the last one of its
+    /// subject.
     pub fn of(
         &mut self,
         subject: &str,

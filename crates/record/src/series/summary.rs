@@ -10,7 +10,7 @@ use crate::ground::NotMeasured;
 /// Schema of the `summary.json` of a run of single measurements.
 pub const SERIES_SUMMARY_SCHEMA: u64 = 1;
 
-/// What the values of a run of single measurements amount to. Computed from the record, and computable again.
+/// The summary of a run of single measurements. Computed from the record, and computable again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeriesSummary {
     /// [`SERIES_SUMMARY_SCHEMA`].
@@ -19,7 +19,7 @@ pub struct SeriesSummary {
     pub run: String,
     /// Name of the scenario.
     pub scenario: String,
-    /// The subject that others are compared with.
+    /// The subject with which others are compared.
     pub baseline_subject: Option<String>,
     /// One entry per series, in the order of the record.
     pub figures: Vec<SeriesFigure>,
@@ -29,7 +29,7 @@ pub struct SeriesSummary {
     pub unmet: Vec<Requirement>,
     /// What failed, as sentences.
     pub failures: Vec<String>,
-    /// What to know of the values, one clause each without a full stop.
+    /// Notes on the values, one clause each without a full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -70,8 +70,8 @@ pub struct SeriesFigure {
     pub p99: Option<i64>,
     /// The worst value seen, a lower bound of the worst case.
     pub worst: i64,
-    /// Ratio to the same part of the baseline subject, pairing rounds; `None` where there is nothing to compare.
+    /// Ratio to the same part of the baseline subject, pairing rounds; `None` if there is nothing to compare.
     pub against_baseline: Option<stats::Ratio>,
-    /// Rounds that the ratio rests on.
+    /// Number of rounds of the ratio.
     pub rounds_compared: u32,
 }

@@ -1,4 +1,4 @@
-//! Finding a measurement of supply that may stand for a budget here.
+//! Finding a measurement of supply that is valid for a budget on this machine.
 
 use std::path::Path;
 
@@ -9,30 +9,30 @@ use crate::ground::{Budget, Machine};
 use crate::run::Run;
 use crate::{Kind, RecordError};
 
-/// Why no measurement can stand for a budget here; a clause that fits behind "not measured:".
+/// Why no measurement is valid for a budget on this machine; a clause that can follow "not measured:".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Nobody has measured this budget under this enforcer.
+    /// This budget has not been measured under this enforcer.
     #[error(
         "no measurement of {} with {} us every {} us{}",
         held.enforcer.name(), held.budget_ns / 1_000, held.period_ns / 1_000, made(held)
     )]
     NotMeasured {
-        /// What was asked for.
+        /// The requested budget.
         held: Budget,
     },
-    /// It was measured, on a machine of which something is different.
+    /// It was measured on a machine that differs.
     #[error("{0}")]
     Elsewhere(String),
 }
 
-/// What makes a measurement of it, a clause; nothing, where none can be made.
+/// How to make a measurement of it, as a clause; empty if none can be made.
 fn made(held: &Budget) -> String {
     if !Enforcer::OF_BENCH.contains(&held.enforcer) {
         return String::new();
     }
     format!(
-        "; `timecell bench supply --enforcer {} --reservation {}us/{}us` makes one",
+        "; make one with `timecell bench supply --enforcer {} --reservation {}us/{}us`",
         held.enforcer.name(),
         held.budget_ns / 1_000,
         held.period_ns / 1_000
@@ -42,24 +42,24 @@ fn made(held: &Budget) -> String {
 /// The supplies that a run measured.
 ///
 /// # Errors
-/// When `run` is no supply study, or its `summary.json` cannot be read; `timecell report RUN` makes that again.
+/// When `run` is not a supply study, or its `summary.json` cannot be read; `timecell report RUN` recreates that.
 pub fn load(run: &Path) -> Result<Vec<MeasuredSupply>, RecordError> {
     let run = Run::open(run)?;
     if run.kind()? != Kind::Supply {
         return Err(RecordError::malformed(
             run.dir(),
-            "this run is no supply study; name one that `timecell bench supply` made",
+            "this run is not a supply study; give one that `timecell bench supply` made",
         ));
     }
     Ok(run.read::<SupplySummary>()?.supplies)
 }
 
-/// The measurement that stands for a budget on the machine `here`: of the same enforcer, budget and period, on a machine
-/// of the same kernel, tick, cpus and host ([`Machine::difference`]); of several that do, the last. A larger budget than one that was measured does
-/// not do: the tick falls into it differently.
+/// The measurement that is valid for a budget on the machine `here`: of the same enforcer, budget and period, on a machine of the
+/// same kernel, tick, cpus and host ([`Machine::difference`]); of several, the last. A larger budget than a measured one is not
+/// covered: the tick divides it differently.
 ///
 /// # Errors
-/// Why there is none, or what differs of the last one that would do but for the machine.
+/// Why there is none, or how the machine of the last otherwise valid one differs.
 pub fn find<'a>(
     measured: &'a [MeasuredSupply],
     held: &Budget,
@@ -155,8 +155,8 @@ mod tests {
         };
         assert_eq!(
             of(Enforcer::Freezer),
-            "no measurement of freezer with 3000 us every 10000 us; `timecell bench supply --enforcer freezer --reservation \
-             3000us/10000us` makes one"
+            "no measurement of freezer with 3000 us every 10000 us; make one with `timecell \
+             bench supply --enforcer freezer --reservation 3000us/10000us`"
         );
         assert_eq!(
             of(Enforcer::CpusetOnly),
@@ -164,8 +164,8 @@ mod tests {
         );
         assert_eq!(
             of(Enforcer::Hcbs),
-            "no measurement of hcbs with 3000 us every 10000 us; `timecell bench supply --enforcer hcbs --reservation \
-             3000us/10000us` makes one"
+            "no measurement of hcbs with 3000 us every 10000 us; make one with `timecell bench \
+             supply --enforcer hcbs --reservation 3000us/10000us`"
         );
     }
 
@@ -202,6 +202,6 @@ mod tests {
         std::fs::write(dir.path().join("run.json"), "{}").unwrap();
         std::fs::write(dir.path().join("series.json"), "{}").unwrap();
         let error = load(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("no supply study"), "{error}");
+        assert!(error.contains("not a supply study"), "{error}");
     }
 }

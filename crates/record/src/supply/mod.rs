@@ -1,4 +1,4 @@
-//! A supply study: what the kernel's enforcers really give to a cell that always wants the cpu.
+//! A supply study: what the enforcers really supply to a cell that always wants the cpu.
 //!
 //! `supply.json` says what was asked and how each trial went ([`SupplyRecord`]); `trials/<n>.gaps` holds the raw gaps of
 //! one trial ([`crate::gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json`
@@ -41,17 +41,17 @@ pub struct SupplyRecord {
     pub schema: u64,
     /// The question it answers, one sentence.
     pub question: String,
-    /// What the machine was, as far as the supply depends on it.
+    /// The machine, as far as the supply depends on it.
     pub machine: Machine,
     /// Under what conditions the gaps were recorded, in the order of the report.
     pub conditions: Vec<Condition>,
-    /// How often every budget was to be measured.
+    /// Planned number of measurements of every budget.
     pub rounds_planned: u32,
-    /// What took place, in the order of execution.
+    /// The trials, in the order of execution.
     pub trials: Vec<SupplyTrial>,
     /// Budgets that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
-    /// Task sets that were run inside the budgets; empty in runs that tried none.
+    /// Task sets that were run inside the budgets; empty if none were.
     #[serde(default)]
     pub tried: Tried,
 }

@@ -1,31 +1,31 @@
-//! How exact whoever held a budget from outside the kernel was: how late it looked, and for how long the cell ran on.
+//! How precisely a process outside the kernel enforced a budget: how late it woke, and for how long the cell overran.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ground::{Share, Times};
 
-/// How exact whoever held a budget was, over all rounds.
+/// How precisely a budget was enforced, over all rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredReaction {
-    /// How late it looked.
+    /// The lateness of wake-ups.
     pub late: Spread,
-    /// What the cell used beyond its budget.
+    /// The cell's overruns.
     pub overruns: Spread,
     /// Whether notice of first use was given in every round.
     pub noticed: bool,
-    /// What holding it took of the cpu.
+    /// Cpu time of the process that holds it.
     pub cost: Option<Share>,
-    /// Longest gap by the textbook and this reaction, ns: 2(P - Q), the longest lateness and the longest overrun, each as it was
+    /// Longest gap by the textbook with this reaction, ns: 2(P - Q) plus the longest lateness and the longest overrun, as
     /// measured.
     pub textbook_gap_ns: u64,
-    /// Longest gap that the rule lets a cell have that is alone on its cpu, with this reaction, ns; `None`: it bounds none.
+    /// Longest gap that the rule allows for a cell alone on its cpu, with this reaction, ns; `None`: unbounded.
     pub longest_gap_ns: Option<u64>,
 }
 
 /// A distribution of times.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Half are no longer, ns.
     pub median_ns: u64,
@@ -42,7 +42,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these times.
+    /// The distribution of these times.
     pub fn of(times: Times) -> Spread {
         let [median_ns, p90_ns, p99_ns, p999_ns] =
             [500, 900, 990, 999].map(|permille| times.quantile_ns(permille));
@@ -58,19 +58,19 @@ impl Spread {
     }
 }
 
-/// The worst that was measured of whoever holds budgets.
+/// The worst measured reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstReaction {
-    /// The latest look, ns.
+    /// The largest lateness, ns.
     pub late_ns: u64,
-    /// The longest overrun, ns, and no less than the lateness: a look that was late at a thaw can be at a freeze.
+    /// The longest overrun, ns, at least the lateness: a wake-up that was late for a thaw can be late for a freeze.
     pub overrun_ns: u64,
     /// Whether notice of first use was always given.
     pub noticed: bool,
 }
 
 impl WorstReaction {
-    /// Of these; `None` of none.
+    /// The worst of these; `None` if there are none.
     pub fn of<'a>(all: impl Iterator<Item = &'a MeasuredReaction>) -> Option<WorstReaction> {
         all.map(MeasuredReaction::worst)
             .reduce(|one, other| WorstReaction {
@@ -82,7 +82,7 @@ impl WorstReaction {
 }
 
 impl MeasuredReaction {
-    /// The worst of it.
+    /// The worst of this reaction.
     pub fn worst(&self) -> WorstReaction {
         WorstReaction {
             late_ns: self.late.most_ns,

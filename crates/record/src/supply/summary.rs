@@ -7,7 +7,7 @@ use super::{MeasuredReaction, TriedSummary};
 use crate::document::Document;
 use crate::ground::{Budget, Machine, NotMeasured, Share};
 
-/// `summary.json` of a supply study: what its gaps amount to. Computed from the record, and computable again.
+/// `summary.json` of a supply study. Computed from the record, and computable again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupplySummary {
     /// [`SUPPLY_SUMMARY_SCHEMA`](super::SUPPLY_SUMMARY_SCHEMA).
@@ -16,14 +16,14 @@ pub struct SupplySummary {
     pub run: String,
     /// One entry for each budget that was measured, in the order of the first round.
     pub supplies: Vec<MeasuredSupply>,
-    /// What the host itself took from a thread without a budget; `None` where that was not measured.
+    /// What the host itself took from a thread without a budget; `None` if that was not measured.
     pub host: Option<SupplyHost>,
-    /// The load that all trials had beside them; `None`: none.
+    /// The load during all trials; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
     /// Budgets that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
-    /// Task sets that were run inside the budgets; empty in runs that tried none.
+    /// Task sets that were run inside the budgets; empty if none were.
     #[serde(default)]
     pub tried: Vec<TriedSummary>,
     /// Budgets in which no set was run, with the reason.
@@ -40,47 +40,48 @@ impl Document for SupplySummary {
     const SCHEMA: u64 = super::SUPPLY_SUMMARY_SCHEMA;
 }
 
-/// The supply of one budget as it was measured: of a cell that always wanted the cpu, had its cpu to itself, and was
-/// held by nothing but its budget. Whoever shares the cpu takes from it what this does not hold.
+/// The measured supply of one budget to a cell that always wanted the cpu, had its cpu to itself, and was limited only by
+/// its budget. What others on the cpu would take is not included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSupply {
-    /// What held the cell.
+    /// The enforcer and the budget.
     pub held: Budget,
-    /// The machine. A measurement tells nothing of another one ([`super::find`]).
+    /// The machine. A measurement says nothing about another one ([`super::find`]).
     pub machine: Machine,
-    /// Rounds that it rests on.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Starts of the cell, each at another instant between two ticks.
+    /// Number of starts of the cell, each at a different instant between two ticks.
     pub starts: u32,
-    /// Lines that lie below what was received in every window of every length up to `measured_to_ns`, the one of the
-    /// highest rate first: each is a supply, and so is the highest of them at every length.
+    /// Lines below what was received in every window of every length up to `measured_to_ns`, the one with the highest rate
+    /// first: each is a supply, and so is their maximum at every length.
     pub points: Vec<SupplyPoint>,
-    /// Length of the longest window that was seen, ns.
+    /// Length of the longest observed window, ns.
     pub measured_to_ns: u64,
-    /// The same, of the first line's rate, round by round.
+    /// The same for the first line's rate, round by round.
     pub delay_ns: Between,
-    /// The longest gap, ns: over all rounds, and of each.
+    /// The longest gap, ns: over all rounds, and of each round.
     pub longest_gap_ns: Between,
-    /// What the kernel billed to the cell, of the time from its first to its last gap.
+    /// The share of the time from its first to its last gap that the kernel billed to the cell.
     pub billed: Option<Share>,
-    /// What the cell received of the same time: less by the interrupts and pauses of the host that it was billed.
+    /// The share of the same time that the cell received: less, by the interrupts and pauses of the host for which it was
+    /// billed.
     pub received: Share,
-    /// What it received in each period, counted from a start on, within the long stretches.
+    /// What it received in each period, counted from a start, within the long stretches.
     pub periods: Option<Periods>,
-    /// The textbook's bound (periodic resource model) held against the windows.
+    /// The textbook's bound (periodic resource model) compared with the windows.
     pub textbook: Promise,
-    /// The bound from the length of the tick, of a cell that has its cpu to itself; `None` where that is not known.
+    /// The bound from the length of the tick, for a cell that has its cpu to itself; `None` if the tick is unknown.
     pub by_tick: Option<Promise>,
-    /// The bound from how exact whoever held the cell was, at the worst, of a cell that has its cpu to itself; `None` where the kernel
-    /// itself holds it, and where it was so inexact that nothing is certain.
+    /// The bound from the worst reaction of the process that held the cell, for a cell that has its cpu to itself; `None` if the
+    /// kernel enforces, or if the reaction was so slow that nothing is guaranteed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_reaction: Option<Promise>,
-    /// How exact whoever held the cell was; `None` where the kernel itself holds it.
+    /// How precisely the budget was enforced; `None` if the kernel enforces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaction: Option<MeasuredReaction>,
-    /// What is relied on without a measurement, held against the windows; `None` where the tick is not known.
+    /// The bound that is used without a measurement, compared with the windows; `None` if the tick is unknown.
     pub cautious: Option<Promise>,
-    /// The least that was received in a window: (length, received), ns, ascending. For pictures.
+    /// The least received in a window: (length, received), ns, ascending. For pictures.
     pub least: Vec<(u64, u64)>,
 }
 
@@ -96,7 +97,7 @@ pub struct SupplyPoint {
 }
 
 impl SupplyPoint {
-    /// The same, no better than `bound` in rate or delay.
+    /// The same, but no better than `bound` in rate or delay.
     fn within(self, bound: &Promise) -> SupplyPoint {
         let faster = u128::from(self.supplied) * u128::from(bound.per)
             > u128::from(bound.supplied) * u128::from(self.per);
@@ -113,19 +114,19 @@ impl SupplyPoint {
 }
 
 impl MeasuredSupply {
-    /// What is proved of a cell that has its cpu to itself, from the length of the tick, or from how exact whoever held it was at the
-    /// worst; `None` where neither is known.
+    /// The bound that is proved for a cell that has its cpu to itself, from the length of the tick or from the worst reaction of
+    /// the process that held it; `None` if neither is known.
     pub fn proved(&self) -> Option<Promise> {
         self.by_tick.or(self.by_reaction)
     }
 
-    /// The lines that may be counted on, each as (supplied, per, delay in ns): those that were measured, none of them better than
-    /// what is proved ([`MeasuredSupply::proved`]). The worst phase of refills and ticks may not have come while it was
-    /// measured, nor all looks have been late at once.
+    /// The lines that may be relied on, each as (supplied, per, delay in ns): the measured ones, none of them better than what is
+    /// proved ([`MeasuredSupply::proved`]). The worst phase of refills and ticks may not have occurred during the measurement,
+    /// nor all wake-ups have been late at once.
     pub fn counted_on(&self) -> Vec<(u64, u64, u64)> {
         let proved = self.proved();
         if proved.is_none() && self.reaction.is_some() {
-            // Whoever held it was later than a whole period: what was received was luck.
+            // The process that held it was later than a whole period: what was received was luck.
             return Vec::new();
         }
         let points = self.points.iter().map(|point| match &proved {
@@ -141,16 +142,16 @@ impl MeasuredSupply {
 /// A value of each round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between {
-    /// The least.
+    /// The smallest.
     pub least: u64,
-    /// The middle one, the lower of two.
+    /// The median, the lower of two.
     pub median: u64,
     /// The largest.
     pub most: u64,
 }
 
 impl Between {
-    /// Of the values of the rounds; `None` of none.
+    /// From the values of the rounds; `None` if there are none.
     pub fn of(mut values: Vec<u64>) -> Option<Between> {
         values.sort_unstable();
         Some(Between {
@@ -174,7 +175,7 @@ pub struct Periods {
     pub most_ns: u64,
 }
 
-/// A bound on the supply, and whether it was kept.
+/// A bound on the supply, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promise {
     /// Its rate: `supplied` by `per`.
@@ -183,29 +184,29 @@ pub struct Promise {
     pub per: u64,
     /// Its delay, ns.
     pub delay_ns: u64,
-    /// Whether it was kept.
+    /// Whether it held.
     pub kept: Kept,
 }
 
-/// Whether a bound was kept in all windows that were looked at.
+/// Whether a bound held in all windows that were examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub enum Kept {
     /// In all of them.
     Held,
-    /// In all but some where no more is missing than the host takes, in a window of that length, from a thread without
-    /// a budget.
+    /// In all but some in which no more is missing than the host takes in a window of that length from a thread without a
+    /// budget.
     HeldButForTheHost {
-        /// Length of the window in which the most is missing, ns.
+        /// Length of the window with the largest shortfall, ns.
         window_ns: u64,
         /// What was promised in it, ns.
         promised_ns: u64,
         /// What was received, ns.
         received_ns: u64,
     },
-    /// Not in this window, whatever the host took.
+    /// Not in this window, even allowing for what the host took.
     Broken {
-        /// Length of the window in which the most is missing, ns.
+        /// Length of the window with the largest shortfall, ns.
         window_ns: u64,
         /// What was promised in it, ns.
         promised_ns: u64,
@@ -217,21 +218,21 @@ pub enum Kept {
 /// What the host takes from a thread that has its cpu to itself and no budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupplyHost {
-    /// Rounds that it rests on.
+    /// Number of rounds.
     pub rounds: u32,
-    /// What the thread received of the time in which it wanted the cpu.
+    /// The share of the time in which the thread wanted the cpu that it received.
     pub received: Share,
-    /// The longest gap, ns: over all rounds, and of each.
+    /// The longest gap, ns: over all rounds, and of each round.
     pub longest_gap_ns: Between,
-    /// The same held as a line below: its rate, and the least delay.
+    /// The same as a line below: its rate, and the smallest delay.
     pub point: SupplyPoint,
     /// The most that was lost in a window: (length, lost), ns, ascending.
     pub most_lost: Vec<(u64, u64)>,
 }
 
 impl SupplyHost {
-    /// The most that the host takes in a window of this length, ns: of the next longer one that was looked at. Longer
-    /// windows than any are put together of those.
+    /// The most that the host takes in a window of this length, ns: that of the next longer examined one. Windows longer
+    /// than any are composed of those.
     pub fn lost_in(&self, window_ns: u64) -> u64 {
         let Some(&(longest, most)) = self.most_lost.last() else {
             return 0;

@@ -11,22 +11,22 @@ pub struct SupplyTrial {
     pub number: u32,
     /// Round, from 1.
     pub round: u32,
-    /// What held the thread; `None`: nothing, to learn what the host itself takes.
+    /// The enforcer and the budget; `None`: none, to learn what the host itself takes.
     pub held: Option<Budget>,
     /// The class that it was given, such as `FIFO 80`.
     pub class: String,
-    /// Cpus that it might use.
+    /// Cpus that it was allowed to use.
     pub cpus: Vec<u32>,
-    /// Time that the hypervisor says it took from these cpus meanwhile, ns, in steps of 10 ms mostly; `None` where
-    /// the kernel does not tell.
+    /// Steal time of these cpus during the trial as reported by the hypervisor, ns, mostly in steps of 10 ms; `None` if the
+    /// kernel does not report it.
     pub steal_ns: Option<u64>,
-    /// How exact whoever held it was, where that is a thread and not the kernel.
+    /// How precisely the budget was enforced, if a thread does it and not the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reacted: Option<Reacted>,
-    /// The load beside it; `None`: none.
+    /// The load during the trial; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRecord>,
-    /// Why there are no gaps of this trial; `None` when it is good.
+    /// Why the trial has no gaps; `None` when it is good.
     pub failure: Option<String>,
 }
 

@@ -4,24 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::ground::{Budget, LoadRecord, Misses, NotMeasured};
 
-/// Task sets that were run inside budgets, to see whether what was found of the budgets tells anything of deadlines.
+/// Task sets that were run inside budgets, to see whether the measured supplies predict deadlines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The sets.
     pub sets: Vec<TriedSet>,
     /// Budgets for which there is no set, with the reason.
     pub without: Vec<NotMeasured>,
-    /// What took place, in the order of execution.
+    /// The trials, in the order of execution.
     pub trials: Vec<TriedTrial>,
 }
 
-/// The supply by which a set was chosen: its urgent task has the shortest period with which the test accepts both.
+/// The supply by which a set was chosen: its urgent task has the shortest period with which the test accepts both tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChosenBy {
     /// The periodic resource model; the measured supply refuses the set.
     Textbook,
-    /// The lines below what was measured in the same run.
+    /// The lines below the supply measured in the same run.
     Measured,
 }
 
@@ -35,27 +35,27 @@ impl ChosenBy {
     }
 }
 
-/// Two tasks of one cell under a budget, and what is foretold of them.
+/// Two tasks of one cell under a budget, and the predictions for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriedSet {
     /// From 1, in the order of the record.
     pub number: u32,
     /// The budget.
     pub held: Budget,
-    /// What chose it.
+    /// The supply by which it was chosen.
     pub chosen_by: ChosenBy,
     /// The most urgent first; deadlines are the ends of the periods.
     pub tasks: Vec<TriedTask>,
-    /// What the periodic resource model says of it.
+    /// The prediction of the periodic resource model.
     pub textbook: Foretold,
-    /// What the measured supply says of it.
+    /// The prediction from the measured supply.
     pub measured: Foretold,
 }
 
 /// A periodic thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriedTask {
-    /// Its name, which its samples file has too.
+    /// Its name, and that of its samples file.
     pub name: String,
     /// Cpu time that a job may take, ns.
     pub wcet_ns: u64,
@@ -65,27 +65,27 @@ pub struct TriedTask {
     pub priority: u8,
 }
 
-/// What an analysis says of a set.
+/// The result of an analysis of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foretold {
     /// Whether it says that every deadline is met.
     pub accepted: bool,
     /// Bounds on the response times in the order of the tasks, ns; `None`: none within the deadline.
     pub responses_ns: Vec<Option<u64>>,
-    /// Why it is not accepted, where the analysis names an instant.
+    /// Why it is not accepted, if the analysis names an instant.
     pub witness: Option<TriedWitness>,
 }
 
-/// An instant at which more is demanded than is certain to be supplied.
+/// An instant at which the demand exceeds the guaranteed supply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriedWitness {
     /// The task whose deadline is in question.
     pub task: String,
     /// Counted from the start of the worst case, ns.
     pub instant_ns: u64,
-    /// Work that must be done by then, ns.
+    /// Work that is due by then, ns.
     pub demand_ns: u64,
-    /// Cpu time that is certain by then, ns.
+    /// Cpu time that is guaranteed by then, ns.
     pub supply_ns: u64,
 }
 
@@ -98,26 +98,27 @@ pub struct TriedTrial {
     pub round: u32,
     /// The set, by its number.
     pub set: u32,
-    /// Whether the budget held it; `false`: the same threads without a budget, to learn what the host itself makes late.
+    /// Whether it ran with the budget; `false`: the same threads without a budget, to learn what the host itself makes
+    /// late.
     pub in_budget: bool,
     /// Cpu on which the threads ran.
     pub cpu: u32,
-    /// Activations that each task was to have, in the order of the tasks.
+    /// Planned activations of each task, in the order of the tasks.
     pub jobs: Vec<u32>,
-    /// Time that the hypervisor says it took from this cpu meanwhile, ns, in steps of 10 ms mostly; `None` where the kernel
-    /// does not tell.
+    /// Steal time of this cpu during the trial as reported by the hypervisor, ns, mostly in steps of 10 ms; `None` if the
+    /// kernel does not report it.
     pub steal_ns: Option<u64>,
-    /// The load beside it; `None`: none.
+    /// The load during the trial; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRecord>,
-    /// Why nothing counts of this trial; `None` when it is good.
+    /// Why the trial failed; `None` when it is good.
     pub failure: Option<String>,
 }
 
-/// What became of one set, in the summary.
+/// The result of one set, in the summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriedSummary {
-    /// The set and what was foretold of it.
+    /// The set and its predictions.
     pub set: TriedSet,
     /// Inside its budget.
     pub in_budget: TriedOutcome,
@@ -130,14 +131,14 @@ pub struct TriedSummary {
 pub struct TriedOutcome {
     /// The deadlines of each task, in the order of the tasks.
     pub tasks: Vec<Misses>,
-    /// All tasks, in the trials in which the hypervisor said to have taken nothing of the cpu.
+    /// All tasks, in the trials without reported steal time.
     pub quiet: Misses,
-    /// What the host took of the cpu, ns; `None` where the kernel does not tell, or nothing was run.
+    /// Steal time, ns; `None` if the kernel does not report it, or if nothing was run.
     pub steal_ns: Option<u64>,
 }
 
 impl TriedOutcome {
-    /// All tasks together; trials are those of one task.
+    /// All tasks together; trials are counted once.
     pub fn all(&self) -> Misses {
         Misses::together(&self.tasks)
     }

@@ -12,7 +12,7 @@ pub(crate) struct Axis {
     to: f64,
 }
 
-/// Where a tick stands, and its text if it has one.
+/// The position of a tick, and its text if it has one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub value: f64,

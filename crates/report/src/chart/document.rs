@@ -4,7 +4,7 @@ use super::{css, n};
 use maud::{Markup, PreEscaped, html};
 use text::style::Style;
 
-/// What surrounds a figure that stands alone.
+/// What surrounds a figure in a document of its own.
 pub(crate) struct Dress<'a> {
     /// The heading above it.
     pub title: &'a str,
@@ -23,7 +23,7 @@ const NOTE: f64 = 6.9;
 /// Height of a line in px.
 const LINE: f64 = 17.0;
 
-/// The figure as an SVG document: white ground, its heading above, a note below; both are broken where they are long.
+/// The figure as an SVG document: white background, heading above, note below; both are wrapped if they are long.
 pub(crate) fn document(dress: &Dress, body: &Markup) -> String {
     let room = dress.size.0 - 24.0;
     let titles = lines(dress.title, room / HEADING);
@@ -51,7 +51,7 @@ pub(crate) fn document(dress: &Dress, body: &Markup) -> String {
     document.into_string()
 }
 
-/// The text broken at spaces into lines of at most so many characters; a longer word stands alone.
+/// The text wrapped at spaces into lines of at most so many characters; a longer word gets its own line.
 fn lines(text: &str, room: f64) -> Vec<String> {
     let style = Style {
         width: room.max(1.0) as usize,

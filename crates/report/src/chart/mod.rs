@@ -1,4 +1,4 @@
-//! The few parts that every figure is made of: axes, grid, marks, and the colours they share.
+//! The few parts that every picture is made of: axes, grid, marks, and shared colours.
 //!
 //! SVG is written directly, as markup. The plotting library considered (plotters) puts colours into every element,
 //! writes one element per mark, knows no dashes, titles or descriptions, and ticks a logarithmic axis at decades

@@ -57,7 +57,7 @@ fn declarations(colours: &[(&str, &str)]) -> String {
     each.collect()
 }
 
-/// How the classes of figures look. With `fixed`, colours are written out for readers that know no variables.
+/// How the classes of figures look. With `fixed`, colours are written out for viewers that do not support variables.
 pub(crate) fn css(fixed: bool) -> String {
     const DASHES: [&str; LOOKS] = [
         "none",

@@ -44,7 +44,7 @@ pub(crate) fn x_axis(axis: &Axis, band: Band, unit: f64) -> Markup {
 pub(crate) fn y_axis(axis: &Axis, band: Band, unit: f64) -> Markup {
     let Band(left, right) = band;
     let (bottom, top) = axis.ends();
-    // A tall axis has room for airier numbers than a panel.
+    // A tall axis has room to space its numbers more widely than a panel.
     let gap = if (bottom - top).abs() > 150.0 {
         34.0
     } else {

@@ -12,9 +12,9 @@ use study::Compared;
 
 use crate::html::Section;
 
-/// What a ratio of two runs is, without a full stop.
-pub(crate) const RATIO_OF_ROUNDS: &str = "Each ratio is the geometric mean over rounds of the second run's median (or \
-    p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio";
+/// Explains the ratio of two runs, without a full stop.
+pub(crate) const RATIO_OF_ROUNDS: &str = "Each ratio is the geometric mean over rounds of the second run's median (or p99) divided by the \
+    first's; the medians beside it pool the rounds, so dividing them may give a different ratio";
 
 /// For a terminal.
 pub fn compared_table(compared: &Compared, style: Style) -> String {

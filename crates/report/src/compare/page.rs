@@ -12,7 +12,7 @@ use text::words::{clean, times, verdict};
 pub fn compare_html(comparison: &RunComparison) -> String {
     let cells = Section {
         id: "cells",
-        heading: format!("Cells that both have: {}", comparison.metric.title()),
+        heading: format!("Cells in both runs: {}", comparison.metric.title()),
         body: html! { (cells(comparison)) (picture(comparison)) },
     };
     let runs = [&comparison.first.run, &comparison.second.run];
@@ -23,7 +23,7 @@ pub fn compare_html(comparison: &RunComparison) -> String {
     whole(runs, &comparison.cautions, cells, differ)
 }
 
-/// A page on two runs: what is compared, and in what they differ, by the name of each list.
+/// A page on two runs: what is compared, and lists of what differs, each with its name.
 pub(super) fn whole(
     runs: [&String; 2],
     cautions: &[String],
@@ -52,7 +52,7 @@ pub(super) fn whole(
 /// The comparison as a section of the second run's page.
 pub(super) fn section(comparison: &RunComparison) -> Section {
     let body = html! {
-        (comparison_of(&comparison.first.run)) "; compared is the " (comparison.metric.title()) "."
+        (comparison_of(&comparison.first.run)) "; the metric is " (comparison.metric.title()) "."
     };
     let differ = [
         ("machine", comparison.machine.as_slice()),
@@ -72,7 +72,7 @@ pub(super) fn section(comparison: &RunComparison) -> Section {
 
 /// Which of the two is which.
 pub(super) fn comparison_of(first: &str) -> String {
-    format!("First is run {}, second is this one", clean(first))
+    format!("The first is run {}, the second is this one", clean(first))
 }
 
 /// What is compared with run `first` as a section of a page.
@@ -101,7 +101,7 @@ fn warnings(cautions: &[String]) -> Markup {
     }
 }
 
-/// What only one of both has.
+/// What only one of the two has.
 pub(super) fn only(only: [&[String]; 2]) -> Markup {
     html! {
         @for (place, only) in ["first", "second"].into_iter().zip(only) {
@@ -110,8 +110,8 @@ pub(super) fn only(only: [&[String]; 2]) -> Markup {
     }
 }
 
-/// The figures of the comparison as SVG files of their own: file name and content, readable when opened alone. None
-/// where no cell of both runs can be compared.
+/// The pictures of the comparison as SVG files: file name and content, readable by themselves. Empty if no cell of both runs can be
+/// compared.
 pub fn compare_figures(comparison: &RunComparison) -> Vec<(String, String)> {
     let note = format!(
         "timecell runs {} and {}",

@@ -12,10 +12,10 @@ use ::text::style::{Style, Tone};
 use ::text::words::{clean, count, ratio};
 
 /// What the verdicts rest on, without a full stop.
-const RULE: &str = "A difference is told where the 95% intervals of the two do not touch; largest and smallest values, means and counts \
-    are what was seen in each run, and nothing is claimed of them";
+const RULE: &str = "A difference is reported where the two 95% intervals do not touch; largest and smallest values, means and counts are \
+    what each run saw, and nothing is claimed about them";
 
-/// How the second stands to the first: `1.230x, larger`.
+/// How the second compares with the first: `1.230x, larger`.
 fn said(pair: &ReadingPair) -> String {
     let [a, b] = [&pair.values[0], &pair.values[1]].map(|measured| measured.value);
     let by = match pair.unit {
@@ -27,7 +27,7 @@ fn said(pair: &ReadingPair) -> String {
     match pair.change {
         Change::Larger => format!("{by}, larger"),
         Change::Smaller => format!("{by}, smaller"),
-        Change::NotTold => format!("{by}, not told apart"),
+        Change::NotTold => format!("{by}, within noise"),
         Change::Same => "the same".to_owned(),
         Change::Seen => format!("{by}, as seen"),
     }
@@ -103,7 +103,7 @@ pub(super) fn table(compared: &ReadingsComparison, style: Style) -> String {
 pub(super) fn html(compared: &ReadingsComparison) -> String {
     let section = Section {
         id: "figures",
-        heading: "Figures that both have".to_owned(),
+        heading: "Figures in both runs".to_owned(),
         body: figures(compared),
     };
     page::whole(

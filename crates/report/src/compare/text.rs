@@ -7,7 +7,7 @@ use text::style::{Style, Tone};
 use text::units::Scale;
 use text::words::{clean, comparison, interval};
 
-/// What to keep in mind, the table over cells that both runs have, then what differs. Ends with a line break.
+/// What to keep in mind, the table over cells in both runs, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     let runs = [&comparison.first.run, &comparison.second.run];
     let mut out = opening(runs, &comparison.cautions, style);
@@ -52,7 +52,7 @@ pub(super) fn opening(runs: [&String; 2], cautions: &[String], style: Style) -> 
     out
 }
 
-/// What only one of both has, and in what they differ, by the name of each list.
+/// What only one of the two has, and lists of what differs, each with its name.
 pub(super) fn closing(
     only: [&[String]; 2],
     differ: [(&str, &[Difference]); 2],

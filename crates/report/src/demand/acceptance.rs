@@ -29,7 +29,7 @@ pub fn acceptance_svg(acceptance: &Acceptance) -> String {
             .map(|(point, &u)| (u, acceptance.ratio(curve, point)))
             .collect()
     };
-    // Marks tell the curves apart; one at every point would hide them.
+    // Marks distinguish the curves; one at every point would hide them.
     let every = (acceptance.utilizations.len() / 12).max(1);
     let body = html! {
         (title_left(8.0, TOP, "share of sets accepted"))

@@ -16,7 +16,7 @@ const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 360.0;
 
-/// As many deadlines are drawn as upright lines; more would hide the curves, and become ticks on the axis.
+/// The most deadlines drawn as vertical lines; more would hide the curves, and become ticks on the axis.
 const UPRIGHT: usize = 16;
 
 /// Length of those ticks in px, and how far they must be apart.
@@ -30,7 +30,7 @@ pub fn picture_svg(picture: &Picture) -> String {
         .max()
         .unwrap_or(1);
     let x = Axis::linear([0.0, picture.until.max(1) as f64]).between(LEFT, RIGHT);
-    // Room above the curves for the words at the mark.
+    // Room above the curves for the label at the mark.
     let y = Axis::linear([0.0, highest.max(1) as f64 * 1.08]).between(BOTTOM, TOP);
     let (x_unit, y_unit) = (Unit::of(x.middle()), Unit::of(y.middle()));
     let entries = [
@@ -82,7 +82,7 @@ pub fn picture_svg(picture: &Picture) -> String {
     document(&dress, &body)
 }
 
-/// Positions of the deadlines within the picture: upright lines, and ticks, none where they cannot be told apart.
+/// Positions of the deadlines within the picture: vertical lines, and ticks, none if they would run together.
 fn deadlines(picture: &Picture, x: &Axis) -> (Vec<f64>, Option<Vec<f64>>) {
     let within = picture.deadlines.iter().copied();
     let all: Vec<u64> = within.filter(|&d| d <= picture.until).collect();
@@ -98,7 +98,7 @@ fn deadlines(picture: &Picture, x: &Axis) -> (Vec<f64>, Option<Vec<f64>>) {
     (decides.iter().map(place).collect(), Some(ticks))
 }
 
-/// The instant that decides: a mark on each curve, and words where no curve passes.
+/// The decisive instant: a mark on each curve, and a label where no curve passes.
 fn pointed_out(mark: &Mark, x: &Axis, y: &Axis) -> Markup {
     let across = x.at(mark.instant as f64);
     let (demand, supply) = (y.at(mark.demand as f64), y.at(mark.supply as f64));
@@ -147,7 +147,7 @@ fn caption(picture: &Picture) -> String {
                 capital(&both)
             ),
             Touch::Met => format!(" The demand is met at {at}."),
-            Touch::Nearest => format!(" {}: they are nowhere nearer.", capital(&both)),
+            Touch::Nearest => format!(" {}: the closest they come.", capital(&both)),
         }
     });
     format!(
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn long_texts_are_broken_not_cut() {
         let long = Picture {
-            demand_of: format!("demand of {} and all that is more urgent", "x".repeat(64)),
+            demand_of: format!("demand of {} and all more urgent tasks", "x".repeat(64)),
             supply_of:
                 "supply in 123.456 ms within 200 ms of every 1,000 ms by a deferrable server"
                     .to_owned(),

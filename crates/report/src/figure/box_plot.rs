@@ -81,7 +81,7 @@ fn caption(data: &JobsStudy, axis: &Axis) -> String {
                     far to the right (rare, long delays)."
         .to_owned();
     if thinned {
-        text += " Marks are thinned, the most extreme are kept.";
+        text += " Marks are thinned; the most extreme are kept.";
     }
     let below = |cell: &CellData| cell.box_plot.outliers_ns.first().is_some_and(|&ns| ns <= 0);
     if axis.is_log() && data.drawing.cells.iter().any(below) {

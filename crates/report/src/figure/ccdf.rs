@@ -1,4 +1,4 @@
-//! How often a job takes at least so long: the complementary distribution on logarithmic axes.
+//! How often a job takes at least a given time: the complementary distribution on logarithmic axes.
 
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{

@@ -20,8 +20,8 @@ pub(super) fn of_activations(data: &JobsStudy) -> Option<Figure> {
         name: "counters-by-activation",
         values: metric.to_owned(),
         counts: "in an activation",
-        mark: "Each mark is one activation of one cell: what its thread counted from the end of the job before to the end of \
-               this one, and its own time. Of many, the largest times and a share of the others are drawn."
+        mark: "Each mark is one activation of one cell: what its thread counted from the end of the previous job to the end of this one, \
+               and its own time. Where there are many, the largest times and a sample of the others are drawn."
             .to_owned(),
         caution: "Activations follow each other in time and are not independent.",
     };
@@ -42,17 +42,17 @@ pub(super) fn of_windows(data: &JobsStudy) -> Option<Figure> {
     })
 }
 
-/// What the two pictures say differently.
+/// The texts in which the two pictures differ.
 struct Words {
     /// The stem of the file name.
     name: &'static str,
-    /// What is upwards.
+    /// The title of the vertical axis.
     values: String,
-    /// Behind the counter's name.
+    /// What follows the counter's name.
     counts: &'static str,
     /// What a mark is.
     mark: String,
-    /// What stands against reading more into it.
+    /// Why not to read more into it.
     caution: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! How long the making of a cell took.
+//! How long it took to create a cell.
 
 use super::{Figure, WIDTH, with_omission};
 use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
@@ -28,7 +28,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
         name: "creation".into(),
-        title: "How long it takes to make a cell".to_owned(),
+        title: "How long it takes to create a cell".to_owned(),
         caption: with_omission(
             data,
             "Median over rounds of the wall time from the request to the engine until the first message of the \

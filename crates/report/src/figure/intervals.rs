@@ -35,9 +35,8 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let bottom = TOP + cells.len() as f64 * (PANEL + GAP) - GAP;
     let across = Axis::linear([0.0, longest as f64]).between(LEFT, RIGHT);
     let mut caption = format!(
-        "Smallest value, median, p99 and largest value of the {} in each interval; trials stand behind each other \
-         without the time between them. A median that wanders is drift, a largest value that jumps again and again \
-         is something that recurs.",
+        "Smallest value, median, p99 and largest value of the {} in each interval; trials follow each other without the time between \
+         them. A median that wanders is drift; a largest value that jumps again and again is something that recurs.",
         data.summary.primary.title()
     );
     let left_out = data.drawing.cells.len().saturating_sub(cells.len());

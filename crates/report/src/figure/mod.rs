@@ -50,7 +50,7 @@ pub(crate) use tail::NAME as TAIL;
 /// Width of every figure in px; heights differ.
 pub(crate) const WIDTH: f64 = 540.0;
 
-/// One figure, not yet dressed as a document.
+/// One picture, not yet a document.
 pub(crate) struct Figure {
     /// The stem of its file name.
     pub name: Cow<'static, str>,
@@ -60,11 +60,11 @@ pub(crate) struct Figure {
     pub caption: String,
     /// Height in px.
     pub height: f64,
-    /// What stands inside the `svg` element.
+    /// The content of the `svg` element.
     pub body: Markup,
 }
 
-/// The figures of a run as SVG files of their own: file name and content, readable when opened alone.
+/// The pictures of a run as SVG files: file name and content, readable by themselves.
 pub fn figures(data: &JobsStudy) -> Vec<(String, String)> {
     let mut note = format!("timecell run {}", data.summary.run);
     if !data.summary.real_time {
@@ -74,12 +74,12 @@ pub fn figures(data: &JobsStudy) -> Vec<(String, String)> {
     draw(data).iter().map(standalone).collect()
 }
 
-/// Draws all that have something to show.
+/// Draws all pictures that have something to show.
 pub(crate) fn draw(data: &JobsStudy) -> Vec<Figure> {
     FIGURES.iter().filter_map(|figure| figure(data)).collect()
 }
 
-/// The figure inside a page that brings the style.
+/// The picture for a page, which has the style.
 pub(crate) fn inline(figure: &Figure) -> Markup {
     html! {
         svg class="fig" viewBox=(format!("0 0 {WIDTH} {}", n(figure.height))) role="img"
@@ -123,7 +123,7 @@ pub(crate) fn time_title(axis: &Axis, what: &str) -> (f64, String) {
     (unit.ns(), format!("{what} in {}{scale}", unit.name()))
 }
 
-/// A row's or a legend's name, with the label that a cell without real-time class carries everywhere.
+/// The name in a row or legend, with the label that marks a cell without a real-time class everywhere.
 fn name(cell: &study::jobs::CellData) -> String {
     let label = text::words::clean(&cell.label);
     if cell.real_time {

@@ -51,10 +51,10 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     Some(Figure {
         name: "normalised".into(),
         title: "Response times by their deadlines".to_owned(),
-        caption: "The share of jobs of each task whose response time, divided by the deadline, was at most x; a panel for \
-                  each trial. A curve that reaches 1 left of the line at 1 met every deadline; what lies right of it was late. \
-                  Steps of the same task further right than in another panel are what the trial costs it. Colours begin again after \
-                  eight tasks; in the page a curve tells its name under the pointer."
+        caption: "The share of jobs of each task whose response time, divided by the deadline, was at most x; a panel for each trial. A \
+                  curve that reaches 1 left of the line at 1 met every deadline; what lies right of it was late. Steps of the same task \
+                  further right than in another panel are what the trial costs it. Colours repeat after eight tasks; on the page, the \
+                  pointer shows the name of a curve."
             .to_owned(),
         height: bottom + 56.0 + legend_height(&entries, width),
         body: html! {

@@ -54,10 +54,10 @@ pub(crate) fn picture(
         name: file.into(),
         title: format!("Against {baseline}"),
         caption: format!(
-            "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. \
-                 An interval that crosses the dashed line at 1 shows no difference from {baseline}; one wholly to \
-                 the right of it is slower. An arrow goes on beyond the picture. A mark without an interval rests on one round. Triangles are absent where \
-                 a round is too small for a p99."
+            "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. An interval that crosses \
+                 the dashed line at 1 shows no difference from {baseline}; one wholly to the right of it is slower. An arrow continues \
+                 beyond the picture. A mark without an interval rests on one round. Triangles are absent where a round is too small for a \
+                 p99."
         ),
         height: bottom + 48.0,
         body: html! {

@@ -13,9 +13,9 @@ const TOP: f64 = 46.0;
 const PANEL: f64 = 72.0;
 const GAP: f64 = 24.0;
 const MOST_PANELS: usize = 8;
-/// Width in px of a round from which on its place has room for `round 10`, and not for its number alone.
+/// Width in px from which a round has room for `round 10`, not just for its number.
 const NAMED: f64 = 62.0;
-/// Rounds drawn, from the first on: with more there is no room to see anything.
+/// Most rounds drawn, from the first: with more, nothing could be seen.
 const MOST_ROUNDS: u32 = 12;
 
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
@@ -39,9 +39,9 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
         false => format!("round, each up to {}", time(longest as f64)),
     };
     let mut caption = format!(
-        "The {} in the order measured, rounds side by side (each up to {}); the band spans the smallest and largest \
-         value of each moment. Crosses mark samples beyond the cell's p99. Look for spikes that recur at equal \
-         distances, for bursts, and for rounds that differ from each other.",
+        "The {} in the order measured, rounds side by side (each up to {}); the band spans the smallest and largest value at each moment. \
+         Crosses mark samples beyond the cell's p99. Look for spikes that recur at equal distances, for bursts, and for rounds that \
+         differ from each other.",
         data.summary.primary.title(),
         time(longest as f64),
     );
@@ -60,7 +60,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     }
     Some(Figure {
         name: "time-series".into(),
-        title: format!("The {} job after job", data.summary.primary.title()),
+        title: format!("The {} job by job", data.summary.primary.title()),
         caption: with_omission(data, caption),
         height: bottom + 48.0,
         body: html! {

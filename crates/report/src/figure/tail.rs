@@ -15,7 +15,7 @@ use study::jobs::CellData;
 
 /// The stem of its file name.
 pub(crate) const NAME: &str = "tail";
-/// Curves drawn at most: bands of more could not be told apart.
+/// Most curves drawn: the bands of more would be indistinguishable.
 const MOST: usize = 6;
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
@@ -61,10 +61,9 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let jobs = drawn.iter().map(|(_, tail)| tail.jobs).max()?;
     let once = 1.0 / jobs as f64;
     let mut caption = format!(
-        "How likely a job takes longer than the time on the horizontal axis ({}). Marks are the jobs measured, lines the \
-         generalised Pareto law above each cell's threshold, shaded its 95% band. Below the dashed line, one job in all \
-         that were measured, the curve is extrapolation; it ends at a tenth of that, because nothing measured could \
-         refute it farther out.",
+        "How likely a job takes longer than the time on the horizontal axis ({}). Marks are measured jobs, lines the generalised Pareto \
+         law above each cell's threshold, shaded areas its 95% band. Below the dashed line (one job in all measured) the curve is \
+         extrapolation; it ends at a tenth of that, because no measurement could refute it further out.",
         curve_name(metric)
     );
     if !left.is_empty() {

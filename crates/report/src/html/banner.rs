@@ -1,11 +1,11 @@
-//! What a reader must know before any number.
+//! Banners: what a reader must know before any number.
 
 use super::section::Page;
 use maud::{Markup, html};
 use record::run::{Manifest, Status};
-use text::words::{clean, count, plural};
+use text::words::{clean, count, plural, resumed};
 
-/// Banners for a run that did not end well, that failed in part, or that was not real-time.
+/// Banners for a run that did not complete, that failed in part, or that was not real-time.
 pub(super) fn banners(page: &Page) -> Markup {
     let manifest = &page.data.manifest;
     // Trials that were not measured may be counted as planned; they have a reason of their own.
@@ -31,7 +31,7 @@ pub(super) fn banners(page: &Page) -> Markup {
     }
 }
 
-/// That the run ended before its time, or lacks some of what it planned without telling why; `of`: what it is made of.
+/// A banner if the run ended early, or lacks some of what it planned without saying why; `of`: what it consists of.
 pub(crate) fn ended(manifest: &Manifest, of: &str, whole: bool) -> Markup {
     let word = match manifest.status {
         Status::Complete if whole => return html! {},
@@ -50,13 +50,22 @@ pub(crate) fn ended(manifest: &Manifest, of: &str, whole: bool) -> Markup {
     }
 }
 
-/// That something failed, and where it is told.
+/// One banner per interval in which nothing was measured because the run had ended and was resumed later.
+pub(crate) fn gaps(manifest: &Manifest) -> Markup {
+    html! {
+        @for gap in &manifest.resumed {
+            p.banner role="note" { strong { "Resumed:" } " " (clean(&resumed(gap))) }
+        }
+    }
+}
+
+/// A banner if something failed, with a link to the list.
 pub(crate) fn failures(failures: &[String]) -> Markup {
     html! {
         @if !failures.is_empty() {
             p.banner.bad role="note" {
-                strong { "Failures:" } " " (count(failures.len() as u64)) ", told under "
-                a href="#lacking" { "what is lacking" } "."
+                strong { "Failures:" } " " (count(failures.len() as u64)) ", listed under "
+                a href="#lacking" { "what is missing" } "."
             }
         }
     }
@@ -72,6 +81,8 @@ fn named(cells: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use record::run::Resumption;
+
     use super::*;
 
     #[test]
@@ -102,11 +113,24 @@ mod tests {
             said.contains("Killed:</strong> 0 of 2 planned measurements are"),
             "{said}"
         );
+        assert_eq!(gaps(&manifest).0, "");
+        manifest.resumed.push(Resumption {
+            resumed: "2026-11-22T06:00:00Z".to_owned(),
+            last_record: "2026-11-21T23:00:00Z".to_owned(),
+            ended: "<killed>".to_owned(),
+            cut_off_trial: None,
+            differences: vec!["the kernel changed".to_owned()],
+        });
+        let said = gaps(&manifest).0;
+        assert!(
+            said.contains("(&lt;killed&gt;): nothing was measured from 2026-11-21T23:00:00Z until then; the kernel changed."),
+            "{said}"
+        );
         assert_eq!(failures(&[]).0, "");
         assert!(
             failures(&["a".to_owned(), "b".to_owned()])
                 .0
-                .contains("</strong> 2, told under")
+                .contains("</strong> 2, listed under")
         );
     }
 }

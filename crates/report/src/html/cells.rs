@@ -1,4 +1,4 @@
-//! The tables over cells: the primary metric and what it amounts to.
+//! The tables over cells: the primary metric.
 
 use super::section::{Page, Section};
 use super::tables::{
@@ -26,11 +26,11 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: format!("Cells: {title}"),
         body: html! {
             p.quiet {
-                "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples \
-                 from which that quantile could be bounded. The maximum is what was seen, a lower bound of the worst case."
+                "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples needed to bound \
+                 that quantile. The maximum is what was seen, a lower bound of the worst case."
                 @if summary.cells.iter().any(|cell| cell.late.is_some()) {
-                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the \
-                     95% interval of their share of all activations, from what rounds differ by."
+                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the 95% interval \
+                     of their share of all activations, from the differences between rounds."
                 }
                 @if let Some(sentence) = crate::patience::sentence(summary) { " " (text::words::capital(&sentence)) "." }
                 @if let Some(sentence) = crate::patience::maximum(summary) { " " (text::words::capital(&sentence)) "." }

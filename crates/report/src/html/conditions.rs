@@ -197,7 +197,7 @@ fn counters(points: &[PointSummary], data: &JobsStudy) -> Markup {
             @match data.drawing.reading_cost_ns {
                 Some((least, most)) => {
                     "Where the table says activation, the measuring thread read its own counters once for each activation, after \
-                     its end; one reading took " (costs(least, most)) " in the mean. A job that was due by then began later by it. "
+                     its end; one reading took " (costs(least, most)) " on average. A job that was due by then began that much later. "
                     "What it cannot count itself was read from outside, per window. "
                 }
                 None => {

@@ -1,14 +1,14 @@
-//! The frame that the pages of all kinds of runs stand in: how the run ended, verdicts, the comparison with a baseline, published
-//! figures, checks and provenance. A kind gives what is its own.
+//! The frame that the pages of all kinds of runs stand in: how the run ended, verdicts, the comparison with a baseline, published figures,
+//! checks and provenance. A kind adds its own sections.
 
 use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
 
 use super::section::{Extras, Section};
-use super::{checks_section, document, ended, failures, provenance_section, run_head};
+use super::{checks_section, document, ended, failures, gaps, provenance_section, run_head};
 
-/// What a kind of run has of its own on its page.
+/// What is specific to a kind of run on its page.
 pub(crate) struct Own<'a> {
     /// What was measured: the page's heading.
     pub name: &'a str,
@@ -20,7 +20,7 @@ pub(crate) struct Own<'a> {
     pub failures: &'a [String],
     /// What else a reader must know before any number.
     pub banners: Markup,
-    /// Its sections, in order; the last one, on how to have it again, stands below the machine.
+    /// Its sections, in order; the last one, on how to repeat it, stands below the machine.
     pub sections: Vec<Section>,
 }
 
@@ -38,6 +38,7 @@ pub(crate) fn framed(run: &Run, own: Own, extras: Extras) -> Result<String, Reco
     sections.extend(last);
     let banners = html! {
         (ended(&manifest, own.of, true))
+        (gaps(&manifest))
         (own.banners)
         (failures(own.failures))
     };
@@ -57,7 +58,7 @@ pub(crate) fn finished(
             .iter()
             .position(|section| ids.contains(&section.id))
     };
-    // Right behind what was found.
+    // Right after the findings.
     let found = place(&sections, &["found", "values", "files"]).map_or(0, |found| found + 1);
     let judged = extras.judged.and_then(crate::judge::section);
     let compared = extras.compared.map(crate::compare::section);

@@ -8,7 +8,7 @@ use record::summary::{Metric, RunSummary};
 use stats::WithinStates;
 use text::words::{capital, clean, fewer_rounds_of_p99};
 
-/// The table of a metric; `None` where no cell took turns. Ratios to the run's baseline that the main table has are left to it.
+/// The table of a metric; `None` if no cell took turns. It leaves out ratios to the run's baseline that the main table has.
 pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
     let rows = compared(summary, metric);
     if rows.is_empty() {

@@ -12,7 +12,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
     Some(Section {
         id: "lacking",
-        heading: "What is lacking".to_owned(),
+        heading: "What is missing".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every trial was measured and every requirement was met." } }
             (failure_list(&summary.failures))
@@ -22,7 +22,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     })
 }
 
-/// What failed, one sentence each; nothing where nothing did.
+/// What failed, one sentence each; empty if nothing did.
 pub(crate) fn failure_list(failures: &[String]) -> Markup {
     html! {
         @if !failures.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn failure_list(failures: &[String]) -> Markup {
     }
 }
 
-/// What was not measured, each a `what`; nothing where all was.
+/// What was not measured, each a `what`; empty if everything was.
 pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
     let rows: Vec<[&str; 3]> = (absent.iter())
         .map(|n| [n.trial.as_str(), n.reason.as_str(), n.fix.as_str()])
@@ -40,7 +40,7 @@ pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
     html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "fix"], &rows)) } }
 }
 
-/// The requirements that the machine did not meet; nothing where there are none.
+/// The requirements that the machine did not meet; empty if there are none.
 pub(crate) fn unmet_table(unmet: &[Requirement]) -> Markup {
     let rows: Vec<[&str; 3]> = (unmet.iter())
         .map(|r| {

@@ -14,8 +14,8 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "Loads".to_owned(),
         body: html! {
             p.quiet {
-                "What ran beside the cells and what it achieved while they were measured, least to most over rounds. \
-                 A trial whose load ended early or did nothing has failed and is not in the numbers."
+                "What ran beside the cells and what it achieved while they were measured, least to most over rounds. A trial whose load \
+                 ended early or did nothing has failed and is left out of the figures."
             }
             (achieved(loads))
             (detail("Each round", loads.len(), each_round(loads)))

@@ -25,7 +25,7 @@ mod tables;
 mod tail;
 mod tasks;
 
-pub(crate) use banner::{ended, failures};
+pub(crate) use banner::{ended, failures, gaps};
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::pictures;
 pub(crate) use frame::{Own, finished, framed};
@@ -65,7 +65,7 @@ pub fn html(study: &JobsStudy) -> String {
     html_with(study, Extras::default())
 }
 
-/// The same page with whatever sections there are of `extras`.
+/// The same page with the sections of `extras`.
 pub fn html_with(study: &JobsStudy, extras: Extras) -> String {
     let page = Page {
         data: study,

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
 use text::units::Scale;
 
-/// With fewer rounds there is nothing that varies.
+/// With fewer rounds nothing varies.
 const LEAST_ROUNDS: usize = 2;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
@@ -21,9 +21,9 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "Over repetitions".to_owned(),
         body: html! {
             p.quiet {
-                "Each round has an average and a worst " (title) "; here stand their means over rounds and how much they \
-                 vary (standard deviation). The mean of the worst grows with the length of a round, so it compares only \
-                 rounds of equal length; the worst of all rounds is the maximum in the table above."
+                "Each round has an average and a worst " (title) "; the table shows their means and standard deviations over rounds. The \
+                 mean of the worst grows with the length of a round, so it compares only rounds of equal length; the worst of all rounds \
+                 is the maximum in the table above."
             }
             (detail("Average and worst over rounds", rows.len(), table(&rows)))
         },

@@ -12,7 +12,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         body: html! {
             p { "The run's directory holds the experiment with every default filled in, so this measures the same again:" }
             pre { code { "sudo timecell bench " (run) "/experiment.toml" } }
-            p { "This page is computed from the run's samples and can be made again, also by a later timecell; the last line sets two runs side by side:" }
+            p { "This page is computed from the run's samples and can be regenerated, also by a later timecell; the last line compares two runs:" }
             pre { code { "timecell report " (run) "\ntimecell report " (run) " ANOTHER-RUN" } }
             details {
                 summary { "The experiment file" }
@@ -22,7 +22,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     })
 }
 
-/// As `clean`, but lines stay lines.
+/// As `clean`, but keeps line breaks.
 fn clean_lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(clean).collect();
     lines.join("\n")

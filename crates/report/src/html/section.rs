@@ -15,13 +15,13 @@ pub(crate) struct Page<'a> {
 
 /// One section of the page.
 pub(crate) struct Section {
-    /// Where links within the page point.
+    /// The anchor for links within the page.
     pub id: &'static str,
     pub heading: String,
     pub body: Markup,
 }
 
-/// What stands on the page beside what the run itself says.
+/// What the page shows in addition to the run itself.
 #[derive(Clone, Copy, Default)]
 pub struct Extras<'a> {
     /// Published figures.

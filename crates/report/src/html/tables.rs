@@ -53,7 +53,7 @@ pub(super) fn name(cell: &CellSummary) -> Markup {
     }
 }
 
-/// A label that may be broken behind its slashes: a narrow column breaks it somewhere, and `embedded/t au0` reads badly.
+/// A label that may break after its slashes: a narrow column breaks it somewhere, and `embedded/t au0` reads badly.
 pub(super) fn breakable(label: &str) -> Markup {
     html! {
         @for (place, part) in label.split_inclusive('/').enumerate() { @if place > 0 { wbr; } (part) }
@@ -156,7 +156,7 @@ pub(super) fn told(ratio: &Ratio, rounds: u32) -> Markup {
     html! { (times(ratio, rounds)) span class=(class) { (verdict(ratio, rounds)) } }
 }
 
-/// A count of what should not be.
+/// A count of something that should not occur.
 pub(super) fn lost(n: u64) -> Markup {
     html! { td.num { @if n > 0 { span.bad { (count(n)) } } @else { "0" } } }
 }

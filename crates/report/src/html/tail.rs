@@ -1,4 +1,4 @@
-//! Tails: curves where the jobs pass the tests, else why not; periodic spikes and regimes.
+//! Tails: curves where the jobs pass the tests, else the reason; periodic spikes and regimes.
 
 use super::section::{Page, Section};
 use super::tables::detail;
@@ -35,14 +35,12 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
     let figure = page.figures.iter().find(|figure| figure.name == TAIL);
     html! {
         p {
-            "A curve is given only where long jobs are independent, share one distribution and follow the laws of extremes; \
-             else the reasons stand in its place. It describes the inputs and the conditions of this run, and bounds nothing \
-             beyond them."
+            "A curve is given only where long jobs are independent, share one distribution and follow the laws of extremes; otherwise the \
+             reasons stand in its place. It describes the inputs and the conditions of this run, and bounds nothing beyond them."
             @if let Some(most) = tails.iter().filter_map(|tail| tail.tail.kept).max() {
-                " The run kept histograms, so it rests on the worst jobs alone, at most " (count(most)) " of a cell, and on what is \
-                 on record of each interval. The worst jobs are all there, so the fit and its tests are the same; but regimes \
-                 shorter than a few intervals, and periods much shorter than the distance between two of the worst jobs, \
-                 could not be seen."
+                " The run kept histograms, so the curve rests on the worst jobs alone, at most " (count(most)) " of each cell, and on the record \
+                 of each interval. No worst job is missing, so the fit and its tests are the same; but regimes shorter than a few \
+                 intervals, and periods much shorter than the distance between two of the worst jobs, could not be seen."
             }
         }
         @for tail in tails {
@@ -62,7 +60,7 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
                 }
             }
         }
-        (detail("Time that a job exceeds with the probability given, 95% band below it; or why there is none",
+        (detail("Time that a job exceeds with the given probability, 95% band below it; or why there is none",
             tails.len(), table(tails)))
     }
 }
@@ -75,7 +73,7 @@ fn spikes(spiky: &[(&TailSummary, &Spikes)]) -> Markup {
             th.num scope="col" { "height" br; span.below { "median of all jobs" } }
             th.num scope="col" { "length" } th.num scope="col" { "share of jobs" }
             th.num scope="col" { "keep to it" br; span.below { "of all spikes" } }
-            th.num scope="col" { "by accident" }
+            th.num scope="col" { "by chance" }
             th scope="col" { "would look the same" }
         } }
         tbody { @for (tail, one) in spiky { tr {
@@ -87,7 +85,7 @@ fn spikes(spiky: &[(&TailSummary, &Spikes)]) -> Markup {
             (time_cell(&format!("{:.2}%", one.share * 100.0), ""))
             (time_cell(&count(one.in_phase), &count(one.spikes)))
             (time_cell(&chance(one.chance), ""))
-            td { (images(one, tail).unwrap_or_else(|| "not told: jobs are unevenly spaced".to_owned())) }
+            td { (images(one, tail).unwrap_or_else(|| "unknown: jobs are unevenly spaced".to_owned())) }
         } } }
     }
 }

@@ -50,9 +50,10 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "The task set against its deadlines and its analysis".to_owned(),
         body: html! {
             p.quiet {
-                "The bound is what the analysis gives for the same set: fixed priorities on a cpu of its own, a competitor above \
-                 them; global EDF for deadline threads; the textbook's supply of its reservation for a cell that is held to one. It counts the wcet that was asked for. Late jobs ended after their \
-                 deadline; missed ones were passed over because their successor was released before they could begin."
+                "The bound is what the analysis gives for the same set: fixed priorities on a cpu of its own, a competitor above them; \
+                 global EDF for deadline threads; the textbook's supply of its reservation for a cell that is held to one. It counts the \
+                 requested wcet. Late jobs ended after their deadline; missed ones never ran because the next was released before they \
+                 could begin."
             }
             (region("Tasks", table))
             @let held = reserved::rows(summary);

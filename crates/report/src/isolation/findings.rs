@@ -43,7 +43,7 @@ fn own(standing: &Standing) -> String {
     match standing.victim.over_declared {
         0 => String::new(),
         tasks => format!(
-            "; {} of it took more cpu time in the mean than declared, in one trial or another",
+            "; {} of it took more cpu time on average than declared, in one trial or another",
             plural(tasks, "task")
         ),
     }
@@ -58,13 +58,12 @@ fn stands(standing: &Standing) -> String {
     let of = missed(&standing.victim);
     match standing.against {
         Against::NoMiss { at_most } => format!(
-            "{name}{beside}: the victim missed none of {} deadlines; so many trials exclude, with 95 % confidence, that more \
-             than {} of trials have a miss",
+            "{name}{beside}: the victim missed none of {} deadlines; with 95 % confidence, at most {} of trials have a miss",
             standing.victim.jobs,
             percent(at_most)
         ),
         Against::WithinNoise { .. } => format!(
-            "{name}{beside}: the victim missed {of} deadlines, not more than alone as far as {} tell{}",
+            "{name}{beside}: the victim missed {of} deadlines, not more than alone as far as {} can tell{}",
             plural(standing.victim.trials, "trial"),
             own(standing)
         ),
@@ -74,7 +73,7 @@ fn stands(standing: &Standing) -> String {
             own(standing)
         ),
         Against::TooFew => format!(
-            "{name}{beside}: the victim missed {of} deadlines; {} are too few to tell that from the host's noise",
+            "{name}{beside}: the victim missed {of} deadlines; {} cannot distinguish that from the host's noise",
             plural(standing.victim.trials, "trial")
         ),
     }

@@ -1,4 +1,4 @@
-//! Studies of temporal isolation: what contests of two cells and spinning cells amount to, their table, page and figures.
+//! Studies of temporal isolation: contests of two cells and cells that spin side by side; their table, page and pictures.
 
 mod findings;
 mod page;

@@ -18,7 +18,7 @@ use text::grid::Text;
 use text::units::time;
 use text::words::{clean, plural, sentence};
 
-/// The report as one HTML file, with whatever sections there are of `extras`.
+/// The report as one HTML file, with the sections of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -99,13 +99,12 @@ fn found(summary: &IsolationSummary) -> Section {
             ul.findings { @for finding in findings(summary) { li { (sentence(&clean(&finding))) } } }
             (rows("The attacker overrunning, against the victim alone", &STANDING, &standings))
             (rows("Deadlines by utilisation and arm", &ARM, &arms))
-            (rows("Cpu time of cells that always want it, beside each other, of what they were granted", &RECEIVED, &budgets))
+            (rows("Cpu time received by cells that always want it, side by side, as a share of what they were granted", &RECEIVED, &budgets))
             p.quiet {
-                "A deadline is missed by a job that ends after its period, and by each activation that never runs because an \
-                 earlier job was later than that. An enforcer is held against the same sets with the victim alone, trial by \
-                 trial, by the exact sign test: the jobs of one trial depend on each other and are not counted as evidence one \
-                 by one. Received is what a program saw, billed what the kernel counts, interrupts and the host's pauses \
-                 included; both of what was granted."
+                "A deadline is missed by a job that ends after its period, and by each activation that never runs because an earlier job \
+                 was later than that. An enforcer is compared with the same sets with the victim alone, trial by trial, by the exact sign \
+                 test: the jobs of one trial depend on each other and do not count as evidence one by one. Received is what a program \
+                 saw, billed what the kernel counts, including interrupts and the host's pauses; both are shares of what was granted."
             }
         },
     }
@@ -162,7 +161,7 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
             (region("How they were drawn", html! {
                 thead { tr {
                     th scope="col" { "utilisation" } th scope="col" { "drawn" } th scope="col" { "refused by analysis" }
-                    th scope="col" { "sets in which the victim is late at the worst, nothing enforced" }
+                    th scope="col" { "sets in which the victim is late in the worst case, nothing enforced" }
                 } }
                 tbody { @for draws in &record.draws { tr {
                     th scope="row" { (utilisation(draws.utilisation_permille)) }
@@ -199,7 +198,7 @@ fn lacking(summary: &IsolationSummary) -> Section {
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
     Section {
         id: "lacking",
-        heading: "What is lacking".to_owned(),
+        heading: "What is missing".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every trial took place and every requirement was met." } }
             (failure_list(&summary.failures))
@@ -214,7 +213,7 @@ fn again(record: &IsolationRecord, summary: &IsolationSummary) -> Section {
         id: "rerun",
         heading: "Again".to_owned(),
         body: html! {
-            p { "The first line measures with the same sets again; the second makes this page again from the run's samples:" }
+            p { "The first line repeats the measurement with the same sets; the second regenerates this page from the run's samples:" }
             pre { code {
                 "sudo timecell bench isolation --seed " (record.seed) "\ntimecell report " (clean(&summary.run))
             } }

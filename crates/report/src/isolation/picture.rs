@@ -45,7 +45,7 @@ pub(super) fn draw(summary: &IsolationSummary) -> Vec<Figure> {
     all
 }
 
-/// The arms that a picture tells apart, in the order of their looks.
+/// The arms that a picture distinguishes, in the order of their looks.
 fn kind(arm: &ArmSummary) -> (usize, String) {
     let held = arm.arm.enforcer.map_or("no enforcer", Enforcer::name);
     match (arm.arm.attacker, arm.arm.enforcer) {
@@ -93,8 +93,8 @@ fn misses(summary: &IsolationSummary) -> Option<Figure> {
     (!summary.arms.is_empty()).then(|| Figure {
         name: "isolation-misses".into(),
         title: "Does the victim keep its deadlines?".to_owned(),
-        caption: "The share of the victim's deadlines that were missed, in percent. Marks on the ground line are arms without \
-                  a miss; what the victim misses alone is the machine's own noise."
+        caption: "The share of the victim's deadlines that were missed, in percent. Marks on the zero line are arms without a miss; what \
+                  the victim misses alone is the machine's own noise."
             .to_owned(),
         height: legend_top + legend_height(&entries, WIDTH - LEFT),
         body: html! {
@@ -145,8 +145,8 @@ fn received(summary: &IsolationSummary, enforcer: Enforcer) -> Option<Figure> {
     Some(Figure {
         name: format!("isolation-received-{}", enforcer.name()).into(),
         title: format!("What cells received in each period, {}", enforcer.name()),
-        caption: "One mark for each period of each cell: what it received, in percent of its budget. The kernel looks at budgets \
-                  in its tick: a cell that had too much in one period has less in later ones."
+        caption: "One mark for each period of each cell: what it received, in percent of its budget. The kernel checks budgets in its \
+                  tick: a cell that got too much in one period gets less in later ones."
             .to_owned(),
         height: legend_top + legend_height(&entries, WIDTH - LEFT),
         body: html! {

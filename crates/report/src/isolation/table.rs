@@ -32,7 +32,7 @@ pub fn isolation_table(summary: &IsolationSummary, style: Style) -> String {
     if !summary.received.is_empty() {
         let rows = summary.received.iter().map(received).collect();
         block(
-            "cpu time of cells that always want it, beside each other, of what they were granted",
+            "cpu time received by cells that always want it, side by side, as a share of what they were granted",
             render(&from_rows(&RECEIVED, rows, 2..7), style),
         );
     }

@@ -6,7 +6,7 @@ use maud::html;
 use study::judge::{Judged, Outcome, Unit};
 use text::words::clean;
 
-/// The section; `None` where nothing was asked.
+/// The section; `None` if there are no thresholds.
 pub(crate) fn section(judged: &Judged) -> Option<Section> {
     if judged.thresholds.is_empty() {
         return None;
@@ -41,9 +41,9 @@ pub(crate) fn section(judged: &Judged) -> Option<Section> {
         heading: format!("Thresholds: {}", judged.outcome()),
         body: html! {
             p.quiet {
-                "What must not be, and whether it is. The whole 95% interval decides: missed where all of it lies \
-                 beyond the limit, met where none of it does, undecided where the limit lies within. Largest and \
-                 smallest value, mean, deviation and counts are what was seen, and are compared as they are; a share of activations has an interval."
+                "Conditions that must not occur, and whether they do. The whole 95% interval decides: missed where all of it lies beyond \
+                 the limit, met where none of it does, undecided where the limit lies within. Largest and smallest value, mean, deviation \
+                 and counts are compared as they were seen; a share of activations has an interval."
             }
             (region("Thresholds", table))
             @if ratios {

@@ -114,8 +114,8 @@ fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<
     let width = WIDTH - LEFT;
     let cut = curves.iter().any(|curve| curve.d.overflow.is_some());
     let cut = if cut {
-        " Where a curve ends in an arrow, the tool's histogram ended: the values beyond are in the share, their sizes are \
-         not in the file; a lone mark to the right is the largest value, which the tool kept."
+        " Where a curve ends in an arrow, the tool's histogram ended: the values beyond count in the share, but their sizes are not in \
+         the file; a lone mark to the right is the largest value, which the tool kept."
     } else {
         ""
     };

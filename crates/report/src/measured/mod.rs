@@ -44,14 +44,14 @@ fn overflow(d: &Distribution) -> String {
     }
 }
 
-/// How many values there are, as far as the file tells.
+/// How many values there are, as far as the file says.
 fn total(d: &Distribution) -> String {
     match d.total() {
         // Smallest and largest may be all that the file holds.
-        Some(0) if d.max_ns().is_some() => d.said.cycles.map_or("not told".to_owned(), count),
+        Some(0) if d.max_ns().is_some() => d.said.cycles.map_or("unknown".to_owned(), count),
         Some(0) => d.said.cycles.map_or("0".to_owned(), count),
         Some(total) => count(total),
-        None => d.said.cycles.map_or("not told".to_owned(), count),
+        None => d.said.cycles.map_or("unknown".to_owned(), count),
     }
 }
 

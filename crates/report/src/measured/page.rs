@@ -10,7 +10,7 @@ use crate::html::{Extras, Section, finished, pictures, time_cell};
 use text::units::Scale;
 use text::words::{capital, clean, sentence};
 
-/// The files as one HTML page, without network or script, with whatever sections there are of `extras`.
+/// The files as one HTML page, without network or script, with the sections of `extras`.
 pub fn measured_html(files: &[Measured], extras: Extras) -> String {
     let title = match files {
         [one] => clean(one.file.rsplit('/').next().unwrap_or(&one.file)),
@@ -22,8 +22,8 @@ pub fn measured_html(files: &[Measured], extras: Extras) -> String {
         h1 { (title) }
         @if ours < files.len() {
             p.banner role="note" {
-                strong { "Not measured by timecell." } " The numbers are what these files say; how they were measured is \
-                known only as far as the files tell it."
+                strong { "Not measured by timecell." } " The numbers are what these files say; how they were measured is known only as \
+                far as the files say."
             }
         }
         @if files.len() > 1 {
@@ -66,7 +66,7 @@ fn about(files: &[Measured]) -> Markup {
                         None => ", a run of timecell",
                     }
                 }
-                @if let Some(command) = &file.command { dt { "called as" } dd { code { (clean(command)) } } }
+                @if let Some(command) = &file.command { dt { "command" } dd { code { (clean(command)) } } }
                 @if let Some(machine) = &file.machine { dt { "machine" } dd { (clean(machine)) } }
             }
         }
@@ -96,8 +96,8 @@ fn quantity_body(files: &[Measured], quantity: &str, number: usize) -> Markup {
         div.scroll tabindex="0" role="region" aria-label=(quantity) {
             table {
                 caption {
-                    "A quantile among the values beyond the histogram is \"above\" its end; one that fewer values than needed \
-                    would have to carry says how many it needs. The maximum is a lower bound of the worst case."
+                    "A quantile among the values beyond the histogram is \"above\" its end; one with too few values says how many it \
+                    needs. The maximum is a lower bound of the worst case."
                 }
                 thead { tr {
                     th scope="col" { "thread" } th.num scope="col" { "values" }

@@ -44,7 +44,7 @@ pub fn measured_table(files: &[Measured], style: Style) -> String {
     }
     if files.len() > 1 {
         let sentence = format!(
-            "note: {} by different programs, runs or machines: the tables set them side by side and compare nothing",
+            "note: {} from different programs, runs or machines: the tables show them side by side and compare nothing",
             heading(files)
         );
         out += &style.wrap(&sentence, 6);

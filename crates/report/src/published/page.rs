@@ -16,7 +16,7 @@ pub(crate) fn section(beside: &Beside) -> Section {
             p.banner role="note" {
                 strong { "Other hardware, other kernels, other programs." } " Every number under \"theirs\" was printed by the \
                 document named above it and measured by its authors, not by us. Ours were measured on " (clean(&beside.machine))
-                ". They stand side by side; nothing is computed from the two."
+                ". They are shown side by side; nothing is computed from the two."
             }
             @if beside.blocks.is_empty() { p { "No published figure has a counterpart in this run." } }
             @for block in &beside.blocks { (table(block)) }

@@ -28,8 +28,7 @@ pub(super) fn credit(block: &Block) -> String {
 pub fn beside_table(beside: &Beside, style: Style) -> String {
     let mut out = String::from("Beside published figures\n\n");
     let caution = format!(
-        "The hardware differs, and so do kernels and programs: these numbers stand side by side and are not compared. \
-         Ours were measured on {}.",
+        "Hardware, kernels and programs differ: these numbers are shown side by side and not compared. Ours were measured on {}.",
         beside.machine
     );
     out += &style.wrap(&clean(&caution), 0);

@@ -31,7 +31,7 @@ pub(super) fn findings(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<String>)>
     summary.engines.iter().map(of_engine).collect()
 }
 
-/// Where the guard rails were not what they should be: with the most cells.
+/// Where the guard rails were incomplete: for the largest number of cells.
 fn unguarded(points: &[&ScalePoint]) -> Option<String> {
     let of_point = |point: &&ScalePoint| {
         let noted = point.crowds.iter().filter_map(|c| c.watchdog?.priorities);
@@ -45,8 +45,8 @@ fn unguarded(points: &[&ScalePoint]) -> Option<String> {
         priority => format!("FIFO {priority}"),
     };
     Some(format!(
-        "the coordinator ({}) and the watchdog ({}) did not both stand above the {} (FIFO {}): nothing but the \
-         kernel's real-time throttling would have stopped cells that never rest",
+        "the coordinator ({}) and the watchdog ({}) did not both run above the {} (FIFO {}): only the kernel's real-time throttling would \
+         have stopped cells that never rest",
         class(priorities.coordinator),
         class(priorities.watchdog),
         plural(cells.into(), "cell"),
@@ -54,7 +54,7 @@ fn unguarded(points: &[&ScalePoint]) -> Option<String> {
     ))
 }
 
-/// The largest point that is in the numbers.
+/// The largest point that is in the figures.
 fn largest<'a>(points: &[&'a ScalePoint]) -> Option<&'a ScalePoint> {
     let good = points.iter().filter(|point| point.rounds > 0);
     good.max_by_key(|point| point.count).copied()
@@ -62,7 +62,7 @@ fn largest<'a>(points: &[&'a ScalePoint]) -> Option<&'a ScalePoint> {
 
 fn reach(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
     let Some(most) = engine.largest else {
-        return Some("no number of cells came through".to_owned());
+        return Some("no trial succeeded".to_owned());
     };
     let point = points.iter().find(|point| point.count == most)?;
     let armed: u32 = point.cpus.iter().map(|cpu| cpu.cells).sum();
@@ -87,7 +87,7 @@ fn reach(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
         ),
     };
     Some(format!(
-        "{} ran together on {}, released by one instant; {accounted}",
+        "{} ran together on {}, released at one instant; {accounted}",
         plural(armed.into(), "cell"),
         plural(point.cpus.len() as u64, "cpu"),
     ))
@@ -102,7 +102,7 @@ fn gave_out(points: &[&ScalePoint]) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "with {} {} gave out: {}{value}; {}",
+        "with {} {} ran out: {}{value}; {}",
         plural(point.count.into(), "cell"),
         gave_out.what,
         gave_out.limit,
@@ -123,15 +123,17 @@ pub(super) fn part(point: &ScalePoint) -> Option<String> {
 fn reserved(points: &[&ScalePoint]) -> Option<String> {
     let point = largest(points)?;
     let held = crowd(point)?.reservation?;
-    let (how, by) = match held.enforcer {
-        Enforcer::Deadline => ("on whichever cpu", "SCHED_DEADLINE"),
-        Enforcer::RtCgroup => ("on each cpu", "a real-time group of its own"),
-        Enforcer::Hcbs => ("on each cpu", "HCBS"),
-        Enforcer::Freezer => ("on each cpu", "the freezer"),
-        Enforcer::CpusetOnly => return None,
+    let how = match held.enforcer.is_by_thread() {
+        true => "on any cpu",
+        false => "on each cpu",
+    };
+    let by = match held.enforcer {
+        Enforcer::Deadline => "SCHED_DEADLINE",
+        Enforcer::RtCgroup => "a real-time group of its own",
+        other => other.name(),
     };
     Some(format!(
-        "each of {} held {} {how}, an equal part, by {by}",
+        "each of {} held {} {how}, an equal share, by {by}",
         plural(point.count.into(), "cell"),
         part(point)?
     ))
@@ -179,8 +181,8 @@ fn saturated(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
     let last = last.max_by_key(|point| point.count)?;
     let sharing = last.sharing?;
     let said = format!(
-        "a job needs {} of a cpu, so the cpus saturate at {:.1} cells; by {} they were used to {}, a job took {} from \
-         release to end, {} of what processor sharing predicts ({})",
+        "a job needs {} of a cpu, so the cpus saturate at {:.1} cells; with {} they were used to {}, a job took {} from release to end, \
+         {} of what processor sharing predicts ({})",
         time(sharing.demand_alone_ns),
         saturation,
         plural(last.cells.number.len() as u64, "cell"),
@@ -220,7 +222,7 @@ fn knee(engine: &ScaleEngine) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A line that rises by less than this share of what it begins with stays where it is.
+/// A line that rises by less than this share of its start counts as flat.
 const FLAT: f64 = 0.1;
 
 /// How a time grows, in words.
@@ -242,10 +244,7 @@ pub(super) fn grows(of: &GrowthOf) -> Option<String> {
                     time(intercept + slope * (least + most) / 2.0)
                 )
             } else {
-                format!(
-                    "grows in one straight line, by {} for each cell ({off})",
-                    time(*slope)
-                )
+                format!("grows linearly, by {} for each cell ({off})", time(*slope))
             })
         }
         Growth::Knee(knee) => {
@@ -256,7 +255,7 @@ pub(super) fn grows(of: &GrowthOf) -> Option<String> {
                 format!("{} for each cell before", time(knee.slope_before))
             };
             Some(format!(
-                "leaves the straight line at {:.1} cells ({:.1}..{:.1}): {before}, {} for each cell behind",
+                "leaves the straight line at {:.1} cells ({:.1}..{:.1}): {before}, {} for each cell after",
                 knee.at,
                 knee.low,
                 knee.high,
@@ -315,7 +314,7 @@ fn creation(points: &[&ScalePoint]) -> Option<String> {
     let point = largest(points)?;
     let crowd = crowd(point)?;
     let mut said = format!(
-        "{} created in {}, {} at a time: {:.0} in a second",
+        "{} created in {}, {} at a time: {:.0} per second",
         plural(crowd.created.into(), "cell"),
         time(crowd.creation_ns as f64),
         crowd.parallel,
@@ -338,7 +337,7 @@ fn waiting(points: &[&ScalePoint]) -> Option<String> {
         .max_by_key(|crowd| crowd.armed)?;
     let waiting = crowd.waiting?;
     Some(format!(
-        "{} that waited for the release used {} of cpu time together in {}",
+        "{} waiting for the release used {} of cpu time together in {}",
         plural(crowd.armed.into(), "armed cell"),
         time(waiting.cpu_ns as f64),
         time(waiting.window_ns as f64)

@@ -54,11 +54,10 @@ fn response(summary: &ScaleSummary) -> Option<Figure> {
     Some(Figure {
         name: "growth".into(),
         title: "Response time as cells are added, and what sharing the cpus predicts".to_owned(),
-        caption: "Circles: mean over the jobs that ran while all cells ran. Squares and triangles: the median cell's \
-                  95th and 99th percentile. Line: the mean under processor sharing, from the cpu time of a job in the \
-                  smallest trial. Dashes: the least mean that any order of service allows. The upright line is where \
-                  the mean leaves the straight line, with its 95% interval in grey. Look for circles above the line: \
-                  something other than the cells takes the cpus."
+        caption: "Circles: mean over the jobs that ran while all cells ran. Squares and triangles: the median cell's 95th and 99th \
+                  percentile. Line: the mean under processor sharing, from the cpu time of a job in the smallest trial. Dashes: the least \
+                  mean that any order of service allows. The vertical line is where the mean leaves the straight line, with its 95% \
+                  interval in grey. Look for circles above the line: something other than the cells takes the cpus."
             .to_owned(),
         height: bottom(last) + 48.0 + LEGEND,
         body: html! {
@@ -227,9 +226,9 @@ struct OfCrowd {
 const RATE: OfCrowd = OfCrowd {
     name: "creation-rate",
     title: "How fast cells are created",
-    axis: "cells in a second",
-    caption: "Cells whose payload spoke, over the time from the first request until the last one spoke. Look for lines \
-              that fall: creation then gets slower with every cell that is already there.",
+    axis: "cells per second",
+    caption: "Cells whose payload answered, divided by the time from the first request until the last answer. Look for lines that fall: \
+              creation then gets slower with every existing cell.",
     log: false,
     value: |point| crowd(point).and_then(rate),
 };
@@ -238,8 +237,8 @@ const MEMORY: OfCrowd = OfCrowd {
     name: "memory",
     title: "Memory of an armed cell",
     axis: "MB (proportional set, helpers included)",
-    caption: "Proportional set size of payload and helper processes, mean over the armed cells. Pages that cells share \
-              are divided among them, so that lines fall where much is shared.",
+    caption: "Proportional set size of payload and helper processes, mean over the armed cells. Pages that cells share are divided among \
+              them, so lines fall where much is shared.",
     log: false,
     value: |point| {
         let [payload, helpers] = memory(crowd(point)?)?;

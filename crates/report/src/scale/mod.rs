@@ -1,5 +1,4 @@
-//! Scale studies: how growing numbers of cells of one engine fare. What their runs amount to, the table, the page and
-//! the figures.
+//! Scale studies: how growing numbers of cells of one engine fare. Their table, page and pictures.
 //!
 //! Everything below is drawn from the [`ScaleSummary`](record::scale::ScaleSummary) alone, which holds a few numbers
 //! for each cell: the samples are read once, one cell at a time.

@@ -16,7 +16,7 @@ use record::run::Run;
 use record::scale::{ScalePoint, ScaleSummary};
 use text::words::{clean, count, sentence};
 
-/// The report as one HTML file, with whatever sections there are of `extras`.
+/// The report as one HTML file, with the sections of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -115,14 +115,15 @@ fn asked(plan: &Experiment) -> Section {
 }
 
 fn reservation(reserve: Option<Enforcer>) -> String {
-    let of = match reserve {
-        None | Some(Enforcer::CpusetOnly) => return Scale::reserve_name(reserve).to_owned(),
-        Some(Enforcer::Deadline) => "what the kernel admits in every second, on whichever cpu",
-        Some(Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer) => {
-            "the real-time budget of every second, on each cpu"
+    let name = Scale::reserve_name(reserve);
+    let of = match reserve.filter(|enforcer| enforcer.has_budgets()) {
+        None => return name.to_owned(),
+        Some(enforcer) if enforcer.is_by_thread() => {
+            "what the kernel admits in every second, on any cpu"
         }
+        Some(_) => "the real-time budget of every second, on each cpu",
     };
-    format!("{}: an equal part of {of}", Scale::reserve_name(reserve))
+    format!("{name}: an equal part of {of}")
 }
 
 fn found(summary: &ScaleSummary) -> Section {
@@ -193,8 +194,8 @@ fn about(summary: &ScaleSummary, about: About, figures: &[Figure]) -> Option<Sec
         body: html! {
             p { @match about {
                 About::Response => {
-                    "From release to end, the wait for a cpu included. In a FIFO class cells of one priority wait in \
-                     line, so that this is where their number shows."
+                    "From release to end, the wait for a cpu included. In class FIFO, cells of one priority queue, so this is where their \
+                     number shows."
                 }
                 About::Execution => {
                     "From start to end, preemption included: the figure of the zcu102 thesis (its Table 4.4 and \
@@ -203,10 +204,9 @@ fn about(summary: &ScaleSummary, about: About, figures: &[Figure]) -> Option<Sec
             } }
             (tables::fairness(summary, about))
             p.quiet {
-                "CV is the standard deviation of the cells' means over their mean. Chance is what so many jobs would \
-                 give if all cells of a cpu were alike, from batches of neighbouring jobs; cells are called uneven from \
-                 5% beyond chance on. A cell on a fuller cpu is slower without being treated unfairly. Cells that are \
-                 not pinned (SCHED_DEADLINE) are compared all together."
+                "CV is the standard deviation of the cells' means over their mean. Chance is what so many jobs would give if all cells of \
+                 a cpu were alike, from batches of consecutive jobs; cells are called uneven from 5% beyond chance. A cell on a fuller \
+                 cpu is slower without being treated unfairly. Cells that are not pinned (SCHED_DEADLINE) are compared all together."
             }
             (pictures(figures))
         },
@@ -268,10 +268,10 @@ fn lacking(summary: &ScaleSummary) -> Section {
         .collect();
     Section {
         id: "lacking",
-        heading: "What is lacking".to_owned(),
+        heading: "What is missing".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every number of cells was measured and every requirement was met." } }
-            @if !out.is_empty() { (absent_table("What gave out", ["trial", "what", "fix"], &out)) }
+            @if !out.is_empty() { (absent_table("What ran out", ["trial", "what", "fix"], &out)) }
             (not_measured_table("trial", &summary.not_measured))
             (unmet_table(&summary.unmet))
             (failure_list(&summary.failures))
@@ -286,7 +286,7 @@ fn again(summary: &ScaleSummary, plan: &Experiment) -> Section {
         id: "rerun",
         heading: "Again".to_owned(),
         body: html! {
-            p { "The first line measures the same again; the second makes this page again from the run's samples:" }
+            p { "The first line repeats the measurement; the second regenerates this page from the run's samples:" }
             pre { code { "sudo timecell bench " (run) "/experiment.toml\ntimecell report " (run) } }
             details {
                 summary { "The experiment file" }

@@ -117,7 +117,7 @@ fn box_panel(between: &Between, unit: Unit) -> Markup {
 fn histogram(means: &[f64], unit: Unit) -> Markup {
     let (left, right) = (196.0, 346.0);
     let (low, high) = ends(means);
-    // Sturges' rule, kept to what can be told apart.
+    // Sturges' rule, limited to what can be distinguished.
     let bins = ((means.len() as f64).log2().ceil() as usize + 1).clamp(4, 24);
     let mut counts = vec![0u32; bins];
     let span = (high - low).max(1.0);

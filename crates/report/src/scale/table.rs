@@ -61,7 +61,7 @@ fn columns(points: &[&ScalePoint]) -> Vec<Column> {
         Column::new("finished", points.iter().map(|p| finished(p)).collect()).right(),
     ];
     if points.iter().any(|point| crowd(point).is_some()) {
-        columns.push(plain("made/s", &|point| {
+        columns.push(plain("created/s", &|point| {
             crowd(point)
                 .and_then(rate)
                 .map_or("-".to_owned(), |rate| format!("{rate:.0}"))

@@ -14,7 +14,7 @@ const TOP: f64 = 8.0;
 
 pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -> Option<Figure> {
     let figures = of_part(summary, part);
-    // What is the same in every round is told by the table, and by its shares where it has some.
+    // The table, and the shares if there are any, show what is the same in every round.
     let varies = figures.iter().any(|f| f.least != f.worst);
     let differs = figures.iter().any(|f| f.median != figures[0].median);
     let stacked = figures

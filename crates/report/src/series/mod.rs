@@ -1,4 +1,4 @@
-//! Runs of single measurements (`series.json`): what they amount to, their table, page and figures.
+//! Runs of single measurements (`series.json`): their table, page and pictures.
 
 mod dots;
 mod page;
@@ -14,7 +14,7 @@ use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 
 use crate::figure::{Figure, WIDTH};
 
-/// The parts that stand for themselves, in the order of the record; shares are told with the part they belong to.
+/// The parts that stand for themselves, in the order of the record; shares are shown with the part they belong to.
 fn wholes(summary: &SeriesSummary) -> Vec<&str> {
     let mut parts: Vec<&str> = Vec::new();
     for figure in summary.figures.iter().filter(|f| f.of.is_none()) {
@@ -51,7 +51,7 @@ fn file_name(kind: &str, part: &str) -> std::borrow::Cow<'static, str> {
     format!("{kind}-{}", part.trim_matches('-')).into()
 }
 
-/// Draws all that have something to show.
+/// Draws all pictures that have something to show.
 fn draw(record: &SeriesRecord, summary: &SeriesSummary) -> Vec<Figure> {
     let mut figures = Vec::new();
     for part in wholes(summary) {

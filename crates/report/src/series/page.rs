@@ -15,7 +15,7 @@ use stats::Verdict;
 use text::amount::Amount;
 use text::words::{capital, clean, judged, sentence};
 
-/// The report as one HTML file, with whatever sections there are of `extras`.
+/// The report as one HTML file, with the sections of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -71,9 +71,8 @@ fn tables(summary: &SeriesSummary) -> Option<Section> {
         heading: "What was found".to_owned(),
         body: html! {
             p.quiet {
-                "Below each median stands its 95% interval; \"needs n\" is the number of values from which it has one. A \
-                 percentile that no subject has enough values for has no column. The worst value is what was seen, a \
-                 lower bound of the worst case."
+                "Below each median stands its 95% interval; \"needs n\" is the number of values that it takes. A percentile that no \
+                 subject has enough values for has no column. The worst value is what was seen, a lower bound of the worst case."
             }
             @for note in &summary.notes { p { (sentence(&clean(note))) } }
             @for part in parts { (main_table(summary, part)) }
@@ -199,7 +198,7 @@ fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
 fn lacking(summary: &SeriesSummary) -> Section {
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    // What keeps a subject from being measured is said once.
+    // The reason why a subject is not measured is given once.
     let said = |need: &Requirement| summary.not_measured.iter().any(|n| n.reason == need.reason);
     let unmet: Vec<Requirement> = (summary.unmet.iter())
         .filter(|need| !said(need))
@@ -207,7 +206,7 @@ fn lacking(summary: &SeriesSummary) -> Section {
         .collect();
     Section {
         id: "lacking",
-        heading: "What is lacking".to_owned(),
+        heading: "What is missing".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every subject was measured and every requirement was met." } }
             (failure_list(&summary.failures))
@@ -222,8 +221,8 @@ fn again(summary: &SeriesSummary) -> Section {
         id: "rerun",
         heading: "Again".to_owned(),
         body: html! {
-            p { "The first line measures the same again; the second makes this page again from the run's raw values; the \
-                 third writes them as a table:" }
+            p { "The first line repeats the measurement; the second regenerates this page from the run's raw values; the third writes \
+                 them as a table:" }
             pre { code {
                 "sudo timecell bench " (clean(&summary.scenario)) "\ntimecell report " (clean(&summary.run))
                 "\ntimecell export --csv " (clean(&summary.run))

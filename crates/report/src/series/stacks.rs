@@ -1,4 +1,4 @@
-//! What one part is made of: its shares, stacked, a row for each subject.
+//! The shares of one part, stacked, a row for each subject.
 
 use super::table::{share_names, short_name};
 use super::{of_part, shares};
@@ -39,8 +39,8 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
     Some(Figure {
         name: super::file_name("shares", part),
         title: format!("{}, what it is made of", capital(&clean(part))),
-        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. \
-                  What is too short to be seen stands in the table."
+        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. What is too short to \
+                  be seen is in the table."
             .to_owned(),
         height: bottom + 48.0,
         body: html! {
@@ -60,7 +60,7 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
     })
 }
 
-/// Shares beyond the number of looks repeat a colour and are told apart by their outline.
+/// Shares beyond the number of looks repeat a colour and differ by their outline.
 fn class(place: usize) -> String {
     let look = place % LOOKS;
     if place < LOOKS {

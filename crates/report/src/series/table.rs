@@ -1,4 +1,4 @@
-//! The tables that a terminal shows after a run of single measurements.
+//! The terminal's tables of a run of single measurements.
 
 use super::{of_part, shares, wholes};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};

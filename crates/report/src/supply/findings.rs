@@ -29,9 +29,7 @@ const BOUNDS: [(&str, Pick); 3] = [
     ("the bound from the worst reaction of the freezer", |s| {
         s.by_reaction
     }),
-    ("what is relied on before anybody has measured", |s| {
-        s.cautious
-    }),
+    ("what is assumed without a measurement", |s| s.cautious),
 ];
 
 fn name(supply: &MeasuredSupply) -> String {
@@ -58,15 +56,18 @@ fn textbook(summary: &SupplySummary) -> Option<String> {
     let but_for = of(|kept| matches!(kept, Kept::HeldButForTheHost { .. }));
     let excused = match but_for.as_slice() {
         [] => String::new(),
-        but_for => format!(", but for what the host can take (of {})", names(but_for)),
+        but_for => format!(
+            ", except for what the host can take (for {})",
+            names(but_for)
+        ),
     };
     match (all.len(), broken.as_slice()) {
         (0, _) => None,
         (_, []) => Some(format!(
-            "the textbook's bound (periodic resource model) held in every window that was looked at{excused}"
+            "the textbook's bound (periodic resource model) held in every window examined{excused}"
         )),
         (_, broken) => Some(format!(
-            "the textbook's bound (periodic resource model) does not hold on this kernel: not of {}",
+            "the textbook's bound (periodic resource model) does not hold on this kernel: not for {}",
             names(broken)
         )),
     }
@@ -104,10 +105,10 @@ fn bound(summary: &SupplySummary, what: &str, pick: Pick) -> Option<String> {
     let but_for = of(|kept| matches!(kept, Kept::HeldButForTheHost { .. }));
     let mut said = match broken.as_slice() {
         [] => format!("{what} held everywhere"),
-        broken => format!("{what} did not hold of {}", names(broken)),
+        broken => format!("{what} did not hold for {}", names(broken)),
     };
     if !but_for.is_empty() {
-        said += &format!(", but for what the host took (of {})", names(&but_for));
+        said += &format!(", except for what the host took (for {})", names(&but_for));
     }
     Some(said)
 }
@@ -117,7 +118,7 @@ fn few(summary: &SupplySummary) -> Option<String> {
     let rounds = summary.supplies.iter().map(|supply| supply.rounds).min()?;
     (rounds < 3).then(|| {
         format!(
-            "these figures rest on {}; a budget that is to be relied on wants 3 or more",
+            "these figures rest on {}; measure 3 or more before relying on a budget",
             plural(rounds.into(), "round")
         )
     })

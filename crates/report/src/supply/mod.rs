@@ -1,5 +1,4 @@
-//! Supply studies: what the gaps of spinning threads amount to, their table, page and figures. The least that was
-//! received in windows, and what lies below it, is computed by crate `analysis`.
+//! Supply studies: their table, page and pictures. Crate `analysis` computes the least received in windows, and the lines below it.
 
 mod findings;
 mod page;

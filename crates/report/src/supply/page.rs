@@ -21,7 +21,7 @@ use text::style::Tone;
 use text::units::time;
 use text::words::{capital, clean, count, plural, sentence};
 
-/// The report as one HTML file, with whatever sections there are of `extras`.
+/// The report as one HTML file, with the sections of `extras`.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -105,18 +105,17 @@ fn found(summary: &SupplySummary) -> Section {
                 }))
             }
             p.quiet {
-                "Granted is the budget by its period. Billed is what the kernel counts, interrupts and the host's unreported \
-                 pauses included; received is what the program saw. \"29.1 % after 86.2 ms\" means that in every window, of \
-                 whatever length, at least 29.1 % of what it is longer than 86.2 ms was received. The textbook's bound is \
-                 that of the periodic resource model: nothing for twice the period less the budget, then the budget in \
-                 every period. A shortfall that the host's own pauses explain, as measured without a budget, is not held \
-                 against it."
+                "Granted is the budget divided by its period. Billed is what the kernel counts, including interrupts and the host's \
+                 unreported pauses; received is what the program saw. \"29.1 % after 86.2 ms\" means that every window, of whatever \
+                 length, received at least 29.1 % of its length beyond 86.2 ms. The textbook's bound is that of the periodic resource \
+                 model: nothing for twice the difference of period and budget, then the budget in every period. A shortfall that the \
+                 host's own pauses explain, as measured without a budget, does not count against it."
             }
         },
     }
 }
 
-/// How exact whoever held budgets from outside the kernel was.
+/// How exactly budgets were held from outside the kernel.
 fn reactions(summary: &SupplySummary) -> Option<Section> {
     let rows: Vec<[Text; 8]> = summary.supplies.iter().filter_map(reaction::row).collect();
     (!rows.is_empty()).then(|| Section {
@@ -124,11 +123,11 @@ fn reactions(summary: &SupplySummary) -> Option<Section> {
         heading: "How exact the freezer was".to_owned(),
         body: html! {
             p.quiet {
-                "Of the grant is what the kernel billed by what was granted. A look is late by the time from the instant for which it was \
-                 meant until the thaw or freeze that it asks for is done; a cell runs on for what it used beyond a budget that was \
-                 used up, which is taken from later ones. The gap to compare with is the textbook's 2(P-Q), the longest lateness and \
-                 the longest overrun. What holding it takes is the cpu time of the process that looks. All of it was counted \
-                 while the cell spun, beside whatever else the machine did."
+                "\"Of the grant\" is what the kernel billed divided by what was granted. A check is late by the time from its intended \
+                 instant until the thaw or freeze that it requests is done; a cell runs on by what it uses beyond a used-up budget, which \
+                 is deducted from later ones. The gap to compare with is the sum of the textbook's 2(P-Q), the longest lateness and the \
+                 longest overrun. \"Holding it takes\" is the cpu time of the process that looks. All of it was counted while the cell \
+                 spun, beside whatever else the machine did."
             }
             (region("Lateness, overruns and gaps", html! {
                 thead { tr { @for heading in reaction::HEADINGS { th scope="col" { (heading) } } } }
@@ -161,10 +160,9 @@ fn deadlines(summary: &SupplySummary) -> Option<Section> {
         heading: "Deadlines inside the budgets".to_owned(),
         body: html! {
             p.quiet {
-                "Two periodic tasks in one cell, deadlines at the ends of the periods. The urgent one has the shortest period \
-                 with which the supply that chose the set accepts both. \"1.2 ms of 2.7 ms in 17 ms\" is an instant at which \
-                 that much is certain of what must be done. Without the budget, the same threads tell what the host itself \
-                 makes late."
+                "Two periodic tasks in one cell, deadlines at the ends of the periods. The urgent one has the shortest period with which \
+                 the supply that chose the set accepts both. \"1.2 ms of 2.7 ms in 17 ms\" means that in 17 ms, 1.2 ms of the required \
+                 2.7 ms are certain. Without the budget, the same threads show what the host itself makes late."
             }
             (region("Sets tried inside their budgets", html! {
                 thead { tr { @for heading in tried::HEADINGS { th scope="col" { (heading) } } } }
@@ -195,9 +193,9 @@ fn lines(summary: &SupplySummary) -> Option<Section> {
         heading: "What may be relied on".to_owned(),
         body: html! {
             p.quiet {
-                "Each line is a supply that lies below all that was measured, in windows up to the length given; so is the \
-                 highest of them at every length. They are of a cell that has its cpu to itself: whoever shares the cpu takes \
-                 from it what is not in them. The delay of each round is that of the first line's rate."
+                "Each line is a supply that lies below everything measured, in windows up to the given length; so is the highest of them \
+                 at every length. They hold for a cell that has its cpu to itself: what others take on a shared cpu is not in them. The \
+                 delay of each round is that of the first line's rate."
             }
             (region("Lines below the supply", html! {
                 thead { tr {
@@ -218,7 +216,7 @@ fn lines(summary: &SupplySummary) -> Option<Section> {
             (region("Bounds without a measurement", html! {
                 thead { tr {
                     th scope="col" { "supply" } th scope="col" { "textbook" } th scope="col" { "proved, alone on the cpu" }
-                    th scope="col" { "relied on before anybody has measured" }
+                    th scope="col" { "assumed without a measurement" }
                 } }
                 tbody { @for supply in &summary.supplies { tr {
                     th scope="row" { (supply.held.enforcer.name()) " " (reservation(&supply.held)) }
@@ -266,7 +264,7 @@ fn periods(summary: &SupplySummary) -> Option<Section> {
         heading: "Budgets received in each period".to_owned(),
         body: html! {
             p.quiet {
-                "Periods are counted from the beginning of each long stretch, whose length is a number of whole periods."
+                "Periods are counted from the beginning of each long stretch, which lasts a whole number of periods."
             }
             (region("Received in a period", html! {
                 thead { tr {
@@ -294,7 +292,7 @@ fn lacking(summary: &SupplySummary) -> Section {
         .collect();
     Section {
         id: "lacking",
-        heading: "What is lacking".to_owned(),
+        heading: "What is missing".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every budget was measured and every requirement was met." } }
             (failure_list(&summary.failures))
@@ -310,8 +308,8 @@ fn again(summary: &SupplySummary) -> Section {
         id: "rerun",
         heading: "Again".to_owned(),
         body: html! {
-            p { "The first line measures the same again; the second makes this page again from the run's gaps; the third \
-                 writes them as a table:" }
+            p { "The first line repeats the measurement; the second regenerates this page from the run's gaps; the third writes them as a \
+                 table:" }
             pre { code {
                 "sudo timecell bench supply\ntimecell report " (clean(&summary.run))
                 "\ntimecell export --csv " (clean(&summary.run))

@@ -88,8 +88,8 @@ pub(super) fn draw(supply: &MeasuredSupply) -> Option<Figure> {
     Some(Figure {
         name: name.into(),
         title: format!("{} {}", held.enforcer.name(), reservation(held)),
-        caption: "In any window of the length below, at least so much cpu time was received. A bound holds where the \
-                  measured curve lies on it or above; where it lies below, the bound promises what the kernel did not give."
+        caption: "The least cpu time received in any window of the length below. A bound holds where the measured curve lies on or above \
+                  it; where it lies below, the bound promises what the kernel did not give."
             .to_owned(),
         height: legend_top + legend_height(&entries, WIDTH - LEFT),
         body,
@@ -144,7 +144,7 @@ fn curves(supply: &MeasuredSupply, until: u64) -> Option<Vec<Curve>> {
     for (look, name, promise) in [
         (3, "bound by the tick", supply.by_tick),
         (3, "bound by the worst reaction", supply.by_reaction),
-        (4, "relied on unmeasured", supply.cautious),
+        (4, "assumed unmeasured", supply.cautious),
     ] {
         curves.extend(promise.map(|promise| Curve {
             look,

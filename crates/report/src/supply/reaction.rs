@@ -1,4 +1,4 @@
-//! How exact the thread was that held budgets from outside the kernel: rows and sentences.
+//! How exact the process was that held budgets from outside the kernel: rows and sentences.
 
 use analysis::Ns;
 use analysis::linux::{FreezerSupply, Reaction};
@@ -15,7 +15,7 @@ use text::words::count;
 pub(super) const HEADINGS: [&str; 8] = [
     "reservation",
     "of the grant",
-    "looked late: median, 99 %, most",
+    "checked late: median, 99 %, most",
     "ran on: median, 99 %, most",
     "used up",
     "longest gap",
@@ -74,8 +74,8 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
         .filter_map(|supply| supply.reaction.as_ref());
     let overrun = reactions.map(|reaction| reaction.overruns.most_ns).max();
     let mut all = vec![format!(
-        "the freezer looked up to {} late, and cells ran on for up to {} beyond their budgets; admission counts on no better \
-         (`--supply`), nor on overruns shorter than the lateness, and `analyze` does with `--reaction {}us/{}us{noticed}`",
+        "the freezer checked up to {} late, and cells ran on for up to {} beyond their budgets; admission assumes nothing better \
+         (`--supply`), nor overruns shorter than the lateness, and neither does `analyze` with `--reaction {}us/{}us{noticed}`",
         time(worst.late as f64),
         time(overrun.unwrap_or(0) as f64),
         us(worst.late),
@@ -92,7 +92,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     let nothing = |supply: &MeasuredSupply, _: &MeasuredReaction| supply.by_reaction.is_none();
     if let Some(names) = named(&nothing) {
         all.push(format!(
-            "by that nothing is certain of {names}: a look came later than the whole period"
+            "nothing is certain then for {names}: a check came later than the whole period"
         ));
     }
     let behind = |supply: &MeasuredSupply, _: &MeasuredReaction| {
@@ -101,7 +101,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     };
     if let Some(names) = named(&behind) {
         all.push(format!(
-            "by that nothing is certain of {names} beside other cells, as admission has them: the lateness takes the whole budget"
+            "nothing is certain then for {names} beside other cells, as admission counts them: the lateness takes the whole budget"
         ));
     }
     let off = |supply: &MeasuredSupply, _: &MeasuredReaction| {
@@ -117,7 +117,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
             percent(EXACT)
         ),
         Some(names) => format!(
-            "what the kernel billed to the thread under the freezer is off by more than {} of what was granted: of {names}",
+            "what the kernel billed to the thread under the freezer is off by more than {} of what was granted: for {names}",
             percent(EXACT)
         ),
     });
@@ -129,7 +129,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     };
     if let Some(names) = named(&dear) {
         all.push(format!(
-            "to hold a cell took more than the {} in each of its periods with which admission reckons: of {names}",
+            "holding a cell took more than the {} in each period that admission assumes: for {names}",
             time(Reaction::COST as f64)
         ));
     }
@@ -138,8 +138,8 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     };
     if let Some(names) = named(&long) {
         all.push(format!(
-            "gaps under the freezer were longer than 2(P-Q), lateness and overrun together: of {names}; an overrun of more than \
-             a budget is paid for with whole periods, and what the host takes comes on top"
+            "gaps under the freezer were longer than 2(P-Q), lateness and overrun together: for {names}; an overrun of more than a budget \
+             is repaid in whole periods, and what the host takes comes on top"
         ));
     }
     all

@@ -57,7 +57,9 @@ pub(super) fn host_row(host: &SupplyHost) -> [Text; 8] {
 pub(super) fn kept(promise: &Promise) -> Text {
     match promise.kept {
         Kept::Held => Text("holds".to_owned(), Tone::Good),
-        Kept::HeldButForTheHost { .. } => Text("holds but for the host".to_owned(), Tone::Caution),
+        Kept::HeldButForTheHost { .. } => {
+            Text("holds except for the host".to_owned(), Tone::Caution)
+        }
         Kept::Broken {
             window_ns,
             promised_ns,

@@ -1,4 +1,4 @@
-//! Task sets that were run inside budgets: what became of their deadlines, as rows and sentences.
+//! Task sets run inside budgets: whether they met their deadlines, as rows and sentences.
 
 use record::isolation::Misses;
 use record::supply::{ChosenBy, Foretold, SupplySummary, TriedOutcome, TriedSummary};
@@ -167,7 +167,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
                 count(held.jobs)
             ),
             late => format!(
-                "{} missed deadlines inside the budget (of {}), {} jobs in all{}",
+                "{} missed deadlines inside the budget ({}), {} jobs in all{}",
                 late.len(),
                 late.join(", "),
                 missed(&held),
@@ -288,8 +288,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "of 1 set that the textbook's bound accepts and the measured supply refuses, 1 missed deadlines inside the \
-                 budget (of 3 ms / 10 ms), 40 of 712 jobs in all, 20 of 237 in trials in which the hypervisor took nothing; the same threads without a budget missed 1 of 712",
+                "of 1 set that the textbook's bound accepts and the measured supply refuses, 1 missed deadlines inside the budget (3 ms / \
+                 10 ms), 40 of 712 jobs in all, 20 of 237 in trials in which the hypervisor took nothing; the same threads without a \
+                 budget missed 1 of 712",
                 "of 1 set that the measured supply accepts, none missed a deadline inside its budget, in 712 jobs; the same \
                  threads without a budget missed 0 of 712",
             ]

@@ -1,6 +1,6 @@
-//! What judging and comparing say of each kind of run, word by word: the verdicts as the terminal prints them, their section of the page
-//! and its place among the others, and the figures of the run. The texts stand in `tests/golden`; `TIMECELL_GOLDEN=write` writes them
-//! anew, to be read before they are kept.
+//! The exact text of verdicts and comparisons for each kind of run: the verdicts as the terminal prints them, their section of the page
+//! and its place among the others, and the figures of the run. The texts stand in `tests/golden`; `TIMECELL_GOLDEN=write` rewrites them;
+//! read the diff before you keep it.
 
 use std::path::{Path, PathBuf};
 
@@ -239,11 +239,7 @@ fn two_runs_of_single_measurements() {
     let table = compared_table(&compared, Style::default());
     golden("compared-series.txt", &table);
     let page = compared_html(&compared);
-    for part in [
-        "1.333x, larger",
-        "1.000x, not told apart",
-        "beats every 4 ms",
-    ] {
+    for part in ["1.333x, larger", "1.000x, within noise", "beats every 4 ms"] {
         assert!(page.contains(part) && table.contains(part), "{part}");
     }
     // The same comparison stands on the page of the second.
@@ -361,9 +357,9 @@ fn what_the_freezer_supplies() {
         "how exact the freezer was",
         "14.4 ms",
         "1.60 % of a cpu",
-        "the freezer looked up to 11.0 ms late",
+        "the freezer checked up to 11.0 ms late",
         "`--reaction 11000us/11000us/noticed`",
-        "nothing is certain of 3 ms / 10 ms",
+        "nothing is certain then for 3 ms / 10 ms",
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }

@@ -233,5 +233,5 @@ fn a_skew_where_no_trial_has_several_cells_is_said_of_all() {
     let judged = judged(&run(base.path(), 3), &["skew.max > 1ms"]);
     let cells = &judged.thresholds[0].cells;
     let all = cells.iter().find(|cell| cell.cell == "*").unwrap();
-    assert_eq!(all.reason, "no trial that was measured has several cells");
+    assert_eq!(all.reason, "no measured trial has several cells");
 }

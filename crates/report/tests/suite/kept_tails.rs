@@ -64,7 +64,7 @@ fn the_worst_jobs_give_a_curve_that_says_so() {
     let lines = table(&summary, Style::default());
     assert!(lines.contains("pWCET: one job in 1,200,000"), "{lines}");
     let page = html(&summary);
-    assert!(page.contains("it rests on the worst jobs alone"));
+    assert!(page.contains("the curve rests on the worst jobs alone"));
     assert!(page.contains(&format!("the worst {},{:03}", kept / 1_000, kept % 1_000)));
     assert!(!page.contains("NaN"));
     let files = figures(&summary);

@@ -74,7 +74,7 @@ fn loads_are_named_with_their_rates_and_failures() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("<script"));
-    // The failed round is not in the numbers.
+    // The failed round is left out of the figures.
     let loaded = summary
         .cells
         .iter()

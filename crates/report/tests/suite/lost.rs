@@ -34,12 +34,12 @@ fn a_trial_that_is_gone_is_named() {
     std::fs::remove_dir_all(run.dir.join("trials/4")).unwrap();
     let said = study(&run.run).unwrap().summary.failures;
     assert!(
-        said[0].starts_with("trial 4 is gone: run.json counts 6 on record, and 5 are here"),
+        said[0].starts_with("trial 4 is missing: run.json counts 6 on record, but 5 are here"),
         "{said:?}"
     );
     std::fs::remove_dir_all(run.dir.join("trials/6")).unwrap();
     let said = study(&run.run).unwrap().summary.failures;
-    assert!(said[0].starts_with("trials 4, 6 are gone"), "{said:?}");
+    assert!(said[0].starts_with("trials 4, 6 are missing"), "{said:?}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_a_run_did_not_reach_is_to_be_resumed() {
     let absent = &study(&run.run).unwrap().not_measured[0];
     assert_eq!(
         absent.reason,
-        "the run has not reached it, or ended without a word"
+        "the run has not reached it, or ended without a trace"
     );
     assert_eq!(
         absent.fix,
@@ -80,7 +80,9 @@ fn what_a_run_did_not_reach_is_to_be_resumed() {
     run.run.begin_trial(&begun).unwrap();
     let absent = &study(&run.run).unwrap().not_measured[0];
     assert!(
-        absent.reason.starts_with("it had begun when the run ended"),
+        absent
+            .reason
+            .starts_with("it was running when the run ended"),
         "{absent:?}"
     );
     // A complete run is not resumed.

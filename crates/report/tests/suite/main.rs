@@ -1,4 +1,4 @@
-//! What is studied, judged and drawn of runs that are made up, so that the truth is known.
+//! Studies, verdicts and pictures of made-up runs, whose truth is known.
 
 mod crowded;
 mod deadlines;

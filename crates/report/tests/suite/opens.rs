@@ -19,7 +19,7 @@ impl Opens {
         let fd = unsafe { OwnedFd::from_raw_fd(libc::inotify_init1(libc::IN_NONBLOCK)) };
         for dir in dirs {
             let path = CString::new(dir.into_os_string().into_encoded_bytes()).unwrap();
-            // Opens that follow each other would be told as one; between them the file is closed.
+            // Consecutive opens would be reported as one; between them the file is closed.
             let mask = libc::IN_OPEN | libc::IN_CLOSE_NOWRITE;
             // SAFETY: the path is a string that ends with 0.
             let watch = unsafe { libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), mask) };

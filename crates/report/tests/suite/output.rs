@@ -43,9 +43,9 @@ cell       median        p99        max   wake-up p99   wake-up max   against ba
 bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5%)        0
 podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5%)        3
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
-note: to bound p99.9 takes 2,995 jobs of each cell (--rounds 8), p99.99 29,956 (--rounds 75)
+note: bounding p99.9 takes 2,995 jobs of each cell (--rounds 8), p99.99 29,956 (--rounds 75)
 note: no number of jobs bounds the maximum; the largest of 1,200 independent jobs shows, with 95% confidence, that at
-   most 0.25% of all lie above it
+   most 0.25% of all exceed it
 podman: the median execution time is 10% longer than that of bare: 1.100 (1.099..1.100) times as long.
 ";
     assert_eq!(text, wanted);
@@ -128,10 +128,9 @@ fn what_was_not_real_time_says_so_everywhere() {
     assert!(page.contains(
         "<th scope=\"row\">podman-rootless<br><span class=\"caution\">not real-time</span>"
     ));
-    assert!(
-        findings(&summary)[0]
-            .starts_with("podman-rootless (not real-time): no ratio to bare is told of 1 round;")
-    );
+    assert!(findings(&summary)[0].starts_with(
+        "podman-rootless (not real-time): no ratio to bare can be computed from 1 round;"
+    ));
     for (name, svg) in figures(&summary) {
         assert!(svg.contains(", not real-time"), "{name}");
     }
@@ -272,21 +271,28 @@ fn two_runs_are_set_side_by_side_with_their_cautions() {
             ..Style::default()
         },
     );
-    let wanted = "\
-first    2026-11-21T210500-overhead
+    let wanted = "first    2026-11-21T210500-overhead
 second   2026-11-21T210500-overhead-2
-caution: The runs were made at different times and are not interleaved: a difference may be the machine's, not the cell's.
-caution: The runs differ in their number of rounds; of each cell only as many rounds are compared as both have.
-caution: The experiments differ, and ratios may come from that.
+caution: The runs were made at different \
+times and are not interleaved: a difference may come from the machine, not the cell.
+caution: The runs have different numbers of rounds; \
+each cell is compared over as many rounds as both have.
+caution: The experiments differ, which may explain the ratios.
 
-cell   first median   second median   second / first (over rounds, 95% interval)   p99 ratio
-bare       270.2 us        540.2 us   undecided: one round                         -
+cell   first \
+median   second median   second / first (over rounds, 95% interval)   p99 ratio
+bare       270.2 us        540.2 us   undecided: one \
+round                         -
 
-note: each ratio is the geometric mean over rounds of the second run's median (or p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio
+note: each ratio is the geometric mean over rounds of the second run's median (or p99) divided by the first's; \
+the medians beside it pool the rounds, so dividing them may give a different ratio
 
 only in the first: podman
-experiment differs: plan: 3 trials x 3 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine
-machine differs: kernel: 6.18.0 | 6.19.0
+experiment differs: plan: 3 \
+trials x 3 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 \
+round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine
+machine differs: kernel: \
+6.18.0 | 6.19.0
 machine differs: doctor: preemption model: warning: PREEMPT_DYNAMIC, voluntary | good: PREEMPT_DYNAMIC, voluntary
 ";
     let joined = text.replace("\n    ", " ");

@@ -1,4 +1,4 @@
-//! A run beside published figures: what corresponds stands side by side, what does not is listed, nothing is judged.
+//! A run beside published figures: corresponding ones stand side by side, the others are listed, nothing is judged.
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind;
@@ -80,7 +80,7 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
         .map(|none| none.reason.as_str())
         .collect();
     for part in [
-        "another period than 100 us",
+        "the period of the run is not 100 us",
         "no trial under the load disk",
         "measured no start-up",
         "no cell of docker",

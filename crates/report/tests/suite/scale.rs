@@ -7,7 +7,7 @@ use record::Document;
 use record::crowd::Priorities;
 use record::scale::ScaleSummary;
 use stats::{Even, Growth};
-use study::{scale_beside, scale_study};
+use study::{Studied, scale_beside, scale_study};
 use timecell_report::{Extras, Style, scale_figures, scale_html, scale_table};
 
 const COUNTS: [u32; 8] = [1, 2, 10, 16, 20, 32, 50, 64];
@@ -123,7 +123,7 @@ fn cells_of_sched_deadline_hold_what_is_told_and_are_compared_all_together() {
     let text = scale_table(&summary, Style::default());
     for part in [
         "160.0 ms of 1 s",
-        "on whichever cpu, an equal part, by SCHED_DEADLINE",
+        "on any cpu, an equal share, by SCHED_DEADLINE",
         "10 cells, none of them pinned, differ",
     ] {
         assert!(
@@ -175,7 +175,7 @@ fn cells_that_fail_are_told_and_the_others_are_measured() {
     let text = scale_table(&summary, Style::default());
     for words in [
         "13 of 16",
-        "with 16 cells process ids gave out: /sys/fs/cgroup/pids/pids.max (1,000 of 1,000); write a larger number",
+        "with 16 cells process ids ran out: /sys/fs/cgroup/pids/pids.max (1,000 of 1,000); write a larger number",
         "failed: embedded-16, round 1, 2 cells: fork: Resource temporarily unavailable",
         "crun-16: not measured: the run holds no record of it",
     ] {
@@ -185,7 +185,7 @@ fn cells_that_fail_are_told_and_the_others_are_measured() {
         );
     }
     let html = scale_html(&run.run, &summary, Extras::default()).unwrap();
-    assert!(html.contains("What gave out") && html.contains("write a larger number"));
+    assert!(html.contains("What ran out") && html.contains("write a larger number"));
 }
 
 #[test]
@@ -210,13 +210,13 @@ fn guard_rails_that_did_not_stand_above_the_cells_are_told() {
         run.trial(&format!("embedded-{count}"), 1, cells);
     }
     let summary = scale_study(&run.run).unwrap();
-    let words = "embedded: the coordinator (no real-time class) and the watchdog (FIFO 99) did not both stand above \
-                 the 10 cells (FIFO 99): nothing but the kernel's real-time throttling";
+    let words = "embedded: the coordinator (no real-time class) and the watchdog (FIFO 99) did not both run above the 10 cells (FIFO 99): \
+                 only the kernel's real-time throttling";
     let text = scale_table(&summary, Style::default()).replace("\n    ", " ");
-    assert_eq!(text.matches("did not both stand").count(), 1, "{text}");
+    assert_eq!(text.matches("did not both run").count(), 1, "{text}");
     assert!(text.contains(words), "{text}");
     let html = scale_html(&run.run, &summary, Extras::default()).unwrap();
-    assert!(html.contains("did not both stand above"));
+    assert!(html.contains("did not both run above"));
 }
 
 #[test]
@@ -247,6 +247,10 @@ fn jobs_that_an_interrupted_trial_did_not_reach_are_not_lost() {
             header.count = 200;
         }
     }
+    run.crowd = Some(record::crowd::CrowdRecord {
+        finished: 0,
+        ..crowd(2, 2)
+    });
     run.trial("embedded-2", 1, cells);
     let mut record = run.run.trial(1).unwrap();
     record.cut_off = Some("interrupted".to_owned());
@@ -268,6 +272,30 @@ fn jobs_that_an_interrupted_trial_did_not_reach_are_not_lost() {
         "{text}"
     );
     assert!(!text.contains("200 were lost"), "{text}");
+    assert!(summary.has_failed());
+    // Resumed, it is whole.
+    let cells = simulate(EngineKind::Embedded, 2, 100, DEMAND, None);
+    run.crowd = Some(crowd(2, 2));
+    run.trial("embedded-2", 1, cells);
+    let mut record = run.run.trial(2).unwrap();
+    record.continues = Some(1);
+    record
+        .write(&run.run.dir().join("trials/2/trial.json"))
+        .unwrap();
+    let summary = scale_study(&run.run).unwrap();
+    let point = &summary.points[0];
+    assert_eq!((point.not_reached, point.unexplained), (0, 0));
+    assert_eq!((point.planned, point.executed), (600, 600));
+    assert!(point.cut_off.is_empty() && !summary.has_failed());
+    // Its two parts are one round of two cells.
+    assert_eq!((point.rounds, point.crowds.len()), (1, 1));
+    assert_eq!(point.cells.number, [1, 2]);
+    assert_eq!(point.cells.jobs, [300, 300]);
+    assert_eq!(point.skew_ns.len(), 1);
+    let sharing = point.sharing.unwrap();
+    assert!(sharing.jobs_in_window > 0.9 && sharing.utilization > 0.0);
+    let text = scale_table(&summary, Style::default());
+    assert!(text.contains(" all ") && !text.contains(" of 4"), "{text}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_curve_or_the_reason() {
         "A pWCET curve is given for 1 of 3 cells: bare, one job in 60,000 takes more than",
         "podman: the execution time spikes to",
         "every 125.0 jobs (125.0 ms), for 2 jobs each: 48 of 48 spikes keep to this period, 1.60% of all jobs",
-        "Seen once a job, one every 0.992 ms or every 1.008 ms would look the same.",
+        "Seen once per job, one every 0.992 ms or every 1.008 ms would look the same.",
         "crun: the execution time alternates between two regimes with medians of",
     ] {
         assert!(said.contains(part), "{part} in {said}");
@@ -85,7 +85,7 @@ fn a_curve_or_the_reason() {
         "id=\"tail\"",
         "id=\"tail-t\"",
         "Spikes that come periodically",
-        "The spikes come periodically, so long jobs are not independent events.",
+        "The spikes are periodic, so long jobs are not independent events.",
         "Two regimes alternate, so jobs do not share one distribution.",
     ] {
         assert!(page.contains(part), "{part}");

@@ -191,8 +191,8 @@ fn the_baseline_and_its_repetition_are_one_for_the_others() {
     }
     let found = findings(&summary).join("\n");
     assert!(
-        found.contains("The machine tells bare from itself by 2.0%")
-            && found.contains("again: bare once more, and compared with bare alone"),
+        found.contains("On this machine bare differs from itself by 2.0%")
+            && found.contains("again: bare once more, compared with bare alone"),
         "{found}"
     );
 }
@@ -211,7 +211,7 @@ fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     assert!((0.3..0.7).contains(&within.slow_share_of_baseline.value));
     let said = table(&summary, Style::default());
     assert!(said.contains("in the fast state 1.05"), "{said}");
-    assert!(said.contains("equally long within noise"), "{said}");
+    assert!(said.contains("equal within noise"), "{said}");
     // The shares have their intervals, here and on the page.
     let share = &within.slow_share_of_other;
     let percent = |share: f64| format!("{:.0}", 100.0 * share);
@@ -285,8 +285,8 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     let least = turns.least_state_share.unwrap();
     assert!((0.02..=0.1).contains(&least), "{least}");
     let told = format!(
-        "One state of the machine was seen; another in which jobs take 1.5 times as long, for 10 to 160 jobs at a time, would have been \
-         found from {} of jobs on.",
+        "One state of the machine was seen; another, in which jobs take 1.5 times as long for 10 to 160 jobs at a time, would have been \
+         found if it held at least {} of jobs.",
         timecell_report::percent(least)
     );
     assert!(found.contains(&told), "{told}: {found:#?}");
@@ -428,7 +428,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
     assert_eq!(turns.comparison.ratio_of_p99, None);
     assert_eq!(turns.jobs_for_p99, Some(31 * TURN));
     let said = table(&summary, Style::default()).replace("\n   ", " ");
-    let beside = "in turns against bare-cpu, which the same disturbs: 1.0";
+    let beside = "in turns against bare-cpu, under the same disturbances: 1.0";
     let beside = said.split(beside).nth(1).unwrap();
     assert!(
         beside
@@ -455,7 +455,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
 
 #[test]
 fn executions_are_not_taken_for_the_programs_work_alone() {
-    let told = "A job is one execution of the program: its start and its exit are in these times";
+    let told = "A job is one execution of the program: these times include its start and exit";
     let of = |kind: &str| {
         let dir = tempfile::tempdir().unwrap();
         let plan = PLAN.replace("kind = \"mac\"", kind);

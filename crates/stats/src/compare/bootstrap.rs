@@ -1,23 +1,23 @@
 //! The hierarchical bootstrap of the logarithm of a ratio.
 //!
-//! Drawing blocks of jobs anew for every round of every resample would cost resamples x rounds x jobs. Instead each
-//! pair of rounds is resampled [`DRAWS_PER_ROUND`] times, exactly, and a resample over rounds takes one of those draws
-//! for each round it picks. The draws are a finite stand-in for the distribution within a round: its spread is known
-//! to about 5 % (1/√(2·200)), which is little beside the spread between rounds, known from a handful of them.
+//! Redrawing blocks of jobs for every round of every resample would cost resamples x rounds x jobs. Instead each pair of
+//! rounds is resampled [`DRAWS_PER_ROUND`] times, exactly, and a resample over rounds takes one of those draws for each
+//! round it picks. The draws are a finite stand-in for the distribution within a round: its spread is known to about 5 %
+//! (1/√(2·200)), which is little beside the spread between rounds, known from a handful of them.
 
 use super::round::{Draw, Round};
 use super::{CompareOptions, Ratio};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How often the samples within each pair of rounds are drawn anew.
+/// How often the samples within each pair of rounds are redrawn.
 const DRAWS_PER_ROUND: u32 = 200;
 
 /// What one pair of rounds says about the logarithm of one ratio.
 struct PairLogs {
     /// The value for the samples as recorded.
     recorded: f64,
-    /// The values for the samples drawn anew; `None` when one of them has no logarithm.
+    /// The values for the redrawn samples; `None` when one of them has no logarithm.
     drawn: Option<Vec<f64>>,
 }
 

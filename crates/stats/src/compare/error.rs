@@ -29,7 +29,7 @@ pub enum CompareError {
     NoRounds,
     /// Rounds are paired by index, so both sides must have as many.
     #[error(
-        "the baseline has {baseline} rounds and the other side {other}; they are paired, so both must have as many"
+        "the baseline has {baseline} rounds and the other side {other}; rounds are paired, so the numbers must be equal"
     )]
     UnequalRounds {
         /// The rounds of the baseline.
@@ -66,7 +66,7 @@ pub enum CompareError {
         CompareOptions::MIN_RESAMPLES
     )]
     Resamples {
-        /// The number asked for.
+        /// The requested number.
         resamples: u32,
     },
 }

@@ -6,9 +6,9 @@
 //! of two arms in a round belong to the same lap.
 //!
 //! Turns of a round share what was drawn when its cells were made (pages, caches, addresses) and are correlated with their
-//! neighbours. Rounds are neither, if cells are made anew in each. Intervals are therefore those of the rounds' means:
-//! the method of batch means (Law and Carson, "A sequential procedure for determining the length of a steady-state
-//! simulation", Operations Research 27(5), 1979) with rounds as batches. It needs no model of the correlation within.
+//! neighbours. Rounds are neither, if cells are recreated in each. Intervals are therefore those of the rounds' means: the
+//! method of batch means (Law and Carson, "A sequential procedure for determining the length of a steady-state simulation",
+//! Operations Research 27(5), 1979) with rounds as batches. It needs no model of the correlation within.
 
 mod looks;
 mod pilot;

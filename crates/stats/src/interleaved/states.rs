@@ -7,7 +7,7 @@ use crate::tail::regimes::{self, SHORTEST, SLOWER};
 use crate::{Share, median_of};
 use serde::{Deserialize, Serialize};
 
-/// How often the arms' own levels are estimated anew once states are known.
+/// How often the arms' own levels are re-estimated once states are known.
 const PASSES: usize = 3;
 /// Levels that moved by less than this part of a time are left as they are: states are at least 1.1 apart.
 const SETTLED: f64 = 0.001;
@@ -196,7 +196,7 @@ fn sequences(rounds: &[Vec<Turn>], levels: &[f64], block: usize) -> Option<Vec<V
     rounds.iter().map(round).collect()
 }
 
-/// Blocks of so many jobs of a turn; what is left over belongs to the last one.
+/// Blocks of this number of jobs of a turn; what is left over belongs to the last one.
 fn blocks(values: &[i64], block: usize) -> impl Iterator<Item = &[i64]> {
     let count = (values.len() / block).max(usize::from(!values.is_empty()));
     (0..count).map(move |place| {

@@ -193,7 +193,7 @@ pub(super) fn autoregression(sequences: &[Vec<f64>]) -> f64 {
     first + rest.sum::<f64>()
 }
 
-/// The log likelihood of values drawn from the model's two states without memory, its five parameters fitted anew.
+/// The log likelihood of values drawn from the model's two states without memory, its five parameters refitted.
 pub(super) fn mixture(sequences: &[Vec<f64>], start: &HiddenMarkov) -> f64 {
     let mut model = start.clone();
     let mut share = slow_share(start.stay);

@@ -51,7 +51,7 @@ pub enum Refusal {
         needed: u64,
     },
     /// Spikes come periodically.
-    #[error("the spikes come periodically, so long jobs are not independent events")]
+    #[error("the spikes are periodic, so long jobs are not independent events")]
     Periodic,
     /// Two regimes alternate.
     #[error("two regimes alternate, so jobs do not share one distribution")]
@@ -85,8 +85,8 @@ pub enum Refusal {
     },
     /// The excesses follow no Pareto law.
     #[error(
-        "above none of {tried} thresholds does the tail follow a generalised Pareto law with the ones above in agreement \
-         (Anderson-Darling, p = {best_p_value:.3} at best)"
+        "above none of {tried} thresholds does the tail follow a generalised Pareto law that \
+         agrees with those above (Anderson-Darling, p = {best_p_value:.3} at best)"
     )]
     NoThreshold {
         /// Thresholds tried.

@@ -13,7 +13,7 @@ pub(crate) const SHORTEST: usize = 3;
 const BLOCKS: usize = 50_000;
 /// Two regimes must be better by this in Bayes' information criterion; 10 counts as very strong evidence.
 const BETTER: f64 = 20.0;
-/// A regime lasts at least so many blocks in the mean.
+/// Minimum mean length of a regime in blocks.
 const DWELL_BLOCKS: f64 = 2.0;
 /// Two regimes are apart when the difference of their means is at least this multiple of their deviations (Ashman,
 /// Bird and Zepf, "Detecting bimodality in astronomical datasets", Astronomical Journal 108, 1994).

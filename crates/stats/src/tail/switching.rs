@@ -1,9 +1,9 @@
 //! Two states over noise that wanders: a first-order autoregression whose level switches between two.
 //!
-//! A plain [hidden Markov model](super::hidden_markov) takes what is left beside its two levels to be independent. Where the machine
-//! drifts as well, that makes it a worse description than drift alone, and a state of a small share of the jobs is lost. Here drift is part of
-//! the model (Hamilton, "A new approach to the economic analysis of nonstationary time series and the business cycle", Econometrica
-//! 57(2), 1989), and has to be beaten by what the jumps alone explain.
+//! A plain [hidden Markov model](super::hidden_markov) assumes that what is left beside its two levels is independent. Where the
+//! machine drifts as well, that makes it a worse description than drift alone, and a state of a small share of the jobs is lost.
+//! Here drift is part of the model (Hamilton, "A new approach to the economic analysis of nonstationary time series and the
+//! business cycle", Econometrica 57(2), 1989), and has to be beaten by what the jumps alone explain.
 
 use super::hidden_markov::{density, halves, normal_of, slow_share, transitions};
 

@@ -47,8 +47,8 @@ fn within_a_state_the_ratio_is_known_far_better_than_over_all_jobs() {
         pooled: false,
         ..Layout::default()
     };
-    let mut scores = simulate(Machine::States(FACTOR), 1.02, 150, &layout);
-    assert_eq!(scores.found, 150);
+    let mut scores = simulate(Machine::States(FACTOR), 1.02, 100, &layout);
+    assert_eq!(scores.found, 100);
     for score in [&mut scores.fast, &mut scores.slow] {
         assert!(holds(score), "{}", score.coverage());
         assert!(score.median_half() < 0.002, "{}", score.median_half());
@@ -63,41 +63,53 @@ fn within_a_state_the_ratio_is_known_far_better_than_over_all_jobs() {
 /// The baseline and its repetition together: three quarters of the variance, whatever each creation of a cell adds to its level.
 #[test]
 fn a_pooled_baseline_keeps_coverage_and_narrows_the_interval() {
-    for creation in [0.0, 0.01] {
-        let layout = Layout {
-            creation,
-            ..Layout::default()
-        };
-        let mut scores = simulate(Machine::States(1.25), 1.02, 150, &layout);
-        for (what, one, pooled) in [
-            ("all", &mut scores.turns, &mut scores.pooled.turns),
-            ("fast", &mut scores.fast, &mut scores.pooled.fast),
-            ("slow", &mut scores.slow, &mut scores.pooled.slow),
-        ] {
-            assert!(holds(pooled), "{creation} {what}: {}", pooled.coverage());
-            let part = pooled.median_half() / one.median_half();
-            assert!((0.80..=0.93).contains(&part), "{creation} {what}: {part}");
+    std::thread::scope(|scope| {
+        for creation in [0.0, 0.01] {
+            scope.spawn(move || a_pooled_baseline_keeps_coverage(creation));
         }
+    });
+}
+
+fn a_pooled_baseline_keeps_coverage(creation: f64) {
+    let layout = Layout {
+        creation,
+        ..Layout::default()
+    };
+    let mut scores = simulate(Machine::States(1.25), 1.02, 100, &layout);
+    for (what, one, pooled) in [
+        ("all", &mut scores.turns, &mut scores.pooled.turns),
+        ("fast", &mut scores.fast, &mut scores.pooled.fast),
+        ("slow", &mut scores.slow, &mut scores.pooled.slow),
+    ] {
+        assert!(holds(pooled), "{creation} {what}: {}", pooled.coverage());
+        let part = pooled.median_half() / one.median_half();
+        assert!((0.80..=0.93).contains(&part), "{creation} {what}: {part}");
     }
 }
 
 /// An arm that is slower is no state of the machine, and neither is drift, a burst now and then, or a late wake-up.
 #[test]
 fn one_state_is_not_taken_for_two() {
-    for (machine, ratio) in [
-        (Machine::Quiet, 1.0),
-        (Machine::Quiet, 1.5),
-        (Machine::Drift, 1.5),
-        (Machine::Bursts, 1.0),
-        (Machine::DriftAndBursts, 1.0),
-        (Machine::WakeUps, 1.5),
-    ] {
-        assert_eq!(
-            simulate(machine, ratio, 12, &Layout::default()).found,
-            0,
-            "{machine:?} {ratio}"
-        );
-    }
+    let layout = Layout {
+        pooled: false,
+        ..Layout::default()
+    };
+    std::thread::scope(|scope| {
+        for (machine, ratio) in [
+            (Machine::Quiet, 1.0),
+            (Machine::Quiet, 1.5),
+            (Machine::Drift, 1.5),
+            (Machine::Bursts, 1.0),
+            (Machine::DriftAndBursts, 1.0),
+            (Machine::WakeUps, 1.5),
+        ] {
+            let layout = &layout;
+            scope.spawn(move || {
+                let found = simulate(machine, ratio, 6, layout).found;
+                assert_eq!(found, 0, "{machine:?} {ratio}");
+            });
+        }
+    });
 }
 
 /// A state of 2 % of the jobs, beside nothing and beside drift that is larger than what neighbours differ by: found in all of 12 experiments, with
@@ -115,6 +127,7 @@ fn a_rare_state_is_found_beside_drift() {
                 factor,
                 stay: [10.0, 160.0],
             }),
+            pooled: false,
             ..Layout::default()
         };
         let scores = simulate(machine, 1.02, 12, &layout);

@@ -52,8 +52,8 @@ pub(super) fn machine(first: &Provenance, second: &Provenance) -> Vec<Difference
     differences
 }
 
-/// Why a ratio between cells of the same name in these experiments would mean nothing, if it would: other work, another
-/// period, another load. One clause.
+/// Why a ratio between cells of the same name in these experiments would be meaningless: different work, period or load; `None`: it would
+/// not. One clause.
 pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
     let (a, b) = (&first.workload, &second.workload);
     if a.work != b.work {
@@ -64,10 +64,10 @@ pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
         ));
     }
     if first.tasks != second.tasks {
-        return Some("the task set is another".to_owned());
+        return Some("the task sets differ".to_owned());
     }
     if a.pacing != b.pacing {
-        return Some("jobs are paced otherwise".to_owned());
+        return Some("jobs are paced differently".to_owned());
     }
     for trial in &second.trials {
         let Some(other) = first.trial(&trial.name) else {
@@ -84,7 +84,7 @@ pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
             ));
         }
         if other.own != trial.own {
-            return Some(format!("the cells of {} have other tasks", trial.name));
+            return Some(format!("the cells of {} have different tasks", trial.name));
         }
         if other.load_name() != trial.load_name() {
             return Some(format!(

@@ -20,15 +20,15 @@ use record::summary::{CellSummary, Metric, RunSummary};
 use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
 
 /// What every comparison of two runs says first.
-const NOT_INTERLEAVED: &str = "The runs were made at different times and are not interleaved: a difference may be the \
-    machine's, not the cell's.";
+const NOT_INTERLEAVED: &str = "The runs were made at different times and are not interleaved: a difference may come from the machine, not \
+    the cell.";
 
 /// Two runs of one kind side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Compared {
     /// Runs of periodic jobs: ratios over rounds.
     Jobs(Box<RunComparison>),
-    /// Of every other kind: figures beside each other.
+    /// Runs of every other kind: figures side by side.
     Readings(ReadingsComparison),
 }
 
@@ -42,7 +42,7 @@ impl Compared {
     }
 }
 
-/// Two runs, studied and set side by side. Ratios are of the second to the first.
+/// Two studied runs side by side. Ratios are of the second to the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunComparison {
     /// The first run, compared against.
@@ -51,7 +51,7 @@ pub struct RunComparison {
     pub second: RunSummary,
     /// The metric compared: the primary one of the first run.
     pub metric: Metric,
-    /// Cells that both have, in the first run's order.
+    /// Cells in both runs, in the first run's order.
     pub pairs: Vec<Pair>,
     /// Labels of cells that only the first has.
     pub only_first: Vec<String>,
@@ -88,7 +88,7 @@ pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> 
     compare_with(first, second, &study(second)?.summary)
 }
 
-/// The same where the second has been studied.
+/// The same if the second has been studied already.
 pub(crate) fn compare_with(
     first: &Run,
     second: &Run,
@@ -101,13 +101,13 @@ pub(crate) fn compare_with(
     let (pairs, uneven) = pairs(&sources, [&summaries[0], &summaries[1]], metric)?;
     if uneven {
         cautions.push(
-            "The runs differ in their number of rounds; of each cell only as many rounds are compared as both have."
+            "The runs have different numbers of rounds; each cell is compared over as many rounds as both have."
                 .to_owned(),
         );
     }
     if summaries[0].primary != summaries[1].primary {
         cautions.push(format!(
-            "The runs are about different things: {} and {}; compared is the {}.",
+            "The runs have different primary metrics, {} and {}; the {} is compared.",
             summaries[0].primary.title(),
             summaries[1].primary.title(),
             metric.title()
@@ -115,10 +115,10 @@ pub(crate) fn compare_with(
     }
     let experiment = differences::experiment(&sources[0].plan, &sources[1].plan);
     if !experiment.is_empty() {
-        cautions.push("The experiments differ, and ratios may come from that.".to_owned());
+        cautions.push("The experiments differ, which may explain the ratios.".to_owned());
     }
     if summaries.iter().any(|summary| !summary.real_time) {
-        cautions.push("not real-time: cells labelled so ran in no real-time class.".to_owned());
+        cautions.push("not real-time: cells with this label ran in no real-time class.".to_owned());
     }
     let only = |here: &RunSummary, there: &RunSummary| {
         let absent = measured(here).filter(|cell| measured(there).all(|c| c.label != cell.label));
@@ -138,7 +138,7 @@ pub(crate) fn compare_with(
     })
 }
 
-/// The cells that both runs have, compared by another metric than the primary one.
+/// The cells in both runs, compared by a metric other than the primary one.
 pub(crate) fn pairs_of(
     runs: [&Run; 2],
     summaries: [&RunSummary; 2],
@@ -148,7 +148,7 @@ pub(crate) fn pairs_of(
     Ok(pairs(&sources, summaries, metric)?.0)
 }
 
-/// The cells that both runs have, and whether rounds were left out of any.
+/// The cells in both runs, and whether rounds were left out of any.
 fn pairs(
     sources: &[Source; 2],
     summaries: [&RunSummary; 2],
@@ -220,8 +220,8 @@ fn even<T>(mut left: Vec<T>, mut right: Vec<T>) -> (Vec<T>, Vec<T>, bool) {
     (left, right, cut)
 }
 
-/// The quantiles of each round, from what the run kept. Jobs of histograms cannot be drawn again, so a comparison with
-/// them rests on how the rounds' quantiles differ.
+/// The quantiles of each round, from what the run kept. Jobs in histograms cannot be resampled, so a comparison with them rests on the
+/// differences between the rounds' quantiles.
 fn quantiles(
     source: &Source,
     cell: &CellSummary,

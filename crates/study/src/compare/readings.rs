@@ -1,5 +1,5 @@
-//! Two runs of one kind side by side, figure by figure, of whatever kind that can be judged. No jobs are paired and no ratio is
-//! estimated: a difference is told where the two 95 % intervals do not touch.
+//! Two runs of one kind side by side, figure by figure, for every kind that can be judged. No jobs are paired and no ratio is estimated: a
+//! difference is reported where the two 95 % intervals do not touch.
 
 use record::RecordError;
 use record::run::Run;
@@ -14,11 +14,11 @@ use crate::studied::studied;
 /// Two runs of one kind, their figures side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadingsComparison {
-    /// What both are.
+    /// The kind of both.
     pub kind: Kind,
     /// Names of the first and the second.
     pub runs: [String; 2],
-    /// Figures that both have, in the second's order.
+    /// Figures in both, in the second's order.
     pub pairs: Vec<ReadingPair>,
     /// Subjects that only the first has.
     pub only_first: Vec<String>,
@@ -43,11 +43,11 @@ pub struct ReadingPair {
     pub unit: Unit,
     /// In the first run and in the second.
     pub values: [Measured; 2],
-    /// What may be said of the two.
+    /// What can be said about the two.
     pub change: Change,
 }
 
-/// What may be said of a figure in two runs.
+/// What can be said about a figure in two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The second's interval lies above the first's.
@@ -84,7 +84,7 @@ impl ReadingPair {
     }
 }
 
-/// Whether a figure is among those that are set side by side: of a distribution its middle, its tail and its end.
+/// Whether a figure is among those that are compared: of a distribution its middle, its tail and its end.
 fn is_compared(reading: &Reading, subject: &Subject) -> bool {
     let statistic = match reading.figure {
         Figure::Job(_, statistic)
@@ -107,7 +107,7 @@ fn is_compared(reading: &Reading, subject: &Subject) -> bool {
     }
 }
 
-/// Compares a run, of which these are the figures, with another of its kind, which is any that holds no periodic jobs to pair.
+/// Compares a run with these figures with another of its kind, which may be any without periodic jobs to pair.
 ///
 /// # Errors
 /// When a file of either record cannot be read.
@@ -146,7 +146,7 @@ pub(crate) fn compare_readings(
     let experiment = conditions(kind, first, second)?;
     let mut cautions = vec![super::NOT_INTERLEAVED.to_owned()];
     if !experiment.is_empty() {
-        cautions.push("The conditions differ, and differences may come from that.".to_owned());
+        cautions.push("The conditions differ, which may explain the differences.".to_owned());
     }
     Ok(ReadingsComparison {
         kind,
@@ -160,7 +160,7 @@ pub(crate) fn compare_readings(
     })
 }
 
-/// Why figures of the same name in these runs of one kind would mean different things, if they would. One clause.
+/// Why figures of the same name in these runs of one kind mean different things; `None`: they do not. One clause.
 ///
 /// # Errors
 /// When a file of either record cannot be read.
@@ -204,7 +204,9 @@ fn conditions(kind: Kind, first: &Run, second: &Run) -> Result<Vec<Difference>, 
     let [a, b] = [of(first)?, of(second)?];
     let text = |all: &[Condition], name: &str| {
         let own = all.iter().find(|condition| condition.name == name);
-        own.map_or("not told".to_owned(), |condition| condition.text.clone())
+        own.map_or("not recorded".to_owned(), |condition| {
+            condition.text.clone()
+        })
     };
     let mut names: Vec<&str> = Vec::new();
     for condition in a.iter().chain(&b) {

@@ -1,4 +1,4 @@
-//! Studies of temporal isolation: what contests of two cells and spinning cells amount to.
+//! Studies of temporal isolation: contests of two cells and cells that spin side by side.
 
 mod readings;
 mod received;

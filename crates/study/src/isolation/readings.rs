@@ -1,4 +1,4 @@
-//! What there is to judge in a study of isolation: deadlines that the victim missed while the attacker overran.
+//! The figures of a study of isolation that can be judged: deadlines that the victim missed while the attacker overran.
 
 use model::Enforcer;
 use record::isolation::{IsolationSummary, Standing};

@@ -1,4 +1,4 @@
-//! What cells that spin beside each other received of their budgets, period by period.
+//! What cells that spin side by side received of their budgets, period by period.
 
 use analysis::Ns;
 use analysis::empirical::Span;
@@ -9,10 +9,10 @@ use record::supply::{Budget, Share};
 
 use crate::supply::span;
 
-/// How far from what was granted a cell may be.
+/// How far what a cell received may be from what it was granted, as a share.
 const WITHIN: f64 = 0.02;
 
-/// The part of what was granted that a tick may be, so that it does not decide.
+/// The largest share of the granted time that a tick may be without deciding the verdict.
 const TICK: f64 = 0.01;
 
 /// What one cell received in one trial.
@@ -83,7 +83,7 @@ fn one(run: &Run, trial: u32, place: usize, held: Budget) -> Result<Option<Spun>
     }))
 }
 
-/// In the first period it also has what was left of the budget before, so that it is left out.
+/// The first period is left out, because it includes what was left of the budget before.
 fn periods(span: &Span, period: Ns) -> Vec<Ns> {
     let whole = span.length() / period.max(1);
     (1..whole)

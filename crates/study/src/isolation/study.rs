@@ -1,4 +1,4 @@
-//! What the raw samples and gaps of a study of isolation amount to.
+//! Evaluates the raw samples and gaps of a study of isolation.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use record::samples::Samples;
 
 use super::received::received;
 
-/// Below it, a difference is taken for one.
+/// The probability below which a difference counts as one.
 const SIGNIFICANT: f64 = 0.05;
-/// Confidence of the bound on what was not seen.
+/// Confidence of the bound where nothing was seen.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a study of isolation amounts to.
+/// Sums up a study of isolation.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -138,7 +138,7 @@ pub(crate) fn misses(samples: &Samples, period_ns: u64, wcet_ns: u64) -> Misses 
 
 type Point = (u32, Option<String>);
 
-/// The arms at each utilisation beside each load, in the order in which they came first.
+/// The arms at each utilisation beside each load, in the order of first occurrence.
 fn arms(outcomes: &[Outcome]) -> Vec<ArmSummary> {
     let mut points: BTreeMap<Point, Vec<ArmSummary>> = BTreeMap::new();
     for outcome in outcomes {
@@ -192,7 +192,7 @@ fn standings(outcomes: &[Outcome]) -> Vec<Standing> {
                 outcome.arm == Arm::NOISE && outcome.set == with.set && outcome.load == load
             })
         };
-        // Only sets that have both: the rest can be held against nothing.
+        // Only sets that have both: the rest cannot be compared.
         let pairs: Vec<(Misses, Misses)> = (of_kind.iter())
             .filter_map(|with| Some((with.victim, alone(with)?.victim)))
             .collect();
@@ -226,7 +226,7 @@ fn standings(outcomes: &[Outcome]) -> Vec<Standing> {
     all
 }
 
-/// Misses of pairs of trials held against those of the victim alone: by the sign test over the pairs, as the jobs of one trial
+/// Compares the misses of pairs of trials with those of the victim alone, by the sign test over the pairs, because the jobs of one trial
 /// depend on each other.
 fn against(victim: &Misses, (more, fewer): (u64, u64)) -> Against {
     if victim.trials == 0 {
@@ -320,7 +320,7 @@ mod tests {
                 u64::from(set == 4),
             ));
         }
-        // Nothing to hold it against.
+        // Nothing to compare it with.
         outcomes.push(outcome(77, overruns(None), 1));
         let all = standings(&outcomes);
         let [none, groups, deadline] = all.as_slice() else {

@@ -33,7 +33,7 @@ pub(super) fn executions(work: &Workload) -> bool {
     work.work == Work::Program && program.is_some_and(|program| !program.reports())
 }
 
-/// Sums up one cell but for what it is compared with and its metrics; `primary` is its first metric by rounds.
+/// Sums up one cell except for its comparisons and metrics; `primary` is its first metric by rounds.
 pub(super) fn study(
     source: &Source,
     trial: &TrialPlan,
@@ -133,7 +133,7 @@ pub(super) fn study(
     }
 }
 
-/// That an endless program did not end when it was asked to.
+/// A note if an endless program did not end when it was asked to.
 pub(super) fn outlived(cell: &CellSummary) -> Option<String> {
     let exits = cell.metrics.iter().find(|m| m.metric == Metric::ExitTime)?;
     (exits.summary.max_ns >= PATIENCE_NS)
@@ -146,7 +146,7 @@ const PATIENCE_NS: i64 = 2_000_000_000;
 /// Points kept of a task's distribution.
 const CCDF_POINTS: usize = 120;
 
-/// The task without its bound, which is another's to find; the primary metric of a task set is the response time.
+/// The task without its bound, which is added elsewhere; the primary metric of a task set is the response time.
 fn task_summary(task: &TaskRecord, cells: &[&CellRecord], responses: &Rounds) -> TaskSummary {
     let late = |ns: &&i64| **ns > task.deadline_ns;
     TaskSummary {
@@ -191,7 +191,7 @@ impl Counts {
             self.missed += header.missed;
             self.unexplained += unexplained;
         } else if record.go_ns.is_some() && record.cut_off.is_none() {
-            // The barrier opened and nothing came back: every activation asked for is lost.
+            // The barrier opened and nothing came back: every requested activation is lost.
             self.planned += asked;
             self.unexplained += asked;
         }

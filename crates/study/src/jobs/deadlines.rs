@@ -8,7 +8,7 @@ use stats::{DEFAULT_CONFIDENCE, Share};
 #[derive(Default)]
 pub(super) struct Deadlines {
     rounds: BTreeMap<u32, Round>,
-    /// A part did not keep what tells when its jobs ended.
+    /// A part did not record when its jobs ended.
     untold: bool,
 }
 
@@ -20,7 +20,7 @@ struct Round {
 }
 
 impl Deadlines {
-    /// Adds a part of a round; `late` is `None` where nothing tells how many jobs ended after their deadline.
+    /// Adds a part of a round; `late` is `None` if it is unknown how many jobs ended after their deadline.
     pub fn add(&mut self, round: u32, planned: u64, late: Option<u64>, missed: u64) {
         let round = self.rounds.entry(round).or_default();
         round.planned += planned;

@@ -5,10 +5,9 @@ use record::summary::CellSummary;
 use record::trial::TrialRecord;
 use text::words::{count, plural};
 
-/// Failed trials and cells, losses that nothing explains, and classes other than those asked for.
+/// Failed trials and cells, unexplained losses, and classes other than the requested ones.
 ///
-/// `ended` is what ended the run before its time.
-/// `damage` is what the record has lost since ([`record::run::Run::damage`]).
+/// `ended` is what ended the run early. `damage` is what the record has lost since ([`record::run::Run::damage`]).
 pub(super) fn study(
     source: &Source,
     cells: &[CellSummary],
@@ -27,7 +26,7 @@ pub(super) fn study(
     };
     for number in source.cut_off.iter().filter(|number| !told(**number)) {
         sentences.push(format!(
-            "trial {number} was cut off while its record was written; it is not in the numbers"
+            "trial {number} was cut off while its record was written; it is left out of the figures"
         ));
     }
     for record in &source.trials {
@@ -59,7 +58,7 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
     );
     if !source.plan.trials.iter().any(|t| t.name == record.name) {
         sentences.push(format!(
-            "{name} is not one of the experiment; it is not in the numbers"
+            "{name} does not belong to the experiment; it is left out of the figures"
         ));
         return;
     }
@@ -68,7 +67,7 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
     }
     for cell in &record.cells {
         if let Some(failure) = &cell.failure {
-            // A trial often fails for the reason of one of its cells: that is said once.
+            // A trial often fails for the same reason as one of its cells: that is said once.
             if record
                 .failure
                 .as_deref()
@@ -79,11 +78,11 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
         }
     }
     if !is_good(record) {
-        sentences.push(format!("{name} is counted, but not in the numbers"));
+        sentences.push(format!("{name} is counted, but left out of the figures"));
     }
 }
 
-/// Cells that ran in a class other than the one asked for, each once with its number of rounds.
+/// Cells that ran in a class other than the requested one, each once with its number of rounds.
 fn other_classes(source: &Source) -> Vec<String> {
     let mut seen: Vec<([&str; 4], u64)> = Vec::new();
     for record in &source.trials {
@@ -104,7 +103,7 @@ fn other_classes(source: &Source) -> Vec<String> {
     seen.into_iter()
         .map(|([trial, id, got, wanted], rounds)| {
             let rounds = plural(rounds, "round");
-            format!("{trial}: cell {id} ran in class {got} in {rounds}, but {wanted} was asked for")
+            format!("{trial}: cell {id} ran in class {got} in {rounds}, but {wanted} was requested")
         })
         .collect()
 }

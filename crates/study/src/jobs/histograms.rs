@@ -1,5 +1,5 @@
-//! Cells of which histograms were kept. What needs the order of jobs is not to be had from them: comparisons rest on
-//! the rounds' quantiles, and correlation is what the log kept of each interval.
+//! Cells that kept histograms, which do not hold the order of jobs: comparisons rest on the rounds' quantiles, and correlation on what the
+//! log kept of each interval.
 
 use super::Source;
 use super::cell::{classes, distinct, faults, label, median_cost, notes};
@@ -99,7 +99,7 @@ pub(super) fn pool(pooled: &mut BTreeMap<u32, Vec<Total>>, round: u32, log: &His
     }
 }
 
-/// The quantiles of one metric of one cell in each of its good rounds, of a run that kept histograms.
+/// The quantiles of one metric of one cell in each of its good rounds, in a run that kept histograms.
 pub(crate) fn round_quantiles(
     source: &Source,
     trial: &str,
@@ -165,7 +165,7 @@ fn cell(
     for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
         let silent = record.go_ns.is_some() && logs.iter().all(|(r, _)| r.number != record.number);
         if silent && record.cut_off.is_none() {
-            // The barrier opened and nothing came back: every activation asked for is gone.
+            // The barrier opened and nothing came back: every requested activation is lost.
             let asked = u64::from(source.task_of(trial, id).jobs);
             planned += asked;
             unexplained += asked;
@@ -236,8 +236,8 @@ fn cell(
     })
 }
 
-/// Jobs of a log that ended after their deadline, those in the bin that holds it counted as late if the largest was; `None`
-/// where response times were not kept.
+/// Jobs of a log that ended after their deadline; those in the deadline's bin count as late if the largest was; `None` where response
+/// times were not kept.
 fn after(log: &HistogramLog, deadline_ns: i64) -> Option<u64> {
     let total = (log.totals.iter()).find(|total| total.metric == Metric::ResponseTime)?;
     if total.max_ns <= deadline_ns {

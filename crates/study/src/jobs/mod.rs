@@ -1,8 +1,8 @@
 //! From the record to numbers: what `summary.json` holds.
 //!
-//! Rounds are pooled for each cell of each trial, and compared with the baseline round by round. A trial that failed
-//! is counted and named but its samples are not pooled, because its cells did not run under the conditions asked for.
-//! Nothing is judged against a threshold here.
+//! Rounds are pooled for each cell of each trial, and compared with the baseline round by round. A trial that failed is counted and named
+//! but its samples are not pooled, because its cells did not run under the requested conditions. Nothing is judged against a threshold
+//! here.
 
 mod cell;
 mod deadlines;
@@ -39,10 +39,10 @@ use record::RecordError;
 use record::run::{Manifest, Run};
 use record::summary::{CellSummary, Metric, RunSummary, SUMMARY_SCHEMA};
 
-/// A run of jobs that was studied: its summary, and what its figures are drawn from.
+/// A studied run of jobs: its summary, and the data of its pictures.
 #[derive(Debug, Clone)]
 pub struct JobsStudy {
-    /// What it amounts to; a study reads as its summary.
+    /// The summary; a study dereferences to it.
     pub summary: RunSummary,
     /// What was planned.
     pub plan: Experiment,
@@ -50,7 +50,7 @@ pub struct JobsStudy {
     pub manifest: Manifest,
     /// Where and when.
     pub provenance: Provenance,
-    /// What is drawn of it beyond the summary.
+    /// What pictures need beyond the summary.
     pub drawing: Drawing,
 }
 
@@ -75,8 +75,8 @@ impl DerefMut for JobsStudy {
     }
 }
 
-/// Studies a run. Opens each samples file once and has the samples of one cell in memory at a time, and beside them of the primary metric
-/// those of the baseline, and of all cells where trials took turns or some kept their cpus free.
+/// Studies a run. Opens each samples file once and holds the samples of one cell in memory at a time; in addition, of the primary metric
+/// those of the baseline, and of all cells if trials took turns or some kept their cpus free.
 ///
 /// # Errors
 /// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
@@ -127,7 +127,7 @@ pub fn study(run: &Run) -> Result<JobsStudy, RecordError> {
     })
 }
 
-/// From the first release to the last, and as much again as lies between two of them for what follows the last.
+/// From the first release to the last, plus the time between two releases for what follows the last.
 fn lasted_ns(source: &Source) -> Option<i64> {
     let trials = source.plan.trials.iter();
     let records = trials.flat_map(|trial| source.records(&trial.name));
@@ -140,7 +140,7 @@ fn lasted_ns(source: &Source) -> Option<i64> {
     (spans > 0).then(|| between / spans * (spans + 1))
 }
 
-/// What is measured of a job of this work, the metric that comparisons are about first.
+/// The metrics of a job of this work, the one that is compared first.
 pub fn metrics(work: model::Work) -> &'static [Metric] {
     Metric::of_work(work)
 }

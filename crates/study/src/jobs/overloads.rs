@@ -1,5 +1,5 @@
-//! Why activations were missed or jobs came late, as far as the record tells: work that does not fit its period, a
-//! runtime that jobs used up, real-time throttling, or others on the cpu.
+//! Why activations were missed or jobs came late, as far as the record shows: work that does not fit its period, a runtime that jobs used
+//! up, real-time throttling, or others on the cpu.
 
 use super::source::Source;
 use host::doctor::State;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use text::units::time;
 use text::words::{clean, count, plural, ratio};
 
-/// What the kernel lets real-time work have of each cpu.
+/// The kernel's limit on real-time work on each cpu.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Limit {
     runtime_us: u64,
@@ -21,7 +21,7 @@ struct Limit {
 /// One sentence for each trial and cause.
 pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String>, RecordError> {
     if source.plan.workload.work == model::Work::Endless {
-        // It has no jobs, and whatever it takes was asked of it.
+        // It has no jobs, and takes what it was asked to take.
         return Ok(Vec::new());
     }
     let limit = limit(&source.run.provenance()?.checks);
@@ -67,9 +67,9 @@ impl Limit {
     fn exceeded(self, trial: &str, cpu: u32, demand: f64) -> String {
         let ms = |us: u64| time(us as f64 * 1e3);
         format!(
-            "{trial}: the real-time work on cpu {cpu} takes {} of it, and the kernel lets real-time work have {} of \
-             every {} (real-time throttling, kernel.sched_rt_runtime_us): where that is used up it stops every thread \
-             of class FIFO or RR for the rest, the most urgent too.",
+            "{trial}: the real-time work on cpu {cpu} takes {} of it, and the kernel allows real-time work {} of every {} (real-time \
+             throttling, kernel.sched_rt_runtime_us): once that is used up, it stops every thread of class FIFO or RR for the rest, even \
+             the most urgent.",
             ratio(demand),
             ms(self.runtime_us),
             ms(self.period_us),
@@ -77,8 +77,8 @@ impl Limit {
     }
 }
 
-/// The limit that the doctor found when the run was made: the first two numbers of what it says, where it says that the kernel
-/// keeps real-time tasks to one.
+/// The limit that the doctor found when the run was made: the first two numbers of its text, if it says that the kernel limits real-time
+/// tasks.
 fn limit(checks: &[host::doctor::Check]) -> Option<Limit> {
     let check = checks.iter().find(|check| check.id == "rt-throttling")?;
     let known = matches!(check.state, State::Good | State::Warning | State::Bad);
@@ -96,7 +96,7 @@ fn limit(checks: &[host::doctor::Check]) -> Option<Limit> {
     (known && limit.period_us > 0).then_some(limit)
 }
 
-/// Whether the cell ran under fixed priorities, which throttling is about.
+/// Whether the cell ran under fixed priorities, which throttling stops.
 fn fixed(cell: &CellSummary) -> bool {
     cell.class.starts_with("FIFO") || cell.class.starts_with("RR")
 }
@@ -106,7 +106,7 @@ fn by_runtime(cell: &CellSummary) -> bool {
     cell.class.starts_with("DEADLINE")
 }
 
-/// What the fixed-priority work of a trial takes of each cpu, as a part of it: the largest over rounds.
+/// The share of each cpu that the fixed-priority work of a trial takes: the largest over rounds.
 fn demands(
     source: &Source,
     cells: &[&CellSummary],
@@ -135,7 +135,7 @@ fn demands(
     most
 }
 
-/// A thread of SCHED_DEADLINE whose jobs took more cpu time in the mean than its runtime, and came late.
+/// A thread of SCHED_DEADLINE whose jobs took more cpu time on average than its runtime, and were late.
 #[derive(Debug)]
 struct Exhausted<'a> {
     cell: &'a CellSummary,
@@ -178,8 +178,8 @@ fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
         .map(|e| e.task.late.saturating_add(e.cell.missed))
         .sum();
     Some(format!(
-        "{trial}: the jobs of {} took more cpu time in the mean than their runtime (wcet and margin, or the budget of its reservation), the most those \
-         of {} with {} of {}: the kernel's constant bandwidth server throttles a thread that has used up its runtime \
+        "{trial}: the jobs of {} took more cpu time on average than their runtime (wcet and margin, or the budget of its reservation), \
+         most of all those of {} with {} of {}: the kernel's constant bandwidth server throttles a thread that has used up its runtime \
          until its next period, and {} of these tasks missed their deadlines. A larger margin or budget, or a wcet measured on this \
          machine, gives them room.",
         plural(exhausted.len() as u64, "task"),
@@ -190,7 +190,7 @@ fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
     ))
 }
 
-/// Late jobs of SCHED_DEADLINE threads whose runtimes suffice in the mean.
+/// Late jobs of SCHED_DEADLINE threads whose runtimes suffice on average.
 fn late_within(trial: &str, cells: &[&CellSummary]) -> Option<String> {
     let late: u64 = (cells.iter())
         .filter(|cell| by_runtime(cell))
@@ -198,9 +198,9 @@ fn late_within(trial: &str, cells: &[&CellSummary]) -> Option<String> {
         .sum();
     (late > 0).then(|| {
         format!(
-            "{trial}: {} missed their deadlines although no task's jobs took more cpu time in the mean than its runtime; \
-             single jobs may have, and the kernel throttles those until the next period (the cpu time of single jobs is not \
-             on record), and with several cpus it promises a bounded lateness, not the deadline.",
+            "{trial}: {} missed their deadlines although no task's jobs took more cpu time on average than its runtime; single jobs may \
+             have, and the kernel throttles those until the next period (the cpu time of single jobs is not on record); with several cpus \
+             it promises bounded lateness, not the deadline.",
             plural(late, "job")
         )
     })
@@ -212,15 +212,15 @@ fn missed(cell: &CellSummary, period_ns: i64, throttled: bool) -> String {
     let label = &cell.label;
     let lost = format!("{label} missed {} % of its activations", count(share));
     let Some(used) = cell.cpu_time_per_activation_ns else {
-        return format!("{lost}: nothing is on record of the cpu time that its jobs took.");
+        return format!("{lost}: the cpu time of its jobs is not on record.");
     };
     let took = format!(
-        "its jobs took {} of cpu time in the mean, of a period of {}",
+        "its jobs took {} of cpu time on average, in a period of {}",
         time(used),
         time(period_ns as f64)
     );
     if used >= period_ns as f64 {
-        return format!("{lost}: {took}: they do not fit their period on this cpu.");
+        return format!("{lost}: {took}: they do not fit in their period on this cpu.");
     }
     let why = if throttled {
         "real-time throttling stopped it, or more urgent work kept the cpu".to_owned()
@@ -230,7 +230,7 @@ fn missed(cell: &CellSummary, period_ns: i64, throttled: bool) -> String {
             clean(&cell.class)
         )
     } else {
-        "they fit, so something kept the cpu from it: more urgent work, the kernel, or a hypervisor"
+        "they fit, so something else took the cpu: more urgent work, the kernel, or a hypervisor"
             .to_owned()
     };
     format!("{lost}: {took}; {why}.")

@@ -1,4 +1,4 @@
-//! The samples of one cell, read once for everything that is made of them.
+//! The samples of one cell, read once for everything that is computed from them.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ impl Jobs {
         self.ran.push(job.end_ns.wrapping_sub(job.start_ns));
     }
 
-    /// The jobs in the order of activation; which were missed before one is in the gaps of their numbers.
+    /// The jobs in the order of activation; gaps in their numbers are missed activations.
     pub fn iter(&self) -> impl Iterator<Item = Sample> {
         (0..self.index.len()).map(|at| {
             let start_ns = self.release_ns[at].wrapping_add(self.late.at(at));
@@ -149,7 +149,7 @@ impl<'s> CellSamples<'s> {
     }
 }
 
-/// What the cells of a run amount to, in the order of the plan.
+/// The results of the cells of a run, in the order of the plan.
 #[derive(Default)]
 pub(super) struct Read {
     pub cells: Vec<CellSummary>,
@@ -228,7 +228,7 @@ fn first(cell: &CellSummary) -> Option<Metric> {
     cell.metrics.first().map(|first| first.metric)
 }
 
-/// One cell but for its turns and its task; `compared` is given its primary metric by rounds, to compare it or to keep that.
+/// One cell except for its turns and its task; `compared` gets its primary metric by rounds, to compare it or to keep it.
 fn one(
     source: &Source,
     trial: &TrialPlan,
@@ -291,7 +291,7 @@ impl Kept {
         self.0.insert(of, rounds.collect());
     }
 
-    /// That of some cells of a trial, one after the other within each round; none of cells that were not kept.
+    /// The metric of some cells of a trial, one after the other within each round; nothing of cells that were not kept.
     pub fn of<'i>(&self, trial: &str, ids: impl IntoIterator<Item = &'i String>) -> Rounds {
         let ids = ids.into_iter();
         let kept = ids.filter_map(|id| self.0.get(&[trial.to_owned(), id.clone()]));

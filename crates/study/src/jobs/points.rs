@@ -1,5 +1,5 @@
-//! Under which conditions each cell ran: load, period, cpu, and whether the cpu was kept free; with the comparison
-//! across that last one, and the counters that were read beside the cell.
+//! The conditions of each cell: load, period, cpu, and whether the cpu was kept free; the comparison of cpus kept free and shared; the
+//! counters read beside the cell.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<PointSummary>
     points
 }
 
-/// Compares the cells whose cpus were kept free with those of the same conditions whose were not; `kept` has the primary metric.
+/// Compares cells whose cpus were kept free with those of the same conditions whose cpus were not; `kept` has the primary metric.
 pub(super) fn compare(points: &mut [PointSummary], cells: &[CellSummary], kept: &Kept) {
     for at in 0..points.len() {
         let point = &points[at];
@@ -70,11 +70,11 @@ pub(super) fn compare(points: &mut [PointSummary], cells: &[CellSummary], kept: 
     }
 }
 
-/// Over what a counter is taken and its name, then for each value the count and the metric in ns.
+/// What a counter is taken over, and its name; for each value the count and the metric in ns.
 pub(super) type Pairs = BTreeMap<(Per, String), Vec<(u64, i64)>>;
 
 /// Each value of each counter of a cell over its good rounds, beside the metric, one counter after the other: of a window its largest, of
-/// an activation its own. A window without a job has no place.
+/// an activation its own. A window without a job is left out.
 pub(super) fn pairs(
     samples: &CellSamples,
     id: &str,
@@ -140,7 +140,7 @@ fn activations(part: &Part, counter: Counter, metric: Metric) -> impl Iterator<I
     jobs.filter_map(move |(value, row)| Some((row[column?].into(), value)))
 }
 
-/// What a counter of a cell amounts to.
+/// Sums up a counter of a cell.
 pub(super) fn counter((per, name): &(Per, String), pairs: &[(u64, i64)]) -> CounterSummary {
     let (x, y): (Vec<f64>, Vec<f64>) = pairs
         .iter()

@@ -1,5 +1,4 @@
-//! Reservations of a task set that was run: what the analysis says of each, by the textbook and by what its enforcer is certain to
-//! supply.
+//! Reservations of a measured task set: what the analysis says of each, by the textbook and by the minimum supply of its enforcer.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +10,10 @@ use feasibility::means;
 use record::summary::HeldSummary;
 use record::trial::{CellRecord, HeldCell, HoldsRecord, TaskRecord, TrialRecord};
 
-/// A whole cpu, in parts that utilisations are rounded up to.
+/// A whole cpu, in the units that utilisations are rounded up to.
 const WHOLE: u128 = 1_000_000_000;
 
-/// What is said of one task whose cell was held.
+/// What the analysis says of one task whose cell was held.
 pub(crate) struct OfTask {
     /// The textbook's bound in the reservation, ns.
     pub bound_ns: Option<i64>,
@@ -24,7 +23,7 @@ pub(crate) struct OfTask {
 /// A thread of a set.
 type Thread<'a> = (&'a CellRecord, &'a TaskRecord);
 
-/// What analysis and those who held say of the tasks of a trial, by the identities of their threads; empty where nothing held them.
+/// What the analysis and the enforcers say of the tasks of a trial, by the identities of their threads; empty if nothing held them.
 pub(crate) fn study(rounds: &[&TrialRecord]) -> BTreeMap<String, OfTask> {
     let first = rounds
         .iter()
@@ -66,7 +65,7 @@ pub(crate) fn study(rounds: &[&TrialRecord]) -> BTreeMap<String, OfTask> {
     found
 }
 
-/// The bounds of the tasks of a cell, ns: by the textbook, and by what is certain.
+/// The bounds of the tasks of a cell, ns: by the textbook, and by the minimum supply.
 fn responses(
     cell: &HeldCell,
     tasks: &[Task],
@@ -103,8 +102,8 @@ fn responses(
 }
 
 /// The bound of a task alone in a thread of SCHED_DEADLINE, ns: every job finds a whole runtime, and one that takes no more than so much
-/// `own_work` of that ends by the thread's deadline, which is one period of it after the release. `None` where jobs may take longer, or
-/// come more often than runtimes.
+/// `own_work` of that ends by the thread's deadline, which is one period of it after the release. `None` if jobs may take longer, or come
+/// more often than runtimes.
 fn due(task: &Task, own_work: Ns, period: Ns) -> Option<i64> {
     let is_whole = task.wcet <= own_work && task.period >= period;
     is_whole.then(|| i64::try_from(period).unwrap_or(i64::MAX))
@@ -133,9 +132,9 @@ fn of(task: &TaskRecord) -> Task {
     }
 }
 
-/// Whether a cell's budget comes within each of its periods behind whoever is before it on its cpu: competitors, and cells that are held
-/// and more urgent. Response time analysis of the budget as if it were a task (Davis and Burns, RTSS 2005), each cell above a
-/// deferrable server; with what the mechanism overdraws, and costs for all cells of the cpu, where that is to be counted.
+/// Whether a cell gets its budget within each of its periods, below what runs before it on its cpu: competitors, and more urgent held
+/// cells. Response time analysis of the budget as if it were a task (Davis and Burns, RTSS 2005), each cell above a deferrable server;
+/// with the mechanism's overdraft, and its cost for all cells of the cpu, where they count.
 fn comes(
     cell: &HeldCell,
     holds: &HoldsRecord,
@@ -153,7 +152,7 @@ fn comes(
     let own = cell.by.held;
     let above: Vec<(Ns, Ns)> = (holds.cells.iter())
         .filter(|other| {
-            // Of two that are as urgent each may come first.
+            // Of two equally urgent ones either may come first.
             let before = urgency(other.cell_number);
             let is_before = before.is_some() && before >= urgency(cell.cell_number);
             other.cpu == cell.cpu && other.cell_number != cell.cell_number && is_before
@@ -164,7 +163,7 @@ fn comes(
     let competitors = (threads.iter())
         .filter(|(record, task)| task.competes && record.cpu == cell.cpu)
         .map(|(_, task)| of(task));
-    // Whoever holds the cells comes before all of them, for the less urgent ones too.
+    // The holder of the cells runs before all of them, on behalf of the less urgent ones too.
     let all_held = (holds.cells.iter())
         .filter(|other| other.cpu == cell.cpu)
         .map(|other| (other.by.held.budget_ns, other.by.held.period_ns));
@@ -204,8 +203,8 @@ fn comes(
     )
 }
 
-/// Whether the server of a cell has its budget within each of its periods beside those of its cpu, each of which may run a `tick` longer
-/// than its own. Whoever competes is held by nothing and comes after all of them.
+/// Whether the server of a cell gets its budget within each of its periods beside the others on its cpu, each of which may run a `tick`
+/// longer than its budget. A competitor is not held and runs after all of them.
 fn served(cell: &HeldCell, holds: &HoldsRecord, tick: Ns) -> bool {
     let of = |cell: &HeldCell| (cell.by.held.budget_ns, cell.by.held.period_ns);
     let others: Vec<(Ns, Ns)> = (holds.cells.iter())
@@ -221,7 +220,7 @@ pub(crate) fn priority(class: &str) -> Option<u8> {
 }
 
 /// Whether threads of SCHED_DEADLINE that move between cpus get their budgets within their periods, each of which may run a `tick` longer
-/// than its own. No more threads than cpus: none ever waits for another. Else the utilisation bound of Goossens, Funk and Baruah
+/// than its budget. No more threads than cpus: none ever waits for another. Else the utilisation bound of Goossens, Funk and Baruah
 /// (Real-Time Systems 25, 2003) for global EDF, sum <= m - (m - 1) most, a tick of each other thread counted to every budget.
 fn roams(holds: &HoldsRecord, threads: &[Thread<'_>], tick: Ns) -> bool {
     let cpus = threads.iter().map(|(_, task)| task.cpus.len()).max();

@@ -18,7 +18,7 @@ pub(crate) struct Source<'a> {
     pub plan: Experiment,
     /// In the order of execution.
     pub trials: Vec<TrialRecord>,
-    /// Trials whose directory holds no record: the power went while they were written.
+    /// Trials whose directory holds no record, because the power failed while they were written.
     pub cut_off: Vec<u32>,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Source<'a> {
         ids
     }
 
-    /// The thread of the baseline that runs the same task as this one of a trial, by the names of cell and task: identities count the
-    /// threads of a trial, and trials may run different parts of a set. `None`: none does, or this one runs no task.
+    /// The thread of the baseline that runs the same task as this one of a trial, by the names of cell and task: identities number the
+    /// threads of a trial, and trials may run different parts of a set. `None`: no thread does, or this one runs no task.
     pub fn same_task(&self, trial: &str, id: &str) -> Option<String> {
         let own = self.task_record(trial, id)?;
         let baseline = self.records(&self.plan.baseline);

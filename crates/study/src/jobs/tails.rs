@@ -20,7 +20,7 @@ const SEED: u64 = 0x7a11_5eed;
 /// Numbers and releases.
 type Numbered<'c> = (Cow<'c, [u32]>, Cow<'c, [i64]>);
 
-/// The jobs of a cell as tails are made of them, by round: the number of each, and its release, ns.
+/// The jobs of a cell for fitting tails, by round: the number of each, and its release, ns.
 #[derive(Default)]
 pub(super) struct Jobs<'c> {
     rounds: BTreeMap<u32, Numbered<'c>>,
@@ -28,7 +28,7 @@ pub(super) struct Jobs<'c> {
 }
 
 impl<'c> Jobs<'c> {
-    /// Those of all good trials, but such as let a turn settle.
+    /// The jobs of all good trials, except those that let a turn settle.
     pub fn of(samples: &'c CellSamples, period_ns: i64) -> Jobs<'c> {
         let mut all = Jobs::default();
         for part in samples.good().filter(|part| !part.jobs.index.is_empty()) {
@@ -47,7 +47,7 @@ impl<'c> Jobs<'c> {
             match all.rounds.entry(record.round) {
                 Entry::Vacant(empty) => _ = empty.insert(own),
                 Entry::Occupied(mut before) => {
-                    // What a trial had done before it was resumed lies right before what it did then.
+                    // What a trial did before it was resumed comes right before what it did afterwards.
                     let (numbers, releases) = before.get_mut();
                     let later_ns = match (releases.last(), own.1.first()) {
                         (Some(last), Some(first)) => last + period_ns - first,
@@ -103,7 +103,7 @@ pub(super) fn of_samples(
     })
 }
 
-/// The tails of the cells of which histograms were kept: one each, for the primary metric, by which their worst jobs were chosen.
+/// The tails of cells that kept histograms: one each, for the primary metric, by which their worst jobs were chosen.
 pub(super) fn of_histograms(
     source: &Source,
     cells: &[CellSummary],
@@ -125,8 +125,8 @@ fn spacing_ns(rounds: &[TailRound]) -> Option<f64> {
     (steps > 0).then(|| spans_ns / steps as f64)
 }
 
-/// The number of an activation. Where trials took turns, those that let a turn settle are left out and not numbered: a pattern
-/// that repeats with the turns is made by them.
+/// The number of an activation. Where trials took turns, those that let a turn settle are left out and not numbered: a pattern that
+/// repeats with the turns comes from the turns.
 fn number(turns: Option<TurnsRecord>, index: u32) -> Option<u32> {
     let Some(turns) = turns else {
         return Some(index);

@@ -1,4 +1,4 @@
-//! The bounds that crate `analysis` has for a task set that was measured.
+//! The bounds of crate `analysis` for a measured task set.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use record::trial::{CellRecord, TaskRecord};
 use super::reserved;
 use super::source::Source;
 
-/// Adds what the analysis has for the tasks of cells, and that a task has no twin in the baseline to be compared with.
+/// Adds the bounds of the analysis to the tasks of cells, and a note if a task has no counterpart in the baseline.
 pub(super) fn judge(source: &Source, cells: &mut [CellSummary]) {
     for trial in source
         .plan
@@ -40,8 +40,8 @@ pub(super) fn judge(source: &Source, cells: &mut [CellSummary]) {
 
 /// The response-time bound of every task of a trial, by the identity of its thread; absent where there is none.
 ///
-/// FIFO threads are those of fixed priorities on a cpu of their own, a competitor above them; SCHED_DEADLINE threads
-/// are those of global EDF on their cpus. The kernel's own times are in neither.
+/// FIFO threads are those of fixed priorities on a cpu of their own, a competitor above them; SCHED_DEADLINE threads are those of global
+/// EDF on their cpus. Neither includes the kernel's overheads.
 fn bounds(cells: &[CellRecord]) -> BTreeMap<String, i64> {
     let tasks: Vec<(&CellRecord, &TaskRecord)> = (cells.iter())
         .filter_map(|cell| Some((cell, cell.task.as_ref()?)))
@@ -59,7 +59,7 @@ fn bounds(cells: &[CellRecord]) -> BTreeMap<String, i64> {
         cpus.dedup();
         let on = |cpu: u32| {
             let mut group: Vec<_> = tasks.iter().filter(|(cell, _)| cell.cpu == cpu).collect();
-            // As the threads were: cells that share a cpu are in the order of their priorities, not of the file.
+            // As the threads ran: cells that share a cpu are in the order of their priorities, not of the file.
             group.sort_by_key(|(cell, task)| {
                 let urgency = reserved::priority(&cell.class_wanted);
                 (!task.competes, std::cmp::Reverse(urgency))

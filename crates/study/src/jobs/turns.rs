@@ -19,24 +19,24 @@ use super::source::Source;
 /// One metric of all cells that took turns with a baseline: arm 0 is the baseline, all its cells together.
 pub(super) struct Turned {
     metric: Metric,
-    /// The experiment's baseline, or the trial of the same cells that is disturbed by the same load as the others.
+    /// The experiment's baseline, or the trial of the same cells under the same load as the others.
     baseline: String,
-    /// Trial and cell of each arm behind the baseline.
+    /// Trial and cell of each arm after the baseline.
     arms: Vec<(String, String)>,
     /// The trials among them that repeat the baseline.
     repeats: Vec<String>,
-    /// Of each round its turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
+    /// The turns of each round in order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
     rounds: Vec<Vec<Turn>>,
     states: Option<States>,
     /// Activations of a cell in each round, and in each turn.
     planned: [u32; 2],
     /// Of every interval.
     confidence: f64,
-    /// Which second state would have been found, once somebody asks: it takes as long as to look for states several times.
+    /// Which second state would have been found, computed on demand: it takes as long as several searches for states.
     least_state_share: OnceCell<Option<f64>>,
 }
 
-/// A turn of a lap while they are gathered: when it began, whose it was, and its jobs.
+/// A turn of a lap while turns are gathered: when it began, its arm, and its jobs.
 struct Gathered {
     begin_ns: i64,
     turn: Turn,
@@ -98,7 +98,7 @@ impl Turns {
         }
     }
 
-    /// Takes those turns of a cell out whose seeds are wanted, and makes them its arm's.
+    /// Removes the turns of a cell that have these seeds, and gives them to its arm.
     fn take(
         &mut self,
         cell: [&str; 2],
@@ -188,7 +188,7 @@ impl Turned {
         })
     }
 
-    /// From which share of jobs on a second state would have been found; `None` where one was, and where none would have been.
+    /// The share of jobs from which a second state would have been found; `None` if one was found, and if none would have been.
     fn least_state_share(&self) -> Option<f64> {
         let least = || match self.states {
             Some(_) => None,
@@ -197,7 +197,7 @@ impl Turned {
         *self.least_state_share.get_or_init(least)
     }
 
-    /// The trials that a trial is compared with beside the baseline: a repetition with none, so that it shows what a difference between
+    /// The trials that a trial is compared with besides the baseline: none for a repetition, so that it shows what a difference between
     /// equals looks like.
     fn pooled_with(&self, trial: &str) -> &[String] {
         match self.repeats.iter().any(|repeat| repeat == trial) {
@@ -249,8 +249,8 @@ impl Turned {
 }
 
 impl Turned {
-    /// Activations of a round from which the ratio of p99 of these is told, whole turns of them and one more for what is missed; at the share
-    /// of them that the median round compared of whichever had fewest. `None` where nothing was compared, or they were as many.
+    /// Activations of a round from which these give a ratio of p99, in whole turns and one more for missed ones; at the share of them that
+    /// the median round compared, of whichever had fewest. `None` if nothing was compared, or there were as many.
     fn jobs_for_p99(&self, baselines: &[usize], arm: usize) -> Option<u32> {
         let [planned, of_turn] = self.planned;
         let of = |arm: usize| -> Option<u64> {
@@ -272,7 +272,7 @@ impl Turned {
     }
 }
 
-/// One cell against every baseline that it took turns with, metric by metric; and of what cannot be compared, why.
+/// One cell against every baseline that it took turns with, metric by metric; and why, if something cannot be compared.
 pub(super) fn compare_all(turned: &[Turned], trial: &str, id: &str) -> (Vec<InTurns>, Vec<String>) {
     let mut compared: Vec<InTurns> = Vec::new();
     let mut notes = Vec::new();
@@ -298,7 +298,7 @@ pub(super) fn compare_all(turned: &[Turned], trial: &str, id: &str) -> (Vec<InTu
     (compared, notes)
 }
 
-/// How a run that ends once everything is decided stands.
+/// The state of a run that ends once everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Cells that are compared with the baseline.
@@ -308,7 +308,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether something is not known that the run was to tell: without a cell beside the baseline it tells nothing.
+    /// Whether something that the run is to decide is still open: without a cell besides the baseline it decides nothing.
     pub const fn is_open(&self) -> bool {
         self.compared == 0 || !self.undecided.is_empty()
     }
@@ -350,9 +350,9 @@ impl Standing {
     }
 }
 
-/// The half width that the intervals of an experiment will have, as a part of the ratio, from a pilot whose trial `again` is its
-/// baseline once more; after the first look where it may end early. Laps that are slow without the pilot having met them have jobs that take
-/// `slow_factor` times as long. `None` where the pilot does not tell.
+/// The half width that the intervals of an experiment will have, as a part of the ratio, from a pilot whose trial `again` repeats its
+/// baseline; after the first look if it may end early. In slow laps that the pilot did not meet, jobs take `slow_factor` times as long.
+/// `None` if the pilot cannot tell.
 ///
 /// # Errors
 /// When the pilot cannot be read.
@@ -394,8 +394,8 @@ pub fn foresee(
     ))
 }
 
-/// The trials that repeat this one, so that either may stand for the other. Of several cells each has its own place, on a cpu or in the
-/// order of creation, and they are left apart.
+/// The trials that repeat this one, so that either may stand for the other. Trials of several cells do not count: each cell has its own
+/// place, on a cpu or in the order of creation.
 fn repetitions<'p>(plan: &'p Experiment, baseline: &str) -> impl Iterator<Item = &'p TrialPlan> {
     let baseline = (plan.trial(baseline)).filter(|trial| trial.cells.len() == 1);
     (plan.trials.iter()).filter(move |trial| baseline.is_some_and(|first| trial.repeats(first)))

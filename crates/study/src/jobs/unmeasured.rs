@@ -5,7 +5,7 @@ use record::RecordError;
 use record::run::{Manifest, Status};
 use record::summary::NotMeasured;
 
-/// Those that the run itself names, those it never reached, and those that were cut off before their end.
+/// The trials that the run itself names, those it never reached, and those that were cut off before their end.
 pub(crate) fn study(source: &Source, manifest: &Manifest) -> Result<Vec<NotMeasured>, RecordError> {
     let mut list = manifest.not_measured.clone();
     let begun = begun(source)?;
@@ -20,9 +20,9 @@ pub(crate) fn study(source: &Source, manifest: &Manifest) -> Result<Vec<NotMeasu
         if !known {
             let reason = match manifest.status {
                 _ if begun.contains(&plan.name) => {
-                    "it had begun when the run ended; what it had measured comes into the numbers when the run is resumed"
+                    "it was running when the run ended; what it measured is included once the run is resumed"
                 }
-                Status::Running => "the run has not reached it, or ended without a word",
+                Status::Running => "the run has not reached it, or ended without a trace",
                 Status::Interrupted => "the run was interrupted before it",
                 Status::Killed => "the run was killed before it",
                 Status::Failed => "the run failed before it",
@@ -38,7 +38,7 @@ pub(crate) fn study(source: &Source, manifest: &Manifest) -> Result<Vec<NotMeasu
     Ok(list)
 }
 
-/// Names of the trials that were begun and not ended.
+/// Names of the trials that began but did not end.
 fn begun(source: &Source) -> Result<Vec<String>, RecordError> {
     let mut names = Vec::new();
     for number in source.run.begun_trials()? {

@@ -1,4 +1,4 @@
-//! A run that goes on until it is known whether something holds: what is known so far, and how many jobs that takes.
+//! A run that continues until a condition is decided: what is known so far, and how many jobs a decision takes.
 
 use model::{Experiment, Keep};
 use record::RecordError;
@@ -14,16 +14,16 @@ use text::units::time;
 /// The probability that any of the looks at a cell's quantile errs.
 const LEVEL: f64 = 0.05;
 
-/// Of what a run goes on to find out, what is known.
+/// What is known of the conditions that a run continues to decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Pairs of a condition and a cell.
     pub asked: usize,
-    /// Those that are not known yet, as sentences.
+    /// Those not decided yet, as sentences.
     pub open: Vec<String>,
 }
 
-/// A condition that a run can go on to find out: the quantile of a time, and its limit.
+/// A condition that a run can continue to decide: the quantile of a time, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Question {
     metric: Metric,
@@ -42,19 +42,19 @@ fn question(condition: &Threshold) -> Option<Question> {
     }
 }
 
-/// Each look errs with an equal part of the level: a bound that needs nothing to be known of when they are taken (Bonferroni).
+/// Each look errs with an equal share of the level: a bound that holds whenever the looks are taken (Bonferroni).
 pub(crate) fn confidence(experiment: &Experiment) -> f64 {
     1.0 - LEVEL / experiment.looks().len().max(1) as f64
 }
 
-/// The fewest jobs of a cell after which a condition can be known; `None` of one that more jobs do not answer, such as a
-/// maximum, a count or a ratio.
+/// The fewest jobs of a cell after which a condition can be decided; `None` for one that more jobs do not decide, such as a maximum, a
+/// count or a ratio.
 pub fn jobs_until(condition: &Threshold, experiment: &Experiment) -> Option<u64> {
     needed_count(question(condition)?.probability, confidence(experiment))
 }
 
 impl Known {
-    /// Looks at the trials of a run that are on record. A cell without a quantile bounded on both sides of the limit is not known.
+    /// Looks at the trials of a run that are on record. A cell without a quantile bounded on either side of the limit is not decided.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -97,7 +97,7 @@ impl Known {
     }
 }
 
-/// A summary whose quantiles that these thresholds are about have the intervals of a look.
+/// A summary whose quantiles in these thresholds have the intervals of a look.
 ///
 /// # Errors
 /// When the record cannot be read.
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    /// 2,000 runs of jobs whose p90 is the limit, which no interval may leave out: the part of those that are wrong at any look has a
-    /// standard deviation of 0.5 %. The end is one more look: judged at 95 % it would err too often, and it does not as it is.
+    /// 2,000 runs of jobs whose p90 is the limit, which no interval may leave out: the share that is wrong at any look has a standard
+    /// deviation of 0.5 %. The end is one more look: judged at 95 % it would err too often, as it is judged it does not.
     #[test]
     fn all_looks_and_the_end_together_err_with_at_most_five_percent() {
         use rand::{RngExt, SeedableRng};

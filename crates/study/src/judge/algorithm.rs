@@ -1,10 +1,10 @@
-//! Judging, the same for every kind of run: a threshold against all readings that it is about.
+//! Judging, the same for every kind of run: compares a threshold with all readings that it selects.
 
 use super::readings::{Reading, Readings, Subject};
 use super::threshold::Threshold;
 use super::verdict::{CellVerdict, Ends, Judged, JudgedThreshold, Measured, Outcome, Unit, Why};
 
-/// Judges every subject that each threshold is about.
+/// Judges every subject that each threshold selects.
 pub fn judge(readings: &Readings, thresholds: &[Threshold]) -> Judged {
     let judged = |threshold: &Threshold| JudgedThreshold {
         threshold: threshold.to_string(),
@@ -20,7 +20,7 @@ pub fn judge(readings: &Readings, thresholds: &[Threshold]) -> Judged {
 fn verdicts(readings: &Readings, threshold: &Threshold) -> Vec<CellVerdict> {
     let (unit, limit) = threshold.limit.of();
     let selector = threshold.selector.as_ref();
-    // Where nothing that was measured has the figure, what was not measured is no reason.
+    // If nothing measured has the figure, what was not measured is not the reason.
     if !readings.have(threshold.figure, unit)
         && readings.subjects.iter().any(|s| s.absent.is_none())
     {
@@ -28,7 +28,7 @@ fn verdicts(readings: &Readings, threshold: &Threshold) -> Vec<CellVerdict> {
     }
     let mut found = Vec::new();
     let (mut is_judged, mut is_lacking) = (false, false);
-    // What leaves a group of subjects open, told behind the last of them.
+    // What leaves a group of subjects undecided, added after the last of them.
     let mut open: Option<&(String, String)> = None;
     for subject in readings.subjects.iter().filter(|s| s.is_meant(selector)) {
         let not_measured = match subject.is_named(selector) {
@@ -100,10 +100,10 @@ fn left_open((label, reason): &(String, String)) -> CellVerdict {
     }
 }
 
-/// So many names are told where one is wrong.
+/// The most names that an error lists when one is wrong.
 const MOST_NAMES: usize = 12;
 
-/// What stands for a threshold that nothing is judged by.
+/// The verdict of a threshold that selects nothing.
 fn nothing(readings: &Readings, threshold: &Threshold, unit: Unit) -> CellVerdict {
     let figure = threshold.figure;
     let name = threshold.selector.as_ref().map_or("*", |s| s.0.as_str());
@@ -122,7 +122,7 @@ fn nothing(readings: &Readings, threshold: &Threshold, unit: Unit) -> CellVerdic
         let there: Vec<&str> = there.map(|subject| subject.label.as_str()).collect();
         let what = match threshold.selector {
             Some(_) => "of this name",
-            None => "that is judged without a name",
+            None => "that is judged without being named",
         };
         let subject = readings.kind.subject();
         let there = match there.len() {

@@ -1,5 +1,5 @@
-//! What there is to judge in a run of periodic jobs: of each cell the times of its jobs, its creation and counts, of each trial of
-//! several cells their skew, and ratios to the baseline where there is one.
+//! The figures of a run of periodic jobs that can be judged: for each cell the times of its jobs, its creation and counts; for each trial
+//! of several cells their skew; ratios to the baseline, if there is one.
 
 use super::ratios::Ratios;
 use super::readings::{Absent, Reading, Readings, Subject};
@@ -79,7 +79,7 @@ fn time(
     Reading {
         doubt: (lost > 0).then(|| {
             let lost = plural(lost, "job");
-            format!("{lost} lost, and the worst of all may be among them")
+            format!("{lost} lost, possibly including the worst")
         }),
         ..Reading::new(Figure::Job(metric, statistic), Unit::Ns, found).remarked(remark)
     }
@@ -88,7 +88,7 @@ fn time(
 /// Why there is no interval.
 const ONE_ROUND: &str = "one round gives no interval; measure 3 rounds or more";
 
-/// A ratio to the baseline; without an interval nothing is decided. `None` where the cell is itself what ratios are to.
+/// A ratio to the baseline; without an interval nothing is decided. `None` if the cell itself is the baseline.
 fn relative(
     cell: &CellSummary,
     summary: &Result<&Summary, Absent>,
@@ -132,12 +132,12 @@ fn shared(cell: &CellSummary, kind: Count) -> Reading {
     Reading::new(Figure::Count(kind), Unit::Share, found).remarked(of_planned(cell, kind))
 }
 
-/// What a cell counts of this.
+/// The count of this kind in a cell.
 fn number(cell: &CellSummary, kind: Count) -> Result<u64, Absent> {
     match kind {
         Count::Late | Count::Missed if !cell.real_time => Err(no_class(&cell.class)),
         Count::Late => cell.late.ok_or_else(|| {
-            let what = "its jobs pause instead of having a period, and have no deadline";
+            let what = "its jobs are separated by pauses instead of a period, and have no deadline";
             (Why::NoFigure, what.to_owned())
         }),
         Count::Missed => Ok(cell.missed),
@@ -156,7 +156,7 @@ fn share(cell: &CellSummary, kind: Count) -> Option<&Share> {
     }
 }
 
-/// What a count is one of, and beside late jobs those activations that never became jobs.
+/// The total that a count belongs to, and besides late jobs the activations that never became jobs.
 fn of_planned(cell: &CellSummary, kind: Count) -> String {
     let mut reason = format!("of {}", plural(cell.planned, "activation"));
     if let Some(share) = share(cell, kind) {
@@ -171,10 +171,10 @@ fn of_planned(cell: &CellSummary, kind: Count) -> String {
     reason
 }
 
-/// The metric of a cell that it says something about.
+/// The metric of a cell, if it applies to the cell.
 fn applicable(cell: &CellSummary, metric: Metric) -> Result<&Summary, Absent> {
     if cell.metrics.is_empty() {
-        let what = "no round of it is good".to_owned();
+        let what = "it has no good round".to_owned();
         return Err((Why::NoGoodRound, what));
     }
     if !cell.real_time {
@@ -209,7 +209,7 @@ pub(crate) fn of_summary(
         _ => {
             let quantile = statistic.probability().and_then(|p| summary.quantile(p));
             let Some(quantile) = quantile else {
-                let what = format!("{} is not summed up", statistic.name());
+                let what = format!("{} is not computed", statistic.name());
                 return Err((Why::NoFigure, what));
             };
             match (quantile.value_ns, quantile.low_ns, quantile.high_ns) {
@@ -238,7 +238,7 @@ fn skews_of(summary: &RunSummary, skew: &SkewSummary) -> Vec<Reading> {
     of_skews(&skew.skew_ns, class)
 }
 
-/// The start skews of one trial round by round, ns; `class`: that of a cell of it that ran in no real-time one.
+/// The start skews of one trial round by round, ns; `class`: that of a cell that ran in no real-time class.
 pub(crate) fn of_skews(skew_ns: &[u64], class: Option<&str>) -> Vec<Reading> {
     let values = skew_ns
         .iter()
@@ -247,7 +247,7 @@ pub(crate) fn of_skews(skew_ns: &[u64], class: Option<&str>) -> Vec<Reading> {
     let reading = |statistic| {
         let found = match (class, &rounds) {
             (Some(class), _) => Err(no_class(class)),
-            (None, None) => Err((Why::NoGoodRound, "no round of it is good".to_owned())),
+            (None, None) => Err((Why::NoGoodRound, "it has no good round".to_owned())),
             (None, Some(rounds)) => of_summary(rounds, statistic, "round"),
         };
         Reading::new(Figure::Skew(statistic), Unit::Ns, found)

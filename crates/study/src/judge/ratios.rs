@@ -20,7 +20,7 @@ pub struct Ratios {
     pub itself: Option<String>,
     /// What to keep in mind, as sentences.
     pub cautions: Vec<String>,
-    /// One for each cell and metric asked for.
+    /// One for each requested cell and metric.
     pub all: Vec<RatioOf>,
 }
 
@@ -72,7 +72,7 @@ impl Ratios {
             None => {
                 let needed = stats::needed_count(0.99, stats::DEFAULT_CONFIDENCE).unwrap_or(0);
                 let what = format!(
-                    "needs {needed} jobs of both in every round (of trials that took turns, in 3 rounds or more)"
+                    "needs {needed} jobs of both in every round (in 3 rounds or more if trials took turns)"
                 );
                 Err((Why::TooFew, what))
             }
@@ -80,7 +80,7 @@ impl Ratios {
     }
 }
 
-/// Metrics of which these thresholds want ratios.
+/// Metrics whose ratios these thresholds need.
 fn wanted(thresholds: &[Threshold]) -> Vec<Metric> {
     let of = |threshold: &Threshold| match (threshold.figure, threshold.limit) {
         (Figure::Job(metric, _), Limit::Ratio(_)) => Some(metric),
@@ -93,7 +93,7 @@ fn wanted(thresholds: &[Threshold]) -> Vec<Metric> {
         .collect()
 }
 
-/// Compares the cells of a run with its own baseline trial, as far as the thresholds want it.
+/// Compares the cells of a run with its own baseline trial, as far as the thresholds need it.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -136,7 +136,7 @@ pub fn within(
                 compare_rounds(baseline, &rounds).map_err(|error| error.to_string())
             } else {
                 Err(format!(
-                    "of a run that kept histograms only the {} is compared with its own baseline",
+                    "in a run that kept histograms, only the {} is compared with its own baseline",
                     summary.primary.title()
                 ))
             };
@@ -144,8 +144,9 @@ pub fn within(
                 label: cell.label.clone(),
                 metric,
                 comparison: comparison.and_then(|comparison| {
-                    comparison
-                        .ok_or_else(|| format!("it shares no good round with {}", summary.baseline))
+                    comparison.ok_or_else(|| {
+                        format!("it has no good round in common with {}", summary.baseline)
+                    })
                 }),
             });
         }
@@ -153,7 +154,7 @@ pub fn within(
     Ok(ratios)
 }
 
-/// Compares the cells of the second run with those of the first, as far as the thresholds want it.
+/// Compares the cells of the second run with those of the first, as far as the thresholds need it.
 ///
 /// # Errors
 /// When a file of either record cannot be read.

@@ -1,17 +1,17 @@
-//! What there is to judge, of whatever kind of run: subjects (cells, sets, enforcers, files' series), and of each its figures with
-//! their values. A kind lists them in one function; everything else here is written once, over the list.
+//! What can be judged in a run of any kind: subjects (cells, sets, enforcers, series of files), each with its figures and their values. A
+//! kind lists them in one function; everything else here is written once, over the list.
 
 use super::threshold::{Figure, Selector};
 use super::verdict::{Measured, Unit, Why};
 use crate::kind::Kind;
 
-/// Why a figure is not to be had, and in words.
+/// Why a figure is not available, also in words.
 pub type Absent = (Why, String);
 
 /// The figures of a run, subject by subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Readings {
-    /// What the run is.
+    /// The kind of the run.
     pub kind: Kind,
     /// What ratios are to; empty where there are none.
     pub to: String,
@@ -30,11 +30,11 @@ pub struct Subject {
     pub own: Vec<String>,
     /// Names that may mean others as well: of its trial, its engine, its file.
     pub shared: Vec<String>,
-    /// Whether a threshold without a name is about it.
+    /// Whether a threshold without a name selects it.
     pub unnamed: bool,
     /// Why it was not measured; it has no readings then.
     pub absent: Option<String>,
-    /// What leaves it open as well, in a line of its own behind the last of those that have the same: label and reason.
+    /// Another reason why it is undecided, on a separate line after the last subject with the same one: label and reason.
     pub open: Option<(String, String)>,
     /// Its figures.
     pub readings: Vec<Reading>,
@@ -45,13 +45,13 @@ pub struct Subject {
 pub struct Reading {
     /// Which.
     pub figure: Figure,
-    /// Unit of its value. The same figure may be there in two, as a number and as a share.
+    /// Unit of its value. The same figure may exist in two units, as a number and as a share.
     pub unit: Unit,
     /// The value, or why there is none.
     pub found: Result<Measured, Absent>,
-    /// What to know of the value where the verdict says nothing itself, without a full stop; may be empty.
+    /// A remark on the value where the verdict itself says nothing, without a full stop; may be empty.
     pub remark: String,
-    /// Why a limit is not met even if this value is within it: something is missing that may be worse.
+    /// Why a limit is not met even if this value is within it: something that may be worse is missing.
     pub doubt: Option<String>,
 }
 
@@ -66,7 +66,8 @@ impl Readings {
         }
     }
 
-    /// A row of [`record::export::FIGURES`] for each figure, and for each subject that was not measured. Figures that the subject has not are left out.
+    /// A row of [`record::export::FIGURES`] for each figure, and for each subject that was not measured. Figures that the subject does not
+    /// have are left out.
     pub fn rows(&self) -> Vec<[String; 7]> {
         let mut rows = Vec::new();
         for subject in &self.subjects {
@@ -98,7 +99,7 @@ impl Readings {
         rows
     }
 
-    /// Whether any subject has this figure in this unit, be it without a value.
+    /// Whether any subject has this figure in this unit, even without a value.
     pub(super) fn have(&self, figure: Figure, unit: Unit) -> bool {
         self.subjects
             .iter()
@@ -107,7 +108,7 @@ impl Readings {
 }
 
 impl Subject {
-    /// One that was measured, and that thresholds without a name are about.
+    /// A subject that was measured, and that thresholds without a name select.
     pub fn new(label: impl Into<String>, readings: Vec<Reading>) -> Subject {
         let label = label.into();
         Subject {
@@ -121,7 +122,7 @@ impl Subject {
         }
     }
 
-    /// One that was not measured, for this reason.
+    /// A subject that was not measured, for this reason.
     pub fn absent(label: impl Into<String>, reason: &str) -> Subject {
         Subject {
             absent: Some(format!("not measured: {reason}")),
@@ -129,7 +130,7 @@ impl Subject {
         }
     }
 
-    /// The same, also of these names.
+    /// The same subject, also selected by these names.
     #[must_use]
     pub fn also(self, shared: impl IntoIterator<Item = String>) -> Subject {
         Subject {
@@ -143,7 +144,7 @@ impl Subject {
         (self.readings.iter()).find(|reading| reading.figure == figure && reading.unit == unit)
     }
 
-    /// Whether a threshold of this name is about it.
+    /// Whether a threshold of this name selects it.
     pub(super) fn is_meant(&self, selector: Option<&Selector>) -> bool {
         match selector {
             None => self.unnamed,
@@ -174,7 +175,7 @@ impl Reading {
         }
     }
 
-    /// A number of things that were counted.
+    /// A count.
     pub fn count(figure: Figure, number: u64) -> Reading {
         Reading::new(figure, Unit::Count, Ok(Measured::fact(number as f64)))
     }

@@ -1,4 +1,4 @@
-//! What a run went on to find out, judged as its looks were: the end of such a run is the last look at it.
+//! Judges the conditions that a run continued to decide with the intervals of its interim looks: the end of the run is the last look.
 
 use model::Experiment;
 use record::RecordError;
@@ -10,8 +10,8 @@ use super::verdict::{Judged, Outcome, Why};
 use super::{Ratios, jobs_readings, judge};
 use crate::jobs::{confidence_of_looks, with_looks};
 
-/// Judges a run of periodic jobs as [`judge`] does its readings, but what it went on to find out with the confidence of each of its looks: with that of a
-/// single one the end would err more often than all looks together may.
+/// Judges a run of periodic jobs as [`judge`] does its readings, but the conditions that it continued to decide with the confidence of
+/// each of its looks: with that of a single one the end would err more often than all looks together may.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -36,7 +36,7 @@ pub fn judge_run(
     {
         for cell in &mut threshold.cells {
             if cell.why == Some(Why::TooFew) {
-                // More jobs are what the run ended without.
+                // The run ended without the jobs that it would take.
                 cell.verdict = Outcome::Undecided;
                 cell.why = None;
             } else if cell.verdict == Outcome::Undecided && cell.low.is_some() {
@@ -46,12 +46,12 @@ pub fn judge_run(
         judged.thresholds[at] = threshold;
     }
     judged.cautions.push(format!(
-        "What the run went on to find out has {confidence} intervals, so that all looks at it together err with at most 5%."
+        "The conditions of --until have {confidence} intervals, so that all looks together err with at most 5%."
     ));
     Ok(judged)
 }
 
-/// The places of those thresholds that are conditions of the experiment turned round.
+/// The places of those thresholds that are negated conditions of the experiment.
 fn asked(plan: &Experiment, thresholds: &[Threshold]) -> Vec<usize> {
     let conditions: Vec<Threshold> = (plan.until.iter().cloned())
         .map(Threshold::broken)

@@ -1,4 +1,4 @@
-//! What judging comes to.
+//! The verdicts of judging.
 
 use super::threshold::Operator;
 pub(super) use super::threshold::Unit;
@@ -15,7 +15,7 @@ pub struct Judged {
     pub thresholds: Vec<JudgedThreshold>,
 }
 
-/// One threshold over the cells that it is about.
+/// One threshold over the cells that it selects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgedThreshold {
     /// As [`super::Threshold`] prints.
@@ -41,7 +41,7 @@ pub struct CellVerdict {
     pub unit: Unit,
     /// Why the threshold is not applicable.
     pub why: Option<Why>,
-    /// What to know of the verdict, without a full stop; may be empty.
+    /// A remark on the verdict, without a full stop; may be empty.
     pub reason: String,
 }
 
@@ -49,11 +49,11 @@ pub struct CellVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// What must not be is not, with all of the interval.
+    /// The condition that must not occur does not, for the whole interval.
     Met,
-    /// What must not be is, with all of the interval.
+    /// The condition that must not occur does, for the whole interval.
     Missed,
-    /// The limit lies within the interval, or there is no interval to tell.
+    /// The limit lies within the interval, or there is no interval.
     Undecided,
     /// The figure says nothing here.
     NotApplicable,
@@ -92,7 +92,7 @@ pub enum Why {
     NothingSelected,
 }
 
-/// A value, and between what it lies.
+/// A value and its bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The value, in the unit of its figure.
@@ -112,7 +112,7 @@ pub enum Ends {
     Unknown(String),
     /// It is at least so much: the rest lies beyond what was kept.
     AtLeast(f64),
-    /// The value is all that is known of it: it is at most so much.
+    /// Only an upper bound is known: it is at most so much.
     AtMost,
 }
 
@@ -142,7 +142,7 @@ impl Measured {
         }
     }
 
-    /// Value, lower and upper end as a table holds them, and what to know where one of them is absent.
+    /// Value, lower and upper end as a table holds them, and a remark if one of them is absent.
     pub(super) fn columns(&self) -> ([Option<f64>; 3], &str) {
         let value = Some(self.value);
         match &self.ends {
@@ -157,7 +157,7 @@ impl Measured {
         }
     }
 
-    /// Facts are compared as they are; of an interval, all must agree; what has none decides nothing.
+    /// Facts are compared as they are; a whole interval must agree; an estimate without one decides nothing.
     pub fn outcome(&self, operator: Operator, limit: f64) -> Outcome {
         let (low, high) = match self.ends {
             Ends::Exact => (self.value, self.value),
@@ -215,8 +215,8 @@ impl CellVerdict {
 impl JudgedThreshold {
     /// Missed before undecided before not applicable before met.
     ///
-    /// A threshold that a cell was judged by does not fail for trials that did not take place and that it does not
-    /// name; every other threshold that says nothing is not applicable.
+    /// A threshold that judged a cell does not fail for trials that did not take place and that it does not name; every other threshold
+    /// that says nothing is not applicable.
     pub fn outcome(&self) -> Outcome {
         let any = |outcome| self.cells.iter().any(|cell| cell.verdict == outcome);
         let silent = |cell: &CellVerdict| cell.why.is_some_and(|why| why != Why::NotMeasured);

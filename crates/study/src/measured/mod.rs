@@ -1,5 +1,5 @@
-//! Files of other tools: what their distributions amount to. A quantile that lies among values beyond a tool's histogram is "above", and
-//! never a number that was not measured.
+//! Files of other tools: their distributions summed up. A quantile that lies among values beyond a tool's histogram is "above", and never
+//! a number that was not measured.
 
 mod readings;
 mod summary;
@@ -33,7 +33,7 @@ pub enum Shown {
     Absent,
 }
 
-/// The quantile where so many values bound it, as everywhere in timecell.
+/// The quantile if enough values bound it, as everywhere in timecell.
 pub fn shown(d: &Distribution, probability: f64) -> Shown {
     let needed = stats::needed_count(probability, stats::DEFAULT_CONFIDENCE);
     match (d.quantile(probability), d.total(), needed) {

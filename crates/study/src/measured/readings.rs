@@ -1,5 +1,4 @@
-//! What there is to judge in files of other tools: each series is judged as a cell of its own, by its histogram and the tool's
-//! figures.
+//! The figures of other tools' files that can be judged: each series is judged as a cell, by its histogram and the tool's figures.
 
 use record::import::measured::{Distribution, Measured as File, Overflow};
 use record::summary::Metric;
@@ -12,10 +11,10 @@ use crate::kind::Kind;
 use ::text::units::Scale;
 use ::text::words::clean;
 
-/// The figures of files, series by series. A selector is about the names of series, of files, of `file/series`, and of tools.
+/// The figures of files, series by series. A selector matches names of series, of files, `file/series`, and tools.
 ///
-/// `execution` means execution times, `response` response and completion times, and `latency` everything else that
-/// tools measure, but for slack and figures of intervals: wake-ups, hand-overs, interruptions, noise.
+/// `execution` means execution times, `response` response and completion times, and `latency` everything else that tools measure, except
+/// slack and figures of intervals: wake-ups, hand-overs, interruptions, noise.
 pub fn measured_readings(files: &[File]) -> Readings {
     let of_file = |file: &File| -> Vec<Subject> {
         let all = file.distributions.iter();
@@ -39,8 +38,8 @@ fn subject(file: &File, d: &Distribution) -> Subject {
     }
 }
 
-/// The metric that a quantity of a file is judged as; `None` for those of which more is better, and for
-/// figures of intervals, of which no quantile is one of the jobs.
+/// The metric that a quantity of a file is judged as; `None` for those where more is better, and for figures of intervals, whose quantiles
+/// are not quantiles of jobs.
 fn metric(quantity: &str) -> Option<Metric> {
     let quantity = quantity.to_lowercase();
     match quantity.as_str() {
@@ -133,7 +132,7 @@ fn quantile(d: &Distribution, probability: f64) -> Option<Quantile> {
     Quantile::of_binned(&binned(d)?, probability, DEFAULT_CONFIDENCE)
 }
 
-/// The histogram with what lies beyond it; `None` where the file does not tell how many values there are.
+/// The histogram with what lies beyond it; `None` if the file does not say how many values there are.
 fn binned(d: &Distribution) -> Option<Binned> {
     let total = d.total().filter(|total| *total > 0)?;
     let mut bins: Vec<Bin> = d

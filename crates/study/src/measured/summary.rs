@@ -28,7 +28,7 @@ pub struct FileSummary {
     pub tool: String,
     /// Its version, where known.
     pub version: Option<String>,
-    /// How it was called, where known.
+    /// Its command line, where known.
     pub command: Option<String>,
     /// The machine, where known.
     pub machine: Option<String>,
@@ -74,7 +74,7 @@ pub struct OverflowSummary {
     pub at_least_ns: i64,
 }
 
-/// One quantile; exactly one of the options is there unless the file does not hold it.
+/// One quantile; exactly one of the options is set, none if the file does not hold it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QuantileSummary {
     /// Strictly between 0 and 1.

@@ -196,7 +196,7 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         ));
     }
     if let Some(load) = group.load_of(figure) {
-        // What "stress" was made of the document does not say; any load of ours stands beside it by its own name.
+        // The document does not say what "stress" was made of; any load of ours is shown beside it under its own name.
         left.retain(|o| o.load == load || (load == "stress" && o.load != "idle"));
         if left.is_empty() {
             return Err(format!("the run has no trial under the load {load}"));
@@ -205,7 +205,7 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
     if let Some(period) = figure.period_us {
         left.retain(|o| o.period_us == Some(period));
         if left.is_empty() {
-            return Err(format!("the run has another period than {period} us"));
+            return Err(format!("the period of the run is not {period} us"));
         }
     }
     left.retain(|o| o.kind == figure.kind);

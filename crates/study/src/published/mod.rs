@@ -1,4 +1,4 @@
-//! Figures that papers, theses and slides print, beside a run: `timecell report RUN --against published`.
+//! Figures printed in papers, theses and slides, beside a run: `timecell report RUN --against published`.
 //!
 //! The figures are a data file (`data/published.toml`), each with its document, place, board, kernel and conditions.
 //! They were measured by others on other hardware. So they are shown with that label beside ours, and nothing is

@@ -1,4 +1,4 @@
-//! What a run has that a published figure could stand beside.
+//! The numbers of a run that can be shown beside published figures.
 
 use model::{EngineKind, Experiment, Work};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
@@ -47,10 +47,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                 Metric::ExecutionTime if matches!(task.work, Work::Mac { .. }) => {
                     About::ExecutionTime
                 }
-                Metric::ExecutionTime
-                | Metric::ResponseTime
-                | Metric::StartTime
-                | Metric::ExitTime => continue,
+                _ => continue,
             };
             let s = &metric.summary;
             let quantile = |p| s.quantile(p).and_then(|q| q.value_ns).map(|ns| ns as f64);

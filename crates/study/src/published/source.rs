@@ -23,7 +23,7 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// What groups call it.
+    /// Its id in groups.
     pub id: String,
     /// Author or authors.
     pub author: String,

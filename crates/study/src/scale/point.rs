@@ -1,6 +1,6 @@
 //! One number of cells of one engine, over its rounds.
 
-use super::cell::{Cell, Stats};
+use super::cell::{Cell, Part, Stats};
 use super::sharing::{self, Asked};
 use crate::jobs::Source;
 use model::TrialPlan;
@@ -15,7 +15,7 @@ const KEPT: usize = 2_000_000;
 /// Outliers of a box that are drawn.
 const OUTLIERS: usize = 40;
 
-/// Rounds whose cells are in the numbers, each with its cells.
+/// Rounds whose cells are in the figures, each with its cells.
 pub(super) struct Rounds(pub Vec<Vec<Cell>>);
 
 /// The point without its prediction, and its cells. Reads the samples, one cell at a time.
@@ -29,36 +29,20 @@ pub(super) fn study(
     };
     let mut point = empty(plan, &records, first);
     let mut rounds = Vec::new();
+    let mut of_round = BTreeMap::<u32, Vec<&TrialRecord>>::new();
     for record in &records {
-        let mut cells = Vec::new();
-        for (place, cell) in record.cells.iter().enumerate() {
-            point.failed_cells += u32::from(cell.failure.is_some());
-            let samples = source.samples(record, &cell.id)?;
-            let made_up_for = records
-                .iter()
-                .any(|other| other.continues == Some(record.number));
-            count(&mut point, record, cell, samples.as_ref(), made_up_for);
-            if let Some(samples) = samples.filter(|_| in_numbers(record, cell)) {
-                let room = (KEPT / record.cells.len()).max(64);
-                let number = place as u32 + 1;
-                cells.extend(Cell::of(number, cell, record.go_ns, &samples, room));
-            }
+        of_round.entry(record.round).or_default().push(record);
+    }
+    for trials in of_round.values() {
+        let cells = one_round(&mut point, source, trials)?;
+        if cells.is_empty() {
+            continue;
         }
-        point.crowds.extend(record.crowd.clone());
-        if let Some(why) = record
-            .cut_off
-            .as_ref()
-            .filter(|why| !point.cut_off.contains(why))
-        {
-            point.cut_off.push(why.clone());
+        skews(&mut point, trials, &cells);
+        if !point.pinned && rounds.is_empty() {
+            point.cpus = spread(cells.iter().map(|cell| cell.cpu));
         }
-        if record.failure.is_none() && !cells.is_empty() {
-            skews(&mut point, record, &cells);
-            if !point.pinned && rounds.is_empty() {
-                point.cpus = spread(cells.iter().map(|cell| cell.cpu));
-            }
-            rounds.push(cells);
-        }
+        rounds.push(cells);
     }
     point.rounds = rounds.len() as u32;
     let failure = records.iter().find_map(|record| record.failure.clone());
@@ -71,7 +55,48 @@ pub(super) fn study(
     Ok(Some((point, Rounds(rounds))))
 }
 
-/// The mean over rounds of what each round says.
+/// The cells of a round. Where it was cut off and the run was resumed, several trials make up the round, and each cell has its jobs of all.
+fn one_round(
+    point: &mut ScalePoint,
+    source: &Source,
+    trials: &[&TrialRecord],
+) -> Result<Vec<Cell>, RecordError> {
+    let made_up_for =
+        |record: &TrialRecord| (trials.iter()).any(|other| other.continues == Some(record.number));
+    for record in trials.iter().filter(|record| !made_up_for(record)) {
+        point.crowds.extend(record.crowd.clone());
+        if let Some(why) = (record.cut_off.as_ref()).filter(|why| !point.cut_off.contains(why)) {
+            point.cut_off.push(why.clone());
+        }
+    }
+    let mut cells = Vec::new();
+    let places = trials.iter().map(|record| record.cells.len()).max();
+    for place in 0..places.unwrap_or(0) {
+        let of_place = || {
+            trials
+                .iter()
+                .filter_map(|&t| Some((t, t.cells.get(place)?)))
+        };
+        let mut parts = Vec::new();
+        for (trial, cell) in of_place() {
+            let samples = source.samples(trial, &cell.id)?;
+            count(point, trial, cell, samples.as_ref(), made_up_for(trial));
+            if let Some(samples) = samples.filter(|_| in_numbers(trial, cell)) {
+                parts.push(Part {
+                    trial,
+                    cell,
+                    samples,
+                });
+            }
+        }
+        point.failed_cells += u32::from(of_place().any(|(_, cell)| cell.failure.is_some()));
+        let room = (KEPT / places.unwrap_or(1)).max(64);
+        cells.extend(Cell::of(place as u32 + 1, &parts, room));
+    }
+    Ok(cells)
+}
+
+/// The mean of the rounds' predictions.
 pub(super) fn predict(rounds: &Rounds, asked: Asked) -> Option<Sharing> {
     let all: Vec<Sharing> = rounds
         .0
@@ -86,7 +111,7 @@ pub(super) fn predict(rounds: &Rounds, asked: Asked) -> Option<Sharing> {
         jobs_in_window: mean(&|s| s.jobs_in_window),
         response_ns: mean(&|s| s.response_ns),
         utilization: mean(&|s| s.utilization),
-        // What is predicted follows from the cells of each cpu, which are the same in every round but for failures.
+        // The prediction follows from the cells of each cpu, which are the same in every round except for failures.
         ..*all.first()?
     })
 }
@@ -140,7 +165,7 @@ fn spread(cpus: impl Iterator<Item = u32>) -> Vec<CellsOfCpu> {
         .collect()
 }
 
-/// A cell that failed is a fact of its own; the others of its trial are measured all the same.
+/// A failed cell is a fact of its own; the others of its trial still count.
 fn in_numbers(record: &TrialRecord, cell: &CellRecord) -> bool {
     record.failure.is_none() && cell.failure.is_none()
 }
@@ -164,17 +189,25 @@ fn count(
     point.missed += samples.header.missed;
     point.planned += samples.header.count + samples.header.missed;
     match in_numbers(record, cell) {
+        // They are planned again by the trial that continues this one, also those of a cell that failed.
+        _ if record.cut_off.is_some() && made_up_for => return,
         false => point.lost_with_cells += rest,
-        // They are planned again by the trial that continues this one.
-        true if record.cut_off.is_some() && made_up_for => return,
-        // Nothing became of them because the trial was ended, not because the cell lost them.
+        // They were not done because the trial was ended, not because the cell lost them.
         true if record.cut_off.is_some() => point.not_reached += rest,
         true => point.unexplained += rest,
     }
     point.planned += rest;
 }
 
-fn skews(point: &mut ScalePoint, record: &TrialRecord, cells: &[Cell]) {
+/// How far apart the cells started, once for each round: when it was first released.
+fn skews(point: &mut ScalePoint, trials: &[&TrialRecord], cells: &[Cell]) {
+    let started = |record: &TrialRecord| {
+        let mut good = record.cells.iter().filter(|cell| in_numbers(record, cell));
+        good.any(|cell| cell.started_ns.is_some())
+    };
+    let Some(record) = trials.iter().find(|record| started(record)) else {
+        return;
+    };
     let good = record.cells.iter().filter(|cell| in_numbers(record, cell));
     let starts: Vec<i64> = good.filter_map(|cell| cell.started_ns).collect();
     let mut first_of_cpu = BTreeMap::<u32, i64>::new();

@@ -17,8 +17,8 @@ pub fn scale_beside(run: &Run, summary: &ScaleSummary) -> Result<Beside, RecordE
     Ok(beside_own(&own, machine))
 }
 
-/// What stands beside Table 4.4 and Figs. 4.21 to 4.24 of the zcu102 thesis, of any engine: its cells were made by
-/// rootless Podman, and what they are compared for is how many they were.
+/// The counterparts of Table 4.4 and Figs. 4.21 to 4.24 of the zcu102 thesis, of any engine: its cells were made by rootless Podman, and
+/// are compared by their number.
 fn numbers(point: &ScalePoint) -> Vec<Own> {
     let cells = point.cells.number.len();
     let own = |about, kind, value: f64| Own {
@@ -40,8 +40,8 @@ fn numbers(point: &ScalePoint) -> Vec<Own> {
         let Some(between) = between.as_ref().filter(|_| cells > 1) else {
             continue;
         };
-        // The thesis's execution times grow with the number of cells. Ours, in a FIFO class, do not: cells of one
-        // priority wait in line before they start, which the response time holds.
+        // The thesis's execution times grow with the number of cells. Ours, in a FIFO class, do not: cells of one priority queue before
+        // they start, which is in the response time.
         let own = |about, kind, value| Own {
             label: format!("{}{which}", point.trial),
             ..own(about, kind, value)

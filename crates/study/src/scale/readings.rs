@@ -1,4 +1,4 @@
-//! What there is to judge in a scale study: of each number of cells the means of all their jobs, their skew, and what failed.
+//! The figures of a scale study that can be judged: for each number of cells the means of all their jobs, their skew, and what failed.
 
 use record::scale::{ScalePoint, ScaleSummary, StatColumns};
 use record::summary::Metric;
@@ -38,7 +38,7 @@ fn readings(point: &ScalePoint) -> Vec<Reading> {
     ];
     let mut all: Vec<Reading> = (counts.into_iter())
         .map(|(count, number, remark)| match count {
-            // Nothing is missed where nothing ran.
+            // Nothing is missed if nothing ran.
             Count::Missed | Count::Lost if point.rounds == 0 && number == 0 => {
                 Reading::new(Figure::Count(count), Unit::Count, Err(no_round()))
             }
@@ -77,5 +77,5 @@ fn mean(point: &ScalePoint, columns: &StatColumns) -> Result<Measured, Absent> {
 }
 
 fn no_round() -> Absent {
-    (Why::NoGoodRound, "no round of it is good".to_owned())
+    (Why::NoGoodRound, "it has no good round".to_owned())
 }

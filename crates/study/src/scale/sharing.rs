@@ -1,11 +1,11 @@
 //! Response times beside what sharing the cpus predicts.
 
-use super::cell::Cell;
+use super::cell::{Cell, Ran};
 use record::scale::Sharing;
 use stats::Closed;
 use std::collections::BTreeMap;
 
-/// How jobs come again.
+/// How jobs recur.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     /// Cpu time of a job that has a cpu to itself, ns.
@@ -21,32 +21,43 @@ pub(super) fn demand(cells: &[Cell]) -> Option<f64> {
     (jobs > 0 && time > 0).then(|| time as f64 / jobs as f64)
 }
 
-/// The cells of one round in the time in which all of them ran: before, some were not there yet, and behind it the
-/// rest had the cpus to themselves.
+/// The cells of one round in the time in which all of them ran: before it, some had not started, and after it, the rest had the cpus to
+/// themselves.
 ///
-/// Every cpu is a closed system of the cells that are pinned to it. `None` where there was no such time, or no job in
-/// it.
+/// Every cpu is a closed system of the cells that are pinned to it. Of a round of several trials, the one with most jobs is used.
+/// `None` where there was no such time, or no job in it.
 pub(super) fn study(cells: &[Cell], asked: Asked) -> Option<Sharing> {
-    let from = cells.iter().map(|cell| cell.ran.0).max()?;
-    let until = cells.iter().map(|cell| cell.ran.1).min()?;
+    let mut jobs_of = BTreeMap::<u32, u64>::new();
+    for part in cells.iter().flat_map(|cell| &cell.parts) {
+        *jobs_of.entry(part.trial).or_default() += part.jobs;
+    }
+    let (trial, _) = jobs_of.into_iter().rev().max_by_key(|(_, jobs)| *jobs)?;
+    let of_trial = |cell| {
+        let cell: &Cell = cell;
+        let part = cell.parts.iter().find(|part| part.trial == trial)?;
+        Some((cell.cpu, part))
+    };
+    let parts: Vec<(u32, &Ran)> = cells.iter().filter_map(of_trial).collect();
+    let from = parts.iter().map(|(_, part)| part.ran.0).max()?;
+    let until = parts.iter().map(|(_, part)| part.ran.1).min()?;
     let window_ns = until.checked_sub(from).filter(|window| *window > 0)?;
     let demand_ns = demand(cells)?;
     let (mut jobs, mut all, mut weighted) = (0.0, 0.0, 0.0);
-    for cell in cells {
-        let weight = cell.stride as f64;
+    for (_, part) in &parts {
+        let weight = part.stride as f64;
         let inside = |job: &&super::cell::Job| job.release_ns >= from && job.end_ns <= until;
-        for job in cell.kept.iter().filter(inside) {
+        for job in part.kept.iter().filter(inside) {
             jobs += weight;
             weighted += weight * (job.end_ns - job.release_ns) as f64;
         }
-        all += weight * cell.kept.len() as f64;
+        all += weight * part.kept.len() as f64;
     }
     if jobs == 0.0 {
         return None;
     }
     let mut of_cpu = BTreeMap::<u32, u32>::new();
-    for cell in cells {
-        *of_cpu.entry(cell.cpu).or_default() += 1;
+    for (cpu, _) in &parts {
+        *of_cpu.entry(*cpu).or_default() += 1;
     }
     let predicted = predict(asked, &of_cpu.values().copied().collect::<Vec<_>>())?;
     Some(Sharing {
@@ -60,7 +71,7 @@ pub(super) fn study(cells: &[Cell], asked: Asked) -> Option<Sharing> {
     })
 }
 
-/// The prediction for so many cells on each cpu. Means are over jobs: a cell of a fuller cpu has fewer of them.
+/// The prediction for so many cells on each cpu. Means are over jobs: a cell on a fuller cpu has fewer of them.
 pub(super) fn predict(asked: Asked, cells_of_cpus: &[u32]) -> Option<Sharing> {
     let closed = Closed::new(asked.demand_alone_ns, asked.think_ns, 1)?;
     let mut means = [0.0; 3];

@@ -7,6 +7,7 @@ use model::{EngineKind, Experiment, Pacing};
 use record::RecordError;
 use record::run::Run;
 use record::scale::{GrowthOf, SCALE_SUMMARY_SCHEMA, ScaleEngine, ScalePoint, ScaleSummary};
+use record::trial::INTERRUPTED;
 use stats::{Closed, Growth};
 
 /// Sums up a scale study. Reads the samples once, one cell at a time.
@@ -45,7 +46,7 @@ pub fn scale_study(run: &Run) -> Result<ScaleSummary, RecordError> {
         experiment: plan.name.clone(),
         real_time: points.iter().filter(|p| p.rounds > 0).all(|p| p.real_time),
         not_measured: absent.clone(),
-        // What keeps an engine from being measured is said once.
+        // The reason why an engine is not measured is given once.
         unmet: (manifest.requirements.iter())
             .filter(|need| !need.met && absent.iter().all(|n| n.reason != need.reason))
             .cloned()
@@ -67,14 +68,14 @@ fn engines_of(plan: &Experiment) -> Vec<EngineKind> {
     engines
 }
 
-/// Whether the cells of a cpu form a system that idles only where no job waits: with a grid of releases jobs do not
-/// wait for the one before, and a reservation holds a cell back while its cpu is free.
+/// Whether the cells of a cpu form a system that idles only if no job waits: on a grid of releases jobs do not wait for the previous one,
+/// and a reservation holds a cell back while its cpu is free.
 fn shares_by_cpu(plan: &Experiment) -> bool {
     let reserve = plan.scale.as_ref().and_then(|scale| scale.reserve);
     plan.workload.pacing == Pacing::Relative && reserve.is_none()
 }
 
-/// What a job needs, by the smallest trial that has cells.
+/// What a job needs, from the smallest trial that has cells.
 fn alone(plan: &Experiment, rounds: &Rounds) -> Option<Asked> {
     let demands: Vec<f64> = rounds
         .0
@@ -96,9 +97,9 @@ fn of_engine(
     let limit = plan.scale.as_ref().map_or(0, |scale| scale.failure_limit);
     let within = |point: &&ScalePoint| {
         let allowed = u64::from(point.count) * u64::from(point.rounds.max(1)) * u64::from(limit);
-        // With as many a guard stopped them.
+        // With as many a guard stopped them. Something also gives out where allowed failures occur and a signal ends the trial.
         let stopped = point.crowds.iter().any(|crowd| crowd.gave_out.is_some());
-        let stopped = stopped && !point.cut_off.is_empty();
+        let stopped = stopped && point.cut_off.iter().any(|why| why != INTERRUPTED);
         point.rounds > 0 && !stopped && u64::from(point.failed_cells) * 1_000 <= allowed
     };
     let cpus = points
@@ -118,7 +119,7 @@ fn of_engine(
     }
 }
 
-/// How the figures grow that a reader asks for.
+/// How the figures that a reader asks for grow.
 fn growth(points: &[ScalePoint]) -> Vec<GrowthOf> {
     type Value = fn(&ScalePoint) -> Option<f64>;
     let figures: [(&str, Value); 6] = [
@@ -166,7 +167,7 @@ pub fn mean_response(point: &ScalePoint) -> Option<f64> {
     point.sharing.map(|sharing| sharing.response_ns).or(all)
 }
 
-/// The median of what rounds say.
+/// The median over rounds.
 pub fn median_of(values: &[u64]) -> Option<f64> {
     let mut values = values.to_vec();
     values.sort_unstable();
@@ -174,7 +175,7 @@ pub fn median_of(values: &[u64]) -> Option<f64> {
     Some(values[middle] as f64)
 }
 
-/// What went wrong: a reason that many cells share is said once.
+/// What went wrong; a reason that many cells share is listed once.
 fn failures(source: &Source, points: &[ScalePoint], ended: Option<&str>) -> Vec<String> {
     let mut sentences: Vec<String> = ended
         .map(|why| format!("the run: {why}"))
@@ -227,7 +228,7 @@ fn failures(source: &Source, points: &[ScalePoint], ended: Option<&str>) -> Vec<
     for point in points.iter().filter(|point| point.unexplained > 0) {
         let lost = text::words::plural(point.unexplained, "activation");
         sentences.push(format!(
-            "{}: {lost} neither ran nor were counted as missed, in cells that ended in order",
+            "{}: {lost} neither ran nor were counted as missed, in cells that ended normally",
             point.trial
         ));
     }

@@ -1,4 +1,4 @@
-//! Runs of single measurements (`series.json`): what they amount to.
+//! Runs of single measurements (`series.json`).
 
 mod readings;
 mod study;

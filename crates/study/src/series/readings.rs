@@ -1,4 +1,4 @@
-//! What there is to judge in a run of single measurements: times, memory, and the time of creation.
+//! The figures of a run of single measurements that can be judged: times, memory, and creation times.
 
 use crate::judge::{Figure, Measured, Reading, Readings, Statistic, Subject, Unit, Why};
 use crate::kind::Kind;
@@ -31,7 +31,7 @@ fn readings(figure: &SeriesFigure) -> Vec<Reading> {
     };
     let reading = |name, statistic| Reading::new(name, unit, found(figure, statistic));
     let mut all = Vec::new();
-    // What is a share of another part is judged with that.
+    // A share of another part is judged with that part.
     if figure.of.is_none() {
         all.extend(Statistic::ALL.map(|statistic| reading(own(statistic), statistic)));
     }
@@ -54,7 +54,7 @@ fn found(figure: &SeriesFigure, statistic: Statistic) -> Result<Measured, (Why, 
         Statistic::P99 => figure.p99.map(|value| Measured::fact(value as f64)),
         Statistic::P95 | Statistic::P999 | Statistic::P9999 => {
             let name = statistic.name();
-            let reason = format!("{name} of single measurements is not summed up");
+            let reason = format!("{name} of single measurements is not computed");
             return Err((Why::NoFigure, reason));
         }
     };

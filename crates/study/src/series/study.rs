@@ -67,8 +67,7 @@ fn figure(record: &SeriesRecord, series: &Series) -> Option<SeriesFigure> {
     })
 }
 
-/// Subjects whose payload had little of its mapped memory resident: it was not locked, so their memory is not
-/// comparable with that of the others.
+/// Subjects whose payload had little of its mapped memory resident: it was not locked, so their memory is not comparable with the others'.
 fn unlocked(figures: &[SeriesFigure]) -> Vec<String> {
     let of_payload = |subject: &str, what: &str| {
         let part = format!("{what} of payload");
@@ -81,8 +80,8 @@ fn unlocked(figures: &[SeriesFigure]) -> Vec<String> {
             let mapped = of_payload(&rss.subject, "mapped memory")?;
             (rss.mean < LOCKED * mapped).then(|| {
                 format!(
-                    "{}: only {} of the {} that its payload has mapped were resident: its memory was not locked, so PSS and \
-                     RSS count what it had touched and are not comparable with those of the others",
+                    "{}: only {} of the {} mapped by its payload were resident: its memory was not locked, so PSS and RSS count only what \
+                     it touched and are not comparable with the others",
                     rss.subject,
                     amount(rss.unit, rss.mean),
                     amount(rss.unit, mapped),
@@ -95,7 +94,7 @@ fn unlocked(figures: &[SeriesFigure]) -> Vec<String> {
 /// The part of its mapped memory that a payload with locked memory has resident at least.
 const LOCKED: f64 = 0.9;
 
-/// The ratio to the same part of the baseline over the rounds that both have a value of.
+/// The ratio to the same part of the baseline over the rounds for which both have a value.
 fn against(record: &SeriesRecord, series: &Series) -> (Option<stats::Ratio>, u32) {
     let baseline = record
         .baseline_subject
@@ -128,13 +127,13 @@ fn by_round(series: &Series) -> BTreeMap<u32, Vec<i64>> {
     rounds
 }
 
-/// What ended the run early, measurements that never were, and those that failed, alike ones once.
+/// What ended the run early, measurements that never took place, and those that failed, equal ones once.
 fn failures(record: &SeriesRecord, manifest: &Manifest) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     if let Some(why) = &manifest.failure {
         sentences.push(format!("the run: {why}"));
     } else if manifest.status == Status::Running {
-        sentences.push("the run has not ended, or ended without a word".to_owned());
+        sentences.push("the run has not ended, or ended without a trace".to_owned());
     }
     for series in &record.series {
         let mut seen: Vec<(&str, u64)> = Vec::new();
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!((figures[0].sd, figures[0].p90), (None, None));
         let ratio = figures[1].against_baseline.as_ref().unwrap();
         assert_eq!(ratio.verdict, stats::Verdict::Undecided);
-        // No value at all is no figure.
+        // A series without a value has no figure.
         let mut empty = record(1);
         empty.series[1].values.clear();
         assert_eq!(super::figures(&empty).len(), 1);

@@ -1,5 +1,5 @@
-//! Supply studies: what the gaps of spinning threads amount to. The least that was received in windows, and what lies below it,
-//! is computed by crate `analysis`.
+//! Supply studies: evaluates the gaps of spinning threads. Crate `analysis` computes the least received in windows, and the lines below
+//! it.
 
 mod reaction;
 mod readings;

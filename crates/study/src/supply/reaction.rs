@@ -1,4 +1,4 @@
-//! How exact the thread was that held budgets from outside the kernel: what its looks amount to.
+//! How exact the process was that held budgets from outside the kernel: evaluates its looks.
 
 use analysis::linux::{FreezerSupply, Reaction};
 use analysis::reservation::BoundedDelay;
@@ -7,7 +7,7 @@ use record::supply::{
     Budget, MeasuredReaction, MeasuredSupply, Reacted, Share, Spread, Times, WorstReaction,
 };
 
-/// The worst reaction of these, as the analysis takes it; `None`: none of them was held by the freezer.
+/// The worst reaction of these, as the analysis needs it; `None`: the freezer held none of them.
 pub fn supply_reaction(supplies: &[MeasuredSupply]) -> Option<Reaction> {
     let all = supplies
         .iter()
@@ -23,8 +23,7 @@ fn analysed(worst: WorstReaction) -> Reaction {
     }
 }
 
-/// What the rounds of a budget amount to, with the supply that follows from it of a cell that has its cpu to itself; `None` where the kernel
-/// itself held it.
+/// Sums up the rounds of a budget, with the resulting supply of a cell that has its cpu to itself; `None` if the kernel itself held it.
 pub(super) fn measured(
     held: &Budget,
     rounds: &[&Reacted],
@@ -58,7 +57,7 @@ pub(super) fn measured(
     Some((reaction, alone.map(|(_, line)| line)))
 }
 
-/// What is relied on before anybody has measured; `None` where the kernel itself holds the budget, or nothing is certain.
+/// The supply that is assumed without a measurement; `None` if the kernel itself holds the budget, or nothing is certain.
 pub(super) fn unmeasured(held: &Budget) -> Option<FreezerSupply> {
     let by_freezer = held.enforcer == Enforcer::Freezer;
     by_freezer
@@ -120,13 +119,13 @@ mod tests {
         };
         let expected = FreezerSupply::new(3 * MS, 10 * MS, worst).unwrap();
         assert_eq!(supply, Some(expected.alone));
-        // Later than the budget is long: something follows of a cell that is alone.
+        // Later than the budget is long: something is guaranteed for a cell alone.
         let (reaction, supply) = measured(&held(), &[&reacted(4 * MS, 0, true)]).unwrap();
         assert_eq!(reaction.textbook_gap_ns, 14 * MS + 4 * MS);
         // An overrun contains the lateness: two budgets are owed at the worst.
         assert_eq!(reaction.longest_gap_ns, Some(2 * 7 * MS + 4 * MS + 3 * MS));
         assert!(supply.is_some());
-        // Later than a period: nothing follows.
+        // Later than a period: nothing is guaranteed.
         let (reaction, supply) = measured(&held(), &[&reacted(10 * MS, 0, true)]).unwrap();
         assert_eq!((reaction.longest_gap_ns, supply), (None, None));
         assert!(measured(&held(), &[]).is_none());

@@ -1,4 +1,4 @@
-//! What there is to judge in a study of supply: the longest gap of each budget, and the deadlines that tried sets missed inside.
+//! The figures of a supply study that can be judged: the longest gap of each budget, and the deadlines that tried sets missed in it.
 
 use model::Duration;
 use record::supply::{Budget, MeasuredSupply, SupplySummary, TriedSummary};
@@ -7,7 +7,7 @@ use crate::judge::{Count, Figure, Measured, Reading, Readings, Subject, Unit};
 use crate::kind::Kind;
 use text::words::plural;
 
-/// The sets that are judged without a name: admission counts on what was measured.
+/// The sets that are judged without being named: admission relies on the measured supply.
 const ADMITTED: &str = "measured";
 
 /// The figures of a study of supply: of each budget, of a thread without one (`none`), and of each set that was run inside a budget

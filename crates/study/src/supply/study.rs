@@ -1,4 +1,4 @@
-//! Summing up a supply study: fits, and what they promise.
+//! Sums up a supply study: fits, and what they promise.
 
 use analysis::empirical::{self, Span, cyclic_rate, least_delay, least_of, shortfall, windows};
 use analysis::linux::TickSupply;
@@ -23,7 +23,7 @@ const LINES: [Ns; 8] = [100, 99, 97, 95, 90, 80, 65, 50];
 /// Delays are in whole microseconds, rounded up.
 const MICROSECOND: Ns = 1_000;
 
-/// What the gaps of a supply study amount to.
+/// Evaluates the gaps of a supply study.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
@@ -75,11 +75,11 @@ struct Round {
     spans: Vec<Span>,
     /// Of the long one.
     billed: Share,
-    /// How exact whoever held the thread was, other than the kernel.
+    /// How exactly the thread was held, if not by the kernel.
     reacted: Option<Reacted>,
 }
 
-/// The rounds of a subject; what failed or is gone is said in `failures`.
+/// The rounds of a subject; adds what failed or is missing to `failures`.
 fn rounds(
     run: &Run,
     record: &SupplyRecord,
@@ -103,7 +103,7 @@ fn rounds(
         };
         if gaps.header.merged > 0 {
             failures.push(format!(
-                "{name}: {} gaps found no room and were counted together with what lies between them",
+                "{name}: {} gaps had no room and were merged with what lies between them",
                 gaps.header.merged
             ));
         }
@@ -135,12 +135,12 @@ fn rounds(
     Ok(rounds)
 }
 
-/// What went otherwise with whoever held the thread than it is to.
+/// What went wrong with the holder of the thread.
 fn disturbed(reacted: &Reacted) -> Option<String> {
     match (reacted.takeovers, reacted.errors) {
         (0, 0) => None,
         (times, errors) => Some(format!(
-            "whoever held it was replaced {times} times, and {errors} calls on its group's files failed"
+            "its holder was replaced {times} times, and {errors} calls on its group's files failed"
         )),
     }
 }
@@ -155,7 +155,7 @@ fn name(trial: &SupplyTrial) -> String {
 
 /// A stretch of spinning and its gaps.
 pub(crate) fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::SpanError> {
-    // No clock is negative, which the reader has made sure of.
+    // No clock is negative: the reader has checked that.
     let gaps = gaps.iter().map(|gap| empirical::Gap {
         begin: gap.begin_ns.unsigned_abs(),
         end: gap.end_ns.unsigned_abs(),
@@ -164,7 +164,7 @@ pub(crate) fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::S
     Span::new(ends[0], ends[1], gaps.collect())
 }
 
-/// The largest rate that all rounds have kept, in whole periods and once settled, in millionths; at most what is granted.
+/// The largest rate that all rounds kept, in whole periods and once settled, in millionths; at most the granted one.
 fn rate(held: &Budget, rounds: &[Round]) -> Option<Ns> {
     // Half of what a budget leaves free: a gap of the enforcer, hardly one of the host.
     let throttled = (held.period_ns - held.budget_ns.min(held.period_ns)) / 2;

@@ -1,4 +1,4 @@
-//! Task sets that were run inside budgets: what became of their deadlines.
+//! Task sets run inside budgets: whether they met their deadlines.
 
 use record::RecordError;
 use record::isolation::Misses;
@@ -8,7 +8,7 @@ use record::supply::{SupplyRecord, TriedOutcome, TriedSet, TriedSummary, TriedTr
 use super::reservation;
 use crate::isolation::misses;
 
-/// What became of every set; what failed is said in `failures`.
+/// The outcome of every set; adds what failed to `failures`.
 pub(super) fn tried(
     run: &Run,
     record: &SupplyRecord,

@@ -1,9 +1,9 @@
-//! What might help a refused cell: said only once a change of that kind was found to suffice.
+//! What might help a refused cell: said only when a change of that kind was found to suffice.
 
 use super::fixes::{Edit, Fix, Fixes};
 use super::{Admission, Outcome};
 
-/// What might help a refused cell, before anybody has tried it.
+/// What might help a refused cell, not yet tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
     change: Change,
@@ -16,7 +16,7 @@ pub struct Advice {
 enum Change {
     /// One of this kind of the cell, or of the mission.
     Of(&'static str),
-    /// Somebody else's end, and nothing else.
+    /// Only the end of somebody else.
     End(String),
 }
 
@@ -29,7 +29,7 @@ impl Advice {
         }
     }
 
-    /// That this one ends.
+    /// Waiting until this one ends.
     pub(super) fn end(who: &str) -> Advice {
         Advice {
             change: Change::End(who.to_owned()),
@@ -50,7 +50,7 @@ impl Advice {
 }
 
 impl Admission {
-    /// Says of each refused cell what might help it, as far as a change of that kind is among those that were found to suffice.
+    /// Tells each refused cell what might help it, if a change of that kind is among those that were found to suffice.
     pub fn advise(&mut self, fixes: &Fixes) {
         for outcome in &mut self.cells {
             let Outcome::Refused(refused) = outcome else {

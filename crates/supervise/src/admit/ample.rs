@@ -1,5 +1,6 @@
-//! Cells in which nothing runs but their tasks, with budgets that these cannot use up: nothing of such a cell is postponed by enforcement,
-//! and its response times are those of its tasks below what stands above them. See [`analysis::linux::is_ample`].
+//! Ample budgets: cells in which nothing but their tasks runs, with budgets that these cannot use up. Enforcement delays
+//! nothing in such a cell, and its response times are those of its tasks below the higher priorities. See
+//! [`analysis::linux::is_ample`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,12 +19,13 @@ use super::cpu::{Bound, Candidate};
 use super::supplied::held;
 use super::{Admission, Basis, Facts, Outcome, keeper, servers};
 
-/// How long the periods of the ample budgets may be that are searched. A longer one costs the cell less, and those below it more.
+/// How long the periods of the searched ample budgets may be. A longer one costs the cell less, and those below it
+/// more.
 #[derive(Debug, Clone, Copy)]
 enum Longest {
-    /// So many ns.
+    /// This many ns.
     Ns(Ns),
-    /// So many times the shortest period of the cell's tasks: those that come below mostly have longer ones.
+    /// This many times the shortest period of the cell's tasks: tasks below it mostly have longer ones.
     Times(Ns),
 }
 
@@ -31,7 +33,7 @@ impl Longest {
     /// As long as any.
     const ANY: Longest = Longest::Ns(1_000_000_000);
 
-    /// One after the other, until all cells are admitted.
+    /// Tried one after the other until all cells are admitted.
     const LADDERS: [&[Longest]; 2] = [
         &[
             Longest::Times(50),
@@ -102,7 +104,7 @@ fn basis(charged: Charged, facts: &Facts) -> Basis {
         Charged::Freezer(reaction) => Basis::Ample {
             late_ns: Some(reaction.late),
             unmeasured: (facts.measured_reaction.is_none())
-                .then(|| "as it did where that was measured".to_owned()),
+                .then(|| "as measured on another machine".to_owned()),
         },
         Charged::Tick(_) => Basis::Ample {
             late_ns: None,
@@ -189,7 +191,8 @@ impl Searched<'_> {
     }
 }
 
-/// Tasks of a cell up to which its ample budgets are searched: whoever decides is waited for, and of more tasks the analysis takes seconds.
+/// The most tasks of a cell for which ample budgets are searched: others wait for the decision, and with more tasks the
+/// analysis takes seconds.
 pub(super) const MOST_TASKS: usize = 256;
 
 /// The least ample budget of each period; behind the supervisors `exact`, which are everywhere. Jobs
@@ -316,7 +319,7 @@ impl Found {
     }
 }
 
-/// Of which cells it is said that nothing runs in them but their tasks, and no use is made of that.
+/// Cells that declare `only_tasks` without an effect.
 pub(super) fn notes(mission: &Mission, cells: &[Candidate<'_>]) -> Vec<String> {
     let is_said = |asked: &&Asked| {
         let cell = mission.cells.get(asked.at);
@@ -325,7 +328,7 @@ pub(super) fn notes(mission: &Mission, cells: &[Candidate<'_>]) -> Vec<String> {
     (cells.iter().map(|cell| cell.asked).filter(is_said))
         .map(|asked| {
             format!(
-                "`only_tasks` of cell `{}` is not made use of: {} has no budgets that tasks cannot use up",
+                "`only_tasks` of cell `{}` has no effect: {} has no ample budgets",
                 asked.name,
                 asked.enforcer.name()
             )

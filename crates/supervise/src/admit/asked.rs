@@ -135,7 +135,7 @@ impl Asked {
         }
     }
 
-    /// The period by which cells without priorities of their own are ordered: the shorter, the more urgent.
+    /// The period by which cells without declared priorities are ordered: the shorter, the more urgent.
     pub(super) fn urgency(&self) -> Ns {
         let of_tasks = self.work.tasks.iter().map(|task| task.deadline).min();
         let of_reservation = self.reservation.map(|(_, period)| period);

@@ -1,4 +1,4 @@
-//! Giving priorities to cells that name none.
+//! Assigns priorities to cells that name none.
 
 use model::mission::{Band, Limits};
 
@@ -11,8 +11,8 @@ const HIGHEST: u8 = 89;
 /// Gives priorities to the FIFO cells that have none: the shorter the deadline, the higher (deadline-monotonic: Leung and
 /// Whitehead, Performance Evaluation 2(4), 1982), as many as a cell has tasks, none that another cell has.
 ///
-/// Nor one of `others`, which other missions have, as long as there are enough; else admission sees to it that two of one priority
-/// do not meet on a cpu.
+/// Nor one of `others`, which other missions have, as long as there are enough; otherwise admission keeps two of one
+/// priority off the same cpu.
 ///
 /// Returns the cells for which none were left.
 pub(super) fn give(cells: &mut [Asked], others: &[Band]) -> Vec<usize> {
@@ -53,7 +53,7 @@ fn give_beside(cells: &mut [Asked], others: &[Band]) -> Vec<usize> {
     without
 }
 
-/// The highest free band of so many priorities below `below`.
+/// The highest free band of this many priorities below `below`.
 fn next(taken: &[Band], below: u8, count: usize, least: u8) -> Option<Band> {
     let count = u8::try_from(count).ok()?;
     let mut highest = below.checked_sub(1)?;

@@ -1,11 +1,11 @@
-//! Cells that ask for no guarantee: which cpus they get.
+//! Which cpus cells get that ask for no guarantee.
 
 use model::mission::{Cell, Mission, Place};
 
 use super::advice::Advice;
 use super::{Facts, Outcome, Refused, partition};
 
-/// What becomes of a cell that asks for no guarantee.
+/// The outcome for a cell that asks for no guarantee.
 pub(super) fn outcome(
     mission: &Mission,
     at: usize,
@@ -20,7 +20,7 @@ pub(super) fn outcome(
         ([], Some(kept)) => Outcome::Refused(Refused {
             cell: cell.name.clone(),
             place: Place::cell(at),
-            why: format!("nobody else can run on cpu {}: {}", kept.cpu, kept.by),
+            why: format!("cpu {} is taken: {}", kept.cpu, kept.by),
             witness: None,
             fix: None,
             advice: vec![Advice::of("cpus", "choose other cpus")],

@@ -1,6 +1,6 @@
-//! What holds the cells that leave it to timecell: of the mechanisms that this kernel has, the one under which all cells of the
-//! mission are admitted at the least reserved cpu. One whose guarantees rest on what another machine was measured to do comes after
-//! all that have better grounds.
+//! Chooses the enforcer of cells that leave it to timecell: of the mechanisms that this kernel has, the one under which
+//! all cells of the mission are admitted at the least reserved cpu. A mechanism whose guarantees rely on measurements of
+//! another machine comes after all that have better grounds.
 
 use model::mission::{Cell, CellClass, Mission, Observed};
 use model::{Duration, Enforcer};
@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::cpu::Candidate;
 use super::{Admission, Basis, Facts, Outcome, keeper};
 
-/// How the mechanism of the cells that leave it to timecell was chosen.
+/// How the enforcer of cells that leave it to timecell was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
     /// The mechanism.
     pub chosen: Enforcer,
-    /// Whether it is what holds cells of this mission that run already, so that nothing was chosen.
+    /// Whether it already holds running cells of this mission, so that nothing was chosen.
     pub kept: bool,
-    /// Every mechanism that may hold a mission's cells, in the order in which of two equally cheap ones the first is taken.
+    /// Every mechanism that may hold a mission's cells; of two equally cheap ones the first in this order is taken.
     pub offers: Vec<Offer>,
 }
 
@@ -65,12 +65,12 @@ impl Price {
     }
 }
 
-/// Whether neither the mission nor the cell's class says what is to hold it.
+/// Whether neither the mission nor the cell's class names an enforcer.
 fn is_open(mission: &Mission, cell: &Cell) -> bool {
     mission.enforcer.is_none() && cell.class.is_none() && cell.is_real_time()
 }
 
-/// What holds those of these cells that leave it to timecell, as they run now; `None`: none of them runs.
+/// The current enforcer of those of these cells that leave it to timecell; `None`: none of them runs.
 pub fn mechanism_of<'a>(
     mission: &Mission,
     held: impl IntoIterator<Item = (&'a str, Enforcer)>,
@@ -85,8 +85,8 @@ pub fn mechanism_of<'a>(
         .map(|(_, enforcer)| enforcer)
 }
 
-/// Decides with each mechanism that comes into question, and says which one was taken. Where none admits all cells, the answer is
-/// that of the first one that the kernel has.
+/// Decides with each eligible mechanism, and says which one was taken. If none admits all cells, the answer is that of
+/// the first one that the kernel has.
 pub(super) fn choose(
     mission: &Mission,
     facts: &Facts,
@@ -114,7 +114,7 @@ pub(super) fn choose(
         .filter(|enforcer| !is_unasked(enforcer))
         .map(|enforcer| Answer::of(enforcer, decide(enforcer)))
         .collect();
-    // Better to be held by what suits the cells less than not to run.
+    // An enforcer that suits the cells less is better than not running.
     if !answers.iter().any(|answer| answer.admission.is_admitted())
         && kept.is_none()
         && is_unasked(&facts.best())
@@ -190,11 +190,11 @@ impl Answer {
     fn why_not(&self, taken: &Answer) -> String {
         match &self.verdict {
             Err(why) => why.clone(),
-            Ok(()) if self.price > taken.price => "more than is needed".to_owned(),
+            Ok(()) if self.price > taken.price => "more than needed".to_owned(),
             Ok(()) if self.is_borrowed() && !taken.is_borrowed() => {
-                "its guarantee rests on how late it reacted on another machine".to_owned()
+                "its guarantee assumes a reaction time measured on another machine".to_owned()
             }
-            Ok(()) => "as much, and it comes later in the order of preference".to_owned(),
+            Ok(()) => "as much, but less preferred".to_owned(),
         }
     }
 }
@@ -213,7 +213,7 @@ fn verdict(admission: &Admission) -> Result<(), String> {
     }
 }
 
-/// Why this one is not asked though cells leave the choice to timecell, a clause; `None`: it is.
+/// Why this one is not tried though cells leave the choice to timecell, a clause; `None`: it is.
 fn out_of_question(
     enforcer: Enforcer,
     kept: bool,
@@ -221,38 +221,38 @@ fn out_of_question(
     facts: &Facts,
 ) -> Option<String> {
     if let Err(why) = facts.has(enforcer) {
-        return Some(format!("cannot be had here: {why}"));
+        return Some(format!("not available here: {why}"));
     }
     if !enforcer.has_budgets() {
-        return Some("enforces no budget, and is never taken for its price".to_owned());
+        return Some("enforces no budget, so is never chosen for its price".to_owned());
     }
     if kept {
-        return Some("cells of this mission run, and keep what holds them".to_owned());
+        return Some("running cells of this mission keep their enforcer".to_owned());
     }
     if enforcer != Enforcer::Deadline {
         return None;
     }
-    // It holds single threads, and which ones these are is known without a word only of a cell that is one task.
+    // It holds single threads, and only for a cell of one task is it clear which thread that is.
     let several = |cell: &&&Cell| match cell.tasks.as_slice() {
         [task] => cell.reservation.is_some() || task.thread.is_some(),
         _ => true,
     };
     if let Some(cell) = open.iter().find(several) {
         return Some(format!(
-            "holds single threads, and `{}` is to be held as a whole: it is not one task alone in its first thread",
+            "holds single threads, but `{}` needs holding as a whole: it is not a single task in its first thread",
             cell.name
         ));
     }
-    // One that has used up its runtime, as the start of a program may, says nothing until the task's next period.
+    // A thread that has used up its runtime, as a starting program may, is silent until the task's next period.
     if let Some(cell) = open.iter().find(|cell| is_watched_within_a_period(cell)) {
         return Some(format!(
-            "gives its runtime once in the period of a task, and `{}` is to give signs of life more often",
+            "gives its runtime once per task period, but a health rule expects more frequent signs of life from `{}`",
             cell.name
         ));
     }
     let ranked = open.iter().find(|cell| cell.band().is_some())?;
     Some(format!(
-        "knows no priorities, and `{}` has some in the file",
+        "has no priorities, but the file gives `{}` some",
         ranked.name
     ))
 }
@@ -265,7 +265,7 @@ fn is_watched_within_a_period(cell: &Cell) -> bool {
         .is_some_and(|(timeout, period)| timeout < period)
 }
 
-/// After what silence of the cell a health rule acts, at the soonest; `None`: after none.
+/// The shortest silence of the cell after which a health rule acts; `None`: there is none.
 pub(super) fn shortest_timeout(cell: &Cell) -> Option<Duration> {
     let timeouts = cell.health.iter().filter_map(|rule| match &rule.when {
         Observed::Heartbeat { timeout, .. } | Observed::NoProgress { timeout } => Some(*timeout),

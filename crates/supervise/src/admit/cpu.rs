@@ -1,4 +1,4 @@
-//! Whether a cell fits on a cpu beside those that are there.
+//! Whether a cell fits on a cpu beside the cells that are there.
 
 use analysis::inside::{Policy, fixed_priority, test};
 use analysis::linux::{
@@ -146,7 +146,8 @@ pub(super) fn check(
         };
         bounds[at] = Some(bound);
     }
-    // Ordinary threads come after all: a budget is the most that they get. Who holds them comes before all, and is in `keeper`.
+    // Ordinary threads come last: a budget is the most that they get. The thread that holds them comes first, and is in
+    // `keeper`.
     for (bound, cell) in bounds.iter_mut().zip(cells) {
         if cell.asked.class == CellClass::Other {
             *bound = Some(Bound {
@@ -163,7 +164,7 @@ pub(super) fn check(
     Ok(bounds)
 }
 
-/// Whether no cell has a priority that one of somebody else has: of two with one priority, either may go first.
+/// Whether no cell has the priority of another owner's cell: of two with the same priority, either may run first.
 fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     let fifo = |cell: &Candidate<'_>| {
         cell.asked
@@ -182,7 +183,7 @@ fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
             return Err(Unfit {
                 of,
                 why: format!(
-                    "{} has the priority {taken} on its cpu, which this cell was to have",
+                    "{} already has the priority {taken} that this cell needs on its cpu",
                     other.asked.called()
                 ),
                 witness: None,
@@ -208,16 +209,16 @@ fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
         return Ok(());
     };
     let by = cells[held].asked.enforcer.name();
-    // Whoever came first was granted its place.
+    // The first one was already granted its place.
     let why = match held > free {
         true => format!(
-            "nothing holds {} (`cpuset-only`) on its cpu to what it declares: should that one spin, the kernel stops all real-time \
-             threads of the cpu for a while, this cell's as well; give it another cpu, or each of them the enforcer `{by}`",
+            "{}, on the same cpu, has no enforced budget (`cpuset-only`): if it spins, the kernel throttles all real-time \
+             threads of the cpu, this cell's too; give this cell another cpu, or both the enforcer `{by}`",
             cells[free].asked.called()
         ),
         false => format!(
-            "`{by}` holds {} on its cpu, and nothing holds this cell (`cpuset-only`): should it spin, the kernel stops \
-             all real-time threads of the cpu for a while, the held ones as well; give it another cpu, or the enforcer `{by}`",
+            "`{by}` holds {} on its cpu, but this cell has no enforced budget (`cpuset-only`): if it spins, the kernel \
+             throttles all real-time threads of the cpu, the held ones too; give it another cpu, or the enforcer `{by}`",
             cells[held].asked.called()
         ),
     };
@@ -255,19 +256,19 @@ fn within_limit(
         if all > limit.runtime_ns {
             let (then, fix) = match limit.by {
                 LimitedBy::Throttling => (
-                    "the kernel stops all real-time threads",
+                    "the kernel throttles all real-time threads",
                     ", or raise kernel.sched_rt_runtime_us",
                 ),
                 LimitedBy::FairServer => (
-                    "the kernel's server of ordinary work goes before all real-time threads",
+                    "the kernel's fair server runs before all real-time threads",
                     "",
                 ),
             };
             return Err(Unfit {
                 of,
                 why: format!(
-                    "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn \
-                     included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{fix}",
+                    "the cells on its cpu can be charged {:.3} ms per {:.0} ms, with saved-up budgets and overdrafts, but \
+                     {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{fix}",
                     all as f64 / 1e6,
                     limit.period_ns as f64 / 1e6,
                     limit.runtime_ns as f64 / 1e6
@@ -279,7 +280,7 @@ fn within_limit(
     Ok(())
 }
 
-/// The most that a cell is charged on one cpu in any window, as far as it is held to what it was granted, or holds itself to it.
+/// The most that a cell is charged on one cpu in any window if it is held to its grant, or keeps to it by itself.
 fn most_charged(cell: &Candidate<'_>, bound: &Bound, facts: &Facts, window: Ns) -> Ns {
     let overdraw = facts.overdraw_ns(cell.asked.enforcer);
     let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
@@ -353,15 +354,15 @@ fn deadline(
                     .count();
                 let why = match (roams, span) {
                     (true, _) => {
-                        "the threads of SCHED_DEADLINE, which run on any cpu, each a tick too long at most, are not shown to \
+                        "the threads of SCHED_DEADLINE, which run on any cpu and may each overrun by a tick, are not shown to \
                          meet their deadlines together"
                     }
                     (false, 2..) => {
-                        "the threads of SCHED_DEADLINE in its cpuset partition, each on any cpu of it and a tick too long at most, are \
-                         not shown to meet their deadlines together"
+                        "the threads of SCHED_DEADLINE in its cpuset partition, which may each overrun by a tick, are not shown \
+                         to meet their deadlines together"
                     }
                     _ => {
-                        "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is"
+                        "the threads of SCHED_DEADLINE on its cpu, which may each overrun by a tick, demand more than there is"
                     }
                 };
                 (of, why.to_owned(), Some((place, witness)))
@@ -399,7 +400,7 @@ fn deadline(
                 }
                 inside.responses
             }
-            // A job of no more than its thread's runtime is done by the deadline: that is what EDF has just been asked.
+            // A job within its thread's runtime is done by the deadline: the EDF test above has just shown that.
             (_, tasks) => tasks.iter().map(|task| Some(task.deadline)).collect(),
         };
         let threads = cell.threads();
@@ -454,7 +455,7 @@ fn supplied_below(
     if let (Err(unfit), true) = (&mut found, cell.asked.only_tasks) {
         unfit
             .why
-            .push_str(", and its tasks alone are not shown never to use it up");
+            .push_str(", and its budget is not proven to be ample");
     }
     found
 }
@@ -521,7 +522,8 @@ fn unprotected(
             }
             _ => None,
         };
-        let why = "without budgets, those above it on its cpu leave it too little".to_owned();
+        let why = "the cells above it on its cpu have no enforced budgets and leave it too little"
+            .to_owned();
         return Err(Unfit {
             of: at,
             why,

@@ -41,11 +41,11 @@ pub struct Facts {
     pub outside: Vec<Unaccounted>,
     /// The worst reaction of the freezer that was measured on this machine; `None`: none was.
     pub measured_reaction: Option<Reaction>,
-    /// What holds those cells of the mission that run already and leave it to timecell; it is not chosen anew while they run.
+    /// The enforcer of running cells of the mission that leave it to timecell; it is not chosen again while they run.
     pub runs_under: Option<Enforcer>,
 }
 
-/// A cpu that somebody keeps from being made a partition.
+/// A cpu that cannot become a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptCpu {
     /// The cpu.
@@ -76,12 +76,12 @@ pub struct ServerRoom {
     /// What `kernel.sched_rt_runtime_us` and the servers of ordinary work leave, less what others hold. No thread is stopped beyond: the
     /// kernel admits no more.
     pub room: RtRoom,
-    /// What the group at the top reserves for all others, us in every second, on each cpu alike, whoever holds something of it. Nobody of
-    /// SCHED_DEADLINE can have that.
+    /// What the top group reserves for all others, us in every second, on each cpu alike, whoever holds part of it.
+    /// SCHED_DEADLINE cannot use that.
     pub reserved_us: u64,
 }
 
-/// What somebody holds of the runtime of real-time groups.
+/// One holder's share of the runtime of real-time groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtShare {
     /// Who: one of [`Facts::beside`] by what it is called there, or somebody who is in no ledger.
@@ -105,7 +105,7 @@ impl RtRoom {
             parts.push(format!("{count} more hold {:.3} ms", us as f64 / 1e3));
         }
         (!parts.is_empty())
-            .then(|| format!("of every second of real-time groups {}", parts.join(", ")))
+            .then(|| format!("of each second of real-time groups, {}", parts.join(", ")))
     }
 
     /// The same when one of them has ended.
@@ -168,7 +168,7 @@ impl Facts {
             .collect()
     }
 
-    /// The same machine once somebody of [`Facts::beside`] has ended, with what that one holds given back.
+    /// The same machine once one of [`Facts::beside`] has ended and returned what it holds.
     pub(super) fn end(&mut self, who: &str) {
         self.beside.retain(|other| other.who != who);
         if let Ok(room) = &mut self.rt_cgroup {
@@ -179,7 +179,7 @@ impl Facts {
         }
     }
 
-    /// Whether an enforcer works on this kernel, or why not; what it is to hold may be taken at this moment.
+    /// Whether an enforcer works on this kernel, or why not; its room may be taken at the moment.
     ///
     /// # Errors
     /// The reason, as a clause.
@@ -194,7 +194,8 @@ impl Facts {
         }
     }
 
-    /// What is free for the groups of an enforcer whose groups the kernel admits together; `None`: there are none.
+    /// What is free for the groups of an enforcer whose groups the kernel admits together; `None`: it has no such
+    /// groups.
     pub(super) fn room(&self, enforcer: Enforcer) -> Option<&RtRoom> {
         match enforcer {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().ok(),
@@ -227,7 +228,8 @@ impl Facts {
         }
     }
 
-    /// How much longer than its budget a cell can run that this holds, ns: until the kernel's tick, or the freezer's thread, looks.
+    /// How much longer than its budget a cell held by this can run, ns: until the kernel's tick, or the freezer's
+    /// thread, checks.
     pub fn overdraw_ns(&self, enforcer: Enforcer) -> u64 {
         match enforcer {
             Enforcer::Freezer => self.reaction().overrun,
@@ -262,7 +264,7 @@ impl Facts {
         self.reacting(&[]).measured_reaction
     }
 
-    /// Length of the scheduler's tick, ns; that of 100 Hz, the longest in use, where the kernel does not tell.
+    /// Length of the scheduler's tick, ns; where the kernel does not say, that of 100 Hz, the longest in use.
     pub fn tick_ns(&self) -> u64 {
         self.machine.tick_ns().unwrap_or(10_000_000)
     }

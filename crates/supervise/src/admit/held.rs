@@ -1,4 +1,4 @@
-//! Whether there is room for what runs already and is to be held without a mission, beside all that others hold.
+//! Whether something that already runs can be held without a mission, beside everything that others hold.
 
 use analysis::Ns;
 use record::supply::MeasuredSupply;
@@ -6,7 +6,7 @@ use record::supply::MeasuredSupply;
 use super::cpu::Candidate;
 use super::{Basis, Facts, Grant, HeldCell, neighbour, outside, partition, place};
 
-/// Where it has its place, and what it is sure to get there.
+/// Where it is placed, and what it is guaranteed there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Room {
     /// The cpu.
@@ -21,18 +21,18 @@ pub struct Room {
     pub notes: Vec<String>,
 }
 
-/// Finds a place for one on the cpu that it names, else on the first of `cpus` on which all guarantees hold with it.
+/// Finds a place on the cpu that it names, else on the first of `cpus` on which all guarantees hold with it.
 ///
 /// # Errors
 /// Why there is none, a clause.
 pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, String> {
-    // Those beside it were admitted with what was measured here, and are to be kept by that.
+    // The cells beside it were admitted with what was measured here, so that counts for them.
     let facts = facts.reacting(&[]);
     let facts = facts.as_ref();
     facts.has(wanted.enforcer)?;
     let named = wanted.cpus.iter().find_map(|cpu| {
         let who = neighbour::measuring(facts, *cpu)?;
-        Some(format!("{} measures on cpu {cpu}", who.who))
+        Some(format!("{} is measuring on cpu {cpu}", who.who))
     });
     if let Some(why) = named {
         return Err(why);
@@ -62,7 +62,7 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
         if let (true, Err(unfit)) = (candidate.asked.holder.is_some(), place) {
             let called = candidate.asked.called();
             return Err(format!(
-                "the guarantee of {called} would not be kept beside it: {}",
+                "it would break the guarantee of {called}: {}",
                 unfit.why
             ));
         }
@@ -97,12 +97,9 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
                 notes: outside::notes(&beside),
             })
         }
-        // What comes last is told why it has no place, and that may be what it does to others.
+        // The last one is told why it has no place, which may be its effect on others.
         Some(Err(unfit)) => Err(match &candidates[unfit.of].asked.holder {
-            Some(called) => format!(
-                "the guarantee of {called} would not be kept beside it: {}",
-                unfit.why
-            ),
+            Some(called) => format!("it would break the guarantee of {called}: {}", unfit.why),
             None => unfit.why,
         }),
         None => Err("there is no cpu for it".to_owned()),

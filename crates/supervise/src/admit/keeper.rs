@@ -1,5 +1,5 @@
-//! What the thread costs that holds cells to their budgets with the freezer: it runs above all cells of its cpu, and every cell of
-//! it costs the others there a little in each period.
+//! What the freezer's enforcing thread costs: it runs above all cells of its cpu, and each cell that it holds costs the
+//! others there a little in each period.
 
 use analysis::Ns;
 use analysis::linux::{Held, Reaction};
@@ -8,7 +8,7 @@ use model::Enforcer;
 use super::Facts;
 use super::cpu::Candidate;
 
-/// What it takes of a cpu to hold a cell with this enforcer, ns in each of its periods, beside what the cell itself gets.
+/// What holding a cell with this enforcer takes of a cpu, ns in each of its periods, besides what the cell itself gets.
 pub(super) fn cost(enforcer: Enforcer) -> Ns {
     match enforcer {
         Enforcer::Freezer => Reaction::COST,
@@ -16,8 +16,8 @@ pub(super) fn cost(enforcer: Enforcer) -> Ns {
     }
 }
 
-/// What the thread takes of a cpu for the cells there that the freezer holds, one share for each. It gives the cpu back at once, so
-/// that it stands with the supervisors, which the tick does not prolong either.
+/// What the thread takes of a cpu for the cells that the freezer holds there, one share for each. It gives the cpu back
+/// at once, so it is treated like the supervisors, which the tick does not prolong either.
 pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
     (cells.iter())
         .filter(|cell| cell.asked.enforcer == Enforcer::Freezer)
@@ -26,17 +26,17 @@ pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
         .collect()
 }
 
-/// What guarantees rest on where the freezer holds cells, of this mission or beside it.
+/// What guarantees assume where the freezer holds cells, of this mission or beside it.
 pub(super) fn note(candidates: &[Candidate<'_>], facts: &Facts) -> Option<String> {
     let is_held = |cell: &Candidate<'_>| cell.asked.enforcer == Enforcer::Freezer;
     let of = match facts.measured_reaction {
-        Some(_) => "the most that was measured on this machine",
-        None => "as 99 of 100 kept to where that was measured, on another machine",
+        Some(_) => "the most measured on this machine",
+        None => "as in 99 % of the cases measured on another machine",
     };
     candidates.iter().any(is_held).then(|| {
         format!(
-            "a cell that the freezer holds is taken to run on for up to {:.2} ms once its budget is used up, {of}; what less urgent cells of its \
-             cpu are granted rests on that",
+            "a cell held by the freezer is assumed to run on for up to {:.2} ms after its budget is used up, {of}; the grants \
+             of less urgent cells on its cpu rely on that",
             facts.reaction().overrun as f64 / 1e6
         )
     })

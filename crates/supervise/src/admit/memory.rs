@@ -1,7 +1,7 @@
-//! Dividing the machine's memory among cells.
+//! Divides the machine's memory among cells.
 //!
-//! Missions are counted as if all their cells stood in one file: what files declare must fit into the machine together, in
-//! whatever order the missions come, and a limit that no file says is a part of what is left.
+//! Missions are counted as if all their cells stood in one file: what files declare must fit into the machine together,
+//! whatever the order of the missions, and a limit that no file gives is a share of the rest.
 
 use model::mission::{Cell, Mission};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::{Facts, Neighbour};
 pub struct MachineMemory {
     /// All of it, bytes.
     pub total_bytes: u64,
-    /// What can be had without taking it from somebody, bytes (MemAvailable).
+    /// What is available without taking it from others, bytes (MemAvailable).
     pub available_bytes: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct MemoryShare {
     /// The machine's.
     #[serde(flatten)]
     pub machine: MachineMemory,
-    /// What is kept for everything that is no cell, bytes.
+    /// What is reserved for everything that is not a cell, bytes.
     pub reserve_bytes: u64,
     /// Sum of the limits that the files of other missions say, bytes.
     pub others_declared_bytes: u64,
@@ -87,12 +87,12 @@ impl<'f> Others<'f> {
 /// No cell is given less than this, bytes: a small program with its libraries.
 const LEAST: u64 = 16 << 20;
 
-/// What is kept for the machine: an eighth of it, at least 64 MiB and at most 1 GiB.
+/// What is reserved for the machine: an eighth of its memory, at least 64 MiB and at most 1 GiB.
 fn reserve(total: u64) -> u64 {
     (total / 8).clamp(64 << 20, 1 << 30)
 }
 
-/// Divides what is free among the cells that do not say what they need. `None` where the kernel limits nobody's memory.
+/// Divides what is free among the cells that declare no memory. `None` where the kernel limits no memory.
 pub(super) fn share(
     mission: &Mission,
     facts: &Facts,
@@ -108,7 +108,7 @@ pub(super) fn share(
                 .any(|cell| cell.rights.memory.is_none())
             {
                 notes.push(format!(
-                    "cells without `memory` can use up that of the machine: {why}"
+                    "cells without `memory` can use up the machine's memory: {why}"
                 ));
             }
             return None;
@@ -131,8 +131,8 @@ pub(super) fn share(
             ),
         };
         refusals.push(format!(
-            "the cells' `memory` is {} together, and the machine has {} for cells: {} less {} for everything else{theirs}; lower it \
-             by {}",
+            "the cells' `memory` adds up to {}, but the machine has {} for cells: {} less {} for everything else{theirs}; lower \
+             it by {}",
             mib(declared_bytes),
             mib(most),
             mib(machine.total_bytes),
@@ -149,15 +149,15 @@ pub(super) fn share(
         left => format!(", {} that other missions' cells may still take", mib(left)),
     };
     let left = room.saturating_sub(declared_bytes);
-    // The other half is for missions that come later and say nothing either.
+    // The other half is for later missions that declare nothing either.
     let default_bytes = (u64::try_from(names.len()).ok())
         .and_then(|many| (left / 2).checked_div(many))
         .map(|share| (share & !0xF_FFFF).max(LEAST));
     let together = match default_bytes {
         Some(share) => {
             notes.push(format!(
-                "{} may use at most {} of memory{}: half of {}, which is {} available, less {} for the machine{theirs} and {} that \
-                 other cells declare; say `memory` for another limit",
+                "{} may use at most {} of memory{}: half of {}, which is {} available less {} for the machine{theirs} and {} \
+                 that other cells declare; set `memory` for another limit",
                 listed(&names),
                 mib(share),
                 if names.len() > 1 { " each" } else { "" },
@@ -177,8 +177,8 @@ pub(super) fn share(
             _ => " beside what other missions' cells may still take",
         };
         notes.push(format!(
-            "the cells' limits of memory are {} together, and {} is free for them now{beside}: when all use theirs, the kernel kills \
-             somebody",
+            "the cells' memory limits add up to {}, but {} is free for them now{beside}: if all use theirs, the kernel kills a \
+             process",
             mib(limits_bytes),
             mib(room)
         ));

@@ -1,12 +1,12 @@
-//! Admission: can this mission's guarantees be kept on this machine, by which cpu, budget and priority for each cell, and
-//! what does that rest on? Pure: what is known of the machine comes as [`Facts`] and as measured supplies; nothing is
-//! started, and nothing here reads a file.
+//! Admission: can this mission's guarantees be kept on this machine, with which cpu, budget and priority for each cell,
+//! and under which assumptions? Pure: what is known of the machine comes as [`Facts`] and as measured supplies; nothing
+//! is started, and nothing here reads a file.
 //!
-//! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside what the
-//! kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick, behind the
-//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first: those of one cpu
-//! where the kernel can keep them to it, which is exact, else those of all cells at once. Without
-//! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
+//! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside
+//! what the kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick,
+//! behind the cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline
+//! first: those of one cpu where the kernel can confine them to it, which is exact, else those of all cells at once.
+//! Without an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
 
 mod advice;
 mod ample;
@@ -176,11 +176,7 @@ fn decide(
     for at in without_band {
         refuse(
             asked[at].at,
-            refusal::plain(
-                &asked[at],
-                "there are not so many priorities left",
-                Vec::new(),
-            ),
+            refusal::plain(&asked[at], "too few priorities are left", Vec::new()),
         );
     }
     for cell in &asked {
@@ -220,10 +216,10 @@ fn decide(
     {
         if let Some(band) = cell.band.filter(|band| band.highest > HIGHEST_HELD) {
             let why = format!(
-                "it has the priority {}, and those who hold it with the freezer have to come before it: at most {} is allowed",
+                "it has the priority {}, but the freezer's own threads must run above it: at most {} is allowed",
                 band.highest, HIGHEST_HELD
             );
-            let advice = Advice::of("priorities", "give it lower ones, or leave them out");
+            let advice = Advice::of("priorities", "lower its priorities, or leave them out");
             refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
         }
     }
@@ -233,10 +229,10 @@ fn decide(
             .any(|cpus| !cpus.is_empty() && facts.cpus.iter().any(|cpu| !cpus.contains(cpu)));
         if let (true, Err(why)) = (confined, &facts.deadline_on_one_cpu) {
             let why = format!(
-                "threads of SCHED_DEADLINE cannot be kept to some of the cpus {} here: {why}",
+                "threads of SCHED_DEADLINE cannot be confined to some of cpus {} here: {why}",
                 cpu_list(&facts.cpus)
             );
-            let advice = Advice::of("cpus", "leave `cpus` out: they run on any cpu then");
+            let advice = Advice::of("cpus", "leave `cpus` out, so that they run on any cpu");
             refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
         }
     }
@@ -299,7 +295,7 @@ fn decide(
             if let Err(unfit) = place {
                 let called = candidate.asked.called();
                 refusals.push(format!(
-                    "the guarantee of {called} would not be kept beside this mission: {}",
+                    "this mission would break the guarantee of {called}: {}",
                     unfit.why
                 ));
             }
@@ -359,7 +355,7 @@ fn decide(
     (admission, price)
 }
 
-/// Who measures where a cell would have its place, and why it has none there; `None`: it has one, or asks for none.
+/// Who is measuring where a cell would be placed, and why it cannot be there; `None`: it can, or asks for no cpu.
 fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     let asks: &[u32] = match roams(cell, facts) {
         true => &facts.cpus,
@@ -367,12 +363,12 @@ fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     };
     let met = |cpu: &u32| neighbour::measuring(facts, *cpu).map(|who| (*cpu, who.who.clone()));
     if let Some((cpu, who)) = asks.iter().find_map(met) {
-        let why = format!("{who} measures on cpu {cpu}");
+        let why = format!("{who} is measuring on cpu {cpu}");
         return Some((who, why));
     }
     let everywhere = asks.is_empty() && facts.cpus.iter().all(|cpu| met(cpu).is_some());
     let who = facts.cpus.first().and_then(met)?.1;
-    let why = format!("{who} measures on every cpu");
+    let why = format!("{who} is measuring on every cpu");
     everywhere.then_some((who, why))
 }
 
@@ -430,7 +426,7 @@ fn budget(
     let threads = cell.work.tasks.len() > 1 && cell.class == CellClass::Deadline;
     match cell.reservation {
         Some(_) if threads => {
-            let why = "SCHED_DEADLINE holds each thread to a runtime of its own, not several to one reservation";
+            let why = "SCHED_DEADLINE holds each thread to its own runtime, not several threads to one reservation";
             Err(Box::new(refusal::plain(
                 cell,
                 why,
@@ -513,8 +509,8 @@ fn kernel(
                 .takers()
                 .map_or(String::new(), |who| format!(" ({who})"));
             refusals.push(format!(
-                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free{takers}: \
-                 the kernel counts a group's budget on all cpus alike; lower budgets by {:.3} ms a second, or raise \
+                "the cells' real-time groups together need {:.3} ms of every second, whatever their cpus, but {:.3} ms are \
+                 free{takers}: the kernel counts a group's budget on every cpu; lower budgets by {:.3} ms a second, or raise \
                  kernel.sched_rt_runtime_us",
                 sum as f64 / 1e3,
                 room.free_us as f64 / 1e3,
@@ -543,8 +539,8 @@ fn kernel(
 fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes: &mut Vec<String>) {
     if mission.modes.is_some() {
         notes.push(
-            "every cell of high criticality is admitted with its needs of high mode while all of low criticality run, which \
-             bounds both modes and the change between them"
+            "cells of high criticality are admitted with their high-mode needs while all cells of low criticality run, which \
+             covers both modes and the switch between them"
                 .to_owned(),
         );
     }
@@ -553,7 +549,7 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes:
         .any(|cell| cell.asked.enforcer == Enforcer::CpusetOnly)
     {
         notes.push(
-            "no budget is enforced for the cells of cpuset-only: their guarantees hold while every cell keeps to what it declares"
+            "cells under cpuset-only have no enforced budget: their guarantees hold while every cell keeps to what it declares"
                 .to_owned(),
         );
     }
@@ -566,8 +562,8 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes:
         .and_then(|domain| domain.fair_server);
     if let Some(server) = server.filter(|_| candidates.iter().any(in_class)) {
         notes.push(format!(
-            "no allowance is made for the kernel's server of ordinary work: where real-time threads keep a cpu from it for \
-             long, it goes before threads of SCHED_DEADLINE for up to {:.0} ms in {:.0} ms",
+            "the kernel's fair server is ignored: where real-time threads keep ordinary work off a cpu for long, it runs before \
+             threads of SCHED_DEADLINE for up to {:.0} ms in {:.0} ms",
             server.runtime.unwrap_or(0) as f64 / 1e6,
             server.period as f64 / 1e6
         ));

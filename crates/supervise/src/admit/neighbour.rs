@@ -1,4 +1,4 @@
-//! What others on this machine were granted.
+//! What others on this machine have been granted.
 
 use analysis::{Ns, Task};
 use model::Enforcer;
@@ -13,7 +13,7 @@ use super::{Facts, HeldMemory, supervisor};
 /// What [`Neighbour::short`] is of what is held without a mission; no mission's name has parentheses.
 pub(crate) const HELD: &str = "(held)";
 
-/// What somebody else on this machine was granted; admission counts all of it.
+/// What another holder on this machine was granted; admission counts all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbour {
     /// Who, such as "mission `a`".
@@ -116,27 +116,27 @@ impl HeldCell {
                 (None, None) => {}
                 (Some(part), Some(whole))
                     if part > 0 && part <= whole && whole <= analysis::MAX_NS => {}
-                _ => return fault("a budget that is none"),
+                _ => return fault("an impossible budget"),
             }
         }
         let in_order =
             |(lowest, highest): (u8, u8)| 1 <= lowest && lowest <= highest && highest <= 99;
         if !self.priorities.is_none_or(in_order) {
-            return fault("priorities that are none");
+            return fault("impossible priorities");
         }
         if self.class == CellClass::Fifo && self.priorities.is_none() {
             return fault("no priority");
         }
         let is_capped = self.enforcer == Enforcer::Freezer && self.budget_ns.is_some();
         if self.class == CellClass::Other && !is_capped {
-            return fault("the class `other`, which is granted nothing");
+            return fault("the class `other`, which is never granted anything");
         }
         if self.supervisor && self.reservation_ns.is_none() {
             return fault("no reservation, though it is a supervisor");
         }
         for task in &self.tasks {
             if let Err(error) = task.task.check() {
-                return fault(&format!("a task `{}` that is none: {error}", task.name));
+                return fault(&format!("an impossible task `{}`: {error}", task.name));
             }
         }
         Ok(())
@@ -202,7 +202,7 @@ pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)>
         .collect()
 }
 
-/// Who measures on this cpu.
+/// Who is measuring on this cpu.
 pub(super) fn measuring(facts: &Facts, cpu: u32) -> Option<&Neighbour> {
     (facts.beside.iter()).find(|neighbour| neighbour.measured_cpus.contains(&cpu))
 }

@@ -1,4 +1,4 @@
-//! What admission says of a mission.
+//! The result of admission for a mission.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::advice::Advice;
 use super::partition;
 use super::{Basis, Choice, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
 
-/// What admission says of a mission.
+/// The result of admission for a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Admission {
     /// Name of the mission.
@@ -83,7 +83,7 @@ impl Admission {
     }
 }
 
-/// What admission says of a cell.
+/// The result of admission for a cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Outcome {
@@ -100,7 +100,7 @@ pub enum Outcome {
     Refused(Refused),
 }
 
-/// What a cell gets, and what that rests on.
+/// What a cell gets, and on which assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grant {
     /// Its name.
@@ -140,7 +140,7 @@ impl Grant {
         }
     }
 
-    /// Whether what the kernel is told is the same: mechanism, cpus and partition, budget and priorities.
+    /// Whether the kernel is told the same: mechanism, cpus and partition, budget and priorities.
     pub fn holds_as(&self, other: &Grant) -> bool {
         let held = |grant: &Grant| {
             let threads: Vec<_> = (grant.tasks.iter())

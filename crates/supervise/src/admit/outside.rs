@@ -1,4 +1,4 @@
-//! Real-time threads that nobody accounts for.
+//! Real-time threads that are not accounted for.
 
 use std::fmt;
 
@@ -63,12 +63,12 @@ fn urgency(class: &str) -> u32 {
 /// A sentence for each, for people.
 pub(super) fn notes(threads: &[Unaccounted]) -> Vec<String> {
     let mut notes: Vec<String> = (threads.iter().take(NAMED))
-        .map(|thread| format!("{thread}: the guarantees hold while it takes nothing"))
+        .map(|thread| format!("{thread}: the guarantees hold only while it does not run"))
         .collect();
     if threads.len() > NAMED {
         let more = threads.len() - NAMED;
         notes.push(format!(
-            "{more} more real-time threads are not accounted for: timecell ps --machine"
+            "{more} more real-time threads are not accounted for: see `timecell ps --machine`"
         ));
     }
     notes

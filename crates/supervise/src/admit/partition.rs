@@ -1,9 +1,9 @@
-//! Cpus that a mission has for itself so that its threads of SCHED_DEADLINE can be kept to them: each cpu, or set of cpus, on which
-//! there are cells of that class is a cpuset partition of its own, with the mission's other cells that are to run there.
+//! Cpus that a mission has to itself, so that its threads of SCHED_DEADLINE can be confined to them: each cpu, or set of
+//! cpus, with cells of that class is a cpuset partition, shared with the mission's other cells that are to run there.
 //!
-//! A partition is never shared by two missions: it has one owner, who makes it before its first cell and removes it after the last. Of
-//! two owners each could remove it, or change its cpus, under the other's cells, and the kernel takes all else of the machine off its
-//! cpus for as long as it is there, which only who asked for it can have wanted.
+//! Two missions never share a partition: it has one owner, who creates it before its first cell and removes it after the
+//! last. With two owners each could remove it, or change its cpus, under the other's cells; and while it exists the
+//! kernel moves everything else off its cpus, which only the one who asked for it can have wanted.
 
 use analysis::linux::{DeadlineParams, RootDomain};
 use model::Enforcer;
@@ -56,20 +56,18 @@ pub(super) fn shared(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit
             let witness = None;
             Err(Unfit { of, why, witness })
         };
-        // Whoever came first was granted its place.
+        // The first one was already granted its place.
         let later = first.max(at);
         if other.owner != apart.owner {
             return match &apart.owner {
                 Some(owner) => unfit(
                     at,
-                    format!(
-                        "{owner} has its cpu as a cpuset partition of its own, where nobody else can run"
-                    ),
+                    format!("its cpu is a cpuset partition of {owner}, where nothing else can run"),
                 ),
                 None => unfit(
                     first,
                     format!(
-                        "its cpu would be a cpuset partition of this mission alone, and {} runs there",
+                        "its cpu would become a cpuset partition of this mission, but {} runs there",
                         other.called()
                     ),
                 ),
@@ -80,8 +78,8 @@ pub(super) fn shared(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit
             return unfit(
                 later,
                 format!(
-                    "the threads by which the freezer holds {cell} cannot run in the cpuset partition that {} needs on this cpu; give \
-                     one of them another cpu",
+                    "the freezer's threads for {cell} cannot run in the cpuset partition that {} needs on this cpu; give one of \
+                     the two cells another cpu",
                     apart.called()
                 ),
             );
@@ -100,7 +98,7 @@ pub(super) fn shared(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit
             return unfit(
                 later,
                 format!(
-                    "the cpus of {} and {} overlap, and those of each cell of SCHED_DEADLINE are a cpuset partition: give both the same",
+                    "the cpus of {} and {} overlap, but the cpus of a cell of SCHED_DEADLINE are a cpuset partition: give both the same",
                     apart.called(),
                     other.called()
                 ),
@@ -132,13 +130,13 @@ pub(super) fn refuses(cell: &Asked, facts: &Facts) -> Option<String> {
             true => format!(
                 "cpu {cpu} cannot be a cpuset partition for its threads of SCHED_DEADLINE: {by}"
             ),
-            false => format!("nobody else can run on cpu {cpu}: {by}"),
+            false => format!("cpu {cpu} is taken: {by}"),
         })
     })
 }
 
-/// The cpus of these on which one that is to be placed may be tried, in the order in which it is: threads of SCHED_DEADLINE from the last
-/// on, since the first is where most of the machine's other work is bound to.
+/// The cpus of these on which a cell may be placed, in the order in which they are tried: for threads of SCHED_DEADLINE
+/// from the last one down, because most of the machine's other work is bound to the first.
 pub(super) fn open_to(cell: &Asked, cpus: &[u32], facts: &Facts) -> Vec<u32> {
     let apart = is_apart(cell, facts);
     let is_open = |cpu: &&u32| match apart {
@@ -152,11 +150,11 @@ pub(super) fn open_to(cell: &Asked, cpus: &[u32], facts: &Facts) -> Vec<u32> {
     open
 }
 
-/// Why one that is to be placed finds no cpu on which it may be tried.
+/// Why no cpu can be tried for a cell.
 pub(super) fn no_cpu(of: usize, cpus: &[u32], facts: &Facts) -> Unfit {
     let why = cpus.iter().find_map(|&cpu| {
         let by = kept(facts, cpu)?;
-        Some(format!("there is no cpu for it: of cpu {cpu}, {by}"))
+        Some(format!("there is no cpu for it: cpu {cpu} is taken: {by}"))
     });
     Unfit {
         of,
@@ -176,7 +174,7 @@ pub(super) fn takes_the_last(of: usize, cpus: &[u32]) -> Unfit {
     Unfit {
         of,
         why: format!(
-            "its cpuset partition would take cpu {}, and with it no cpu is left for all else of the machine",
+            "its cpuset partition would take cpu {} and leave no cpu for the rest of the machine",
             cpu_list(cpus)
         ),
         witness: None,
@@ -269,8 +267,8 @@ pub(super) fn beside(partitions: &[Vec<u32>], cpus: &[u32], facts: &Facts) -> Ve
     inside.find(|cpus| !cpus.is_empty()).unwrap_or_default()
 }
 
-/// Real-time threads of somebody else that are bound to a partition's cpus and nothing else, a sentence for each: the kernel would
-/// take them off these.
+/// Foreign real-time threads that are bound to a partition's cpus alone, a sentence for each: the kernel would move
+/// them off these.
 pub(super) fn bound_there(partitions: &[Vec<u32>], outside: &[Unaccounted]) -> Vec<String> {
     let bound = outside.iter().filter_map(|thread| {
         let partition = of(partitions, &thread.cpus)?;
@@ -279,19 +277,19 @@ pub(super) fn bound_there(partitions: &[Vec<u32>], outside: &[Unaccounted]) -> V
     bound
         .map(|(thread, partition)| {
             format!(
-                "{thread}, and the cpuset partition of cpu {} would take it off there; end it, or give the cells another cpu",
+                "{thread}, and the cpuset partition of cpu {} would move it elsewhere; end it, or give the cells another cpu",
                 host::cpus::format_list(partition)
             )
         })
         .collect()
 }
 
-/// What a partition means for everybody else, a sentence for each.
+/// What each partition means for everything else, a sentence for each.
 pub(super) fn notes(partitions: &[Vec<u32>]) -> Vec<String> {
     let of = |partition: &Vec<u32>| {
         format!(
-            "while the mission runs, cpu {} is a cpuset partition of its own, so that threads of SCHED_DEADLINE can be kept there: no other \
-             program of the machine runs there, whatever its affinity",
+            "while the mission runs, cpu {} is a cpuset partition, so that threads of SCHED_DEADLINE can be confined to it: no \
+             other program runs there, whatever its affinity",
             host::cpus::format_list(partition)
         )
     };
@@ -307,8 +305,8 @@ pub(super) fn enter(outcomes: &mut [Option<Outcome>], partitions: &[Vec<u32>]) {
     }
 }
 
-/// The machine without partitions, as it is for a mission whose threads of SCHED_DEADLINE may run on any cpu; `None`: some are to be
-/// kept to cpus, others have cpus for themselves, or there are no partitions in any case.
+/// The machine without partitions, for a mission whose threads of SCHED_DEADLINE may run on any cpu; `None`: some are
+/// to be confined to cpus, others have cpus to themselves, or there are no partitions anyway.
 pub(super) fn none(mission: &Mission, facts: &Facts) -> Option<Facts> {
     let confined =
         !mission.cpus.is_empty() || mission.cells.iter().any(|cell| !cell.cpus.is_empty());

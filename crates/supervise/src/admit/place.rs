@@ -1,4 +1,4 @@
-//! Finding cpus for cells.
+//! Finds cpus for cells.
 
 use record::supply::MeasuredSupply;
 
@@ -158,7 +158,9 @@ pub(super) fn place(
             (None, None) => Err(Unfit {
                 of: at,
                 why: match candidates[at].asked.is_supervisor {
-                    true => "every cpu on which it may run would be a cpuset partition of a mission's cells",
+                    true => {
+                        "every cpu on which it may run would become a mission's cpuset partition"
+                    }
                     false => "it has no cpu",
                 }
                 .to_owned(),
@@ -294,7 +296,7 @@ impl Placed {
     }
 }
 
-/// Who of these is on their cpu: where it is a partition, no supervisor.
+/// Which of these are on their cpu: where it is a partition, no supervisor.
 fn on_their_cpu(members: &[usize], candidates: &[Candidate<'_>], facts: &Facts) -> Vec<usize> {
     let apart = (members.iter()).any(|&at| is_apart(candidates[at].asked, facts));
     let stays = |at: &usize| !(apart && candidates[*at].asked.is_supervisor);

@@ -60,7 +60,7 @@ pub(super) fn no_budget(
                 vec![Advice::of(
                     "wcet",
                     format!(
-                        "take {} of execution time out of what is due by then",
+                        "cut {} from the execution time that is due by then",
                         ms(lack)
                     ),
                 )],
@@ -69,7 +69,7 @@ pub(super) fn no_budget(
         Verdict::Undecided(reason) => (reason.to_string(), None, Vec::new()),
         Verdict::Schedulable => (
             format!(
-                "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as {supplied}{takers}"
+                "its deadlines hold on a whole cpu, but with no budget up to {percent:.1} % of one as {supplied}{takers}"
             ),
             None,
             Vec::new(),
@@ -123,7 +123,7 @@ pub(super) fn unfit(cell: &Candidate<'_>, unfit: &Unfit, candidates: &[Candidate
         })
     });
     if asked.cpus.is_empty() {
-        why = format!("no cpu has room for it; on the last that was tried, {why}");
+        why = format!("no cpu has room for it; on the last one tried, {why}");
     }
     let own = late.is_none_or(|late| late.at == asked.at);
     let in_the_way = in_the_way(asked, candidates);

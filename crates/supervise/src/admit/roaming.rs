@@ -1,4 +1,4 @@
-//! Whether threads of SCHED_DEADLINE that may run on several cpus hold.
+//! Whether threads of SCHED_DEADLINE that may run on several cpus meet their deadlines.
 
 use analysis::linux::DeadlineParams;
 use analysis::multi::bcl_edf_with_slack;

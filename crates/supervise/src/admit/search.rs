@@ -1,4 +1,4 @@
-//! Finding the least budget for a cell.
+//! Finds the least budget for a cell.
 
 use analysis::inside::{Policy, holds};
 use analysis::linux::{Held, least_reservation, less_bandwidth, postponement};
@@ -90,8 +90,8 @@ fn least(
         };
         postponement(own, &above(period)).ok()
     };
-    // The largest budget that comes within its period behind them: what holds with more is asked with so much, so that what
-    // holds with a budget holds with every larger one, as the search wants it.
+    // The largest budget that fits in its period behind them: larger ones are tested with this much, so that what holds
+    // with a budget holds with every larger one, as the search requires.
     let most = |period: Ns| {
         let taken = |held: &Held| (period + held.period).div_ceil(held.period) * held.budget;
         match above(period).as_slice() {

@@ -1,5 +1,6 @@
-//! Cells that servers of SCHED_DEADLINE hold to budgets, `cpu.rt.max` of cgroup v2: on each cpu they come before all threads of class FIFO
-//! that are in no such group, by earliest deadline first among themselves and threads of that class, whatever their own priorities.
+//! Cells held to budgets by SCHED_DEADLINE servers, `cpu.rt.max` of cgroup v2: on each cpu they run before all threads of
+//! class FIFO outside such groups, by earliest deadline first among themselves and threads of that class, whatever their
+//! own priorities.
 
 use analysis::linux::{Bandwidth, DeadlineParams, HcbsTree, Held, RootDomain, threads_hold};
 use analysis::{Ns, Verdict};
@@ -65,7 +66,7 @@ pub(super) fn check(
             return Err(Unfit {
                 of: own.get(witness.task).map_or(0, |(at, _)| *at),
                 why: format!(
-                    "the budgets of hcbs on its cpu, each a tick too long at most, demand {:.3} ms in {:.3} ms",
+                    "the budgets of hcbs on its cpu, which may each be overdrawn by a tick, demand {:.3} ms in {:.3} ms",
                     witness.demand as f64 / 1e6,
                     witness.instant as f64 / 1e6
                 ),
@@ -111,11 +112,11 @@ pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
         false => "give them different cpus, or both the enforcer `hcbs`",
     };
     Err(Unfit {
-        // Whoever came first was granted its place.
+        // The first one was already granted its place.
         of: server.max(other),
         why: format!(
-            "`hcbs` holds {} by a server of SCHED_DEADLINE, which goes before threads of class FIFO whatever their priorities, and is not \
-             analysed beside {}, which `{}` holds on the same cpu: {fix}",
+            "`hcbs` holds {} by a SCHED_DEADLINE server, which runs before FIFO threads of any priority and is not analysed \
+             beside {}, which `{}` holds on the same cpu: {fix}",
             cells[server].asked.called(),
             cells[other].asked.called(),
             cells[other].asked.enforcer.name(),
@@ -165,8 +166,8 @@ pub(super) fn refused(
     });
     refusal.err().map(|refusal| {
         format!(
-            "the kernel would refuse to reserve {:.3} ms of every second of each cpu for groups with budgets (cpu.rt.max of the group at the \
-             top): {refusal}",
+            "the kernel would refuse to reserve {:.3} ms of every second of each cpu for groups with budgets (cpu.rt.max of the \
+             top group): {refusal}",
             top_us as f64 / 1e3
         )
     })

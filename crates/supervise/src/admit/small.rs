@@ -1,4 +1,4 @@
-//! Budgets that the kernel's real-time groups hold only roughly.
+//! Budgets that the kernel's real-time groups enforce only roughly.
 
 use analysis::Ns;
 use model::Enforcer;
@@ -9,7 +9,7 @@ use super::cpu::Candidate;
 /// in its tick and where it switches.
 const SMALL_NS: Ns = 100_000;
 
-/// That a cell gets more than its budget, where that is so small.
+/// A note that a cell with so small a budget gets more than it.
 pub(super) fn note(own: &[Candidate<'_>]) -> Option<String> {
     let small = own.iter().find(|cell| {
         let budget = cell.budget.map(|(budget, _)| budget);
@@ -17,8 +17,8 @@ pub(super) fn note(own: &[Candidate<'_>]) -> Option<String> {
     })?;
     let (budget, period) = small.budget?;
     Some(format!(
-        "{} has a budget of {:.3} ms every {:.3} ms, which is below what real-time groups count exactly: programs were seen to get \
-         up to 1.7 times as much; choose longer times of the same ratio",
+        "{} has a budget of {:.3} ms every {:.3} ms, too small for real-time groups to count exactly: programs have got up to \
+         1.7 times as much; choose a longer budget and period in the same ratio",
         small.asked.called(),
         budget as f64 / 1e6,
         period as f64 / 1e6

@@ -1,5 +1,6 @@
-//! The supervisor's own reservation, admitted like a cell's: its threads have the highest priority of all cells of class FIFO
-//! until their budget is used up, which they see to themselves (see [`crate::reserve`]), to the microsecond and not to the tick.
+//! The supervisor's own reservation, admitted like a cell's: its threads have the highest priority of all cells of class
+//! FIFO until their budget is used up, which they enforce themselves (see [`crate::reserve`]), to the microsecond and not
+//! to the tick.
 
 use analysis::inside::{Policy, fixed_priority};
 use analysis::linux::Held;
@@ -86,24 +87,24 @@ impl SupervisorGrant {
         ))
     }
 
-    /// What there is no room for, a sentence.
+    /// That there is no room for it, a sentence.
     pub(super) fn refusal(&self) -> Option<String> {
         let (budget, period) = self.reservation()?;
         let ms = |ns: Ns| ns as f64 / 1e6;
         Some(format!(
-            "there is room for the cells, but not for the supervisor beside them, which reserves {:.3} ms every {:.3} ms of its cpus \
-             for itself: lower its budget (`supervisor = {{ budget = ... }}`), keep timecell to other cpus (`taskset`), or do without \
-             (`supervisor = {{ class = \"other\" }}`), and it reacts late where the cells use all that they were granted",
+            "the cells fit, but not the supervisor beside them, which reserves {:.3} ms every {:.3} ms of its cpus: lower its \
+             budget (`supervisor = {{ budget = ... }}`), move timecell to other cpus (`taskset`), or run it as an ordinary \
+             process (`supervisor = {{ class = \"other\" }}`), which reacts late where the cells use their whole grants",
             ms(budget),
             ms(period)
         ))
     }
 
-    /// That it is an ordinary process where that was not asked for.
+    /// That it is an ordinary process though that was not requested.
     pub(super) fn note(&self) -> Option<String> {
         let why = self.why.as_ref()?;
         Some(format!(
-            "the supervisor is an ordinary process and may react late beside cells that use all that they were granted: {why}"
+            "the supervisor is an ordinary process and may react late beside cells that use their whole grants: {why}"
         ))
     }
 }

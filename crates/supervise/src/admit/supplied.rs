@@ -1,4 +1,4 @@
-//! The supply that admission counts on.
+//! The supply that admission relies on.
 
 use analysis::empirical::Envelope;
 use analysis::linux::{FreezerSupply, Reaction, TickSupply};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Facts;
 
-/// On what the supply rests that admission counts on.
+/// The basis of the supply that admission relies on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Basis {
@@ -51,7 +51,7 @@ pub enum Basis {
     WholeCpu,
 }
 
-/// How late the freezer looks at most, and how far a cell overruns its budget: more than that is possible wherever it was measured.
+/// How late the freezer reacts at most, and how far a cell overruns its budget, as measured: more is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Exactness {
     /// Lateness, ns.
@@ -88,7 +88,7 @@ impl Supplied {
     ) -> Result<(Supplied, Basis), String> {
         let unmeasured = match find(measured, held, &facts.machine) {
             Ok(found) if found.measured_to_ns < longest => format!(
-                "its windows were measured up to {} ms only",
+                "its windows were measured only up to {} ms",
                 found.measured_to_ns / 1_000_000
             ),
             Ok(found) => {
@@ -168,8 +168,8 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
             return match FreezerSupply::new(budget, period, reaction) {
                 Ok(supply) => Ok(supply.behind),
                 Err(ReservationError::Zero(_)) => Err(format!(
-                    "nothing of {:.3} ms every {:.3} ms is certain when the freezer looks up to {:.3} ms late, as it did where \
-                     that was measured",
+                    "none of {:.3} ms every {:.3} ms is guaranteed when the freezer checks up to {:.3} ms late, as it did when \
+                     measured",
                     budget as f64 / 1e6,
                     period as f64 / 1e6,
                     reaction.late as f64 / 1e6
@@ -177,7 +177,7 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
                 Err(error) => Err(error.to_string()),
             };
         }
-        Enforcer::CpusetOnly => return Err("it is held to no budget".to_owned()),
+        Enforcer::CpusetOnly => return Err("it has no enforced budget".to_owned()),
     };
     supply
         .map(|supply| supply.cautious)

@@ -1,4 +1,4 @@
-//! Admission on machines that are made up.
+//! Admission on made-up machines.
 
 use std::collections::BTreeMap;
 
@@ -333,7 +333,7 @@ fn without_an_enforcer_it_says_so() {
         admission
             .notes
             .iter()
-            .any(|note| note.contains("no budget is enforced"))
+            .any(|note| note.contains("cells under cpuset-only have no enforced budget"))
     );
     let asked = mission(&("enforcer = \"rt-cgroup\"\n".to_owned() + &text));
     let refused = admit(&asked, &facts, &[], 0);

@@ -29,10 +29,10 @@ pub enum Follow {
 }
 
 impl Client {
-    /// Connects with the supervisor of the mission in this directory.
+    /// Connects to the supervisor of the mission in this directory.
     ///
     /// # Errors
-    /// Nobody listens, it is not allowed, there is no such directory, or somebody else listens there or could.
+    /// If nobody listens, it is not allowed, there is no such directory, or somebody else listens there or could.
     pub fn connect(dir: &Path) -> Result<Client, ControlError> {
         host::ground::check(dir)?;
         match socket::connect(dir) {
@@ -65,10 +65,10 @@ impl Client {
         }
     }
 
-    /// Asks, and waits for the last answer; what comes before it is given to `meanwhile`.
+    /// Sends a request, and waits for the last answer; earlier ones go to `meanwhile`.
     ///
     /// # Errors
-    /// When the supervisor refuses, ends, or says what is not understood.
+    /// When the supervisor refuses, ends, or sends something that is not understood.
     pub fn ask(
         &mut self,
         dir: &Path,
@@ -88,7 +88,7 @@ impl Client {
         }
     }
 
-    /// Subscribes, and gives everything that is told to `each` until it has enough or the supervisor ends.
+    /// Subscribes, and passes every event to `each` until it has enough or the supervisor ends.
     ///
     /// # Errors
     /// As [`Client::ask`].

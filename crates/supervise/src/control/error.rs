@@ -27,7 +27,7 @@ pub enum ControlError {
     },
     /// No mission was named, and none runs.
     #[error(
-        "no mission runs below {}; one that was started with --dir is found by the same --dir",
+        "no mission runs below {}; a mission started with --dir needs the same --dir here",
         base.display()
     )]
     NoneRuns {
@@ -41,13 +41,13 @@ pub enum ControlError {
         running: Vec<String>,
     },
     /// The last mission of the directory was ended.
-    #[error("no mission is up in {}; the last one was ended", dir.display())]
+    #[error("no mission is up in {}; the last one has ended", dir.display())]
     NothingIsUp {
         /// The directory.
         dir: PathBuf,
     },
     /// Nobody listens.
-    #[error("nobody supervises the mission in {}; `timecell up` takes over the cells that still run, `timecell down` ends them", dir.display())]
+    #[error("the mission in {} has no supervisor; `timecell up` adopts the cells that still run, `timecell down` ends them", dir.display())]
     NobodyListens {
         /// The directory.
         dir: PathBuf,
@@ -63,7 +63,7 @@ pub enum ControlError {
     Foreign(#[from] host::ground::Foreign),
     /// Who listens is neither root nor the user of this process.
     #[error(
-        "{}: user {user} listens there, who is neither root nor you; nothing was asked",
+        "{}: user {user} listens there, who is neither root nor you; no request was sent",
         path.display()
     )]
     ForeignServer {
@@ -81,7 +81,7 @@ pub enum ControlError {
         why: Vec<String>,
     },
     /// The supervisor ended in the midst of it.
-    #[error("the supervisor has ended before it had answered; `timecell ps` says what runs")]
+    #[error("the supervisor ended before it answered; `timecell ps` shows what runs")]
     Ended,
     /// The supervisor says something that this version does not understand.
     #[error(

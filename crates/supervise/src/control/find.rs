@@ -28,12 +28,12 @@ pub fn base_dir() -> Option<PathBuf> {
     Some(state.or_else(home)?.join("timecell"))
 }
 
-/// Where missions are looked for: [`base_dir`], and where those of one program are that nobody has written down.
+/// Where missions are looked for: [`base_dir`], and where those of `timecell run` are, which have no file.
 pub fn places() -> Option<Vec<PathBuf>> {
     Some(vec![base_dir()?, crate::dirs::place_of_ones()])
 }
 
-/// How a mission of this name and directory is called in the words of `timecell ps` and `down`: by its name, where that is found.
+/// How `timecell ps` and `down` refer to a mission of this name and directory: by its name, if that is found.
 pub fn called(name: &str, dir: &Path) -> String {
     let usual = base_dir().map(|base| base.join(name));
     match usual.as_deref() == Some(dir) || crate::dirs::dir_of_one(name) == dir {
@@ -94,7 +94,7 @@ fn is_up(dir: &Path) -> bool {
 pub(super) fn is_supervised(dir: &Path) -> bool {
     match socket::connect(dir) {
         Ok(_) => true,
-        // Somebody listens, whoever it is.
+        // Somebody listens, no matter who.
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
     }
 }
@@ -105,8 +105,8 @@ fn last(dir: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Those of the directories in these, in the order of their names; one that is not there has none, and what others may not read of them
-/// is none of theirs.
+/// The directories in these, in the order of their names; a missing one has none, and those that others may not read do
+/// not count for them.
 fn dirs(bases: &[PathBuf], which: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, ControlError> {
     let mut found = Vec::new();
     for (at, base) in bases.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What happened, as it is told to clients.
+//! Events as clients receive them.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::journal;
 use crate::stamp::Stamp;
 use crate::state::{Entry, Hold, Record};
 
-/// Something that happened, as it is told: an entry of the journal, with a sentence and without the text of mission files.
+/// An event as clients receive it: an entry of the journal, with a sentence and without the text of mission files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Happening {
     /// Version of this shape.
@@ -54,7 +54,7 @@ impl Happening {
     }
 }
 
-/// What the journal of a directory tells, oldest first; after a compaction also what its predecessor tells.
+/// The events in the journal of a directory, oldest first; after a compaction including those of its predecessor.
 ///
 /// # Errors
 /// When there is no journal, or it cannot be read.
@@ -115,7 +115,7 @@ fn cell(entry: &Entry) -> Option<&str> {
 fn sentence(entry: &Entry) -> String {
     match entry {
         Entry::SupervisorStarted(supervisor) => format!(
-            "a supervisor has begun (pid {}, timecell {})",
+            "supervisor started (pid {}, timecell {})",
             supervisor.pid, supervisor.version
         ),
         Entry::MissionAdmitted {
@@ -146,30 +146,27 @@ fn sentence(entry: &Entry) -> String {
         Entry::LimitReached { cell, limit, .. } => format!("{cell}: {limit}"),
         Entry::CellHeld { cell, why } => format!("{cell}: stays stopped: {}", why.clause()),
         Entry::CellReleased { cell, why } => {
-            format!(
-                "{cell}: may run again as far as this goes: {}",
-                why.clause()
-            )
+            format!("{cell}: no longer held back by this: {}", why.clause())
         }
         Entry::Incident(incident) => {
             let cell = incident.cell.as_deref().unwrap_or(&incident.mission);
-            let action = incident.action.action.as_deref().unwrap_or("nothing");
+            let action = incident.action.action.as_deref().unwrap_or("none");
             format!(
-                "{cell}: incident {}: {}; done: {action}",
+                "{cell}: incident {}: {}; action: {action}",
                 incident.number, incident.observed.detail
             )
         }
         Entry::ModeSwitched { to } => format!("the mission is in {} mode", to.name()),
         Entry::UpdateBegun { update, cells, .. } => match cells.as_slice() {
-            [] => format!("update {update}: begun, no cell is made anew"),
-            cells => format!("update {update}: begun, made anew: {}", cells.join(", ")),
+            [] => format!("update {update}: started, no cell is recreated"),
+            cells => format!("update {update}: started, recreates {}", cells.join(", ")),
         },
         Entry::UpdateCommitted { update } => format!("update {update}: done"),
         Entry::UpdateRolledBack { update, reason } => {
-            format!("update {update}: taken back: {reason}")
+            format!("update {update}: rolled back: {reason}")
         }
-        Entry::CleanDown => "the mission was ended".to_owned(),
-        Entry::Snapshot(_) => "everything so far".to_owned(),
+        Entry::CleanDown => "mission ended".to_owned(),
+        Entry::Snapshot(_) => "snapshot of all earlier events".to_owned(),
     }
 }
 
@@ -178,11 +175,11 @@ impl Hold {
     pub fn clause(self) -> &'static str {
         match self {
             Hold::ByHand => "it was stopped by hand",
-            Hold::ByRule => "a health rule has stopped it",
-            Hold::RestartLimit => "it was restarted as often as its limit allows",
-            Hold::Shed => "it is shed in favour of others",
-            Hold::Needs => "a cell that it needs does not run",
-            Hold::Ended => "its program has ended, and is not to be restarted",
+            Hold::ByRule => "a health rule stopped it",
+            Hold::RestartLimit => "it reached its restart limit",
+            Hold::Shed => "it was shed in favour of others",
+            Hold::Needs => "a cell that it needs is not running",
+            Hold::Ended => "its program ended and is not restarted",
         }
     }
 }

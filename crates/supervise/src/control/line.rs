@@ -1,6 +1,6 @@
-//! Cutting what comes in into lines.
+//! Splits input into lines.
 
-/// Bytes that come in, cut into lines of bounded length.
+/// Input split into lines of bounded length.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
@@ -8,7 +8,7 @@ pub struct LineBuffer {
     searched: usize,
 }
 
-/// A line is longer than it may be.
+/// A line is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the line is longer than {most_bytes} bytes")]
 pub struct TooLong {
@@ -17,7 +17,7 @@ pub struct TooLong {
 }
 
 impl LineBuffer {
-    /// Adds what has come.
+    /// Adds input.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -25,7 +25,7 @@ impl LineBuffer {
     /// Takes the first line, without its newline, if it is there whole.
     ///
     /// # Errors
-    /// When it is longer than `most_bytes` with its newline, whole or not. Nothing more can be had then.
+    /// When it is longer than `most_bytes` with its newline, whole or not. Nothing more can be read then.
     pub fn take(&mut self, most_bytes: usize) -> Result<Option<Vec<u8>>, TooLong> {
         let too_long = TooLong { most_bytes };
         let end = self.bytes[self.searched..]

@@ -39,7 +39,7 @@ pub enum Ask {
         /// Their names.
         cells: Vec<String>,
     },
-    /// End the programs of these cells and start them anew: [`Say::Done`] once they run.
+    /// Restart the programs of these cells: [`Say::Done`] once they run.
     Restart {
         /// Their names.
         cells: Vec<String>,
@@ -52,14 +52,14 @@ pub enum Ask {
     Update {
         /// Absolute path of the file.
         file: PathBuf,
-        /// Names of cells that are made anew although the file says the same of them as before.
+        /// Names of cells that are recreated even if the file leaves them unchanged.
         anew: Vec<String>,
         /// How long new versions must run before the old ones are given up, ns.
         window_ns: i64,
     },
 }
 
-/// Whether an update may have this health window, ns: while one goes on, nothing else can be asked for.
+/// Whether an update may have this health window, ns: nothing else can be requested during an update.
 ///
 /// # Errors
 /// A sentence with the range.
@@ -97,14 +97,14 @@ pub enum Say {
     },
     /// The mission is another one now, or has stayed what it was.
     Updated(Box<Updated>),
-    /// From here on, what happens is told.
+    /// From here on, events are sent.
     Subscribed {
         /// Sequence number in the journal of the last entry that is not told.
         sequence: u64,
     },
     /// Something has happened.
     Happened(Box<Happening>),
-    /// The client was too slow, and what happened is not told up to this sequence number; the journal has it.
+    /// The client was too slow and does not receive the events up to this sequence number; the journal has them.
     Behind {
         /// Of the last entry that is not told.
         sequence: u64,
@@ -127,7 +127,7 @@ pub enum Say {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// The request is none.
+    /// The request is not valid.
     BadRequest,
     /// The user may not ask.
     NotAllowed,
@@ -137,13 +137,13 @@ pub enum Refusal {
     BadFile,
     /// A guarantee could not be kept.
     NotAdmitted,
-    /// Not now: something else goes on.
+    /// Not now: something else is in progress.
     Busy,
     /// It cannot be done as things are.
     NotPossible,
 }
 
-/// What became of a cell.
+/// The result for a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellDone {
     /// Its name.
@@ -218,7 +218,7 @@ impl Request {
             timecell_control: u32,
         }
         let any: Any = serde_json::from_slice(line).map_err(|error| {
-            format!("this is no request: {error}; see the documentation of the control socket")
+            format!("this is not a request: {error}; see the documentation of the control socket")
         })?;
         if any.timecell_control != VERSION {
             return Err(format!(

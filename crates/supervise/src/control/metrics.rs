@@ -1,4 +1,4 @@
-//! How a mission stands, as Prometheus reads it.
+//! The state of a mission in Prometheus format.
 
 use std::fmt::Write as _;
 
@@ -40,13 +40,13 @@ const OF_CELLS: [Family; 6] = [
     (
         "cell_cpu_seconds_total",
         "counter",
-        "Cpu time of all processes of the cell in its present life.",
+        "Cpu time of all processes of the cell since it was last started.",
         |cell| Some(cell.cpu_ns? as f64 / 1e9),
     ),
     (
         "cell_budget_seconds",
         "gauge",
-        "Cpu time that the cell may have on each of its cpus in every period.",
+        "Cpu time that the cell may use on each of its cpus per period.",
         |cell| Some(cell.budget_ns? as f64 / 1e9),
     ),
     (
@@ -88,7 +88,7 @@ pub fn prometheus(status: &Status) -> String {
         (
             "supervisor_resident_memory_bytes",
             "gauge",
-            "Memory that the supervisor has resident.",
+            "Resident memory of the supervisor.",
             own.and_then(|own| Some(own.rss_bytes? as f64)),
         ),
     ];
@@ -118,17 +118,17 @@ pub fn prometheus(status: &Status) -> String {
     let of_tasks: [OfTask; 3] = [
         (
             "task_jobs_total",
-            "Jobs that have ended, as the application reports them.",
+            "Jobs that have ended, as reported by the application.",
             |task| task.jobs,
         ),
         (
             "task_deadline_misses_total",
-            "Jobs that were late or left out, as the application reports them.",
+            "Late jobs and skipped releases, as reported by the application.",
             |task| task.late,
         ),
         (
             "task_skipped_releases_total",
-            "Releases that a periodic task has left out; among the misses.",
+            "Releases skipped by a periodic task; included in the misses.",
             |task| task.skipped,
         ),
     ];

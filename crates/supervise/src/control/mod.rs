@@ -1,16 +1,16 @@
-//! Control of a running mission from other processes: the protocol, who may speak it, the socket's two ends, and what is answered.
-//! Carrying out what is asked is [`crate::run`]'s.
+//! Control of a running mission from other processes: the protocol, who may speak it, the socket's two ends, and what is
+//! answered. [`crate::run`] carries out the requests.
 //!
-//! **Form.** A stream socket `control` in the mission's directory. One JSON object a line, a [`Request`] from the client and then one or
-//! more [`Answer`]s; the version stands in each. A request has at most [`MOST_REQUEST_BYTES`]. The next one may follow after
-//! the last answer to the one before.
+//! **Form.** A stream socket `control` in the mission's directory. One JSON object per line: a [`Request`] from the
+//! client, then one or more [`Answer`]s, each with the version. A request has at most [`MOST_REQUEST_BYTES`]. The next
+//! one may follow after the last answer to the one before.
 //!
-//! **Who.** The socket's mode is 0600, and the kernel is asked for the user at the other end (`SO_PEERCRED`, unix(7)): root and the
-//! supervisor's own user. Anyone else is told so.
+//! **Who.** The socket's mode is 0600, and the kernel is asked for the user at the other end (`SO_PEERCRED`, unix(7)):
+//! root and the supervisor's own user are served, anyone else is refused.
 //!
-//! **A bad client harms nobody.** The supervisor never waits for one: whoever does not read his answer is not read from, one who
-//! falls behind a subscription is told from where on to read the journal, and there are [`MOST_CLIENTS`] at most, of whom the one
-//! that has asked for nothing for the longest time makes room.
+//! **A bad client harms nobody.** The supervisor never waits for one: a client that does not read its answers is not read
+//! from, one that falls behind a subscription is told from where on to read the journal, and there are at most
+//! [`MOST_CLIENTS`], of which the one that has been silent for the longest time makes room.
 
 mod client;
 mod error;

@@ -1,4 +1,4 @@
-//! What runs on of a mission whose supervisor was killed.
+//! What still runs of a mission whose supervisor was killed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::state;
 use crate::names;
 use crate::state::{State, Text};
 
-/// A mission of which something runs, and which nobody supervises.
+/// A mission that still runs without a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphaned {
     /// Its name.
@@ -21,7 +21,7 @@ pub struct Orphaned {
     pub processes: Vec<(String, Option<i32>)>,
 }
 
-/// What runs on of the mission in this directory; `None`: nothing, or somebody supervises it.
+/// What still runs of the mission in this directory; `None`: nothing, or it has a supervisor.
 pub fn orphaned(dir: &Path) -> Option<Orphaned> {
     let state = state(dir).ok()?;
     let lives = |id: &str| engine::any_lives(id);
@@ -51,7 +51,7 @@ fn of(dir: &Path, state: &State, lives: &dyn Fn(&str) -> bool) -> Option<Orphane
 }
 
 impl Orphaned {
-    /// How `timecell down` is told which one is meant.
+    /// How to name it to `timecell down`.
     pub fn called(&self) -> String {
         called(&self.mission, &self.dir)
     }

@@ -1,4 +1,4 @@
-//! What can be known of a mission that nobody supervises.
+//! What can be known of a mission without a supervisor.
 
 use std::io;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub fn from_journal(dir: &Path) -> Result<Status, ControlError> {
     })
 }
 
-/// The state that the journal of a directory adds up to. It is only read: whoever writes it goes on.
+/// The state that the journal of a directory adds up to. It is only read: its writer is not disturbed.
 pub(crate) fn state(dir: &Path) -> Result<State, ControlError> {
     ground::check(dir)?;
     let read = journal::read(&dir.join("journal"));
@@ -90,7 +90,7 @@ fn cell(dir: &Path, name: &str, state: &State) -> CellStatus {
                 (status.pid).and_then(|pid| host::process::cpu_ns_of_threads(pid).ok().flatten());
         } else {
             status.pid = None;
-            status.why = Some("it has ended while nobody looked".to_owned());
+            status.why = Some("it ended while no supervisor ran".to_owned());
         }
     }
     status

@@ -41,9 +41,9 @@ enum Phase {
     Asks,
     /// It has asked, and the last answer is not there yet.
     Waits,
-    /// It is told what happens.
+    /// It receives events.
     Subscribed,
-    /// It gets what is still to be sent, and no more.
+    /// It gets what is still to be sent, and nothing after that.
     Leaves,
 }
 
@@ -55,7 +55,7 @@ struct Client {
     output: Vec<u8>,
     /// Bytes of the output that are sent.
     sent: usize,
-    /// The last entry that a subscriber was not told of.
+    /// The last entry that a subscriber missed.
     behind: Option<u64>,
     /// What epoll was asked to tell.
     watched: EventFlags,
@@ -123,7 +123,7 @@ impl Server {
         self.settle(to);
     }
 
-    /// A client is told what happens after this entry of the journal.
+    /// A client receives the events after this entry of the journal.
     pub(crate) fn subscribe(&mut self, to: u64, sequence: u64) {
         if let Some(client) = self.clients.get_mut(&to) {
             client.phase = Phase::Subscribed;
@@ -131,12 +131,12 @@ impl Server {
         self.answer(to, Say::Subscribed { sequence }, false);
     }
 
-    /// Whether anyone is told what happens.
+    /// Whether there are subscribers.
     pub(crate) fn has_subscribers(&self) -> bool {
         (self.clients.values()).any(|client| client.phase == Phase::Subscribed)
     }
 
-    /// Tells the subscribers. Whoever has not taken what was told before misses this one, and is told that.
+    /// Sends to the subscribers. One that has not yet taken earlier events misses this one, and is told so.
     pub(crate) fn publish(&mut self, happening: &Happening) {
         let marks: Vec<u64> = self.clients.keys().copied().collect();
         let said = line(&Answer::new(Say::Happened(Box::new(happening.clone()))));
@@ -157,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Sends what still waits, for so long at most: the end of the supervisor takes it away.
+    /// Sends what is still queued, for at most this long: it is lost when the supervisor ends.
     pub(crate) fn finish(&mut self, within: Duration) {
         let until = Instant::now() + within;
         let waits = |server: &Server| {
@@ -197,7 +197,7 @@ impl Server {
             } else if !self.make_room() {
                 Some((
                     Refusal::Busy,
-                    format!("{MOST_CLIENTS} others speak with the supervisor; end one of them"),
+                    format!("the supervisor already has {MOST_CLIENTS} clients; end one of them"),
                 ))
             } else {
                 None
@@ -258,7 +258,7 @@ impl Server {
         let read = match client.input.take(MOST_REQUEST_BYTES) {
             Ok(None) => return None,
             Ok(Some(_)) if !client.input.is_empty() => {
-                Err("the next request may follow after the answer to this one".to_owned())
+                Err("wait for the answer to this request before sending the next one".to_owned())
             }
             Ok(Some(line)) => Request::read(&line),
             Err(too_long) => Err(too_long.to_string()),
@@ -305,7 +305,7 @@ impl Server {
         }
     }
 
-    /// Has epoll tell what is of interest now, and lets go who has got his last answer.
+    /// Registers with epoll what is of interest now, and drops clients that have got their last answer.
     fn settle(&mut self, mark: u64) {
         let Some(client) = self.clients.get_mut(&mark) else {
             return;
@@ -332,7 +332,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Nobody is to knock in vain.
+    /// No client should connect in vain.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }

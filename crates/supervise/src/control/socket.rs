@@ -1,4 +1,5 @@
-//! The socket's place. A path of a socket has 107 bytes at most (unix(7)); a longer one goes through an open directory.
+//! Where the socket is. The path of a socket has at most 107 bytes (unix(7)); a longer one goes through an open
+//! directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -42,7 +43,10 @@ pub(super) fn listen(dir: &Path) -> io::Result<UnixListener> {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                format!("{} is there and no socket; move it away", whole.display()),
+                format!(
+                    "{} exists and is not a socket; move it away",
+                    whole.display()
+                ),
             ));
         }
         Ok(_) => fs::remove_file(&whole)?,

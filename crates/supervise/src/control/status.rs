@@ -1,4 +1,4 @@
-//! How a mission stands, as it is told to clients.
+//! The state of a mission as clients receive it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct Status {
     pub supervisor: Option<SupervisorStatus>,
     /// Its mode.
     pub mode: Mode,
-    /// Number of the update that goes on.
+    /// Number of the update in progress.
     pub update: Option<u64>,
     /// Its cells in the order of the file. During an update a cell that has two versions stands here twice.
     pub cells: Vec<CellStatus>,
@@ -74,7 +74,7 @@ pub enum CellState {
     Restarting,
     /// It does not run, and is not to.
     Stopped,
-    /// It runs and nobody looks after it.
+    /// It runs without a supervisor.
     Orphan,
     /// It ran when it was looked after, and does not now.
     Gone,
@@ -163,7 +163,7 @@ pub struct LastEnd {
     pub text: String,
 }
 
-/// A limit that a cell has come up against.
+/// A limit that a cell has reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitStatus {
     /// Which.
@@ -185,7 +185,7 @@ pub struct TaskStatus {
     /// The longest response time of them, ns; `None`: no job has ended, or a supervisor of an older version does not tell.
     #[serde(default)]
     pub worst_response_ns: Option<i64>,
-    /// Releases that were left out, of a periodic task, as far as jobs after them have told since the last start.
+    /// Skipped releases of a periodic task since the last start, as revealed by later jobs.
     #[serde(default)]
     pub skipped: u64,
 }

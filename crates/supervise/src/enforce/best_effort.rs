@@ -1,4 +1,4 @@
-//! Cells that were promised nothing.
+//! Cells without a guarantee.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,11 +6,11 @@ use host::confine::{Keeps, confine};
 
 use super::{Enforce, EnforceError, Inside};
 
-/// Cpus and nothing else, for a cell that was promised nothing: it gets what the others leave there.
+/// Only cpus, for a cell without a guarantee: it gets what the others leave there.
 #[derive(Debug)]
 pub struct BestEffort {
     cpus: Vec<u32>,
-    /// Why nothing but its affinity keeps it there, until that is told.
+    /// Why only its affinity keeps it there, until that is reported.
     untold: Mutex<Option<String>>,
 }
 
@@ -27,7 +27,7 @@ impl BestEffort {
         let what = match keeps {
             Keeps::Cpuset(_) => None,
             Keeps::Affinity(_) => Some(format!(
-                "is kept to cpu {} by {keeps}",
+                "is confined to cpu {} by {keeps}",
                 host::cpus::format_list(&self.cpus)
             )),
         };
@@ -79,7 +79,7 @@ mod tests {
         held.note(&Keeps::Affinity("there is no cpuset controller".to_owned()));
         assert_eq!(
             held.tend(&inside),
-            ["is kept to cpu 1 by its affinity alone, for there is no cpuset controller"]
+            ["is confined to cpu 1 by its affinity alone, because there is no cpuset controller"]
         );
         assert_eq!(held.tend(&inside), Vec::<String>::new());
     }

@@ -1,4 +1,4 @@
-//! Cells with cpus and a class, and no budget that is enforced.
+//! Cells with cpus and a class, but no enforced budget.
 
 use model::mission::Cell;
 
@@ -6,7 +6,7 @@ use super::rt_cgroup::{join, place};
 use super::{Enforce, EnforceError, Mechanism, first_priority};
 use crate::admit::Grant;
 
-/// Cpus and a class, and nothing else: no budget is enforced.
+/// Cpus and a class only: no budget is enforced.
 #[derive(Debug)]
 pub struct CpusetOnly {
     grant: Grant,
@@ -34,7 +34,7 @@ impl Mechanism for ByCpus {
 impl Enforce for CpusetOnly {
     fn guarantee(&self) -> String {
         format!(
-            "cpu {} and its priority; no budget is enforced, so what stands below it can starve",
+            "cpu {} and its priority; no budget is enforced, so lower priorities can starve",
             host::cpus::format_list(&self.grant.cpus)
         )
     }

@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SOUGHT_NS: i64 = 20_000_000;
 /// How often it is seen whether the threads still are what they were made, ns.
 const WATCHED_NS: i64 = 1_000_000_000;
-/// How often changes of one thread are told: a cell that makes and ends threads without end must not fill a journal.
+/// How often changes of one thread are reported: a cell that keeps creating and ending threads must not fill a journal.
 const TOLD: u32 = 20;
-/// The kernel keeps so many bytes of a thread's name.
+/// The kernel keeps this many bytes of a thread's name.
 const NAME_BYTES: usize = 15;
 
 /// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
@@ -50,10 +50,10 @@ impl Own {
         let lost = self.group.as_deref().and_then(host::isolate::invalid);
         let told = match &lost {
             Some(why) if self.lost.is_none() => Some(format!(
-                "is not kept to cpu {} any more, which is no cpuset partition: {why}",
+                "is no longer confined to cpu {}, which is not a cpuset partition: {why}",
                 host::cpus::format_list(&self.cpus)
             )),
-            None if self.lost.is_some() => Some("is kept to its cpus again".to_owned()),
+            None if self.lost.is_some() => Some("is confined to its cpus again".to_owned()),
             _ => None,
         };
         self.lost = lost;
@@ -152,20 +152,20 @@ impl Thread {
         }
     }
 
-    /// One that was held is not any more. The kernel counts it until its period is over; a cell that makes threads and ends
-    /// them must not be counted more than once.
+    /// A thread that was held no longer is. The kernel counts it until its period is over; a cell that creates and ends
+    /// threads must not be counted more than once.
     fn lose(&mut self, now_ns: i64) {
         self.held = None;
         self.free_ns = now_ns.saturating_add_unsigned(self.period_ns);
     }
 
-    /// What is told of it, as often as somebody may want to read it.
+    /// What is reported of it, a limited number of times.
     fn tell(&mut self, what: &str) -> Option<String> {
         self.told += 1;
         let task = &self.task;
         match self.told {
             ..TOLD => Some(format!("{task} {what}")),
-            TOLD => Some(format!("{task} {what}; this is not told again")),
+            TOLD => Some(format!("{task} {what}; further cases are not reported")),
             _ => None,
         }
     }
@@ -211,14 +211,14 @@ impl Enforce for Deadline {
         let own = |thread: &Thread| {
             let who = match (&thread.which, self.threads.len()) {
                 (Which::First, _) => "its first thread".to_owned(),
-                (Which::Named(name), _) => format!("thread `{name}`, once it is there,"),
+                (Which::Named(name), _) => format!("thread `{name}`, once it exists,"),
             };
             format!("{who} {}", told(&thread.class))
         };
         let threads: Vec<String> = self.threads.iter().map(own).collect();
         let cpus = host::cpus::format_list(&self.cpus);
         let place = match &self.partition {
-            Some(_) => format!("cpu {cpus}, a cpuset partition of its mission alone"),
+            Some(_) => format!("cpu {cpus}, a cpuset partition of its mission"),
             None => format!("any of cpus {cpus} beside all other threads of that class"),
         };
         format!(
@@ -261,13 +261,13 @@ impl Enforce for Deadline {
             let what = match found {
                 None if before.is_some() && !thread.complained => {
                     thread.complained = true;
-                    "is not held any more: its thread has ended".to_owned()
+                    "is no longer held: its thread has ended".to_owned()
                 }
                 Some(id) if free || thread.has_its_class(id) => match thread.take(id, inside) {
                     Ok(new) => {
                         thread.held = Some(id);
                         thread.complained = false;
-                        // That the first thread is in its class is what the start has said already.
+                        // The start has already reported that the first thread is in its class.
                         if !new {
                             continue;
                         }
@@ -299,8 +299,8 @@ impl Enforce for Deadline {
             .map(|thread| match &thread.which {
                 Which::First => format!("{} is not held: its first thread is in another class", thread.task),
                 Which::Named(name) => format!(
-                    "{} is not held: it has no thread `{name}` yet, and until it has, the task is best effort; name its \
-                     thread so (prctl PR_SET_NAME), or say `thread` in the mission",
+                    "{} is not held: it has no thread `{name}` yet, so the task is best effort; give its thread that name \
+                     (prctl PR_SET_NAME), or set `thread` in the mission",
                     thread.task
                 ),
             })
@@ -451,7 +451,7 @@ mod tests {
         let held = Deadline::new(&grant(&two, None), &two).unwrap();
         assert_eq!(
             held.guarantee(),
-            "thread `a`, once it is there, 1.112 ms of cpu time within 8.000 ms in every 10.000 ms; thread `b`, once it is there, \
+            "thread `a`, once it exists, 1.112 ms of cpu time within 8.000 ms in every 10.000 ms; thread `b`, once it exists, \
              1.112 ms of cpu time within 8.000 ms in every 10.000 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
              beside all other threads of that class; its other threads are best effort"
         );
@@ -473,7 +473,7 @@ mod tests {
         };
         let mechanism = ByThread::with(Arc::new(ByPartition::of("m")));
         let guarantee = mechanism.make(&apart, &two).unwrap().guarantee();
-        let place = "held by SCHED_DEADLINE on cpu 1, a cpuset partition of its mission alone;";
+        let place = "held by SCHED_DEADLINE on cpu 1, a cpuset partition of its mission;";
         assert!(guarantee.contains(place), "{guarantee}");
     }
 }

@@ -25,11 +25,11 @@ pub enum EnforceError {
     /// Those who hold budgets by the freezer refused, or do not answer.
     #[error(transparent)]
     Place(#[from] freezer::process::PlaceError),
-    /// A partition of cpus cannot be had, or not be removed, a sentence.
-    #[error("{0}")]
-    Partition(String),
+    /// A partition of cpus cannot be created or removed.
+    #[error(transparent)]
+    Partition(#[from] host::Error),
     /// A group that is to be released.
-    #[error("{}: processes are left in it, so it stays held", .0.display())]
+    #[error("{}: processes remain in it, so it stays held", .0.display())]
     Populated(std::path::PathBuf),
     /// The grant is not for this mechanism.
     #[error("`{cell}` was granted no {what}")]

@@ -30,14 +30,13 @@ pub(super) struct ByFreezer {
 /// How often those who held cells and have ended are looked for.
 const REAPED_EVERY: Duration = Duration::from_secs(1);
 
-/// Those who hold cells, as far as they are children of this process: of a supervisor, which is the parent of whoever has none any more.
-/// Nobody else waits for their end.
+/// The processes that hold cells, if they are children of this process: a supervisor is the parent of orphans. Nobody
+/// else reaps them.
 #[derive(Debug, Clone, Default)]
 struct Children(Arc<Mutex<Option<Instant>>>);
 
 impl Children {
-    /// Reaps whoever has ended, those included who were killed before anybody saw them at work; not sooner than a second after the
-    /// last time.
+    /// Reaps processes that have ended, including those killed before anybody saw them work; at most once a second.
     fn reap_now_and_then(&self) {
         let mut last = lock(&self.0);
         if last.is_none_or(|last| last.elapsed() >= REAPED_EVERY) {
@@ -122,8 +121,8 @@ impl Mechanism for ByFreezer {
         })
     }
 
-    /// If whoever held it is gone, it is held anew, and owes what it used meanwhile. A cell that runs goes on if that fails: it is tried
-    /// again, and told, as long as it runs.
+    /// If the processes that held it are gone, it is held again, and owes what it used meanwhile. If that fails, a
+    /// running cell continues: it is tried again, and reported, as long as the cell runs.
     fn adopt(
         &self,
         grant: &Grant,
@@ -172,11 +171,11 @@ struct Freezer {
     is_shed: bool,
     /// What was counted when it was shed last.
     at_shed: Option<Counted>,
-    /// What was counted before it was let go because it was shed: whoever holds it again begins anew. Whoever could not let it go has it among
-    /// his own yet.
+    /// What was counted before it was released because it was shed: the next holder starts counting afresh. One that
+    /// could not be released is still among its holder's counts.
     before: Arc<Mutex<Option<Counted>>>,
-    /// Whether it is let go for good. Whoever holds it or lets it go keeps the others from that: what is slow must not come after what was
-    /// asked for later.
+    /// Whether it is released for good. Holding and releasing exclude each other: a slow step must not come after a
+    /// later request.
     over: Arc<Mutex<bool>>,
 }
 
@@ -200,7 +199,7 @@ impl Freezer {
         })
     }
 
-    /// What lets it go until it is held again, where so much was counted.
+    /// The step that releases it until it is held again, with these counts.
     fn shed_with(&mut self, counted: Option<Counted>) -> Step {
         (self.at_shed, self.is_shed) = (counted, true);
         let (letting_go, before) = (self.letting_go(false), Arc::clone(&self.before));
@@ -225,12 +224,12 @@ impl Freezer {
         })
     }
 
-    /// Whether somebody holds it, or why not, a clause.
+    /// Whether it is held, or why not, a clause.
     fn is_held(&self) -> Result<(), String> {
         let page = self.place.page().map_err(|error| error.to_string())?;
         self.children.reap_now_and_then();
         let Some(page) = page.filter(Page::is_kept) else {
-            return Err("those who held it have all ended".to_owned());
+            return Err("its keeper, watcher and heir have all ended".to_owned());
         };
         let groups = page.groups();
         match groups.iter().find(|entry| entry.which.path == self.group) {
@@ -239,7 +238,7 @@ impl Freezer {
                 not_held: Some(errno),
                 ..
             }) => Err(std::io::Error::from_raw_os_error(*errno).to_string()),
-            None => Err(format!("nobody holds {}", self.group.display())),
+            None => Err(format!("nothing holds {}", self.group.display())),
         }
     }
 }
@@ -251,8 +250,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Enforce for Freezer {
     fn guarantee(&self) -> String {
         format!(
-            "{:.3} ms of cpu {} in every {:.3} ms, and what it runs on until the freezer has stopped it is taken from the next \
-             ones; held by the clock and the group {}",
+            "{:.3} ms of cpu {} in every {:.3} ms; what it overruns until the freezer stops it is taken from later periods; \
+             held by the freezer of {}",
             self.reservation.budget_ns() as f64 / 1e6,
             self.cpu,
             self.reservation.period_ns() as f64 / 1e6,
@@ -281,14 +280,14 @@ impl Enforce for Freezer {
             Ok(()) => {}
             Err(why) => {
                 let why = match tried {
-                    Some(Err(error)) => format!("{why}; to hold it again failed: {error}"),
+                    Some(Err(error)) => format!("{why}; holding it again failed: {error}"),
                     _ => why,
                 };
                 if self.not_held.as_ref() != Some(&why) {
                     told.push(format!("its budget is not enforced: {why}"));
                 }
                 self.not_held = Some(why);
-                // Whoever asks for it to be held starts those who do.
+                // Asking for it to be held starts a keeper.
                 let (place, group) = (self.place.clone(), self.group.clone());
                 let (cpu, reservation) = (self.cpu, self.reservation);
                 self.again = Some(thread::spawn(move || place.hold(&group, cpu, reservation)));
@@ -302,7 +301,9 @@ impl Enforce for Freezer {
     }
 
     fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline("which comes before those who hold it: it is stopped when it lets them")
+        inside.of_deadline(
+            "which runs before the freezer's threads: it is stopped only when it lets them run",
+        )
     }
 
     fn counted(&self) -> Option<Counted> {
@@ -317,8 +318,8 @@ impl Enforce for Freezer {
         self.reservation.period_ns()
     }
 
-    /// In a period whose budget is used up its threads have class IDLE, and those who hold it know which class they had: they give
-    /// that back first, and nobody does so later.
+    /// In a period whose budget is used up its threads have class IDLE, and its keeper knows which class they had: it
+    /// restores that first, because nobody can do so later.
     fn shed(&mut self) -> Option<Step> {
         let counted = self.counted();
         Some(self.shed_with(counted))

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use host::sched::{self, Class};
 
-/// Threads of a cell that are looked at for their class, the first that the kernel names: each costs a call, and who looks has others to look after.
+/// The most threads of a cell whose class is checked, the first that the kernel lists: each costs a call, and there are
+/// other cells to check.
 const MOST: usize = 64;
 
 /// A cell's processes, as the host sees them.
@@ -24,7 +25,7 @@ impl Inside {
         self.first_threads(usize::MAX)
     }
 
-    /// The first so many of them.
+    /// The first `most` of them.
     fn first_threads(&self, most: usize) -> Vec<i32> {
         let listed = self.groups.iter().map(|group| listed(group, most));
         match listed.into_iter().find(|threads| !threads.is_empty()) {
@@ -36,7 +37,8 @@ impl Inside {
         }
     }
 
-    /// That threads of it are of SCHED_DEADLINE, of the first 64, as clauses: at most one. `why` says how that concerns what holds the others.
+    /// Which of its first 64 threads are of SCHED_DEADLINE, as clauses: at most one. `why` says why that matters to the
+    /// enforcer of the others.
     pub(super) fn of_deadline(&self, why: &str) -> Vec<String> {
         let is = |thread: &i32| matches!(sched::get_class(*thread), Ok(Class::Deadline { .. }));
         let found: Vec<i32> = self.first_threads(MOST).into_iter().filter(is).collect();
@@ -49,8 +51,8 @@ impl Inside {
     }
 }
 
-/// The threads of a group and of those below it, where podman puts a container and where those of enclosed cells are. Version 1 and
-/// version 2 name the file differently; any one hierarchy has all of them. Not more than so many.
+/// The threads of a group and of those below it, where podman puts a container and where those of enclosed cells are.
+/// Version 1 and version 2 name the file differently; any one hierarchy has all of them. At most `most`.
 fn listed(group: &Path, most: usize) -> Vec<i32> {
     let mut threads = Vec::new();
     for file in ["tasks", "cgroup.threads"] {

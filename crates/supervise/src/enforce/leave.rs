@@ -1,4 +1,4 @@
-//! Taking threads out of real-time classes.
+//! Takes threads out of real-time classes.
 
 use host::sched::{self, Class, bandwidth};
 
@@ -17,7 +17,7 @@ pub fn leave_real_time(inside: &Inside) {
     for _ in 0..PASSES {
         let mut found = false;
         for thread in inside.threads() {
-            // One that has just ended needs nothing.
+            // A thread that has just ended needs nothing.
             found |= match sched::get_class(thread) {
                 Ok(Class::Deadline { .. }) => bandwidth::leave(thread).is_ok(),
                 Ok(class) if class.is_real_time() => {

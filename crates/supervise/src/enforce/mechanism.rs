@@ -1,4 +1,4 @@
-//! The mechanisms by which the cells of a mission are held, each behind one trait.
+//! The mechanisms that hold the cells of a mission, each behind one trait.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use super::{Enforce, EnforceError};
 use crate::admit::Grant;
 use crate::names;
 
-/// A mechanism as a mission uses it: what it makes for each cell, and what it keeps for the mission beyond the lives of cells.
+/// A mechanism as a mission uses it: what it creates for each cell, and what it keeps for the mission beyond the lives
+/// of cells.
 pub trait Mechanism: Debug + Send + Sync {
-    /// What holds a cell that is to be started.
+    /// The enforcer of a cell that is to be started.
     ///
     /// # Errors
     /// When the machine or the kernel refuses it, or nothing was granted that it could hold.
@@ -70,19 +71,19 @@ impl Mechanisms {
     /// For the mission of this name. A mechanism that the machine does not have refuses when it is asked for.
     pub fn of(mission: &str) -> Mechanisms {
         let partitions = Arc::new(ByPartition::of(mission));
-        let by_thread = ByThread::with(Arc::clone(&partitions));
+        let of = |enforcer: Enforcer| -> Box<dyn Mechanism> {
+            match enforcer {
+                Enforcer::RtCgroup => Box::new(ByGroup::of(mission)),
+                Enforcer::Hcbs => Box::new(ByServer::of(mission)),
+                Enforcer::Deadline => Box::new(ByThread::with(Arc::clone(&partitions))),
+                Enforcer::Freezer => Box::new(ByFreezer::of(mission)),
+                Enforcer::CpusetOnly => Box::new(ByCpus),
+            }
+        };
+        let all = Enforcer::OF_MISSIONS.iter().copied();
         Mechanisms {
             mission: Arc::from(mission),
-            each: Arc::from([
-                (
-                    Enforcer::RtCgroup,
-                    Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
-                ),
-                (Enforcer::Hcbs, Box::new(ByServer::of(mission))),
-                (Enforcer::Deadline, Box::new(by_thread)),
-                (Enforcer::Freezer, Box::new(ByFreezer::of(mission))),
-                (Enforcer::CpusetOnly, Box::new(ByCpus)),
-            ]),
+            each: all.map(|enforcer| (enforcer, of(enforcer))).collect(),
             partitions,
         }
     }
@@ -92,12 +93,13 @@ impl Mechanisms {
         partition.map(|cpus| names::partition(&self.mission, cpus))
     }
 
-    /// Has the partition of a cell that is to be made there.
+    /// Prepares the partition of a cell that is to be created there.
     ///
     /// # Errors
     /// When the kernel refuses it.
     pub fn ready(&self, partition: Option<&[u32]>) -> Result<(), EnforceError> {
-        // Where they cannot be kept, as in a container, cells are as they can be had: what they lack of cpus or limits is told of each.
+        // Where they cannot be kept, as in a container, cells get what is possible: missing cpus or limits are reported
+        // for each.
         let _ = self.partitions.keep_controllers();
         match partition {
             Some(cpus) => self.partitions.make(&[cpus.to_vec()]),
@@ -105,7 +107,7 @@ impl Mechanisms {
         }
     }
 
-    /// That by which a cell of this grant is held.
+    /// The enforcer of a cell with this grant.
     ///
     /// # Errors
     /// When cells cannot be held by it at all.
@@ -122,7 +124,7 @@ impl Mechanisms {
             })
     }
 
-    /// Makes what is to be kept for these grants, and these partitions of cpus, after all is removed that is kept for none of the
+    /// Creates what is kept for these grants, and these cpu partitions, after removing what is kept for none of the
     /// places, and all other partitions. Returns whether nothing of that is left: what has processes in it stays.
     ///
     /// # Errors
@@ -135,7 +137,7 @@ impl Mechanisms {
     ) -> Result<bool, EnforceError> {
         let kept = self.each_keeps_only(places);
         let removed = self.partitions.keep_only(partitions).and(kept).is_ok();
-        // For cells that are taken over, too.
+        // For adopted cells, too.
         let _ = self.partitions.keep_controllers();
         self.partitions.make(partitions)?;
         for (enforcer, mechanism) in self.each.iter() {
@@ -145,7 +147,7 @@ impl Mechanisms {
         Ok(removed)
     }
 
-    /// Does this, and keeps no controllers that were not kept before if it fails: for a mission of which nothing runs.
+    /// Does this, and if it fails keeps no controllers that were not kept before: for a mission of which nothing runs.
     ///
     /// # Errors
     /// Those of `change`.

@@ -1,6 +1,6 @@
-//! Enforcement: the kernel mechanisms that hold cells to what admission granted them, one file each behind one trait. They are
-//! put around a cell's process from outside; what is inside the cell need not know and may not undo it. Deciding who gets
-//! what is admission's.
+//! Enforcement: the kernel mechanisms that hold cells to what admission granted them, one file each behind one trait.
+//! They are put around a cell's process from outside; what is inside the cell need not know of them and cannot undo them.
+//! Admission decides who gets what.
 
 mod best_effort;
 mod cpuset_only;
@@ -29,7 +29,7 @@ pub use rt_cgroup::{MissionGroups, RtCgroup};
 
 use crate::admit::Grant;
 
-/// What may take seconds because others are asked who may not answer: done beside whoever must not wait.
+/// A step that may take seconds because others may not answer: done outside the loop, which must not wait.
 pub type Step = Box<dyn FnOnce() -> Result<(), EnforceError> + Send>;
 
 /// What was counted of a budget.
@@ -69,7 +69,7 @@ pub trait Enforce: Send {
     /// it starts before is not held.
     ///
     /// # Errors
-    /// What the kernel refused; the process is then as it was, or held by part of it, and must not be let go on.
+    /// What the kernel refused; the process is then as it was, or partly held, and must not continue.
     fn hold(&self, pid: i32) -> Result<(), EnforceError>;
 
     /// Looks after the cell while it runs: what has appeared in it since the last time is held, what is no longer held as it was
@@ -78,7 +78,7 @@ pub trait Enforce: Send {
         Vec::new()
     }
 
-    /// In how long the cell is to be looked after next, ns; `None`: what it was held by at its start holds it for good.
+    /// In how long the cell needs attention next, ns; `None`: never, the enforcement set up at its start is permanent.
     fn tend_again_ns(&self) -> Option<i64> {
         None
     }
@@ -88,14 +88,14 @@ pub trait Enforce: Send {
         Vec::new()
     }
 
-    /// What lets go of what would give the threads of a cell their class back that is to lose it, because it is shed to best effort; where
-    /// that fails, the cell must not go on. `None`: nothing would.
+    /// The step that releases whatever would restore the class of a cell's threads when the cell is shed to best
+    /// effort; if it fails, the cell must not continue. `None`: nothing would restore it.
     fn shed(&mut self) -> Option<Step> {
         None
     }
 
-    /// What takes back what [`Enforce::shed`] let go, before the threads get their class back; `None`: nothing was let go. Not before
-    /// the step of [`Enforce::shed`] is done.
+    /// The step that takes back what [`Enforce::shed`] released, before the threads get their class back; `None`:
+    /// nothing was released. Not before the step of [`Enforce::shed`] is done.
     fn unshed(&mut self) -> Option<Step> {
         None
     }
@@ -105,8 +105,8 @@ pub trait Enforce: Send {
         None
     }
 
-    /// How long the kernel may still count what a cell's processes held after they have ended, ns. Its groups are left alone
-    /// so long, and it is not started anew.
+    /// How long the kernel may still count what a cell's processes held after they have ended, ns. For that long its
+    /// groups are left alone, and it is not restarted.
     fn settle_ns(&self) -> i64 {
         0
     }

@@ -1,17 +1,20 @@
-//! The cpus that a mission has for itself: cpuset partitions, in which its threads of SCHED_DEADLINE are kept to their cpus, and all
-//! its other cells that are to run there. They outlive the supervisor, like the cells in them.
+//! The cpus that a mission has to itself: cpuset partitions, which confine its threads of SCHED_DEADLINE, and all its
+//! other cells that are to run there. They outlive the supervisor, like the cells in them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::file::at;
 use host::isolate::{PARTITION_PREFIX, Partitions};
 
 use super::EnforceError;
 use crate::ledger::{self, Entry, Holder, Ledger, LedgerError, Locked};
 use crate::{lock, names};
 
-/// How long one waits for others that make or remove partitions.
+/// What whoever makes or removes partitions holds.
+const LOCK: &str = "partitions.lock";
+/// How long one waits for others that do.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps all others of the machine from making and removing partitions: cells are made on threads of their own, several may want the same
@@ -19,16 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A sentence.
-fn alone() -> Result<File, String> {
-    lock::take(Path::new(lock::PLACE), "partitions.lock", PATIENCE)
-        .map_err(|error| format!("{}/partitions.lock: {error}", lock::PLACE))
+fn alone() -> Result<File, host::Error> {
+    let dir = Path::new(lock::PLACE);
+    Ok(lock::take(dir, LOCK, PATIENCE).map_err(at(&dir.join(LOCK)))?)
 }
 
 /// Those of this machine.
 ///
 /// # Errors
 /// Why it has none, a clause.
-pub(crate) fn of_this_machine() -> Result<Partitions, String> {
+pub(crate) fn of_this_machine() -> Result<Partitions, host::Error> {
     Partitions::detect(lock::PLACE)
 }
 
@@ -48,13 +51,13 @@ impl ByPartition {
     /// Makes those of these cpus that are not there.
     ///
     /// # Errors
-    /// Why one cannot be had, a sentence; none is made then.
+    /// Why a partition cannot be created, a sentence; none is created then.
     pub(super) fn make(&self, wanted: &[Vec<u32>]) -> Result<(), EnforceError> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let partitions = of_this_machine().map_err(EnforceError::Partition)?;
-        let _alone = alone().map_err(EnforceError::Partition)?;
+        let partitions = of_this_machine()?;
+        let _alone = alone()?;
         let mut new: Vec<String> = Vec::new();
         for cpus in wanted {
             let name = names::partition(&self.mission, cpus);
@@ -64,7 +67,7 @@ impl ByPartition {
                     // Nobody is in it yet.
                     let _ = partitions.remove(&name);
                 }
-                return Err(EnforceError::Partition(why));
+                return Err(why.into());
             }
             if !was_there {
                 new.push(name);
@@ -82,14 +85,14 @@ impl ByPartition {
         let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
             return Ok(());
         };
-        let _alone = alone().map_err(EnforceError::Partition)?;
+        let _alone = alone()?;
         // What of it could not be written down keeps no mission from its end; `clean` tells it.
         let _ = partitions.finish();
         let mut result = Ok(());
         for partition in partitions.all(&names::partitions_of(&self.mission)) {
             if !wanted.contains(&partition.cpus) {
                 let removed = partitions.remove(&partition.name);
-                result = result.and(removed.map_err(EnforceError::Partition));
+                result = result.and(removed.map_err(EnforceError::from));
             }
         }
         result
@@ -108,10 +111,8 @@ impl ByPartition {
         if partitions.are_controllers_kept(&name) {
             return Ok(());
         }
-        let _alone = alone().map_err(EnforceError::Partition)?;
-        partitions
-            .keep_controllers(&name)
-            .map_err(EnforceError::Partition)
+        let _alone = alone()?;
+        Ok(partitions.keep_controllers(&name)?)
     }
 
     /// Does this, and keeps no controllers that were not kept before if it fails.
@@ -130,7 +131,7 @@ impl ByPartition {
         }
     }
 
-    /// Keeps them no more.
+    /// Stops keeping them.
     ///
     /// # Errors
     /// What the kernel refused, a sentence.
@@ -139,9 +140,7 @@ impl ByPartition {
             return Ok(());
         };
         let name = names::controllers_of(&self.mission);
-        partitions
-            .leave_controllers(&name)
-            .map_err(EnforceError::Partition)
+        Ok(partitions.leave_controllers(&name)?)
     }
 
     /// The group of these cpus; `None`: this machine has no partitions.
@@ -160,8 +159,17 @@ pub struct Left {
     pub failed: bool,
 }
 
-/// Removes the partitions of missions of which nothing runs any more, as the ledger knows it. Those of supervisors that run are not
-/// told of.
+impl Left {
+    fn of(error: &dyn std::error::Error) -> Left {
+        Left {
+            text: error.to_string(),
+            failed: true,
+        }
+    }
+}
+
+/// Removes the partitions of missions of which nothing runs any more, by the ledger. Those of running supervisors are
+/// not reported.
 ///
 /// # Errors
 /// When the ledger cannot be locked, read or understood; nothing is removed then.
@@ -173,16 +181,16 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
     }
 }
 
-/// Whoever makes one has entered itself before, and nobody can while the ledger is locked: an empty one is not about to be used.
+/// A creator enters itself first, which nobody can do while the ledger is locked: an empty one is not about to be used.
 fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerError> {
     let entries = locked.entries()?;
     let mut left = Vec::new();
     let _alone = match alone() {
         Ok(locked) => locked,
-        Err(text) => return Ok(vec![Left { text, failed: true }]),
+        Err(error) => return Ok(vec![Left::of(&error)]),
     };
-    if let Err(text) = partitions.finish() {
-        left.push(Left { text, failed: true });
+    if let Err(error) = partitions.finish() {
+        left.push(Left::of(&error));
     }
     for partition in partitions.all(PARTITION_PREFIX) {
         // Those of measurements have no dot, and are theirs to remove.
@@ -197,7 +205,7 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
             Some(entry) if entry.process.still_runs().unwrap_or(true) => continue,
             _ if partitions.is_populated(&partition.name) => (
                 format!(
-                    "{what}: it stays, for cells run in it; `timecell up` takes them over, `timecell down {mission}` ends them"
+                    "{what}: it stays because cells run in it; `timecell up` adopts them, `timecell down {mission}` ends them"
                 ),
                 false,
             ),
@@ -219,10 +227,10 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
         {
             continue;
         }
-        let what = format!("group that keeps controllers for mission `{mission}`");
+        let what = format!("group that keeps controllers enabled for mission `{mission}`");
         let (text, failed) = match partitions.leave_controllers(&names::controllers_of(&mission)) {
             Ok(()) => (
-                format!("{what}: removed, nothing of it runs any more"),
+                format!("{what}: removed, nothing of the mission runs any more"),
                 false,
             ),
             Err(why) => (format!("{what}: {why}"), true),

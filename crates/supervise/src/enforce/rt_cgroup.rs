@@ -10,9 +10,9 @@ use model::mission::Cell;
 use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism, first_priority};
 use crate::admit::Grant;
 
-/// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so that
-/// cells keep their budgets when that is killed, and the lives of their cells, so that nobody else takes their room meanwhile
-/// and a program that is started anew gets no fresh budget.
+/// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so
+/// that cells keep their budgets when that is killed, and the lives of their cells, so that nobody else takes their
+/// room meanwhile and a restarted program gets no fresh budget.
 ///
 /// There is no group around them with the room of all: the kernel would charge it too, and stop all cells when together they
 /// have overdrawn it, which the tick lets them do (see `analysis::linux::TickSupply`).
@@ -96,7 +96,7 @@ impl MissionGroups {
         })
     }
 
-    /// Takes over the group of a cell whose supervisor is gone.
+    /// Adopts the group of a cell whose supervisor is gone.
     ///
     /// # Errors
     /// When there is none.
@@ -215,7 +215,9 @@ impl Enforce for RtCgroup {
     }
 
     fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline("which comes before its others and is in no budget of real-time groups")
+        inside.of_deadline(
+            "which runs before its other threads, outside any real-time group's budget",
+        )
     }
 
     /// The group stays for the cell's next life.

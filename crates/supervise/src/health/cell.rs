@@ -1,4 +1,4 @@
-//! The health of one cell: its rules, and what they wish.
+//! The health of one cell: its rules, and the actions that they ask for.
 
 use crate::End;
 
@@ -80,11 +80,11 @@ impl CellHealth {
         })
     }
 
-    /// Goes on by an event that happened at `now_ns` of CLOCK_MONOTONIC. Give events the instants at which they happened, in
-    /// order, and call [`CellHealth::tick`] when all that is known was given: only that finds silences. What was reported in time
-    /// and is seen late is none, and one that is over by then was never seen. Of the findings that stop or restart the cell at
-    /// most one is to be carried out; the supervisor does so, and reports [`Event::Started`] when the cell runs again. An
-    /// instant before the latest is taken for that.
+    /// Processes an event that happened at `now_ns` of CLOCK_MONOTONIC. Give events the instants at which they
+    /// happened, in order, and call [`CellHealth::tick`] when all that is known was given: only that finds silences.
+    /// What was reported in time but seen late is no silence, and a silence that is over by then was never seen. Of the
+    /// findings that stop or restart the cell at most one is to be carried out; the supervisor does so, and reports
+    /// [`Event::Started`] when the cell runs again. An instant before the latest is taken for that.
     pub fn observe(&mut self, now_ns: i64, event: Event) -> Vec<Finding> {
         let mut findings = Vec::new();
         self.now_ns = self.now_ns.max(now_ns);
@@ -123,7 +123,7 @@ impl CellHealth {
         findings
     }
 
-    /// Goes on by time alone. To be called at [`CellHealth::due_ns`]; any other instant does no harm.
+    /// Advances by time alone. Call it at [`CellHealth::due_ns`]; any other instant does no harm.
     pub fn tick(&mut self, now_ns: i64) -> Vec<Finding> {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
@@ -191,7 +191,7 @@ impl CellHealth {
                 None if policy => act(Action::RestartBackoff, 0),
                 None => Decision::Nothing(Why::Policy),
             };
-            // The end of a program is told even if no rule looks at it.
+            // The end of a program is reported even if no rule covers it.
             findings.push(self.finding(Sight::Ended(end), None, decision));
             if by_policy {
                 wish = Some((Wish::Later, None));

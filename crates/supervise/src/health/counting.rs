@@ -1,10 +1,10 @@
-//! Counting within a window that moves with time.
+//! Counts within a sliding window.
 
 use std::collections::VecDeque;
 
 use model::mission::{Action, Rule};
 
-/// Instants within a window that moves with time, at most so many of the last.
+/// Instants within a sliding window, limited to the latest ones.
 #[derive(Debug, Clone)]
 pub(super) struct Within {
     window_ns: i64,
@@ -54,11 +54,11 @@ pub(super) struct Counting {
 /// What a rule says to an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was observed so many times within the window, and that is not enough.
+    /// It was observed this many times within the window, which is not enough.
     Below { seen: u32 },
     /// The rule has acted and does nothing until then.
     Cooldown { until_ns: i64 },
-    /// This is to be done; the rule has acted so many times before within the window.
+    /// This is to be done; the rule has acted this many times before within the window.
     Act { action: Action, before: u32 },
 }
 

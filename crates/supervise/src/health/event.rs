@@ -25,9 +25,9 @@ pub enum Event {
     Ended(End),
     /// It was frozen, and cannot report.
     Frozen,
-    /// It goes on where it was frozen.
+    /// It continues where it was frozen.
     Thawed,
-    /// A task has said that it is well.
+    /// A task has given a sign of life.
     Heartbeat {
         /// The task.
         task: usize,

@@ -33,7 +33,7 @@ pub enum Sight {
         /// How long it may be silent.
         timeout_ns: i64,
     },
-    /// So many of the last jobs of a task were late.
+    /// Some of the last jobs of a task were late.
     Late {
         /// The task.
         task: usize,
@@ -42,7 +42,7 @@ pub enum Sight {
         /// n.
         jobs: u32,
     },
-    /// Its budget was used up in so many periods in a row.
+    /// Its budget was used up in several periods in a row.
     Exhausted {
         /// The periods.
         periods: u32,
@@ -51,7 +51,7 @@ pub enum Sight {
     MemoryLimit,
     /// Nothing has gone on.
     Still {
-        /// For so long, in ns.
+        /// For how long, ns.
         still_ns: i64,
         /// How long that may be.
         timeout_ns: i64,
@@ -60,14 +60,14 @@ pub enum Sight {
     Overran {
         /// The task; `None`: one of several.
         task: Option<usize>,
-        /// For so long, in ns, if that is known.
+        /// For how long, ns, if known.
         ran_ns: Option<i64>,
     },
     /// It would have to be restarted, and was restarted too often.
     RestartLimit {
-        /// So many times.
+        /// Observed this many times.
         restarts: u32,
-        /// Within so long, in ns.
+        /// Within how long, ns.
         window_ns: i64,
     },
 }
@@ -88,19 +88,19 @@ pub enum Decision {
     Nothing(Why),
 }
 
-/// Why nothing is done.
+/// Why no action is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The rule has observed it so many times, and it takes more.
+    /// The rule has not observed it often enough.
     Below {
-        /// So many times.
+        /// Observed this many times.
         seen: u32,
-        /// It takes so many.
+        /// Needed this many times.
         times: u32,
     },
-    /// The rule has acted a short while ago.
+    /// The rule has acted recently.
     Cooldown {
-        /// For so long it does nothing, in ns.
+        /// How long it still does nothing, ns.
         left_ns: i64,
     },
     /// Something stronger is done: by this rule, or the restart policy (`None`).
@@ -171,7 +171,7 @@ impl Sight {
             ),
             Sight::Late { misses, jobs, .. } => match (misses, jobs) {
                 (1, _) => "a job was late".to_owned(),
-                _ => format!("{misses} of at most {jobs} jobs in a row were late"),
+                _ => format!("{misses} of at most {jobs} consecutive jobs were late"),
             },
             Sight::Exhausted { periods: 1 } => "the budget was used up".to_owned(),
             Sight::Exhausted { periods } => {
@@ -182,12 +182,12 @@ impl Sight {
                 still_ns,
                 timeout_ns,
             } => format!(
-                "nothing has gone on for {}, {} is allowed",
+                "no progress for {}, {} is allowed",
                 span(still_ns),
                 span(timeout_ns)
             ),
             Sight::Overran { ran_ns, .. } => ran_ns.map_or_else(
-                || "more cpu time was used than jobs within their wcet could have".to_owned(),
+                || "more cpu time was used than jobs within their wcet can use".to_owned(),
                 |ns| format!("a job ran for {}, longer than its wcet", span(ns)),
             ),
             Sight::RestartLimit {
@@ -249,7 +249,7 @@ impl Finding {
                 let action = action.name().to_owned();
                 (Some(action), wait_ns, format!("{by}{again}{wait}"))
             }
-            Decision::Nothing(Why::NoRule) => (None, 0, "no rule looks at it".to_owned()),
+            Decision::Nothing(Why::NoRule) => (None, 0, "no rule covers it".to_owned()),
             Decision::Nothing(why) => (None, 0, format!("{by}{}", because(why))),
         };
         Taken {
@@ -271,8 +271,8 @@ fn by(rule: Option<usize>) -> String {
 fn because(why: Why) -> String {
     match why {
         Why::Below { seen, times } => format!(": observed {seen} of {times} times"),
-        Why::Cooldown { left_ns } => format!(": cools down for {} more", span(left_ns)),
-        Why::Stronger { rule } => format!(": {} prevails", by(rule)),
+        Why::Cooldown { left_ns } => format!(": in cooldown for another {}", span(left_ns)),
+        Why::Stronger { rule } => format!(": {} takes precedence", by(rule)),
         Why::RestartLimit => ": restarted too often".to_owned(),
         Why::Policy => ": does not ask for a restart".to_owned(),
         Why::NoRule => String::new(),
@@ -373,7 +373,7 @@ mod tests {
         };
         assert_eq!(
             line(late, Some(1), act(Action::RestartBackoff, 100_000_000, 2)),
-            "deadline-misses of task loop: 3 of at most 10 jobs in a row were late: restart-backoff \
+            "deadline-misses of task loop: 3 of at most 10 consecutive jobs were late: restart-backoff \
              (rule 2, which has acted 2 times before, after 100 ms)"
         );
         assert_eq!(
@@ -382,7 +382,7 @@ mod tests {
                 Some(0),
                 Decision::Nothing(Why::Below { seen: 1, times: 2 })
             ),
-            "deadline-misses of task loop: 3 of at most 10 jobs in a row were late: nothing is done \
+            "deadline-misses of task loop: 3 of at most 10 consecutive jobs were late: no action \
              (rule 1: observed 1 of 2 times)"
         );
         let silent = Sight::Silent {
@@ -397,7 +397,7 @@ mod tests {
         let ended = Sight::Ended(End::Exited { code: 0 });
         assert_eq!(
             line(ended, None, Decision::Nothing(Why::Policy)),
-            "exit: exited with status 0: nothing is done (restart policy: does not ask for a restart)"
+            "exit: exited with status 0: no action (restart policy: does not ask for a restart)"
         );
     }
 }

@@ -24,8 +24,8 @@ impl Lateness {
         }
     }
 
-    /// Goes on by so many jobs, of which the last so many were late. Returns whether that broke the constraint; however many
-    /// jobs come at once, they break it once.
+    /// Advances by `jobs` jobs, the last `late` of which were late. Returns whether that broke the constraint; however
+    /// many jobs come at once, they break it once.
     pub(super) fn go_on(&mut self, jobs: u64, late: u64) -> bool {
         let late = late.min(jobs);
         self.next = self.next.saturating_add(jobs - late);
@@ -43,7 +43,7 @@ impl Lateness {
         broken
     }
 
-    /// Goes on by so many jobs, of which so many were late, somewhere among them: as many in each part of them.
+    /// Advances by `jobs` jobs, `late` of which were late, spread evenly among them.
     pub(super) fn go_on_spread(&mut self, jobs: u64, late: u64) -> bool {
         let late = late.min(jobs);
         self.next = self.next.saturating_add(jobs);

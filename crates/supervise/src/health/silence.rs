@@ -1,10 +1,11 @@
-//! Noticing silence.
+//! Detects silence.
 //!
-//! Silence is only what was looked at. Signs of life count from the instants at which they were given, however late they are
-//! seen, and a silence that was over when somebody looked was none. Where nobody looked when the time was over, the machine
-//! itself may have stood, the cell with it: then the silence gets its time once more, from the look on.
+//! Only a silence that was looked at counts. Signs of life count from the instants at which they were given, however late
+//! they are seen, so a silence that was over when somebody looked was none. If nobody looked when the timeout expired,
+//! the machine itself may have stalled, and the cell with it: then the silence gets its timeout once more, counted from
+//! the look.
 
-/// A silence that may last so long. When it has lasted, it is told once, and the next one begins.
+/// A silence with a timeout. When the timeout has passed, it is reported once, and the next one begins.
 #[derive(Debug, Clone)]
 pub(super) struct Silence {
     timeout_ns: i64,

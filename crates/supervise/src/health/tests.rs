@@ -107,7 +107,7 @@ fn a_crash_is_restarted_later_each_time_and_in_the_end_not_at_all() {
         [(None, Action::Stop, 0), (Some(0), Action::Shed, 0)]
     );
     assert_eq!(whys(&last), [(None, Why::RestartLimit)]);
-    // After the window it begins anew.
+    // After the window it starts afresh.
     assert_eq!(actions(&crash(70_000)), later(0));
 }
 

@@ -82,7 +82,7 @@ impl Watch {
         }
     }
 
-    /// The cell goes on after it was frozen.
+    /// The cell continues after it was frozen.
     pub(super) fn thaw(&mut self, now_ns: i64) {
         if let Watch::Heartbeat { silence, .. } | Watch::NoProgress { silence, .. } = self {
             silence.begin(now_ns);

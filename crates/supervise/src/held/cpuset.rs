@@ -1,5 +1,5 @@
-//! The cpuset of a container that is held: what `exec` starts in it later is on the one cpu too, and nothing in it can choose others. Other
-//! things have none of their own.
+//! The cpuset of a container that is held: what `exec` starts in it later is confined to the one cpu too, and nothing in
+//! it can choose others. Other things that are held have no cpuset of their own.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ impl Cpuset {
 
     /// The cpus that it is given, where this one is not among them.
     pub(super) fn lacks(&self, cpu: u32) -> Option<&str> {
-        // Empty, or not understood: those of whoever is around it.
+        // Empty, or not understood: those of the surrounding group.
         let cpus = host::cpus::parse_list(&self.had).unwrap_or_default();
         (!cpus.is_empty() && !cpus.contains(&cpu)).then_some(&self.had)
     }

@@ -1,11 +1,11 @@
-//! Why something is not held, or not let go.
+//! Why something cannot be held or released.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::ledger::LedgerError;
 
-/// Why something is not held, or not let go; prints as one sentence. Nothing is changed then.
+/// Why something is not held or not released; prints as one sentence. Nothing is changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum HeldError {
     /// Groups, classes and the ledger are root's.
@@ -14,8 +14,8 @@ pub enum HeldError {
     /// There is no freezer that holds budgets.
     #[error(transparent)]
     NoFreezer(#[from] freezer::hold::HoldError),
-    /// Real-time threads, which hold it, cannot be had.
-    #[error("those who hold it have a real-time class, which cannot be had: {0}")]
+    /// The real-time threads that hold it cannot be created.
+    #[error("the freezer's threads need a real-time class, which is not available: {0}")]
     NoRealTime(String),
     /// Not a cpu of this machine at this moment.
     #[error("cpu {cpu} is not online; {online} are")]
@@ -57,9 +57,9 @@ pub enum HeldError {
         /// Whether that was measured on this machine.
         is_measured: bool,
     },
-    /// Above those who hold it.
+    /// Above its keeper.
     #[error(
-        "{what} has the priority FIFO {priority}, and those who hold it have to come before it: {} is the most",
+        "{what} has the priority FIFO {priority}, but the freezer's threads must run above it: at most {} is allowed",
         crate::admit::HIGHEST_HELD
     )]
     Priority {
@@ -82,8 +82,8 @@ pub enum HeldError {
     NoProcess(i32),
     /// A process of it could be taken out of its budget.
     #[error(
-        "{what} cannot be given a real-time class: others than root move processes in {}, and one that is moved keeps the class without a budget; \
-         hold it without --fifo, or start it with `timecell run`",
+        "{what} cannot be given a real-time class: users other than root can move processes in {}, and a moved process keeps \
+         the class without a budget; hold it without --fifo, or start it with `timecell run`",
         group.display()
     )]
     Movable {
@@ -92,14 +92,14 @@ pub enum HeldError {
         /// The group in which others may.
         group: PathBuf,
     },
-    /// It was not held as it should, and those who hold it do not let go of it.
+    /// Holding it failed, and its keeper does not release it.
     #[error(
-        "{error}; and it is held, since it could not be let go again ({why}): `timecell release {name}` does that"
+        "{error}; it stays held because it could not be released ({why}): run `timecell release {name}`"
     )]
     StillHeld {
         /// Why it was not held as it should.
         error: String,
-        /// Why it was not let go.
+        /// Why it was not released.
         why: freezer::process::PlaceError,
         /// Its name.
         name: String,
@@ -113,11 +113,11 @@ pub enum HeldError {
         of: i32,
     },
     /// The kernel's own.
-    #[error("{0} is a thread of the kernel, which no group holds")]
+    #[error("{0} is a kernel thread, which no group can hold")]
     Kernel(i32),
     /// The machine's init would stop with it.
     #[error(
-        "{0} cannot be held: the machine's init (process 1) would stop with it, and all that needs it"
+        "{0} cannot be held: the machine's init (process 1) would stop with it, and everything that needs it"
     )]
     Init(String),
     /// timecell would stop itself.
@@ -132,7 +132,7 @@ pub enum HeldError {
     },
     /// A cell, which its mission holds.
     #[error(
-        "{what} is a cell of timecell (`{id}`), which has a budget of its mission's or of the `timecell run` that started it"
+        "{what} is a cell of timecell (`{id}`), which has a budget from its mission or from the `timecell run` that started it"
     )]
     Cell {
         /// What was to be held.
@@ -141,7 +141,7 @@ pub enum HeldError {
         id: String,
     },
     /// Its processes are in the group at the top, or share theirs with others.
-    #[error("{what} has no group of its own in the hierarchy of cgroup v2: its processes are in {}, which others are in too", group.display())]
+    #[error("{what} has no cgroup v2 group of its own: its processes share {} with others", group.display())]
     Shared {
         /// What was to be held.
         what: String,
@@ -150,8 +150,8 @@ pub enum HeldError {
     },
     /// The process that its engine names is not the container's.
     #[error(
-        "{what} cannot be held: process {pid}, which its engine calls its first one, is in none of its groups here; it may run on another \
-         machine, or without groups; in the latter case hold it by that number"
+        "{what} cannot be held: its first process according to its engine, {pid}, is in none of its groups here; it may run on \
+         another machine, or without groups; if without groups, hold it by that number"
     )]
     Elsewhere {
         /// What was to be held.
@@ -161,7 +161,7 @@ pub enum HeldError {
     },
     /// Threads of SCHED_DEADLINE.
     #[error(
-        "{what} cannot be held: its thread {tid} is of SCHED_DEADLINE, which comes before those who hold it and has a budget of its own"
+        "{what} cannot be held: its thread {tid} is of SCHED_DEADLINE, which runs before the freezer's threads and has its own budget"
     )]
     Deadline {
         /// What was to be held.
@@ -170,7 +170,7 @@ pub enum HeldError {
         tid: i32,
     },
     /// It is held already.
-    #[error("{what} is held already, with {budget} ms every {period} ms on cpu {cpu}; let it go first with `timecell release {name}`", budget = ms(*.budget_ns), period = ms(*.period_ns))]
+    #[error("{what} is already held, with {budget} ms every {period} ms on cpu {cpu}; release it first with `timecell release {name}`", budget = ms(*.budget_ns), period = ms(*.period_ns))]
     Already {
         /// What was to be held.
         what: String,
@@ -183,8 +183,8 @@ pub enum HeldError {
         /// The period, ns.
         period_ns: i64,
     },
-    /// One that is held has the same name.
-    #[error("{other} is held under the name `{name}` already; name {what} by its id")]
+    /// Another held thing has the same name.
+    #[error("{other} is already held as `{name}`; name {what} by its id")]
     SameName {
         /// What was to be held.
         what: String,
@@ -212,7 +212,7 @@ pub enum HeldError {
         held: String,
     },
     /// Several are called so.
-    #[error("`{what}` means {}: name one of them", names.join(" and "))]
+    #[error("`{what}` matches {}: name one of them", names.join(" and "))]
     Several {
         /// What was named.
         what: String,
@@ -239,7 +239,7 @@ pub enum HeldError {
         reason: host::sched::SchedError,
     },
     /// Whether threads have left it.
-    #[error("whether threads of {what} have left its group cannot be told: {why}")]
+    #[error("cannot tell whether threads of {what} have left its group: {why}")]
     Outside {
         /// What is held.
         what: String,
@@ -255,7 +255,8 @@ pub enum HeldError {
         reason: io::Error,
     },
     /// The file of what is held cannot be understood.
-    #[error("{} cannot be understood: {why}; `timecell ps --machine` tells what is held, and removing the file forgets what was to be put back", path.display())]
+    #[error("{} cannot be understood: {why}; `timecell ps --machine` shows what is held, and removing the file forgets what was \
+             to be restored", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -306,11 +307,11 @@ impl HeldError {
     }
 }
 
-/// How late those look who hold it, a clause.
+/// How late the freezer reacts, a clause.
 fn looks(late_ns: i64, is_measured: bool) -> String {
     match is_measured {
-        true => format!("looked up to {} ms late on this machine", ms(late_ns)),
-        false => format!("looks up to {} ms late", ms(late_ns)),
+        true => format!("checked up to {} ms late on this machine", ms(late_ns)),
+        false => format!("checks up to {} ms late", ms(late_ns)),
     }
 }
 
@@ -339,7 +340,7 @@ mod tests {
             "{said}"
         );
         assert!(
-            said.contains("it looks up to 0.1 ms late, sees")
+            said.contains("it checks up to 0.1 ms late, sees")
                 && said.contains("above 0.12 ms in a period above 0.25 ms"),
             "{said}"
         );

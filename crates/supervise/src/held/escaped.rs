@@ -1,5 +1,6 @@
-//! Who has left the group that is held, with the class and the cpu that it was given there. Root leaves any group, systemd takes a process out
-//! of its own at its user's request, and so does whatever begins a session for it. Nobody holds such a thread to the budget.
+//! Threads that have left the held group, with the class and the cpu that they were given there. Root leaves any group,
+//! systemd takes a process out of its own at its user's request, and so does whatever begins a session for it. Nobody
+//! holds such a thread to the budget.
 
 use host::cgroup::{self, Cgroups};
 use host::root::Root;
@@ -50,7 +51,7 @@ fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> b
     for pid in processes.filter(|pid| noted.contains(pid) || started_since(pid)) {
         found.extend(threads_of(pid).into_iter().filter(has_from_there));
     }
-    // One that has ended meanwhile is in no group, and has not left it.
+    // A thread that has ended meanwhile is in no group, and has not left it.
     found.retain(|tid| !is_inside(*tid) && start_of(*tid).is_some());
     found.sort_unstable();
     found.dedup();

@@ -1,5 +1,5 @@
-//! The file of what is held and what is to be put back, in the place that all of a machine's supervisors share: it goes with the
-//! boot, as what it tells of does. It is read and written while the ledger is locked.
+//! The file that records what is held and what has to be restored, in the place that all supervisors of a machine share.
+//! Like what it describes, it goes with the boot. It is read and written while the ledger is locked.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use crate::lock::PLACE;
 
 /// Version of the file.
 const SCHEMA: u32 = 1;
-/// Longest file that is read, bytes: what is to be put back has some hundred for each thread.
+/// Longest file that is read, bytes: what has to be restored takes some hundred for each thread.
 const MOST_BYTES: u64 = 256 << 20;
 const NAME: &str = "held.json";
 /// In place of the inode of a group that is not made yet.
@@ -36,7 +36,8 @@ pub(super) struct Record {
     pub(super) since_utc: String,
     pub(super) since_ns: i64,
     pub(super) back: Back,
-    /// Whether anything of its threads may have been changed: whoever was to hold it may have been killed before.
+    /// Whether anything of its threads may have been changed: the process that was to hold it may have been killed
+    /// before.
     #[serde(default = "yes")]
     pub(super) begun: bool,
 }
@@ -94,7 +95,7 @@ impl Records {
         Records::read_in(dir).unwrap()
     }
 
-    /// Replaces the file as a whole; without anything held there is none.
+    /// Replaces the file as a whole; if nothing is held there is no file.
     pub(super) fn write(&self) -> Result<(), HeldError> {
         let failed = |reason| HeldError::File {
             path: self.path.clone(),
@@ -151,7 +152,7 @@ impl Records {
     }
 }
 
-/// What is in a file; nothing of it is believed before it is checked.
+/// What is in a file; nothing in it is trusted before it is checked.
 fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("it has more than {} MiB", MOST_BYTES >> 20));
@@ -164,7 +165,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
             || record.budget_ns > record.period_ns
     };
     match file.held.iter().find(odd) {
-        Some(record) => Err(format!("what it says of {} cannot be", record.thing)),
+        Some(record) => Err(format!("its entry for {} is impossible", record.thing)),
         None => Ok(file.held),
     }
 }
@@ -261,7 +262,7 @@ pub(super) mod tests {
             Records::read_in(dir.path())
                 .unwrap_err()
                 .to_string()
-                .contains("cannot be")
+                .contains("is impossible")
         );
     }
 }

@@ -1,8 +1,8 @@
-//! The group that is held: what is in it, and making one for a process that shares its own with others.
+//! The group that is held: what is in it, and creating one for a process that shares its group with others.
 //!
-//! A process whose group has others in it, as all of a login session are, gets one of its own **below** that group: it stays subject to
-//! the group's limits, and whoever ends the group (`systemctl stop`, the end of a session) ends it as before. What it started before
-//! comes along as far as it is in the same group.
+//! A process whose group has others in it, like all of a login session, gets its own group **below** that one: it stays
+//! subject to the group's limits, and whatever ends the group (`systemctl stop`, the end of a session) still ends the
+//! process. What the process has started comes along if it is in the same group.
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ pub(super) fn is_of(group: &Path, pid: i32) -> bool {
     !all.is_empty() && all.iter().all(|other| descends(*other, &[pid]))
 }
 
-/// Whether a process is this one, or one of those who hold groups, or a supervisor: runs the program of this one.
+/// Whether a process is this one, or one that holds groups, or a supervisor: it runs this program.
 pub(super) fn is_own(pid: i32) -> bool {
     let program = |pid: &str| {
         let file = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
@@ -65,7 +65,7 @@ pub(super) fn is_own(pid: i32) -> bool {
 pub(super) fn supervisors(entries: &[Entry]) -> Vec<i32> {
     let supervised = entries
         .iter()
-        // Whoever has put something under a budget is gone, and its number may be anybody's.
+        // The process that put something under a budget is gone, and its number may be reused.
         .filter(|entry| !matches!(entry.holder, Holder::Held { .. }));
     let running = supervised.filter(|entry| entry.process.still_runs().unwrap_or(true));
     running.map(|entry| entry.process.pid).collect()
@@ -136,8 +136,9 @@ pub(super) fn make(path: &Path) -> Result<u64, HeldError> {
         })
 }
 
-/// A group in which, or around which, others than root move processes: whoever runs in `group` could leave it, or be moved out of it by them. Of
-/// the group itself it is only the freezer that must be `owner`'s, since whoever is moved within it stays held; `None`: there is none.
+/// A group in or around which users other than root can move processes: what runs in `group` could leave it, or be
+/// moved out of it by them. Of the group itself only the freezer must be `owner`'s, because what moves within it stays
+/// held; `None`: there is none.
 pub(super) fn others_rule(group: &Path, top: &Path, owner: u32) -> Option<PathBuf> {
     let ruled = |file: PathBuf| {
         let about = fs::metadata(&file).ok()?;
@@ -184,7 +185,7 @@ pub(super) fn dissolve(group: &Path, from: &Path) -> Result<(), HeldError> {
             break;
         }
     }
-    // Whoever was in it may have made others in it.
+    // A process that was in it may have created others in it.
     remove(group, Duration::ZERO).map_err(|error| match error {
         HoldError::Group { path, reason } => HeldError::File { path, reason },
         error => error.into(),

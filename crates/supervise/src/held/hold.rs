@@ -1,4 +1,4 @@
-//! Putting something that runs under a budget: found, admitted beside what others hold, noted, and then held.
+//! Puts something that already runs under a budget: found, admitted beside what others hold, recorded, and then held.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(super) fn least_budget_ns(late_ns: i64) -> i64 {
     late_ns.saturating_add(FIRST_USE_NS)
 }
 
-/// In this period nothing is certain of any budget, or nothing is left but for those who hold it, ns.
+/// In a period this short nothing of any budget is guaranteed, or only the freezer's own time is left, ns.
 pub(super) fn least_period_ns(late_ns: i64) -> i64 {
     late_ns
         .saturating_add(least_budget_ns(late_ns))
@@ -66,8 +66,8 @@ pub struct Held {
     pub threads: usize,
 }
 
-/// Holds something that runs to a budget from now on, whatever becomes of the caller. What has ended since anybody looked goes to `told`, a
-/// sentence each, also where this fails.
+/// Holds something that runs to a budget from now on, whatever happens to the caller. What has ended since the last
+/// look goes to `told`, a sentence each, even if this fails.
 ///
 /// # Errors
 /// [`HeldError`]; nothing is changed then.
@@ -87,7 +87,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
     told.extend(tidy(&mut records, &locked)?);
-    // Else it is not seen whether it is let go where it cannot be held.
+    // Otherwise it would not be seen whether it is released where it cannot be held.
     place().page()?;
     apart(&thing, is_guest, &records)?;
     let processes = match (is_guest, thing.pid) {
@@ -125,7 +125,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let facts = facts.for_held(&others, &processes);
     let mut cpus = facts.cpus.clone();
     cpus.retain(|cpu| back.cpus().contains(cpu));
-    // Of ordinary threads nothing is certain, however late somebody once looked here.
+    // Ordinary threads have no guarantee, whatever reaction was measured here.
     let measured = facts.measured_beside().filter(|_| priorities.is_some());
     large_enough(wanted, measured)?;
     let room = room_for(&cell, &cpus, &facts).map_err(|why| HeldError::NotAdmitted {
@@ -149,7 +149,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     }
     let thing = record.thing.clone();
     let entry = entry(&record, cell)?;
-    // Noted before anything of it is changed, so that whoever finds this killed can put it back.
+    // Recorded before anything of it is changed, so that it can be restored if this process is killed.
     let held = note(&mut records, &locked, record.clone(), entry)
         .and_then(|()| put_under(&mut record, &mut records, reservation));
     if let Err(error) = held {
@@ -190,7 +190,7 @@ fn apart(thing: &Thing, is_guest: bool, records: &Records) -> Result<(), HeldErr
             other: other.to_string(),
             how,
         };
-        // One that shares its group with others has that one here.
+        // A process that shares its group with others has that one here.
         if thing.group == other.group && !is_guest {
             return Err(HeldError::Already {
                 what: what(),
@@ -285,7 +285,7 @@ fn take_out(record: &mut Record, records: &mut Records) -> Result<(), HeldError>
     let from = record.thing.group.clone();
     record.thing.group = from.join(group::name_for(pid));
     record.thing.taken_from = Some(from);
-    // Noted before it is made, so that whoever finds this killed removes it.
+    // Recorded before it is created, so that it can be removed if this process is killed.
     record.thing.inode = NOT_MADE;
     records.all.push(record.clone());
     records.write()?;
@@ -322,7 +322,7 @@ fn put_under(
     if let (Some(from), Some(pid)) = (&record.thing.taken_from, record.thing.pid) {
         group::gather(from, &record.thing, pid)?;
     }
-    // Whoever is outside of its group before was never in it.
+    // A thread that is outside the group beforehand was never in it.
     record.begun = true;
     records.forget(&record.thing.group);
     records.all.push(record.clone());
@@ -351,7 +351,7 @@ fn put_under(
     }
 }
 
-/// Puts everything back after an error, and says which; what cannot be put back is not there any more.
+/// Restores everything after an error, and returns the error; what cannot be restored no longer exists.
 fn undo(record: &Record, records: &mut Records, locked: &Locked, error: HeldError) -> HeldError {
     let thing = &record.thing;
     // What is held all the same must not be forgotten.
@@ -369,11 +369,11 @@ fn undo(record: &Record, records: &mut Records, locked: &Locked, error: HeldErro
     error
 }
 
-/// Gives it back its classes and cpus, lets go of it, and dissolves the group that was made for it.
+/// Restores its classes and cpus, releases it, and dissolves the group that was created for it.
 ///
 /// # Errors
-/// [`HeldError::Place`] where those who hold it do not let go of it: it is held then, where it is. Else the first thing that could
-/// not be put back; the others are.
+/// [`HeldError::Place`] if its keeper does not release it: it stays held then. Otherwise the first thing that could not
+/// be restored; the others are.
 pub(super) fn take_away(record: &Record) -> Result<(), HeldError> {
     take_away_by(record, |group| place().let_go(group))
 }
@@ -389,7 +389,8 @@ fn take_away_by(
         reason,
     };
     let put_back = || threads::put_back(&thing.group, cpu, fifo, back).map_err(threads);
-    // Its class first, while it has a budget; and again, for those threads that had been lowered and get theirs as it is let go.
+    // Its class first, while it has a budget; and again, for threads that had been lowered and get theirs when it is
+    // released.
     let first = put_back();
     let_go(&thing.group)?;
     let then = put_back();
@@ -443,7 +444,7 @@ mod tests {
         assert!(with(4_380_000, 4_400_001).is_ok());
         let said = with(4_380_000, 3_000_000).unwrap_err().to_string();
         assert!(
-            said.contains("it looked up to 4.38 ms late on this machine")
+            said.contains("it checked up to 4.38 ms late on this machine")
                 && said.contains("above 4.4 ms in a period above 8.78 ms"),
             "{said}"
         );

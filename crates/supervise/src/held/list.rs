@@ -1,4 +1,4 @@
-//! What is held, with what those who hold it have counted.
+//! What is held, with the counts of the processes that hold it.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub struct Listing {
     pub held: Vec<Seen>,
     /// What has ended or was without its budget since anybody looked, a sentence each.
     pub told: Vec<String>,
-    /// Whether some of that is what could not be put back, and is tried again, or cannot be told.
+    /// Whether some of it could not be restored and is tried again, or is unknown.
     pub failed: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Seen {
     pub threads_elsewhere: usize,
     /// Threads that have left its group, with the class or the cpu that they were given there: nobody holds them to the budget.
     pub threads_outside: usize,
-    /// Those in it or outside that have chosen a priority above that of those who hold it, who come too late then.
+    /// Threads in it or outside that have chosen a priority above its keeper's, which then reacts too late.
     pub threads_above: usize,
     /// Periods that have ended.
     pub periods: u64,
@@ -70,8 +70,8 @@ pub struct Seen {
     pub errors: u64,
 }
 
-/// What is held on this machine. What has ended is told of and forgotten; if all who held something were killed, it is held again. Those who
-/// hold something may take 10 s to answer, and whoever decides meanwhile does not wait for that.
+/// What is held on this machine. What has ended is reported and forgotten; if all processes that held something were
+/// killed, it is held again. A keeper may take 10 s to answer, and admission does not wait for that meanwhile.
 ///
 /// # Errors
 /// That the file or the ledger cannot be used.
@@ -89,7 +89,7 @@ fn list_of(
 ) -> Result<Listing, HeldError> {
     let again = ask();
     let let_go = |group: &Path| match &again {
-        // Who has not answered a moment ago is not waited for once more.
+        // A keeper that has just failed to answer is not asked again.
         Err(PlaceError::Silent(path)) => Err(PlaceError::Silent(path.clone())),
         _ => place.let_go(group),
     };
@@ -99,7 +99,7 @@ fn list_of(
         forget_ended(&mut records, &locked, |record| clear(record, let_go))?;
     let mut failed = is_left;
     if records.all.is_empty() {
-        // Whoever is about to hold something would have it removed below those who are to.
+        // A process that is about to hold something would lose the place under its keeper.
         leave(place);
     }
     drop(locked);
@@ -125,7 +125,7 @@ fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
     let entry = (entries.iter())
         .find(|entry| entry.which.path == thing.group && entry.which.inode == thing.inode);
     let not_held = match entry {
-        None => Some("nobody holds it: let it go, and hold it again".to_owned()),
+        None => Some("nothing holds it: release it, and hold it again".to_owned()),
         Some(entry) => {
             (entry.not_held).map(|errno| std::io::Error::from_raw_os_error(errno).to_string())
         }
@@ -193,7 +193,7 @@ mod tests {
         let told = listing.told;
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");
-        assert!(told[1].contains("cannot be told"), "{told:?}");
+        assert!(told[1].contains("cannot tell whether"), "{told:?}");
         assert!(told[1].contains("no keeper answers"), "{told:?}");
         assert!(listing.failed);
         let answers = list_of(&place, &ledger, read, || Ok(true)).unwrap();

@@ -1,6 +1,7 @@
-//! What runs already, put under a budget by the clock and the freezer, and let go again: containers of podman and docker, units of
-//! systemd, processes. The budget outlives whoever asked for it ([`freezer::process`]); what is to be put back is in a file beside the
-//! machine's ledger, where missions see it as a neighbour. Cells of missions are made and held elsewhere ([`crate::run`]).
+//! Puts what already runs under a budget by the clock and the freezer, and releases it again: containers of podman and
+//! docker, units of systemd, processes. The budget outlives whoever asked for it ([`freezer::process`]); what has to be
+//! restored is in a file beside the machine's ledger, where missions see it as a neighbour. Cells of missions are created
+//! and held elsewhere ([`crate::run`]).
 
 mod cpuset;
 mod error;
@@ -24,7 +25,7 @@ pub use release::{Released, release, release_all};
 pub(crate) use thing::is_populated;
 pub use thing::{Kind, Thing};
 
-/// Where those are who hold what is held on this machine, beside those who hold the cells of each mission.
+/// The place of the keeper for what is held on this machine, separate from those for the cells of each mission.
 fn place() -> Place {
     // Whatever stands at this program's own path by now, this is the one that runs.
     Place::new(memory().join(crate::names::HELD), "/proc/self/exe")

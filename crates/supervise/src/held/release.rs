@@ -1,4 +1,4 @@
-//! Letting go of what is held: everything is put back as it was found.
+//! Releases what is held: everything is restored as it was found.
 
 use super::escaped::escaped;
 use super::file::{Record, Records};
@@ -8,19 +8,19 @@ use super::tidy::{have_left, holder, leave, tidy};
 use super::{HeldError, Thing, as_root, place};
 use crate::ledger::{Ledger, Locked};
 
-/// What was let go.
+/// What was released.
 #[derive(Debug, Default)]
 pub struct Released {
     /// Each.
     pub things: Vec<Thing>,
     /// What has ended since anybody looked, a sentence each.
     pub told: Vec<String>,
-    /// What could not be put back, and why what is held still was not let go.
+    /// What could not be restored, and why what is still held was not released.
     pub left: Vec<HeldError>,
 }
 
-/// Lets go of one by its name, the beginning of a container's id, or its number; also by another of them, or another name, than that by which it
-/// was put under its budget.
+/// Releases one by its name, the beginning of a container's id, or its number; not necessarily the one by which it was
+/// put under its budget.
 ///
 /// # Errors
 /// [`HeldError::NotHeld`], or that the file or the ledger cannot be used.
@@ -50,7 +50,7 @@ fn meant(what: &str, first: Option<i32>, records: &Records) -> Result<Record, He
     }
 }
 
-/// Lets go of all that is held on this machine.
+/// Releases all that is held on this machine.
 ///
 /// # Errors
 /// That the file or the ledger cannot be used.
@@ -65,7 +65,7 @@ fn each(
     as_root()?;
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
-    // One that has ended is told of as such, not as one that was never held.
+    // One that has ended is reported as such, not as one that was never held.
     let asked = which(&records)?;
     let told = tidy(&mut records, &locked)?;
     let mut released = Released {
@@ -89,10 +89,10 @@ fn one(
     locked: &Locked,
     released: &mut Released,
 ) -> Result<(), HeldError> {
-    // Why nobody can tell is told by what comes next.
+    // The next step reports why that is unknown.
     let outside = escaped(&record).map_or(0, |threads| threads.len());
     let done = take_away(&record);
-    // Where those who hold it do not let go, it is held, and what is to be put back must not be forgotten.
+    // If the keeper does not release it, it is held, and what has to be restored must not be forgotten.
     if let Err(error @ HeldError::Place(_)) = done {
         released.left.push(error);
         return Ok(());
@@ -117,8 +117,8 @@ fn held(records: &Records) -> String {
         .collect();
     match names.as_slice() {
         [] => "nothing is held on this machine".to_owned(),
-        [one] => format!("what is held is {one}"),
-        names => format!("what is held are {}", names.join(", ")),
+        [one] => format!("only {one} is held"),
+        names => format!("{} are held", names.join(", ")),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
         }
         for (what, first) in [("8", Some(8)), ("9", Some(9)), ("9", None)] {
             let error = meant(what, first, &records).unwrap_err().to_string();
-            assert!(error.contains("what is held are `ended`, `web`"), "{error}");
+            assert!(error.contains("`ended`, `web` are held"), "{error}");
         }
     }
 }

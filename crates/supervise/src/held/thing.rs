@@ -1,4 +1,4 @@
-//! What a user names: a container, a unit or a process, found with the group that it has.
+//! What a user names: a container, a unit or a process, resolved with its group.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -44,7 +44,7 @@ pub struct Thing {
     pub pid: Option<i32>,
     /// The directory of its group.
     pub group: PathBuf,
-    /// The inode of that: a group that is removed and made again has another.
+    /// The inode of that: a recreated group has another.
     pub inode: u64,
     /// The group from which its processes were taken where it had none of its own: they go back there.
     pub taken_from: Option<PathBuf>,
@@ -85,9 +85,9 @@ pub(crate) fn is_populated(group: &Path, inode: u64) -> bool {
 /// What is found, before a group is made for it.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// With its group, or with the one in which its own is to be made.
+    /// With its group, or the one in which its own is to be created.
     pub(super) thing: Thing,
-    /// Whether a group of its own is to be made.
+    /// Whether a separate group has to be created.
     pub(super) is_guest: bool,
 }
 
@@ -176,9 +176,9 @@ pub(super) fn around(own: &Path, id: &str, top: &Path) -> Option<PathBuf> {
     named.next().map(Path::to_owned)
 }
 
-/// The group that is held of a container whose first process is in `own`, or the one in which it is to be made, as `is_guest` says. runc, by
-/// which docker looks after its containers, takes one whose own group is frozen for paused: `docker exec` would be refused then, and health checks
-/// fail. Of a group below it does not know.
+/// The group that is held of a container whose first process is in `own`, or the one in which it is to be made, as
+/// `is_guest` says. runc, which docker uses, takes a container whose own group is frozen for paused: `docker exec`
+/// would be refused then, and health checks fail. It does not know of a group below.
 fn below(kind: Kind, own: PathBuf, found: PathBuf, pid: i32) -> (PathBuf, bool) {
     match kind {
         Kind::Docker if own == found => (found, true),

@@ -1,8 +1,9 @@
-//! The threads of what is held: to one cpu and, where it was asked for, to class FIFO, and back to what they had. What else keeps them there
-//! and lets them into the class is put back with them.
+//! The threads of what is held: moved to one cpu and, if asked for, to class FIFO, and later restored. What else confines
+//! them there and lets them into the class is restored with them.
 //!
-//! What they had is noted before anything is changed. A thread that is born later inherits what its parent has by then, and gets at the end
-//! what the first process had. One that has changed its cpus or class by itself meanwhile is left as it is.
+//! What they had is recorded before anything is changed. A thread created later inherits what its parent has by then, and
+//! gets at the end what the first process had. A thread that has meanwhile changed its cpus or class itself is left as it
+//! is.
 
 use std::path::{Path, PathBuf};
 
@@ -59,12 +60,12 @@ struct RtGroup {
     path: PathBuf,
 }
 
-/// What is to be put back.
+/// What has to be restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Back {
     /// The first one's counts for those that were born later.
     threads: Vec<Before>,
-    /// When that was, in clock ticks since boot, as starts of processes are told.
+    /// When that was, in clock ticks since boot, like start times of processes.
     #[serde(default)]
     noted_ticks: u64,
     /// Of processes whose real-time group has no budget, so that none of them could be of class FIFO.
@@ -80,7 +81,7 @@ impl Back {
         order.sort_by_key(|tid| Some(*tid) != pid);
         Back {
             noted_ticks: crate::process::ticks_now(),
-            // One that has just ended has nothing to be put back.
+            // A thread that has just ended needs nothing restored.
             threads: order.into_iter().filter_map(Before::of).collect(),
             rt_groups: Vec::new(),
             cpuset: None,
@@ -237,7 +238,7 @@ pub(super) enum Refused {
     Group(HeldError),
 }
 
-/// Gives all threads of a group what they had, as far as they still have what they were given.
+/// Restores what all threads of a group had, where they still have what they were given.
 ///
 /// # Errors
 /// What the kernel refused, of the first; the others have it.
@@ -294,8 +295,8 @@ pub(super) fn put_back_of(
     refused.map_or(Ok(()), Err)
 }
 
-/// Gives a thread what it had, as far as it still has the class `fifo` and cpus that it was kept to; whether that changed anything. What the
-/// kernel refuses goes to `refused`.
+/// Restores what a thread had, where it still has the class `fifo` and the cpus that it was confined to; whether that
+/// changed anything. What the kernel refuses goes to `refused`.
 fn give_back(
     tid: i32,
     is_kept: impl Fn(&[u32]) -> bool,
@@ -341,7 +342,7 @@ pub(super) fn elsewhere(group: &Path, cpu: u32) -> (usize, usize) {
     )
 }
 
-/// How many of a group's threads and of these `others` come before those who hold what is held, by their class.
+/// How many of a group's threads and of these `others` run before the freezer's threads, by their class.
 pub(super) fn above(group: &Path, others: &[i32]) -> usize {
     let all = group::threads(group).into_iter().chain(others.to_vec());
     let comes_before = |tid: &i32| match sched::get_class(*tid) {

@@ -1,4 +1,4 @@
-//! What has ended while it was held: forgotten, with nothing of it left. And what is held by nobody any more: held again.
+//! Forgets what ended while it was held, leaving nothing of it, and holds again what nobody holds any more.
 
 use std::path::Path;
 
@@ -19,8 +19,8 @@ pub(super) fn holder(record: &Record) -> Holder {
     }
 }
 
-/// Forgets what has ended, has what is held by nobody held again, and says so, a sentence each; also that nobody can be asked whether it is. What
-/// is left of one that has ended is tried again by whoever comes next.
+/// Forgets what has ended, has what nobody holds held again, and reports both, a sentence each; also if nobody can be
+/// asked. The next caller retries the incomplete cleanup of what has ended.
 ///
 /// # Errors
 /// When the ledger or the file cannot be written.
@@ -46,21 +46,21 @@ fn tidy_at(
     Ok(told)
 }
 
-/// What is to be told of those who hold something, a sentence; `None`: nothing. `again` is whether nobody held it until they were asked.
+/// What to report of the keeper, a sentence; `None`: nothing. `again` is whether nothing was held until it was asked.
 pub(super) fn whether_held(again: &Result<bool, PlaceError>) -> Option<String> {
     match again {
         Ok(false) => None,
         Ok(true) => Some(
-            "the processes that held it had all been killed, so that what is held stood still or ran without its budget; it is held again"
+            "keeper, watcher and heir had all been killed, so what is held stood still or ran without its budget; it is held again"
                 .to_owned(),
         ),
         Err(error) => Some(format!(
-            "whether what is held is held to its budget cannot be told: {error}"
+            "cannot tell whether budgets are enforced: {error}"
         )),
     }
 }
 
-/// Whether what is held was held by nobody, and is again.
+/// Whether nothing held it, and it is held again.
 fn hold_again(place: &Place) -> Result<bool, PlaceError> {
     match is_kept(place)? {
         true => Ok(false),
@@ -68,13 +68,13 @@ fn hold_again(place: &Place) -> Result<bool, PlaceError> {
     }
 }
 
-/// The same, and those who hold it have answered: they may not for as long as 10 s.
+/// The same, once the keeper has answered, which may take 10 s.
 pub(super) fn ask(place: &Place) -> Result<bool, PlaceError> {
     let is_kept = is_kept(place)?;
     Ok(!place.adopt()?.is_empty() && !is_kept)
 }
 
-/// Whether somebody holds what is held; so it is where nothing is.
+/// Whether what is recorded is really held; true if nothing is recorded.
 fn is_kept(place: &Place) -> Result<bool, PlaceError> {
     Ok(place.page()?.as_ref().is_none_or(Page::is_kept))
 }
@@ -82,13 +82,13 @@ fn is_kept(place: &Place) -> Result<bool, PlaceError> {
 /// What has ended.
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    /// What became of each, a sentence.
+    /// The result for each, a sentence.
     pub(super) told: Vec<String>,
-    /// Whether something of one is left, which is tried again.
+    /// Whether something of one is left and is tried again.
     pub(super) is_left: bool,
 }
 
-/// Forgets what has ended, as [`tidy`] does and nothing else.
+/// Forgets what has ended; the first half of [`tidy`].
 ///
 /// # Errors
 /// When the ledger or the file cannot be written.
@@ -104,12 +104,12 @@ pub(super) fn forget_ended(
             records.all.push(record);
             continue;
         }
-        // Why nobody can tell is told by what comes next.
+        // The next step reports why that is unknown.
         let outside = escaped(&record).map_or(0, |threads| threads.len());
         let left = clear(&record).err();
         let mut text = match outside {
             0 => format!(
-                "{} has ended while it was held; it is held no more",
+                "{} has ended while it was held; it is no longer held",
                 record.thing
             ),
             some => have_left(&record, some, left.as_ref()),
@@ -118,12 +118,12 @@ pub(super) fn forget_ended(
             Some(left) => {
                 if !record.begun {
                     text = format!(
-                        "{} was to be held, by somebody who was killed before",
+                        "{} was about to be held when the `timecell` that did it was killed",
                         record.thing
                     );
                 }
                 text.push_str(&format!(
-                    "; something is left, which is tried again: {left}"
+                    "; the cleanup is incomplete and is tried again: {left}"
                 ));
                 records.all.push(record);
                 is_left = true;
@@ -131,7 +131,7 @@ pub(super) fn forget_ended(
             None => {
                 locked.remove(&holder(&record))?;
                 is_changed = true;
-                // Whoever was to hold it was killed before anything was changed.
+                // The process that was to hold it was killed before anything was changed.
                 if !record.begun {
                     continue;
                 }
@@ -145,22 +145,22 @@ pub(super) fn forget_ended(
     Ok(Forgotten { told, is_left })
 }
 
-/// That threads are outside of the group by now, a sentence; `left` is what could not be put back.
+/// That threads have left the group, a sentence; `left` is what could not be restored.
 pub(super) fn have_left(record: &Record, threads: usize, left: Option<&HeldError>) -> String {
     let back = match left {
         Some(HeldError::Threads { .. } | HeldError::Outside { .. }) => {
-            "not all of them have back what they had"
+            "not all of them got their settings back"
         }
-        _ => "they have back what they had",
+        _ => "they got their settings back",
     };
     format!(
-        "{} had left its group with {threads} of its threads, which ran without a budget; {back}, and it is held no more",
+        "{} had left its group with {threads} threads, which ran without a budget; {back}, and it is no longer held",
         record.thing
     )
 }
 
-/// Those who held something without a process are asked to let go of it, and its group goes if it was made here. Whoever has left it gets back
-/// what it had.
+/// Has the keeper release something without a process, and removes its group if it was created here. Threads that have
+/// left it get back what they had.
 pub(super) fn clear(
     record: &Record,
     let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
@@ -181,7 +181,7 @@ fn let_go(
     thing: &Thing,
     let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
 ) -> Result<(), HeldError> {
-    // One that was made again under the same path is held by whoever has asked for that, and is not this one.
+    // A group recreated under the same path is held for its own requester, and is not this one.
     let held = place().groups()?;
     if held
         .iter()
@@ -195,7 +195,7 @@ fn let_go(
     }
 }
 
-/// Removes the place of those who hold nothing any more. Where that does not work now, whoever asks next does it.
+/// Removes the place of a keeper that holds nothing any more. If that fails now, the next caller does it.
 pub(super) fn leave(place: &Place) {
     if place.groups().is_ok_and(|groups| groups.is_empty()) {
         let _ = place.remove();
@@ -228,13 +228,13 @@ mod tests {
         };
         let Forgotten { told, is_left } = forget_ended(&mut records, &locked, refuses).unwrap();
         assert!(is_left && told.len() == 1, "{told:?}");
-        assert!(told[0].contains("which is tried again"), "{told:?}");
+        assert!(told[0].contains("is tried again"), "{told:?}");
         assert_eq!(Records::read_at(dir.path()).all, [record("7")]);
         let Forgotten { told, is_left } = forget_ended(&mut records, &locked, |_| Ok(())).unwrap();
         assert!(!is_left);
         assert_eq!(
             told,
-            ["process 7 (sleep) has ended while it was held; it is held no more"]
+            ["process 7 (sleep) has ended while it was held; it is no longer held"]
         );
         assert_eq!(Records::read_at(dir.path()).all, []);
     }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(records.all, [runs]);
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");
-        assert!(told[1].contains("cannot be told"), "{told:?}");
+        assert!(told[1].contains("cannot tell whether"), "{told:?}");
     }
 
     #[test]
@@ -275,8 +275,11 @@ mod tests {
             reason: host::sched::SchedError::NoSuchProcess { pid: 7 },
         };
         let said = |left: Option<&HeldError>| have_left(&record("7"), 2, left);
-        assert!(said(None).contains("; they have back what they had"));
-        assert!(said(Some(&HeldError::Ended("it".to_owned()))).contains("; they have back"));
-        assert!(said(Some(&refused)).contains("; not all of them have back what they had"));
+        assert!(said(None).contains("; they got their settings back"));
+        assert!(
+            said(Some(&HeldError::Ended("it".to_owned())))
+                .contains("; they got their settings back")
+        );
+        assert!(said(Some(&refused)).contains("; not all of them got their settings back"));
     }
 }

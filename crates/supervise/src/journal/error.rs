@@ -30,7 +30,7 @@ pub enum JournalError {
     /// A later timecell has written it.
     #[error(
         "{} was written by a newer timecell ({what} version {found}, this one reads up to {known}); use that one, or move the \
-         file away to begin anew",
+         file away to start afresh",
         path.display()
     )]
     Newer {

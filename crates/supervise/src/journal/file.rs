@@ -36,8 +36,8 @@ pub struct Journal<E> {
 }
 
 impl<E: Entry> Journal<E> {
-    /// Opens the journal in `dir`, which is made if it is not there, and says what it holds. A torn tail is cut off; a journal
-    /// that is damaged before its tail is kept as `journal.damaged` and written anew with what was whole.
+    /// Opens the journal in `dir`, creating it if it is not there, and returns what it holds. A torn tail is cut off; a
+    /// journal that is damaged before its tail is kept as `journal.damaged` and rewritten with what was whole.
     ///
     /// # Errors
     /// When somebody else can change the directory, another process has it, a later version wrote it, it is of another kind, or
@@ -49,7 +49,7 @@ impl<E: Entry> Journal<E> {
             .mode(0o700)
             .create(dir)
             .map_err(|error| failed(dir, "made", error))?;
-        // Where everybody may make directories, somebody may have made this one just before.
+        // Where everybody may create directories, somebody may have created this one just before.
         ground::check(dir)?;
         let lock = Lock::take(dir)?;
         let path = dir.join("journal");
@@ -97,7 +97,7 @@ impl<E: Entry> Journal<E> {
         Ok((journal, loaded))
     }
 
-    /// Writes an entry down and returns its sequence number once it will survive what its [`Durability`] says.
+    /// Writes an entry and returns its sequence number once it is as durable as its [`Durability`] demands.
     ///
     /// # Errors
     /// When it cannot be written; the journal then is as it was before, or says [`JournalError::Broken`] from now on.
@@ -140,8 +140,8 @@ impl<E: Entry> Journal<E> {
     /// Makes durable whatever is not yet.
     ///
     /// # Errors
-    /// When the disk refuses. The journal is broken then: the kernel may have dropped what it could not write, and call it
-    /// written the next time, so that nothing but a new file is certain.
+    /// When the disk refuses. The journal is broken then: the kernel may have dropped what it could not write, and call
+    /// it written the next time, so that only a new file is certain.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| {
             self.broken = Some(error.to_string());
@@ -154,8 +154,8 @@ impl<E: Entry> Journal<E> {
         self.bytes >= SMALL_BYTES && self.bytes >= 2 * self.compact_bytes
     }
 
-    /// Puts these entries in place of all that are there, durably and at once: whoever opens the journal after a power cut
-    /// finds either the old ones or these. The old file stays as `journal.old`. Fixes a broken journal.
+    /// Replaces all entries by these, durably and atomically: after a power cut the journal has either the old ones or
+    /// these. The old file stays as `journal.old`. Fixes a broken journal.
     ///
     /// # Errors
     /// When the file system refuses; the journal is as it was then.
@@ -215,7 +215,7 @@ fn check<E: Entry>(path: &Path, header: &Header) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// The bytes of a journal that we have written; nobody else's is believed.
+/// The bytes of a journal that this user has written; nobody else's is trusted.
 ///
 /// # Errors
 /// When it is another user's, no regular file or longer than any journal gets, or what the system says.

@@ -1,4 +1,4 @@
-//! What a file holds: pure, so that every damage can be tried.
+//! Parses a journal file: pure, so that every kind of damage can be tested.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,18 +59,18 @@ pub struct Dropped {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The file ends within it.
-    #[error("it was not written to its end")]
+    #[error("it was not written completely")]
     CutOff,
-    /// It does not look like a line of a journal.
-    #[error("it is no line of a journal")]
+    /// It does not look like a journal line.
+    #[error("it is not a journal line")]
     NotALine,
-    /// Its checksum is another.
+    /// Its checksum differs.
     #[error("its checksum is wrong")]
     Checksum,
     /// It is not as long as it says.
     #[error("its length is wrong")]
     Length,
-    /// Its sequence number has been there.
+    /// Its sequence number was used before.
     #[error("entry {found} comes after entry {last}")]
     Repeated {
         /// Its number.
@@ -86,7 +86,7 @@ pub enum Why {
         /// The last.
         to: u64,
     },
-    /// It is whole and says nothing that this version knows.
+    /// It is whole but not known to this version.
     #[error("entry {sequence} is not understood: {reason}")]
     NotUnderstood {
         /// Its number.
@@ -113,7 +113,7 @@ impl std::fmt::Display for Dropped {
 }
 
 impl<E> Loaded<E> {
-    /// Whether all that is wrong is a tail that was not written whole, as a killed writer or a power cut leaves it.
+    /// Whether the only fault is a tail that was not written whole, as a killed writer or a power cut leaves it.
     pub fn only_its_tail_is_torn(&self) -> bool {
         matches!(self.dropped.as_slice(), [tail] if tail.at_byte == self.whole_bytes && tail.bytes > 0)
     }
@@ -132,7 +132,7 @@ impl<E> Loaded<E> {
     }
 }
 
-/// Reads a journal. Never fails: whatever is not whole is dropped, and said.
+/// Reads a journal. Never fails: whatever is not whole is dropped and reported.
 pub fn load<E: Entry>(bytes: &[u8]) -> Loaded<E> {
     let mut loaded = Loaded {
         header: None,

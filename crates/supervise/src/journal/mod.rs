@@ -1,5 +1,5 @@
-//! An append-only journal that survives `kill -9` and power loss: what was acknowledged is there again, and what was not is
-//! dropped whole. What its entries mean is not here but in [`crate::state`].
+//! An append-only journal that survives `kill -9` and power loss: what was acknowledged is there again, and what was not
+//! is dropped whole. What its entries mean is not here but in [`crate::state`].
 //!
 //! **Form.** A directory with the file `journal`, one line for each entry:
 //!
@@ -7,20 +7,22 @@
 //! 212cfd10 63 42 {"at":{"monotonic_ns":1,"wall_unix_ns":2},"entry":"clean_down"}
 //! ```
 //!
-//! CRC-32C in hexadecimal of everything between it and the end of the line; length of the JSON in bytes; sequence number; JSON.
-//! The first line is the [`Header`]. Lines of text rather than a binary framing, because the journal is what one reads
-//! after an accident, with `less` and `grep` on a board that has nothing else, and a few dozen entries an hour need no
-//! compactness. JSON escapes every newline, so that after damage reading goes on at the next line. The sequence number never
-//! goes back, over compactions too, so that a lost or repeated line is noticed.
+//! CRC-32C in hexadecimal of everything between it and the end of the line; length of the JSON in bytes; sequence number;
+//! JSON. The first line is the [`Header`]. Lines of text rather than a binary framing, because the journal is what one
+//! reads after an accident, with `less` and `grep` on a board that has nothing else, and a few dozen entries an hour need
+//! no compactness. JSON escapes every newline, so that reading continues at the next line after damage. The sequence
+//! number never goes back, even over compactions, so that a lost or repeated line is noticed.
 //!
 //! **What is lost.** An entry is one `write`, followed by `fdatasync` where its [`Durability`] asks for it: a killed
-//! supervisor loses no entry that [`Journal::append`] has returned for, and a power cut none that is [`Durability::Durable`].
-//! A tail that was not written whole is cut off by the next [`Journal::open`], and said ([`Dropped`]). Damage before the
-//! tail is skipped line by line, said, and the damaged file kept beside as `journal.damaged`.
+//! supervisor loses no entry that [`Journal::append`] has returned for, and a power cut none that is
+//! [`Durability::Durable`]. A tail that was not written whole is cut off by the next [`Journal::open`], and reported
+//! ([`Dropped`]). Damage before the tail is skipped line by line and reported, and the damaged file is kept as
+//! `journal.damaged`.
 //!
-//! **Size.** [`Journal::compact`] writes a new file and renames it over the old one, which stays as `journal.old`; at every
-//! instant there is one whole `journal`. Room for further entries is kept ahead of its end ([`RESERVE_BYTES`]), so that a disk
-//! that somebody else has filled still takes them; what it takes no more is kept in memory ([`Writer`]). A lock (`flock` of the file `lock`, gone with its process) keeps a second supervisor out.
+//! **Size.** [`Journal::compact`] writes a new file and renames it over the old one, which stays as `journal.old`; at
+//! every instant there is one whole `journal`. Room for further entries is kept ahead of its end ([`RESERVE_BYTES`]), so
+//! that a full disk still takes them; what it no longer takes is kept in memory ([`Writer`]). A lock (`flock` of the file
+//! `lock`, gone with its process) keeps a second supervisor out.
 
 mod error;
 mod file;
@@ -55,8 +57,8 @@ pub trait Entry: Serialize + DeserializeOwned {
 /// What an entry has to survive once it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// The end of the supervisor: the kernel has it. A power cut may take it, within the time that the file system waits.
+    /// The supervisor's end: the kernel has it. A power cut may lose it, within the time that the file system waits.
     Process,
-    /// A power cut: the disk says that it has it.
+    /// A power cut: the disk has confirmed it.
     Durable,
 }

@@ -1,9 +1,9 @@
-//! Room on the disk that a journal has before it needs it.
+//! Disk space that a journal reserves before it needs it.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
-/// How much room a journal keeps behind its end, bytes: some hundred entries.
+/// How much room a journal keeps beyond its end, bytes: some hundred entries.
 pub const RESERVE_BYTES: u64 = 256 << 10;
 
 /// What is reserved of a journal's file.
@@ -14,7 +14,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Keeps room behind the first `bytes` of the file, where the file system can; asked for anew when half of it is used.
+    /// Keeps room beyond the first `bytes` of the file, where the file system can; renewed when half of it is used.
     pub(super) fn keep(&mut self, file: &File, bytes: u64) {
         if self.to >= bytes + RESERVE_BYTES / 2 {
             return;
@@ -26,7 +26,7 @@ impl Reserve {
         // SAFETY: an open descriptor, no memory.
         let answer =
             unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, length) };
-        // One without it, or a disk that is full already, is written as far as it goes.
+        // Without it, or on a full disk, the journal is written as far as it goes.
         if answer == 0 {
             self.to = to;
         }
@@ -39,7 +39,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::MetadataExt as _;
 
-    /// Room in whole blocks of the file system, and asked for anew once half of it is used.
+    /// Room in whole blocks of the file system, renewed once half of it is used.
     #[test]
     fn a_journal_has_room_before_it_needs_it() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
-//! Writing a journal on a thread of its own: a disk may be slow, and may be full. Whoever hands an entry in goes on at once;
-//! what must not happen before it is written waits for it ([`Written::wait`]), anywhere but in the loop that others wait for.
+//! Writes a journal on a separate thread: a disk may be slow, and may be full. Whoever hands in an entry continues at
+//! once; what must not happen before it is written waits for it ([`Written::wait`]), anywhere but in the loop that others
+//! wait for.
 //!
-//! What cannot be written is kept in memory and tried again, so that a full disk ends nothing. What is done meanwhile is not
-//! in the journal: a supervisor that is killed then does not know of it.
+//! What cannot be written is kept in memory and tried again, so that a full disk ends nothing. What is done meanwhile is
+//! not in the journal: if the supervisor is killed then, the next one does not know of it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +20,14 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Entries that are kept in memory; of more, the eldest are lost, and only what they add up to is written.
 const MOST_KEPT: usize = 4096;
 
-/// What the thread is told.
+/// Messages to the thread.
 enum Order<E> {
     Append(E),
     /// Put this in place of everything.
     Compact(E),
 }
 
-/// What has become of entries.
+/// What happened to entries.
 #[derive(Debug)]
 pub enum Told<E> {
     /// An entry has this sequence number. It is written, or is kept in memory since the journal cannot be written.
@@ -35,7 +36,7 @@ pub enum Told<E> {
     Stuck(String),
     /// One more entry is kept in memory.
     Kept,
-    /// All that was kept is written, but for so many entries that were too many.
+    /// All that was kept is written, except entries beyond the limit.
     Written {
         /// Entries that are lost.
         lost: u64,
@@ -74,7 +75,7 @@ impl Shared {
 }
 
 impl Written {
-    /// Waits until all entries up to this one are as durable as they are to be, or are known not to be writable.
+    /// Waits until all entries up to this one are as durable as requested, or are known not to be writable.
     pub fn wait(&self) {
         let mut done = self.shared.done();
         while *done < self.mark {
@@ -133,13 +134,13 @@ impl<E: Entry + Send + 'static> Writer<E> {
         })
     }
 
-    /// Hands an entry in.
+    /// Queues an entry.
     pub fn append(&mut self, entry: E) {
         self.handed_in += 1;
         self.order(Order::Append(entry));
     }
 
-    /// Has everything replaced by this one entry, which stands for all that was handed in before.
+    /// Replaces everything by this one entry, which stands for all that was queued before.
     pub fn compact(&mut self, entry: E) {
         self.order(Order::Compact(entry));
     }
@@ -151,7 +152,7 @@ impl<E: Entry + Send + 'static> Writer<E> {
         }
     }
 
-    /// The entries that were handed in by now.
+    /// The entries queued so far.
     pub fn written(&self) -> Written {
         Written {
             shared: Arc::clone(&self.shared),
@@ -159,18 +160,18 @@ impl<E: Entry + Send + 'static> Writer<E> {
         }
     }
 
-    /// How many of the entries that were handed in are written, or kept in memory.
+    /// How many of the queued entries are written, or kept in memory.
     pub fn seen_to(&self) -> u64 {
         *self.shared.done()
     }
 
-    /// What has become of them since the last time.
+    /// What has happened to them since the last call.
     pub fn fetch(&self) -> Vec<Told<E>> {
         self.told.try_iter().collect()
     }
 
-    /// Writes what there is to write, once more also what could not be written, and ends the thread. The journal keeps its lock
-    /// until this writer is dropped. `None`: that takes longer, and may be asked for again.
+    /// Writes what is queued, retrying what could not be written, and ends the thread. The journal keeps its lock until
+    /// this writer is dropped. `None`: that takes longer, and may be called again.
     pub fn finish_within(&mut self, time: Duration) -> Option<Left> {
         self.orders = None;
         let until = Instant::now() + time;
@@ -189,7 +190,7 @@ impl<E: Entry + Send + 'static> Writer<E> {
         })
     }
 
-    /// The thread is not waited for any more: it has the journal and its lock until it or the process ends.
+    /// Stops waiting for the thread: it keeps the journal and its lock until it or the process ends.
     pub fn give_up(&mut self) -> Left {
         self.orders = None;
         let hangs = self.thread.take().is_some();
@@ -258,7 +259,7 @@ impl<E: Entry> Clerk<E> {
             None => Some(self.journal.append(&entry)),
             Some(_) => None,
         };
-        // Counted before anybody is told: whoever is woken looks at the count once, and sleeps again.
+        // Counted before anybody is woken: the woken thread looks at the count once, and sleeps again.
         *self.shared.done() += 1;
         self.shared.more.notify_all();
         match tried {
@@ -329,7 +330,7 @@ impl<E: Entry> Clerk<E> {
     }
 
     fn compact(&mut self, entry: &E) {
-        // Where there is no room for a second file, the old one goes on.
+        // If there is no room for a second file, the old one stays in use.
         if self.journal.compact(std::slice::from_ref(entry)).is_ok() {
             // All that was kept was handed in before, and is in it.
             self.lost += self.kept.len() as u64;

@@ -1,4 +1,4 @@
-//! Whether what somebody has entered is still there: cells outlive their supervisor.
+//! Whether the holder of an entry still exists: cells outlive their supervisor.
 
 use std::path::Path;
 

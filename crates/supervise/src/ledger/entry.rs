@@ -1,4 +1,4 @@
-//! Who holds what of the machine.
+//! Who holds what on the machine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::admit::{Admission, HELD, HeldCell, HeldMemory, Neighbour, mechanism_o
 use crate::process::Process;
 use crate::stamp::Stamp;
 
-/// Who holds something. Another kind costs a variant here and a line in each function below.
+/// Who holds something. Another kind takes a variant here and a line in each function below.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Holder {
@@ -31,7 +31,7 @@ pub enum Holder {
         /// Its process.
         pid: i32,
     },
-    /// Whoever put something under a budget that ran already ([`crate::held`]).
+    /// A hold of something that already ran ([`crate::held`]).
     Held {
         /// Its name.
         name: String,
@@ -134,7 +134,7 @@ impl Entry {
         }
     }
 
-    /// Who holds it, as sentences name it: such as "mission `a`".
+    /// Who holds it, as named in sentences, such as "mission `a`".
     pub fn who(&self) -> String {
         let process = match &self.holder {
             Holder::Mission { .. } | Holder::Held { .. } => String::new(),
@@ -143,14 +143,14 @@ impl Entry {
         format!("{}{process}", self.holder)
     }
 
-    /// What holds those of a mission's cells that run and leave it to timecell; `None`: none of them runs.
+    /// The enforcer of a mission's running cells that leave it to timecell; `None`: none of them runs.
     pub fn usual(&self, mission: &Mission) -> Option<Enforcer> {
         let cells = self.cells.iter().filter(|cell| !cell.supervisor);
         let held = cells.map(|cell| (cell.cell.as_str(), cell.enforcer));
         self.outlives().then(|| mechanism_of(mission, held))?
     }
 
-    /// As admission of somebody else counts it, with what its cells have taken of the memory at this instant.
+    /// As admission of others counts it, with the memory that its cells have taken at this instant.
     pub fn neighbour(&self) -> Neighbour {
         Neighbour {
             who: self.who(),

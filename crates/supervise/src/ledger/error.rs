@@ -1,17 +1,16 @@
-//! Why the ledger cannot be used, or a name not be had.
+//! Why the ledger cannot be used, or a mission's name is taken.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::control::called;
 
-/// Why the ledger cannot be used, or a name not be had.
+/// Why the ledger cannot be used, or a name is taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Another supervisor keeps a mission of this name running.
     #[error(
-        "a mission of the name `{mission}` is kept running by another timecell{}; end it with `timecell down {}`, or give this one \
-         another name",
+        "another timecell{} runs a mission named `{mission}`; end it with `timecell down {}`, or give this one another name",
         by(*pid),
         called(mission, dir)
     )]
@@ -25,7 +24,7 @@ pub enum LedgerError {
     },
     /// Cells of a mission of this name still run, without a supervisor.
     #[error(
-        "cells of a mission `{mission}` of another directory still run; take them over with `timecell up --dir {}`, and end them \
+        "cells of a mission `{mission}` in another directory still run; adopt them with `timecell up --dir {}` and end them \
          with `timecell down {}`, or give this mission another name",
         dir.display(),
         called(mission, dir)
@@ -38,7 +37,7 @@ pub enum LedgerError {
     },
     /// The ledger cannot be understood.
     #[error(
-        "{} cannot be understood: {why}; what is granted on this machine is not known: end all missions, remove the file, and start \
+        "{} cannot be understood: {why}; the grants on this machine are unknown: end all missions, remove the file, and start \
          them again",
         path.display()
     )]
@@ -48,10 +47,10 @@ pub enum LedgerError {
         /// Why, a clause.
         why: String,
     },
-    /// A mission holds what is to be measured on.
+    /// A mission holds a cpu that is to be measured.
     #[error(
-        "{who} holds cpu {cpus}, where this would measure: its cells would be in the numbers, and could be late by it; end it, choose \
-         other cpus with --cpus, or say --beside-missions"
+        "{who} holds cpu {cpus}, where this would measure: its cells would distort the numbers and could become late; end it, \
+         choose other cpus with --cpus, or give --beside-missions"
     )]
     InTheWay {
         /// Which mission.
@@ -60,7 +59,7 @@ pub enum LedgerError {
         cpus: String,
     },
     /// Somebody else keeps the ledger locked.
-    #[error("{} is kept locked by another timecell; try again", path.display())]
+    #[error("{} is locked by another timecell; try again", path.display())]
     Busy {
         /// The lock.
         path: PathBuf,

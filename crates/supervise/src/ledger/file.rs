@@ -1,5 +1,5 @@
-//! The ledger's file: JSON with a version, replaced as a whole. Others may have damaged it, so that nothing in it is believed
-//! before it was checked.
+//! The ledger's file: JSON with a version, replaced as a whole. Others may have damaged it, so nothing in it is trusted
+//! before it is checked.
 
 use serde::{Deserialize, Serialize};
 

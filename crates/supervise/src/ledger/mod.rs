@@ -1,8 +1,8 @@
-//! What all supervisors, measurements and holds of one machine tell each other, below `/run/timecell`: which mission's name is in use
-//! ([`NameLock`]), and what is granted to whom ([`Ledger`]). It survives whoever wrote it and goes with the reboot, as all that it
-//! tells of does.
+//! What all supervisors, measurements and holds of one machine tell each other, below `/run/timecell`: which mission
+//! names are in use ([`NameLock`]), and what is granted to whom ([`Ledger`]). It survives whoever wrote it and goes with
+//! the reboot, like everything that it describes.
 //!
-//! Only root writes it. Real-time threads of a user without root are in no ledger: they are seen as they run
+//! Only root writes it. Real-time threads of a user without root are in no ledger: they are seen while they run
 //! ([`unaccounted`]).
 
 mod alive;
@@ -51,7 +51,7 @@ impl Ledger {
         Ledger { dir: dir.into() }
     }
 
-    /// Takes the name of a mission whose directory is `dir`, an absolute path, for as long as the answer lives.
+    /// Takes the name of a mission whose directory is `dir`, an absolute path, until the returned lock is dropped.
     ///
     /// # Errors
     /// When another supervisor has it, or cells of that name that were started from another directory still run.
@@ -59,7 +59,7 @@ impl Ledger {
         NameLock::take(&self.dir, mission, dir)
     }
 
-    /// What is held, without what is over.
+    /// What is held, without what has ended.
     ///
     /// # Errors
     /// When the file cannot be read or understood.
@@ -69,7 +69,8 @@ impl Ledger {
         Ok(entries)
     }
 
-    /// Keeps everybody else from deciding, until the answer is dropped. A process that is killed lets go of it.
+    /// Keeps everybody else from deciding until the returned value is dropped. The kernel releases it if the process is
+    /// killed.
     ///
     /// Without root nothing is locked and nothing can be entered.
     ///
@@ -105,8 +106,8 @@ impl Ledger {
         }
     }
 
-    /// Takes out missions and measurements of which nothing runs any more; returns whose they were. What is held and has ended is forgotten
-    /// with what is to be put back ([`crate::held`]).
+    /// Removes missions and measurements of which nothing runs any more; returns whose they were. A hold that has ended
+    /// is forgotten together with what has to be restored ([`crate::held`]).
     ///
     /// # Errors
     /// When the ledger cannot be locked, read, understood or written; then it is as it was. Without root it is not touched.
@@ -124,7 +125,8 @@ impl Ledger {
         Ok(over.into_iter().map(|entry| entry.holder).collect())
     }
 
-    /// Removes what is written down of names that nobody has and of whose missions nothing runs any more. Without root nothing is.
+    /// Removes the records of names that nobody uses and of whose missions nothing runs any more. Does nothing without
+    /// root.
     ///
     /// # Errors
     /// When their directory cannot be read.
@@ -201,7 +203,7 @@ impl Locked {
         self.ledger.entries()
     }
 
-    /// What is held, without what is over and without what this holder has.
+    /// What is held, without what has ended and without this holder's entry.
     ///
     /// # Errors
     /// When the file cannot be read or understood.
@@ -266,7 +268,7 @@ impl Locked {
         }
     }
 
-    /// As [`Locked::put`]; it is given back when the answer is dropped, unless something of it still runs then.
+    /// As [`Locked::put`]; it is returned when the result is dropped, unless something of it still runs then.
     ///
     /// # Errors
     /// As [`Locked::put`].
@@ -289,7 +291,7 @@ impl Drop for Locked {
     }
 }
 
-/// Something in the ledger that goes with this.
+/// An entry of the ledger that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Holding {
     ledger: Ledger,
@@ -305,7 +307,7 @@ impl Drop for Holding {
             }
             let mut entries = self.ledger.read()?;
             entries.retain(|entry| match is_same(&entry.holder, &self.holder) {
-                // Cells go on when their supervisor fails.
+                // Cells continue when their supervisor fails.
                 true => entry.outlives(),
                 false => entry.lives(),
             });

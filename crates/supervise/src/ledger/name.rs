@@ -11,7 +11,7 @@ use crate::lock_file;
 /// Longest text that is read from a lock's file, bytes.
 const MOST_BYTES: u64 = 8192;
 
-/// How long a lock that somebody has is asked for: whoever removes what is left of a name has it for a moment.
+/// How long to ask for a lock that is taken: whoever removes the remains of a name has it for a moment.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How often, meanwhile.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -72,7 +72,7 @@ impl NameLock {
             (file.set_permissions(Permissions::from_mode(0o600)))
                 .map_err(failed(&path, "closed"))?;
             match file.try_lock() {
-                // Whoever gives a name back removes its file, and one that others do not find locks nobody out.
+                // Returning a name removes its file, and a file that others do not find locks nobody out.
                 Ok(()) if is_at(&file, &path) => break (file, true),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
@@ -148,15 +148,15 @@ fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<()
         let Ok(file) = opened else {
             continue;
         };
-        // Whether something lives takes a while, in which whoever asks for the name is to get it.
+        // Finding out whether something lives takes a while, during which others can still take the name.
         let text = lock_file::said(&file, MOST_BYTES);
         let dir = text.split_once('\n').map(|(_, dir)| Path::new(dir));
         let name = entry.file_name();
         if lives(&name.to_string_lossy(), dir.unwrap_or(Path::new(""))) {
             continue;
         }
-        // Whoever has it keeps it. Meanwhile it may have been given back, so that this is not the file of whoever has the name now, or taken
-        // and left by somebody else.
+        // The current owner keeps it. Meanwhile it may have been returned, so that this is not the file of the name's
+        // current owner, or taken and left by somebody else.
         if file.try_lock().is_ok() {
             if is_at(&file, &path) && lock_file::said(&file, MOST_BYTES) == text {
                 let _ = fs::remove_file(&path);
@@ -168,7 +168,7 @@ fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<()
 }
 
 impl NameLock {
-    /// Gives the name back with what is said of it: for one that nobody will ask for again.
+    /// Returns the name together with its record: for a name that nobody will use again.
     pub fn forget(self) {
         if let (Some(path), Some(file)) = (&self.path, &self.file)
             && is_at(file, path)
@@ -209,7 +209,7 @@ mod tests {
         // One that is forgotten leaves nothing.
         take("c", "/one", false).unwrap().forget();
         assert!(!base.path().join("missions/c").exists());
-        // What is left of one is removed once nobody has it and nothing of it runs.
+        // The remains of a name are removed once nobody owns it and nothing of it runs.
         let has = |name: &str| base.path().join("missions").join(name).exists();
         let forget = |lives| forget_over_in(base.path(), &|_, _| lives).unwrap();
         forget(true);
@@ -228,7 +228,7 @@ mod tests {
         let path = base.path().join("missions/a");
         let take =
             |dir: &str| NameLock::take_in(base.path(), "a", Path::new(dir), &|_| false).unwrap();
-        // It is had, taken and left, or given back and made anew, while nothing of it is found to run.
+        // It is owned, taken and left, or returned and recreated, while nothing of it is found to run.
         type Meanwhile<'a> = &'a dyn Fn() -> Option<NameLock>;
         let (has, leaves): (Meanwhile<'_>, Meanwhile<'_>) = (&|| Some(take("/two")), &|| {
             drop(take("/two"));

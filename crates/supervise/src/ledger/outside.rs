@@ -1,4 +1,4 @@
-//! Real-time threads that nobody accounts for.
+//! Real-time threads that are not accounted for.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
     known.extend(own.map(names::cells_of));
     let mut holders: Vec<i32> = entries
         .iter()
-        // Whoever has put something under a budget is gone, and its number may be anybody's.
+        // The process that put something under a budget is gone, and its number may be reused.
         .filter(|entry| !matches!(entry.holder, Holder::Held { .. }))
         .map(|entry| entry.process.pid)
         .collect();
@@ -92,7 +92,7 @@ impl InAHold<'_> {
     }
 }
 
-/// The name of the directory of those who hold what it has with the freezer, which is admitted with it.
+/// The name of the directory of its freezer keeper, which is admitted with it.
 fn keepers_of(holder: &Holder) -> Option<String> {
     match holder {
         Holder::Mission { name, .. } => Some(names::freezer_of(name)),

@@ -1,4 +1,4 @@
-//! The ledger: what is taken, given back and left behind.
+//! The ledger: what is taken, returned and left behind.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn what_a_process_holds_is_over_with_it() {
     ledger.lock().unwrap().put(entry).unwrap();
     assert_eq!(names(&ledger), [""; 0]);
     assert_eq!(ledger.read().unwrap().len(), 1);
-    // It is in the file until somebody writes that anew, or asks for it.
+    // It is in the file until somebody rewrites that, or asks for it.
     let mut entries = ledger.read().unwrap();
     let held = Holder::Held {
         name: "web".to_owned(),

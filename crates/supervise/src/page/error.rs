@@ -1,10 +1,10 @@
-//! Why a page could not be made or read.
+//! Why a page could not be created or read.
 
 use std::path::PathBuf;
 
 use timecell_client::layout::MAX_SLOTS;
 
-/// Why a page could not be made or read.
+/// Why a page could not be created or read.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The operating system refused something.
@@ -32,15 +32,13 @@ pub enum PageError {
         path: PathBuf,
     },
     /// The cell declares more tasks than a page holds.
-    #[error("{tasks} tasks in one cell, a page holds {MAX_SLOTS}")]
+    #[error("{tasks} tasks in one cell; a job page holds at most {MAX_SLOTS}")]
     TooManyTasks {
         /// Their number.
         tasks: usize,
     },
     /// A task has a name that the page cannot hold.
-    #[error(
-        "{name:?} is no name for a task in a page; use 1 to 256 bytes without control characters"
-    )]
+    #[error("{name:?} is not a valid task name; use 1 to 256 bytes without control characters")]
     BadName {
         /// The name.
         name: String,

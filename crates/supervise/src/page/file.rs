@@ -1,4 +1,4 @@
-//! The file of a page: made, opened, scanned.
+//! The file of a page: created, opened, scanned.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -38,13 +38,13 @@ pub struct Page {
     file: File,
     declared: usize,
     known: Vec<Known>,
-    /// Counters of all slots at the last scan, and those of the scan that goes on.
+    /// Counters of all slots at the last scan, and those of the current scan.
     last: Vec<u8>,
     read: Vec<u8>,
 }
 
 impl Page {
-    /// Number of slots of a page for so many declared tasks.
+    /// Number of slots of a page for this many declared tasks.
     ///
     /// # Errors
     /// When they are too many.
@@ -56,9 +56,9 @@ impl Page {
         }
     }
 
-    /// Makes the page of a cell that is about to be started for the `generation`th time, in place of one that may be there. It
-    /// belongs to `owner`, user and group as the host knows them, and nobody else can open it. Its memory is there from now on,
-    /// so that a full machine cannot take the application down by SIGBUS.
+    /// Creates the page of a cell that is about to be started for the `generation`th time, replacing one that may be
+    /// there. It belongs to `owner`, user and group as the host knows them, and nobody else can open it. Its memory is
+    /// allocated at once, so that a full machine cannot kill the application by SIGBUS.
     ///
     /// # Errors
     /// When the place does not allow it, or a name or the number of tasks cannot be held.
@@ -79,7 +79,8 @@ impl Page {
         Ok(Page::of(path, file, tasks.len(), slots))
     }
 
-    /// Opens the page of a cell that an earlier supervisor has started. Jobs that are over by now are not told again.
+    /// Opens the page of a cell that an earlier supervisor has started. Jobs that have already ended are not reported
+    /// again.
     ///
     /// # Errors
     /// When there is no such file, it is something else by now, or it is too short for these tasks.
@@ -161,7 +162,7 @@ impl Page {
         Ok(all)
     }
 
-    /// The application's own counts of each slot, as they are now; what [`Page::scan`] tells next does not depend on it.
+    /// The application's own counts of each slot, as they are now; does not affect what [`Page::scan`] reports next.
     ///
     /// # Errors
     /// When the cell has cut the page short, or it cannot be read.
@@ -227,8 +228,8 @@ fn read_at(path: &Path, file: &File, buffer: &mut [u8], at: usize) -> Result<(),
     })
 }
 
-/// Makes the file anew, with its memory. A process that is being started, by whatever thread, may still have the one before
-/// for a moment, between fork and exec, and the place has no room for two.
+/// Recreates the file, with its memory. A process that any thread is starting may still have the previous one for a
+/// moment, between fork and exec, and the place has no room for two.
 fn make(path: &Path, bytes: usize) -> Result<File, PageError> {
     let end = Instant::now() + MOMENT;
     loop {

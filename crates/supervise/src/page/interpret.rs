@@ -1,5 +1,5 @@
-//! What three reads of a slot say, one after the other: its counters, its ring, its counters again. Pure, so that anything
-//! that a cell could write can be tried.
+//! Interprets three successive reads of a slot: its counters, its ring, its counters again. Pure, so that anything that a
+//! cell could write can be tested.
 
 use timecell_client::layout::RING;
 
@@ -41,7 +41,7 @@ pub(super) fn interpret(
         news.unseen = over - known.next - news.jobs.len() as u64;
         known.next = over;
     }
-    // Late jobs among those that were seen are told by their times; the count is for the others.
+    // Late jobs among those that were seen are recognised by their times; the count is for the others.
     if news.unseen > 0 {
         let late = first.late.saturating_sub(known.totals.late);
         news.unseen_late = late.min(news.unseen);

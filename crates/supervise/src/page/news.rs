@@ -1,4 +1,4 @@
-//! What a scan of a page found.
+//! The result of scanning a page.
 
 /// What has changed in one slot since the last scan. All of it is what the cell says: its times are plausible, not proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,10 +69,10 @@ pub struct Totals {
     pub heartbeats: u64,
 }
 
-/// What an application that keeps to the protocol cannot have written.
+/// What an application that follows the protocol cannot have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Nonsense {
-    /// The number of jobs has become smaller.
+    /// The number of jobs has decreased.
     #[error("the number of jobs went back from {from} to {to}")]
     WentBack {
         /// From here.
@@ -80,8 +80,8 @@ pub enum Nonsense {
         /// To here.
         to: u64,
     },
-    /// More jobs are over than were begun.
-    #[error("{ended} jobs are over and {begun} were begun")]
+    /// More jobs have ended than have begun.
+    #[error("{ended} jobs have ended but only {begun} have begun")]
     Counters {
         /// Jobs begun.
         begun: u64,
@@ -89,13 +89,13 @@ pub enum Nonsense {
         ended: u64,
     },
     /// A job's record holds another job.
-    #[error("the record of job {job} holds another one")]
+    #[error("the record of job {job} holds another job")]
     Record {
         /// The job.
         job: u64,
     },
     /// A job ends before it begins or is released, or in the future.
-    #[error("the times of job {job} cannot be")]
+    #[error("the times of job {job} are impossible")]
     Times {
         /// The job.
         job: u64,

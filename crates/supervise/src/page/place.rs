@@ -1,4 +1,4 @@
-//! The mount that a page lies in.
+//! The mount that holds a page.
 
 use std::ffi::CString;
 use std::fs::DirBuilder;
@@ -16,15 +16,15 @@ use super::PageError;
 /// Name of the page in its place.
 pub const FILE: &str = "page";
 
-/// The directory that holds one cell's page and nothing else: a tmpfs of the page's size, in which a second file cannot be
-/// made and the first cannot grow. The file, not the directory, is what is mounted into the cell.
+/// The directory that holds one cell's page and nothing else: a tmpfs of the page's size, in which a second file cannot
+/// be created and the first cannot grow. The file, not the directory, is what is mounted into the cell.
 #[derive(Debug)]
 pub struct Place {
     dir: PathBuf,
 }
 
 impl Place {
-    /// Mounts the place of a page of so many slots on `dir`, which is made if it is not there. Needs CAP_SYS_ADMIN.
+    /// Mounts the place of a page of this many slots on `dir`, creating it if it is not there. Needs CAP_SYS_ADMIN.
     ///
     /// # Errors
     /// When the directory cannot be made or nothing can be mounted on it.
@@ -60,7 +60,7 @@ impl Place {
         self.dir.join(FILE)
     }
 
-    /// Takes the place away, its directory included. What still has the page open or mapped keeps it.
+    /// Removes the place and its directory. A process that still has the page open or mapped keeps it.
     ///
     /// # Errors
     /// When it cannot be unmounted; fine if it is not mounted.

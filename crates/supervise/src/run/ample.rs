@@ -1,10 +1,10 @@
-//! Whether ample budgets are used up all the same: a sign that something else than its tasks ran in a cell, its start included, that a job took more
-//! than its wcet, or that those who hold it looked later than the budget allows for.
+//! Whether an ample budget was used up after all: a sign that something other than its tasks ran in the cell, its start
+//! included, that a job exceeded its wcet, or that the enforcer checked later than the budget allows for.
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How often it is looked whether budgets were used up, ns.
 pub(super) const LOOK_NS: i64 = SECOND_NS;
-/// How often a cell is told of at most, ns.
+/// The least time between reports for one cell, ns.
 const AGAIN_NS: i64 = 60 * SECOND_NS;
 
 /// What was seen of a cell with an ample budget in its present life.
@@ -46,12 +46,12 @@ pub(super) struct Look {
     pub(super) exhausted: u64,
     /// Who has counted them.
     pub(super) by: i32,
-    /// Whether another supervisor has told of some, in this life.
+    /// Whether an earlier supervisor has reported some in this life.
     pub(super) was_told: bool,
 }
 
 impl AmpleUse {
-    /// A look at a cell; how many used-up budgets are to be told of.
+    /// A look at a cell; returns how many used-up budgets to report.
     pub(super) fn see(&mut self, look: Look) -> Option<u64> {
         let Look {
             now_ns, exhausted, ..
@@ -93,7 +93,7 @@ impl AmpleUse {
         }
         let periods = exhausted - self.before;
         if let Some((_, known)) = &mut self.told {
-            // Whoever holds it now may count from the beginning.
+            // The current holder may count from the beginning.
             *known = (*known).min(periods);
         }
         let is_due = self.told.is_none_or(|(told_ns, known)| {

@@ -1,4 +1,4 @@
-//! Room on the disk for making a cell where somebody else has filled it: a file that holds room, and gives it to a start.
+//! Reserved disk space for creating a cell when the disk is full: a file that occupies it, and gives it up for a start.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -34,7 +34,7 @@ impl Ballast {
         ballast
     }
 
-    /// Gives the room to whoever needs it now.
+    /// Gives up the room to whoever needs it now.
     pub(super) fn release(&self) {
         if let Some(file) = &self.file {
             // What is not released is not there for the start, which then says so.
@@ -42,7 +42,7 @@ impl Ballast {
         }
     }
 
-    /// Whether room is left to the journal, which has none: what is held stays so, but no more is taken.
+    /// Whether the room is left to the journal, which has none: what is reserved stays so, but no more is taken.
     pub(super) fn yields(&self, to_the_journal: bool) {
         self.yields.store(to_the_journal, Ordering::Relaxed);
     }

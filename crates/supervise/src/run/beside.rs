@@ -16,7 +16,7 @@ pub(super) fn may_stay(
     old: &[String],
     facts: &Facts,
 ) -> (Vec<String>, BTreeMap<String, String>) {
-    // One that is promised nothing may still be where the new mission has cpus for itself.
+    // A best-effort cell may still be where the new mission has cpus to itself.
     let in_the_way = |name: &&String| {
         let partitions = &after.admission.partitions;
         let cpus = before.admission.best_effort(name).unwrap_or_default();
@@ -109,7 +109,7 @@ fn refusal(admission: &Admission) -> Option<String> {
     if admission.is_admitted() {
         return None;
     }
-    // The second place of a cell has a dot, which says nothing to whoever reads it.
+    // The second place of a cell has a dot in its name, which means nothing to the reader.
     let called = |cell: &str| match cell.split_once('.') {
         Some((cell, _)) => format!("the old `{cell}`"),
         None => format!("`{cell}`"),

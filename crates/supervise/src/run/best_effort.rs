@@ -1,5 +1,6 @@
-//! The real-time classes that the threads of a cell lose while it is shed to best effort, and giving them back. Whoever holds the cell lets it go
-//! first and holds it again last, which may take seconds where nobody answers: that is waited for elsewhere.
+//! The real-time classes that the threads of a cell lose while it is shed to best effort, and restoring them. The
+//! enforcer releases the cell first and holds it again last, which may take seconds if it does not answer: that wait
+//! happens elsewhere.
 
 use std::fs;
 
@@ -7,16 +8,16 @@ use host::sched::{self, Class};
 
 use crate::process::start_of;
 
-/// How often the threads of a cell are gone through that lose their class, at most.
+/// The most passes over the threads of a cell that lose their class.
 const MOST_PASSES: u32 = 10;
-/// How often it is told that threads of one cell have taken a class again: a journal must not be filled with that.
+/// How often it is reported that threads of one cell have retaken a class: it must not fill the journal.
 const TOLD: u32 = 20;
-/// In so many looks in a row, 0.1 s apart, threads of a cell have a class again before it is stopped.
+/// After this many looks in a row, 0.1 s apart, at which threads have retaken a class, the cell is stopped.
 const MOST_LOOKS: u32 = 100;
 
-const AGAIN_AND_AGAIN: &str = "its threads get a real-time class again and again";
+const AGAIN_AND_AGAIN: &str = "its threads keep retaking a real-time class";
 
-/// How often the threads of a cell that is shed have taken a class again.
+/// How often the threads of a shed cell have retaken a class.
 #[derive(Debug, Clone, Copy, Default)]
 struct Retaken {
     /// Looks that have found some.
@@ -26,7 +27,7 @@ struct Retaken {
 }
 
 impl Retaken {
-    /// So many threads had one this time: what is to be told of it. A cell that does not give up is an error, a clause.
+    /// This many threads had one this time: what to report. A cell that does not give up is an error, a clause.
     fn seen(&mut self, threads: usize) -> Result<Option<String>, String> {
         if threads == 0 {
             self.in_a_row = 0;
@@ -35,23 +36,23 @@ impl Retaken {
         self.looks = self.looks.saturating_add(1);
         self.in_a_row += 1;
         let what = format!(
-            "{threads} of its threads had taken a real-time class while it is shed, and lost it again"
+            "{threads} of its threads retook a real-time class while shed, and lost it again"
         );
         match (self.in_a_row, self.looks) {
             (MOST_LOOKS.., _) => Err(AGAIN_AND_AGAIN.to_owned()),
             (_, ..TOLD) => Ok(Some(what)),
-            (_, TOLD) => Ok(Some(format!("{what}; this is not told again"))),
+            (_, TOLD) => Ok(Some(format!("{what}; further cases are not reported"))),
             _ => Ok(None),
         }
     }
 }
 
-/// Whether whoever is to hold a cell does so: one that is shed to best effort is let go.
+/// Whether a cell is held by its enforcer: one that is shed to best effort is released.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Grip {
     #[default]
     Held,
-    /// It is being let go; then its threads lose their class.
+    /// It is being released; then its threads lose their class.
     LettingGo,
     LetGo,
     /// It is being held again; then they get it back.
@@ -73,7 +74,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Takes their real-time class from all threads of these processes, and knows what each had. One that keeps it is an error, a clause.
+    /// Takes their real-time class from all threads of these processes, and remembers what each had. A thread that
+    /// keeps it is an error, a clause.
     pub(super) fn take(&mut self, pids: impl Fn() -> Vec<i32>) -> Result<(), String> {
         // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
         for _ in 0..MOST_PASSES {
@@ -86,8 +88,8 @@ impl Classes {
         Err(AGAIN_AND_AGAIN.to_owned())
     }
 
-    /// Takes it from those that have one again: what is to be told of that. One pass, since the next look is not far; `lets_go`: those who held
-    /// them give classes back once more while they let go, and that is not the cell's doing.
+    /// Takes it from those that have one again; returns what to report. One pass, because the next look is soon;
+    /// `lets_go`: the enforcer restores classes once more while it releases the cell, which is not the cell's doing.
     pub(super) fn take_again(
         &mut self,
         pids: &[i32],
@@ -123,7 +125,7 @@ fn note(known: &mut Vec<WithoutClass>, had: Vec<WithoutClass>) {
 #[derive(Debug)]
 struct WithoutClass {
     thread: i32,
-    /// Who has its number later is another one.
+    /// A later thread with its number is another one.
     start_ticks: u64,
     class: Class,
     resets_on_fork: bool,
@@ -267,11 +269,15 @@ mod tests {
         let first = told(&mut retaken, MOST_LOOKS - 1);
         assert_eq!(first.len(), 20);
         assert!(first[18].ends_with("lost it again"), "{}", first[18]);
-        assert!(first[19].ends_with("not told again"), "{}", first[19]);
-        // One that has stopped for a while has time again, and is told of no more.
+        assert!(
+            first[19].ends_with("further cases are not reported"),
+            "{}",
+            first[19]
+        );
+        // A cell that has stopped for a while gets its tries again, and is no longer reported.
         assert_eq!(retaken.seen(0), Ok(None));
         assert!(told(&mut retaken, MOST_LOOKS - 1).is_empty());
-        assert!(retaken.seen(1).unwrap_err().contains("again and again"));
+        assert!(retaken.seen(1).unwrap_err().contains("keep retaking"));
     }
 
     #[test]

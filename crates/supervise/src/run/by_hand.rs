@@ -1,4 +1,4 @@
-//! Stopping, starting and restarting cells because somebody asked for it.
+//! Stops, starts and restarts cells on request.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ impl Keeper<'_> {
                 self.tell_to_end(at)?;
             } else {
                 done.push(CellDone {
-                    text: "did not run, and stays stopped".to_owned(),
+                    text: "was not running, stays stopped".to_owned(),
                     ..self.done_ended(&name, "")
                 });
             }
@@ -49,7 +49,7 @@ impl Keeper<'_> {
         let moving = (cells.iter()).find(|at| self.is_there(**at) && !self.is_running(**at));
         if let Some(&at) = moving {
             let why = format!(
-                "`{}` is being started or ended; try again when it is",
+                "`{}` is being started or stopped; try again when that is done",
                 self.name(at)
             );
             self.desk.refuse(client, Refusal::NotPossible, why);
@@ -58,7 +58,7 @@ impl Keeper<'_> {
         let stopped = cells.iter().find(|at| !self.is_running(**at));
         if let Some(&at) = stopped {
             let name = self.name(at);
-            let why = format!("`{name}` does not run; `timecell start {name}` lets it run again");
+            let why = format!("`{name}` is not running; start it with `timecell start {name}`");
             self.desk.refuse(client, Refusal::NotPossible, why);
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Keeper<'_> {
             if let Some(live) = self.live(at) {
                 let pid = engine::Cell::pid(&live.app);
                 done.push(CellDone {
-                    text: format!("runs already (pid {pid})"),
+                    text: format!("already running (pid {pid})"),
                     pid: Some(pid),
                     end: None,
                     cell: name,
@@ -104,9 +104,9 @@ impl Keeper<'_> {
                 continue;
             }
             self.release(at, &|_| true);
-            // What went wrong before does not count any more.
+            // Earlier failures no longer count.
             self.cells[at].watch = self.new_watch(&self.mission().cells[at], &[])?;
-            // One that has just ended begins anew once nothing is left of it.
+            // A cell that has just ended starts afresh once nothing is left of it.
             self.tell_to_end(at)?;
             self.follow(at, Next::Waits);
             if !self.is_there(at) {
@@ -129,13 +129,13 @@ impl Keeper<'_> {
         let known = self.state.cells.get(&cell.name);
         if known.is_some_and(|known| known.holds.contains(&Hold::Shed)) {
             return Err(format!(
-                "`{}` is shed in favour of others, and comes back with the mission's low mode",
+                "`{}` is shed in favour of others and comes back in low mode",
                 cell.name
             ));
         }
         if self.cells[at].phase.is_told() {
             return Err(format!(
-                "`{}` is being ended; try again when it has",
+                "`{}` is being stopped; try again when that is done",
                 cell.name
             ));
         }
@@ -146,7 +146,7 @@ impl Keeper<'_> {
                 !self.is_running(at) && !is_starting && !with.contains(&at)
             }) {
                 return Err(format!(
-                    "`{}` needs `{needed}`, which does not run; start both: timecell start {needed} {}",
+                    "`{}` needs `{needed}`, which is not running; start both: timecell start {needed} {}",
                     cell.name, cell.name
                 ));
             }
@@ -272,11 +272,11 @@ impl Keeper<'_> {
         CellDone {
             text: match (why, held) {
                 (Some(why), _) => format!("could not be started: {why}"),
-                (None, Some(hold)) => format!("does not run: {}", hold.clause()),
+                (None, Some(hold)) => format!("not running: {}", hold.clause()),
                 (None, None) if self.cells[at].phase.waits() => {
-                    "is started once those that it comes after are ready".to_owned()
+                    "starts once the cells it comes after are ready".to_owned()
                 }
-                (None, None) => "does not run".to_owned(),
+                (None, None) => "not running".to_owned(),
             },
             pid: None,
             end: None,

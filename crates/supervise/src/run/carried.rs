@@ -17,7 +17,8 @@ use crate::journal::Writer;
 use crate::ledger::{LedgerError, Locked};
 use crate::state::{Record, State};
 
-/// All that goes on while the mission file becomes another one: what a [`Keeper`] has beside its mission, cells by their names.
+/// Everything that survives an update of the mission file: what a [`Keeper`] has besides its mission, cells by their
+/// names.
 pub(super) struct Carried {
     dir: PathBuf,
     desk: Desk,
@@ -178,7 +179,7 @@ impl Carried {
 
     /// What was put aside is the mission again.
     pub(super) fn put_back(&mut self) {
-        // Those of the new versions: what of the old ones is not put aside begins anew.
+        // Those of the new versions: whatever of the old ones is not put aside starts afresh.
         for name in std::mem::take(&mut self.desk.taken_back) {
             self.cells.remove(&name);
         }

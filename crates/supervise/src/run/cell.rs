@@ -1,4 +1,4 @@
-//! A cell that runs: started, ended, removed.
+//! A running cell: started, ended, removed.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 use std::path::Path;
@@ -38,7 +38,8 @@ pub(super) struct Live {
     pub(super) counters: Counters,
     /// The page that was made for it, until then, or why it has none.
     pub(super) page: Option<Result<Page, String>>,
-    /// When it is to be seen to what has become of the signal by which it was asked, that signal, and what was seen; `None`: that is known.
+    /// When to check the effect of the signal that asked it to end, that signal, and what was seen; `None`: that is
+    /// known.
     asks_again: Option<(i64, i32, Looks)>,
     /// Whether it was killed because it was asked, since it does not handle that.
     pub(super) killed_as_asked: bool,
@@ -98,7 +99,7 @@ impl Given {
         }
     }
 
-    /// The cpus of the partition in which the cell is to be; `None`: in none.
+    /// The cpus of the partition that the cell belongs in; `None`: none.
     pub(super) fn partition(&self) -> Option<&[u32]> {
         match self {
             Given::Grant(grant) => grant.partition.as_deref(),
@@ -162,13 +163,14 @@ impl Live {
         let mut app = match created {
             Ok(app) => app,
             Err(why) => {
-                // The cell's own failure is what is told; the group goes with the mission's.
+                // The cell's own failure is reported; the group is removed with the mission's.
                 let _ = hold.release();
                 return Err(why);
             }
         };
-        // The embedded engine moves its process into the groups while that waits. Who sleeps stays on the cpu where it ran last until it wakes
-        // up, and the kernel takes a thread into SCHED_DEADLINE by the root domain of that cpu: a stop wakes it up.
+        // The embedded engine moves its process into the groups while that waits. A sleeping thread stays on its last
+        // cpu until it wakes up, and the kernel takes a thread into SCHED_DEADLINE by the root domain of that cpu: a
+        // stop wakes it up.
         let sleeps = app.sleeps_before_start();
         let there = match given.partition().filter(|_| sleeps) {
             Some(_) => (app.freeze().and_then(|()| app.thaw())).map_err(|error| error.to_string()),
@@ -179,14 +181,14 @@ impl Live {
         let counters = Counters::of(app.pid(), &inside.groups);
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
         if let Err(why) = started {
-            // What it said last is in its pipe yet.
+            // Its last output is still in its pipe.
             if let Some(log) = app.log() {
                 let _ = log.drain();
             }
             let said = app.log_tail();
             let why = match said.trim() {
                 "" => why,
-                said => format!("{why}; it said: {said}"),
+                said => format!("{why}; it wrote: {said}"),
             };
             leave_real_time(&inside);
             let removed = app.remove().map_err(|error| error.to_string());
@@ -214,7 +216,7 @@ impl Live {
             app::Adoption::Taken(app) => *app,
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
-        // It cannot be moved with all that its groups hold it to: it is cleared, and started anew where it is to be.
+        // It cannot be moved with everything that its groups enforce: it is cleared, and restarted where it belongs.
         if app.spec().within != mechanisms.within(given.partition()) {
             return Ok(None);
         }
@@ -227,7 +229,8 @@ impl Live {
         Ok(Some(live))
     }
 
-    /// What becomes readable when its program has ended; `None`: its end has been seen, and is told once it has settled.
+    /// What becomes readable when its program has ended; `None`: its end has been seen, and is reported once it has
+    /// settled.
     pub(super) fn ends(&self) -> Option<RawFd> {
         let own = self.app.as_fd().as_raw_fd();
         self.tended.settles_ns().is_none().then_some(own)
@@ -250,17 +253,17 @@ impl Live {
 
     /// Asks it to end by this signal.
     pub(super) fn ask_to_end(&mut self, signal: i32) {
-        // One that has just ended cannot be told; it is seen as ended.
+        // A program that has just ended cannot be signalled; it is seen as ended.
         let asking = self.app.ask_to_end(signal).unwrap_or(Asking::Heard);
         self.was_asked(signal, asking, timecell_client::now_ns());
     }
 
-    /// When it is to be asked again, CLOCK_MONOTONIC ns.
+    /// When to ask it again, CLOCK_MONOTONIC ns.
     pub(super) fn asks_again_ns(&self) -> Option<i64> {
         self.asks_again.map(|(at_ns, ..)| at_ns)
     }
 
-    /// One that blocked the signal by which it was asked to end may not have heard it.
+    /// A program that blocked the signal that asked it to end may not have seen it.
     pub(super) fn ask_again(&mut self) {
         let now_ns = timecell_client::now_ns();
         let asks = self.asks_again.filter(|(at_ns, ..)| *at_ns <= now_ns);
@@ -278,7 +281,7 @@ impl Live {
         self.killed_as_asked |= asking == Asking::Killed;
     }
 
-    /// Sees what of it is not held, for whoever asks how it stands.
+    /// Checks what of it is not held, for status requests.
     pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
         match self.grip {
             Grip::Held => self.unheld.look(now_ns, || self.hold.unheld(&self.inside)),
@@ -337,7 +340,7 @@ fn inside(app: &AppCell) -> Inside {
 
 /// Kills a cell and removes it: what could not be, a sentence. A class that the kernel would count on is left first.
 pub(super) fn take_down(app: &mut AppCell) -> Option<String> {
-    // One that has just ended cannot be killed; what is left of it is told by its removal.
+    // A program that has just ended cannot be killed; its removal reports what is left of it.
     let _ = app.kill(libc::SIGKILL);
     leave_real_time(&inside(app));
     app.remove().err().map(|error| error.to_string())

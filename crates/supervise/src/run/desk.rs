@@ -1,4 +1,4 @@
-//! What clients have asked for and wait for.
+//! Requests of clients that are being carried out.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What others have asked the supervisor for, and what is not done yet.
 pub(super) struct Desk {
-    /// `None`: the socket could not be made, and the mission goes on without.
+    /// `None`: the socket could not be created, and the mission continues without it.
     pub(super) server: Option<Server>,
     pub(super) pending: Vec<Pending>,
     pub(super) updating: Option<Updating>,
@@ -38,7 +38,7 @@ pub(super) struct Desk {
     pub(super) ledger: Ledger,
     /// Since when its lock is asked for, CLOCK_MONOTONIC ns.
     asks_ledger_since_ns: Option<i64>,
-    /// Its lock, or why it cannot be had, for what cannot be done within the loop.
+    /// Its lock, or why it cannot be taken, for what cannot be done within the loop.
     pub(super) locked: Option<Result<Locked, LedgerError>>,
     /// Who has asked for the end of the mission.
     downs: Vec<u64>,
@@ -102,7 +102,7 @@ impl Desk {
         self.say_now(client, say, last);
     }
 
-    /// So many entries are written.
+    /// How many entries are written.
     pub(super) fn deliver(&mut self, written: u64) {
         let all = std::mem::take(&mut self.later);
         for (noted, client, say, last) in all {
@@ -135,7 +135,7 @@ impl Desk {
         }
     }
 
-    /// The ledger's lock, or why it cannot be had; `None`: another one has it, and it is to be asked for again in a moment. The thread
+    /// The ledger's lock, or why it cannot be taken; `None`: somebody else has it, try again in a moment. The thread
     /// that watches the cells waits for nobody.
     pub(super) fn lock_ledger(&mut self) -> Option<Result<Locked, LedgerError>> {
         let now = timecell_client::now_ns();
@@ -168,7 +168,7 @@ impl Desk {
 pub(super) enum Served {
     /// The mission is to end.
     Down,
-    /// It is to become another one.
+    /// The mission is to be updated.
     Wanted,
     /// An update has failed.
     TakenBack,
@@ -206,7 +206,7 @@ impl Keeper<'_> {
                 Ask::Metrics => self.say_metrics(client),
                 Ask::Down => self.desk.downs.push(client),
                 _ => {
-                    let why = "the mission is being ended";
+                    let why = "the mission is shutting down";
                     self.desk.refuse(client, Refusal::Busy, why);
                 }
             }
@@ -214,7 +214,7 @@ impl Keeper<'_> {
         self.desk.notify.beat();
     }
 
-    /// Whoever waits for a cell waits in vain.
+    /// Refuses all clients that wait for a cell.
     pub(super) fn refuse_all(&mut self) {
         let waiting = std::mem::take(&mut self.desk.pending);
         let wanted = self.desk.wanted.take().map(|wanted| wanted.client);
@@ -222,13 +222,13 @@ impl Keeper<'_> {
         let updating = self.desk.updating.take().map(|updating| updating.client);
         let clients = waiting.into_iter().map(|pending| pending.client);
         for client in clients.chain(wanted).chain(updating) {
-            let why = "the mission is being ended";
+            let why = "the mission is shutting down";
             self.desk.refuse(client, Refusal::NotPossible, why);
         }
         self.desk.notify.stopping();
     }
 
-    /// Tells those who asked for the end how these cells have ended.
+    /// Tells the clients that asked for the end how these cells have ended.
     pub(super) fn tell_downs(&mut self, ended: &[String]) {
         let done: Vec<CellDone> = (ended.iter())
             .map(|cell| self.done_ended(cell, "has ended"))
@@ -243,7 +243,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Whether the mission waits for someone who lets a cell go on.
+    /// Whether the mission waits for someone to let a cell continue.
     pub(super) fn is_waited_for(&self) -> bool {
         let held = |hold: Hold| {
             (self.state.cells.iter()).any(|(name, cell)| {
@@ -274,8 +274,7 @@ impl Keeper<'_> {
             Ask::Stop { .. } | Ask::Start { .. } | Ask::Restart { .. } | Ask::Update { .. }
                 if self.desk.updating.is_some() || self.desk.wanted.is_some() =>
             {
-                let why =
-                    "an update goes on; try again when it is over, `timecell events -f` tells";
+                let why = "an update is in progress; try again when it is over, `timecell events -f` shows it";
                 self.desk.refuse(client, Refusal::Busy, why);
             }
             Ask::Update {
@@ -286,7 +285,7 @@ impl Keeper<'_> {
                 if let Err(why) = check_window(window_ns) {
                     self.desk.refuse(client, Refusal::BadRequest, why);
                 } else if !self.desk.pending.is_empty() {
-                    let why = "cells are being stopped or restarted; try again when they are";
+                    let why = "cells are being stopped or restarted; try again when that is done";
                     self.desk.refuse(client, Refusal::Busy, why);
                 } else if anew.is_empty() || self.known(client, &anew).is_some() {
                     self.desk.wanted = Some(Wanted {
@@ -316,8 +315,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Positions of the cells of these names in the order in which they are started, each once; else the client is told that
-    /// there is no such cell.
+    /// Positions of the cells of these names in start order, each once; otherwise the client is told that there is no
+    /// such cell.
     fn known(&mut self, client: u64, names: &[String]) -> Option<Vec<usize>> {
         let mission = self.mission();
         let mut unknown = Vec::new();
@@ -342,7 +341,7 @@ impl Keeper<'_> {
             }
         }
         if unknown.is_empty() && names.is_empty() {
-            unknown.push("no cell is named".to_owned());
+            unknown.push("no cell is given".to_owned());
         }
         if !unknown.is_empty() {
             let kind = Refusal::UnknownCell;

@@ -7,7 +7,7 @@ use crate::process::ProcUnreadable;
 /// Why a mission cannot be kept running.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The journal cannot be had or written.
+    /// The journal cannot be opened or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// An enforcer refused.
@@ -29,8 +29,8 @@ pub enum RunError {
     },
     /// The mission has ended, but its journal does not say so.
     #[error(
-        "all cells have ended, but {entries} entries of the journal could not be written: {why}; \
-         the next `timecell up` takes up what it says"
+        "all cells have ended, but {entries} entries of the journal could not be written: {why}; the next `timecell up` starts \
+         from what the journal has"
     )]
     Unwritten {
         /// How many.
@@ -66,7 +66,7 @@ impl RunError {
     /// There is no thread that prints.
     pub fn no_printer(source: std::io::Error) -> RunError {
         RunError::System {
-            doing: "make a thread that prints",
+            doing: "create a thread that prints",
             source,
         }
     }
@@ -77,7 +77,7 @@ impl RunError {
 }
 
 fn not_waited_for(cells: &str, unwritten: Option<&(u64, String)>) -> String {
-    let steps = (!cells.is_empty()).then(|| format!("what was being done with {cells}"));
+    let steps = (!cells.is_empty()).then(|| format!("the unfinished work on {cells}"));
     let journal = unwritten
         .map(|(entries, why)| format!("the writing of {entries} entries of the journal ({why})"));
     let what: Vec<String> = steps.into_iter().chain(journal).collect();
@@ -85,7 +85,7 @@ fn not_waited_for(cells: &str, unwritten: Option<&(u64, String)>) -> String {
         true => "the journal".to_owned(),
         false => what.join(" and "),
     };
-    format!("{what} was not waited for; the next `timecell up` of this mission clears what is left")
+    format!("did not wait for {what}; the next `timecell up` of this mission clears what is left")
 }
 
 #[cfg(test)]
@@ -99,10 +99,10 @@ mod tests {
             RunError::NotWaitedFor { cells, unwritten }.to_string()
         };
         let lacks = || Some((3, "no space".to_owned()));
-        assert!(said("`a`", None).starts_with("what was being done with `a` was not waited for"));
-        let both = "what was being done with `a` and the writing of 3 entries of the journal (no space) was not";
+        assert!(said("`a`", None).starts_with("did not wait for the unfinished work on `a`; "));
+        let both = "did not wait for the unfinished work on `a` and the writing of 3 entries of the journal (no space); ";
         assert!(said("`a`", lacks()).starts_with(both));
-        assert!(said("", lacks()).starts_with("the writing of 3 entries"));
-        assert!(said("", None).starts_with("the journal was not waited for"));
+        assert!(said("", lacks()).starts_with("did not wait for the writing of 3 entries"));
+        assert!(said("", None).starts_with("did not wait for the journal; "));
     }
 }

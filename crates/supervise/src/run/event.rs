@@ -1,4 +1,4 @@
-//! What happens while a mission is kept running.
+//! Events of a running mission.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Used {
     pub lasted_ns: i64,
     /// What its application has reported of its tasks.
     pub tasks: Vec<TaskStatus>,
-    /// What whoever held it to its budget has counted; `None`: nobody counts.
+    /// What its enforcer has counted; `None`: nothing counts.
     pub counted: Option<Counted>,
 }
 
@@ -38,7 +38,7 @@ pub enum Event {
         /// From asking for it until its program was executed, ns.
         took_ns: i64,
     },
-    /// A cell of an earlier supervisor was taken over as it runs.
+    /// A running cell of an earlier supervisor was adopted.
     Adopted {
         /// Its name.
         cell: String,
@@ -70,7 +70,7 @@ pub enum Event {
         /// Whether it was told to.
         asked: bool,
     },
-    /// What it has used in the life that has ended; the end itself is told when what was made for it is removed.
+    /// What it used in the life that has ended; the end itself is reported when its remains are removed.
     Used {
         /// Its name.
         cell: String,
@@ -88,7 +88,7 @@ pub enum Event {
     Restarts {
         /// Its name.
         cell: String,
-        /// In so long, ns.
+        /// In how long, ns.
         wait_ns: i64,
     },
     /// It stays stopped.
@@ -128,7 +128,7 @@ pub enum Event {
     },
     /// Something went wrong with a cell, and something was done about it, or nothing.
     Incident(Box<Incident>),
-    /// The `notify` program could not be told of an incident.
+    /// The `notify` program could not be run for an incident.
     NotNotified {
         /// Name of the cell.
         cell: String,
@@ -142,7 +142,7 @@ pub enum Event {
         /// What that does to it, a clause.
         how: &'static str,
     },
-    /// It was shed, and goes on.
+    /// It was shed, and resumes.
     Unshed {
         /// Its name.
         cell: String,
@@ -179,7 +179,7 @@ impl fmt::Display for Event {
                 ms(*took_ns)
             ),
             Event::Adopted { cell, pid } => {
-                write!(f, "{cell}: runs since before (pid {pid}), taken over")
+                write!(f, "{cell}: runs on, adopted (pid {pid})")
             }
             Event::Held { cell, what } => write!(f, "{cell}: {what}"),
             Event::NotStarted { cell, why } => write!(f, "{cell}: could not be started: {why}"),
@@ -196,24 +196,27 @@ impl fmt::Display for Event {
                 }
             }
             Event::Used { cell, used } => match used.cpu_ns {
-                Some(ns) => write!(f, "{cell}: has used {:.1} ms of cpu time", ms(ns)),
-                None => write!(f, "{cell}: the kernel does not say what it has used"),
+                Some(ns) => write!(f, "{cell}: used {:.1} ms of cpu time", ms(ns)),
+                None => write!(
+                    f,
+                    "{cell}: the kernel does not report the cpu time that it used"
+                ),
             },
             Event::LimitReached { cell, limit } => write!(f, "{cell}: {limit}"),
-            Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: is restarted"),
+            Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: restarting"),
             Event::Restarts { cell, wait_ns } => {
-                write!(f, "{cell}: is restarted in {:.1} ms", ms(*wait_ns))
+                write!(f, "{cell}: restarting in {:.1} ms", ms(*wait_ns))
             }
             Event::Stays { cell, why } => write!(f, "{cell}: stays stopped: {why}"),
             Event::Left { cell, what } => write!(f, "{cell}: left behind: {what}"),
             Event::Ready { cell, took_ns } => write!(
                 f,
-                "{cell}: is ready, its first job has ended {:.1} ms after it began",
+                "{cell}: is ready, its first job ended {:.1} ms after the start",
                 ms(*took_ns)
             ),
             Event::NotReady { cell, waited_ns } => write!(
                 f,
-                "{cell}: has ended no job within {:.0} ms, and is killed",
+                "{cell}: no job ended within {:.0} ms, so it is killed",
                 ms(*waited_ns)
             ),
             Event::Unwatched { cell, what } => {
@@ -221,16 +224,16 @@ impl fmt::Display for Event {
             }
             Event::Incident(incident) => write!(f, "incident: {incident}"),
             Event::NotNotified { cell, why } => {
-                write!(f, "{cell}: the `notify` program could not be told: {why}")
+                write!(f, "{cell}: the `notify` program could not be run: {why}")
             }
             Event::Shed { cell, how } => write!(f, "{cell}: is shed: {how}"),
-            Event::Unshed { cell } => write!(f, "{cell}: is shed no more, and goes on"),
+            Event::Unshed { cell } => write!(f, "{cell}: no longer shed, resumes"),
             Event::Mode { to, why, took_ns } => {
                 let to = match to {
                     Mode::Low => "low",
                     Mode::High => "high",
                 };
-                write!(f, "mode: {to}, as {why} ({:.1} ms)", ms(*took_ns))
+                write!(f, "mode: {to}, because {why} ({:.1} ms)", ms(*took_ns))
             }
             Event::Note { text } => f.write_str(text),
         }

@@ -1,5 +1,6 @@
-//! What the mechanisms keep for a mission beyond the lives of its cells, changed while it runs. It takes locks that another supervisor may
-//! have for seconds, and the kernel may not take a smaller reservation for as long: done beside the loop.
+//! What the mechanisms reserve for a mission beyond the lives of its cells, changed while it runs. It takes locks that
+//! another supervisor may hold for seconds, and the kernel may refuse a smaller reservation for as long: so it is done
+//! outside the loop.
 
 use super::RunError;
 use super::keeper::Keeper;
@@ -36,7 +37,7 @@ impl Keeper<'_> {
     /// When the kernel refuses a new one.
     pub(super) fn fit_kept_now(&mut self) -> Result<bool, RunError> {
         let change = self.change_of_kept();
-        // What runs on from an earlier supervisor counts on it, whoever made it.
+        // What still runs from an earlier supervisor relies on it, whoever created it.
         if self.cells.iter().any(|cell| cell.phase.is_there()) || !self.work.is_idle() {
             return Ok(change()?);
         }
@@ -60,7 +61,7 @@ impl Keeper<'_> {
         move || mechanisms.fit(&grants, &kept, &partitions)
     }
 
-    /// Gives back the room of an update that was taken back, once the kernel lets it. One that goes on sees to it itself.
+    /// Returns the room of an update that was rolled back, once the kernel allows it. A running update does so itself.
     pub(super) fn shrink_kept(&mut self) {
         if let Some(until_ns) = self.desk.shrinks_until_ns
             && self.desk.updating.is_none()

@@ -1,4 +1,4 @@
-//! Acting on what the health rules wish, and recording it.
+//! Carries out what the health rules ask for, and records it.
 
 use std::os::fd::RawFd;
 
@@ -24,7 +24,7 @@ use crate::state::{Entry, Hold, Limit};
 /// Incidents of one cell that are recorded in a second; more are counted.
 const INCIDENTS_PER_SECOND: u32 = 16;
 const SECOND_NS: i64 = 1_000_000_000;
-/// How old what is told of limits may be, ns.
+/// How old reports of limits may be, ns.
 const LIMITS_NS: i64 = SECOND_NS / 2;
 
 /// What becomes of incidents.
@@ -129,7 +129,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Sees whether cells have come up against limits that nobody was told of.
+    /// Checks whether cells have reached limits that were not reported.
     pub(super) fn look_at_limits(&mut self) {
         self.limits_looked_ns = timecell_client::now_ns();
         for at in 0..self.own().len() {
@@ -137,7 +137,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Tells of the limits that a cell has come up against, but for what is told as the cause of its end.
+    /// Reports the limits that a cell has reached, except the one that is reported as the cause of its end.
     pub(super) fn tell_limits(&mut self, at: usize, cause: Option<&Cause>) {
         let reached = self.cells[at]
             .watch
@@ -158,7 +158,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Tells of ample budgets that were used up: the first time in a life of the cell, and then once a minute.
+    /// Reports ample budgets that were used up: the first time in a life of the cell, and then once a minute.
     pub(super) fn look_at_ample_budgets(&mut self) {
         let now_ns = timecell_client::now_ns();
         let mut used_up = Vec::new();
@@ -357,7 +357,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Starts a cell anew after a wait. One that runs is killed: whatever is wrong with it, it is not asked to help.
+    /// Restarts a cell after a wait. A running one is killed: whatever is wrong with it, it is not asked to help.
     fn restart(&mut self, at: usize, wait_ns: i64, rule: &str) -> Result<(), RunError> {
         let due_ns = timecell_client::now_ns().saturating_add(wait_ns);
         let cell = self.name(at);
@@ -368,7 +368,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// A cell that has not become ready in its time is killed; its restart policy goes on from there.
+    /// A cell that has not become ready in time is killed; its restart policy decides what follows.
     fn end_late_starts(&mut self, now_ns: i64) -> Result<(), RunError> {
         for at in 0..self.own().len() {
             let Some(until_ns) = self.ready_until_ns(at).filter(|until| *until <= now_ns) else {
@@ -383,7 +383,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// By when a cell that runs and may is to be ready, CLOCK_MONOTONIC ns; `None`: it is.
+    /// By when a running cell has to be ready, CLOCK_MONOTONIC ns; `None`: it is, or need not be.
     fn ready_until_ns(&self, at: usize) -> Option<i64> {
         let cell = &self.cells[at];
         match &cell.phase {
@@ -403,7 +403,7 @@ impl Keeper<'_> {
         looks.chain(starts).min()
     }
 
-    /// The watch goes on with a cell that was taken over.
+    /// The watch continues with an adopted cell.
     pub(super) fn watch_adopted(&mut self, at: usize) {
         let cell = &mut self.cells[at];
         let Some(live) = cell.phase.live() else {

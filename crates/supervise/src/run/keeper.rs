@@ -1,4 +1,4 @@
-//! The supervisor's loop: takes over what runs, waits for what happens, does what is due, and ends a mission.
+//! The supervisor's loop: adopts what runs, waits for events, does what is due, and ends a mission.
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -34,10 +34,11 @@ use crate::stamp::Stamp;
 use crate::state::{Entry, Hold, Record, State, Supervisor, replay};
 use crate::uids;
 
-/// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
+/// Longest sleep while cells are being ended, ns: a program that has ended is seen at once, the others are killed in
+/// time.
 const ENDING_NS: i64 = 20_000_000;
 
-/// How long somebody who has asked for the end twice waits for steps that hang, ns.
+/// How long a second request to end waits for steps that hang, ns.
 const HURRY_NS: i64 = 1_500_000_000;
 /// And for the journal after that.
 const LAST_WRITING: Duration = Duration::from_millis(500);
@@ -75,7 +76,8 @@ impl<'a> Keeper<'a> {
     /// Opens the journal of an admitted mission and takes over the cells that an earlier supervisor left running.
     ///
     /// # Errors
-    /// When the journal cannot be had, another mission's cells run under it, or the kernel refuses the mission's group.
+    /// When the journal cannot be opened, another mission's cells run under it, or the kernel refuses the mission's
+    /// group.
     pub(super) fn open(
         plan: &'a Plan,
         options: &Options,
@@ -111,13 +113,13 @@ impl<'a> Keeper<'a> {
             let text = format!("the mission cannot be controlled from outside: {why}");
             tell(&Event::Note { text });
         }
-        let failed = || RunError::system("make a thread for its cells' output");
+        let failed = || RunError::system("create a thread for its cells' output");
         let waker = Waker::new().map_err(failed())?;
         let output = Output::start(waker.clone()).map_err(failed())?;
         let wake = waker.clone();
         let reserve = Reserve::default();
         let journal = Writer::start(journal, reserve.clone(), move || wake.wake())
-            .map_err(RunError::system("make a thread for its journal"))?;
+            .map_err(RunError::system("create a thread for its journal"))?;
         let mut work = Work::new(waker, output, Ballast::take(&options.dir), reserve);
         work.output_to = options.output;
         let mut keeper = Keeper {
@@ -168,8 +170,8 @@ impl<'a> Keeper<'a> {
         self.file.mission()
     }
 
-    /// Has an entry written down. What must not be before it is on the disk waits for it elsewhere: a cell that is made, and
-    /// whoever has asked for something.
+    /// Queues an entry. What must not happen before it is on the disk waits for it elsewhere: the creation of a cell,
+    /// and clients.
     pub(super) fn note(&mut self, entry: Entry) {
         let record = Record {
             at: Stamp::now(),
@@ -193,7 +195,7 @@ impl<'a> Keeper<'a> {
                 Told::Stuck(why) => {
                     self.work.ballast().yields(true);
                     let text = format!(
-                        "{why}; the mission goes on, what happens is kept in memory until it can be written"
+                        "{why}; the mission continues, and its events are kept in memory until they can be written"
                     );
                     (self.tell)(&Event::Note { text });
                 }
@@ -201,10 +203,12 @@ impl<'a> Keeper<'a> {
                     self.work.ballast().yields(false);
                     let lost = match lost {
                         0 => String::new(),
-                        lost => format!(", but for {lost} entries of which only the outcome is"),
+                        lost => {
+                            format!(", except {lost} entries of which only the outcome was kept")
+                        }
                     };
                     let text = format!(
-                        "the journal is written again, with all that was kept in memory{lost}"
+                        "the journal is written again, including all that was kept in memory{lost}"
                     );
                     (self.tell)(&Event::Note { text });
                 }
@@ -264,11 +268,11 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Starts the cells that do not run, and keeps all running until a signal comes, somebody asks for the end, or none is left;
-    /// then ends them and leaves nothing. Or until the mission file becomes another one, which the caller sees to.
+    /// Starts the cells that do not run, and keeps all running until a signal comes, somebody asks for the end, or none
+    /// is left; then ends them and leaves nothing. Or until an update of the mission file, which the caller handles.
     ///
     /// # Errors
-    /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
+    /// When the journal cannot be written or the system refuses to wait. Running cells continue then.
     pub(super) fn run(mut self, signals: &Signals) -> Result<Turn, RunError> {
         self.take_reservation();
         self.fit_to_mode()?;
@@ -326,18 +330,18 @@ impl<'a> Keeper<'a> {
         Ok(Turn::Over(asked))
     }
 
-    /// Has the supervisor's own reservation as it was admitted.
+    /// Takes the supervisor's own reservation as it was admitted.
     fn take_reservation(&mut self) {
         let own = self.admission.supervisor.reservation();
         if let Err(why) = self.work.reserve.set(own) {
             let text = format!(
-                "the supervisor is an ordinary process, though it was to have a reservation: {why}"
+                "the supervisor is an ordinary process, because it could not get its reservation: {why}"
             );
             (self.tell)(&Event::Note { text });
         }
     }
 
-    /// Sleeps until something is to be done; whether one of these `alarms` wakes it.
+    /// Sleeps until something is due; returns whether one of these `alarms` woke it.
     fn sleep(
         &self,
         alarms: &[RawFd],
@@ -373,7 +377,7 @@ impl<'a> Keeper<'a> {
             .collect()
     }
 
-    /// A full disk costs a cell its output and nothing else.
+    /// A full disk costs a cell its output, and nothing else.
     fn tell_lost_output(&mut self) {
         for (cell, why) in self.work.output().lost() {
             let what = format!("its output could not be kept: {why}");
@@ -381,7 +385,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Looks after what holds the cells.
+    /// Tends the enforcers of the cells.
     fn tend(&mut self) -> Result<(), RunError> {
         self.keep_to_best_effort()?;
         let now = timecell_client::now_ns();
@@ -415,7 +419,7 @@ impl<'a> Keeper<'a> {
         let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
         let others = others.into_iter().flatten();
         let tended = self.running().filter_map(|(_, live)| live.tended.due_ns());
-        // One that is being made or taken down tells when it is time.
+        // A cell that is being created or removed reports when it is done.
         let due = (self.own().iter().enumerate())
             .filter(|(at, _)| !self.is_there(*at))
             .filter_map(|(_, cell)| cell.phase.due_ns());
@@ -427,7 +431,7 @@ impl<'a> Keeper<'a> {
             .min()
     }
 
-    /// Names what hangs, and leaves it to the next supervisor, which finds it in the journal.
+    /// Reports what hangs, and leaves it to the next supervisor, which finds it in the journal.
     fn wait_no_longer(mut self) -> Result<(), RunError> {
         self.work.output().stop();
         let (mut hang, mut running) = (Vec::new(), Vec::new());
@@ -446,7 +450,7 @@ impl<'a> Keeper<'a> {
             (self.tell)(&Event::Left { cell, what });
         }
         for cell in &running {
-            let (cell, what) = (cell.clone(), "it was killed and has not ended".to_owned());
+            let (cell, what) = (cell.clone(), "it was killed but has not ended".to_owned());
             (self.tell)(&Event::Left { cell, what });
         }
         let left = self.journal.finish_within(LAST_WRITING);
@@ -489,7 +493,7 @@ impl<'a> Keeper<'a> {
             }
             if signals.came() {
                 waited_until.get_or_insert_with(hurry);
-                // Whoever asks twice does not want to wait.
+                // A second request does not want to wait.
                 for at in 0..self.cells.len() {
                     self.happens(at, Happens::Kill(Reason::AskedTwice))?;
                 }
@@ -529,7 +533,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Until when somebody who has just asked for the end again waits for what hangs.
+/// Until when a second request to end waits for what hangs.
 fn hurry() -> i64 {
     timecell_client::now_ns() + HURRY_NS
 }

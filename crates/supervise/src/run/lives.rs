@@ -1,5 +1,5 @@
-//! The lives of a mission's cells: whose turn it is to start, who has ended and what stays stopped; and doing what is decided of each, with what
-//! other threads have done for it.
+//! The lives of a mission's cells: which cell starts next, which has ended and which stays stopped; and carrying out what
+//! is decided of each, with the results of the other threads.
 
 use engine::Cell as _;
 use model::mission;
@@ -90,7 +90,7 @@ impl Keeper<'_> {
         self.work.is_idle() && !self.cells.iter().any(moves)
     }
 
-    /// Says what is to follow what is there of a cell now.
+    /// Sets what follows the present life of a cell.
     pub(super) fn follow(&mut self, at: usize, next: Next) {
         let phase = std::mem::take(&mut self.cells[at].phase);
         (self.cells[at].phase, _) = phase.decide(Happens::Follow(next), 0);
@@ -103,7 +103,7 @@ impl Keeper<'_> {
 
     /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
     pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
-        // Also where nothing is started: what keeps it is told when it is over.
+        // Even if nothing is started: what prevents it is reported when that is over.
         self.work.turn_has_come(timecell_client::now_ns());
         if !self.own().iter().any(|cell| cell.phase.waits()) {
             return Ok(());
@@ -154,7 +154,7 @@ impl Keeper<'_> {
             self.follow(at, Next::Waits);
             return Ok(());
         }
-        let why = format!("it needs `{needed}`, which does not run");
+        let why = format!("it needs `{needed}`, which is not running");
         self.follow(at, Next::Stays);
         self.hold(at, Hold::Needs, why);
         Ok(())
@@ -191,7 +191,7 @@ impl Keeper<'_> {
                     end,
                     memory: cell.watch.memory_kill(end).filter(|_| cell.aside.is_none()),
                 },
-                // It is told once it has settled.
+                // Reported once it has settled.
                 None if has_ended => continue,
                 None => Happens::Runs { killed_as_asked },
             };
@@ -220,13 +220,13 @@ impl Keeper<'_> {
         let now_ns = timecell_client::now_ns();
         for at in 0..self.own().len() {
             let is_due = (self.cells[at].phase.due_ns()).is_some_and(|due| due <= now_ns);
-            // One that was killed for it is waited for.
+            // A cell that was killed for it is waited for.
             if !is_due || self.is_there(at) {
                 continue;
             }
             match self.state.should_run(&self.name(at)) {
                 true => self.start(at)?,
-                // It was shed, and comes back when it is no more.
+                // It was shed, and comes back when it no longer is.
                 false => self.follow(at, Next::Stays),
             }
         }
@@ -248,7 +248,7 @@ impl Keeper<'_> {
         self.happens(at, Happens::AskEnd(ask))
     }
 
-    /// Has a cell go on by what happens to it.
+    /// Advances a cell by what happens to it.
     pub(super) fn happens(&mut self, at: usize, event: Happens<Live>) -> Result<(), RunError> {
         let phase = std::mem::take(&mut self.cells[at].phase);
         let (phase, effects) = phase.decide(event, timecell_client::now_ns());
@@ -301,7 +301,7 @@ impl Keeper<'_> {
         let generation = before.map_or(0, |cell| cell.generation) + 1;
         let beside = self.place_for(&name);
         (self.cells[at].generation, self.cells[at].beside) = (generation, beside);
-        // What a restart answers comes before it, for whoever reads the journal.
+        // The cause of a restart comes before it in the journal.
         self.write_incidents();
         self.note(Entry::CellStarting {
             cell: name.clone(),

@@ -1,5 +1,5 @@
-//! All that a cell is made of, and its making: on a thread of its own, since others may keep the record of user ids locked, the
-//! memory of the page before may be a while in going, and engines take their time.
+//! Everything that a cell is created from, and its creation: on a separate thread, because others may keep the record of
+//! user ids locked, the memory of the previous page may take a while to go, and engines take their time.
 
 use std::path::PathBuf;
 

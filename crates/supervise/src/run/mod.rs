@@ -1,9 +1,10 @@
-//! Keeping an admitted mission running: cells are made in the order of their dependencies, held by their enforcers before
-//! their first instruction, watched, restarted by their policies, and ended together. One thread sleeps until
-//! a cell ends, a wait is over or somebody asks for something, and waits for nothing else: what may take long (making and
-//! removing cells, keeping their output) is done on others, and costs at most the cell whose doing it is. Everything that must survive it is in the journal before it
-//! takes effect; a supervisor that was killed finds its cells again by it and takes them over as they run. Where each version of a cell is in its life
-//! is one value, and what follows from what happens to it is decided without touching anything.
+//! Keeps an admitted mission running: cells are created in the order of their dependencies, held by their enforcers
+//! before their first instruction, watched, restarted by their policies, and ended together. One thread sleeps until a
+//! cell ends, a wait is over or a request comes in, and waits for nothing else: what may take long (creating and removing
+//! cells, keeping their output) is done on other threads, and delays at most the cell concerned. Everything that must
+//! survive the supervisor is in the journal before it takes effect; after a supervisor was killed, the next one finds its
+//! cells by the journal and adopts them as they run. The state of each version of a cell is one value, and what follows
+//! from an event is decided without touching anything.
 
 mod ample;
 mod ballast;

@@ -1,4 +1,4 @@
-//! Changing between the modes of a mission: which cells are shed, and how each loses what it is to lose and gets it back.
+//! Switches between the modes of a mission: which cells are shed, and how each loses its time and gets it back.
 
 use std::fs;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Keeper<'_> {
         self.back = Some(Return::every(
             every_ns.clamp(SHORTEST_NS, 100 * SHORTEST_NS),
         ));
-        // Before what is shed for it: a supervisor that takes over in between would have cells that no mode brings back.
+        // Before anything is shed: a supervisor that takes over in between would have cells that no mode brings back.
         self.note(Entry::ModeSwitched { to: Mode::High });
         self.shed_all()?;
         self.shed_put_aside()?;
@@ -74,12 +74,12 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Sheds the versions of cells that an update has put aside, which run beside the new ones. Their holds are those of the new ones: what comes
-    /// back is held as shed, or goes on, by [`Keeper::fit_to_mode`].
+    /// Sheds the versions of cells that an update has put aside, which run beside the new ones. Their holds are those
+    /// of the new ones: [`Keeper::fit_to_mode`] decides whether what comes back stays shed or continues.
     fn shed_put_aside(&mut self) -> Result<(), RunError> {
         for at in self.put_aside() {
             let cell = &mut self.cells[at];
-            // One that is on its way out ends in its time.
+            // A cell that is already ending ends in its time.
             let may = cell.phase.live().is_some() && !cell.phase.is_told();
             let aside = cell
                 .aside
@@ -127,12 +127,12 @@ impl Keeper<'_> {
                 Some(done) => self.tell_shed(at, done),
                 None => Ok(()),
             },
-            // One that is being made ends as soon as it runs; it has nothing to lose yet.
+            // A cell that is being created ends as soon as it runs; it has nothing to lose yet.
             false => self.tell_to_end(at),
         }
     }
 
-    /// Has a cell that runs lose what it is to lose; `None`: that takes longer, and is told once it is done.
+    /// Sheds a running cell; `None`: that takes longer, and is reported once it is done.
     fn begin_to_shed(
         &mut self,
         at: usize,
@@ -151,7 +151,8 @@ impl Keeper<'_> {
         })
     }
 
-    /// A cell is shed like this; one that could not be is stopped instead. Of one that was put aside only that is told.
+    /// Reports how a cell is shed; one that could not be is stopped instead. For a version that was put aside only that
+    /// is reported.
     pub(super) fn tell_shed(
         &mut self,
         at: usize,
@@ -182,7 +183,7 @@ impl Keeper<'_> {
             return Ok(true);
         };
         let mut freezing = live.app.begin_freeze().map_err(|error| error.to_string())?;
-        let stands = freezing.wait(AT_ONCE)?;
+        let stands = freezing.wait(AT_ONCE).map_err(|why| why.to_string())?;
         if !stands {
             let unwanted = Arc::new(AtomicBool::new(false));
             live.unfreeze = Some(Arc::clone(&unwanted));
@@ -247,7 +248,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// When it is to be looked for again.
+    /// When to look again.
     pub(super) fn next_return(&self) -> Option<i64> {
         self.back
             .map(|back| back.looked_ns.saturating_add(back.every_ns))
@@ -266,8 +267,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Has every cell as the mode has it, whichever it was in when an update put cells aside, brought them back or added some: shed in high mode, and
-    /// in low mode none that only high mode had shed.
+    /// Brings every cell in line with the mode after an update put cells aside, brought them back or added some: shed
+    /// in high mode, and in low mode none that only high mode had shed.
     pub(super) fn fit_to_mode(&mut self) -> Result<(), RunError> {
         match (&self.back, self.mission().modes) {
             (None, _) => self.unshed_all(),
@@ -288,7 +289,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// A cell that was shed goes on, or is started again.
+    /// A cell that was shed resumes, or is restarted.
     fn unshed(&mut self, at: usize) -> Result<(), RunError> {
         let name = self.mission().cells[at].name.clone();
         self.note(Entry::CellReleased {
@@ -355,8 +356,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back, and so does what it was to shed
-    /// when it was killed.
+    /// The mode of a dead supervisor stays in force: what it had shed stays so until the mission comes back, and so
+    /// does what it was about to shed when it was killed.
     pub(super) fn take_over_mode(&mut self) -> Result<(), RunError> {
         if self.state.mode == Mode::Low || self.mission().modes.is_none() {
             return Ok(());
@@ -369,22 +370,23 @@ impl Keeper<'_> {
         self.shed_all()
     }
 
-    /// Takes their real-time class from the threads of a cell, once it is let go; `None`: that takes longer, and is told then.
+    /// Takes their real-time class from the threads of a cell, once it is released; `None`: that takes longer, and is
+    /// reported then.
     pub(super) fn begin_best_effort(&mut self, at: usize) -> Option<Result<&'static str, String>> {
         let name = self.name(at);
         let cell = &mut self.cells[at];
         let Some(live) = cell.phase.live_mut() else {
-            return Some(Ok("it does not run"));
+            return Some(Ok("it is not running"));
         };
-        // Also where whatever holds it needs nobody who looks after it.
+        // Even if its enforcer needs no attention.
         live.tended.look_now();
         if live.grip.changes() {
-            // It goes on from there.
+            // It continues from there.
             return None;
         }
         live.grip = Grip::LetGo;
         if let Some(step) = live.hold.shed() {
-            // Threads of a real-time class that nobody holds may keep those from their cpu who are to say that they hold them no more.
+            // Real-time threads that nobody holds may keep the threads off their cpu that have to confirm the release.
             if let Err(why) = live.take_classes() {
                 return Some(Err(why));
             }
@@ -397,7 +399,7 @@ impl Keeper<'_> {
             }
         }
         let taken = live.take_classes();
-        Some(taken.map(|_| "it goes on with what cpu time is left"))
+        Some(taken.map(|_| "it continues with leftover cpu time"))
     }
 
     /// The threads of a cell get back the class that they had, once it is held.
@@ -422,7 +424,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// What took longer is done: the cell goes on from there to where it is to be by now.
+    /// What took longer is done: the cell continues from there to its current target.
     pub(super) fn stepped(
         &mut self,
         cell: &str,
@@ -433,7 +435,7 @@ impl Keeper<'_> {
             return Ok(());
         };
         let is_aside = self.cells[at].aside.is_some();
-        // One that was put aside does not come back from there yet.
+        // A version that was put aside does not come back yet.
         let is_shed = is_aside || self.is_shed(at);
         let phase = &mut self.cells[at].phase;
         let is_told = phase.is_told();
@@ -451,10 +453,10 @@ impl Keeper<'_> {
         match (grip, is_shed) {
             (Grip::LettingGo, true) => {
                 let taken = result.and_then(|()| live.take_classes());
-                self.tell_shed(at, taken.map(|_| "it goes on with what cpu time is left"))
+                self.tell_shed(at, taken.map(|_| "it continues with leftover cpu time"))
             }
             (Grip::LettingGo, false) => self.end_best_effort(at),
-            // Where it comes back, it goes on from there.
+            // When it comes back, it continues from there.
             (_, true) if is_aside => Ok(()),
             (_, true) => match self.begin_best_effort(at) {
                 Some(done) => self.tell_shed(at, done),
@@ -467,7 +469,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// A cell that could not be held again goes on all the same: it is tried again, and told, as long as it runs.
+    /// A cell that could not be held again continues all the same: it is tried again, and reported, as long as it runs.
     fn held_again(&mut self, at: usize, result: Result<(), String>) {
         if let Err(what) = result {
             let cell = self.name(at);
@@ -476,21 +478,21 @@ impl Keeper<'_> {
         self.goes_on(at);
     }
 
-    /// The threads of a cell cannot get back what they had, which whoever took it from them knew and is gone: it is started anew.
+    /// The threads of a cell cannot get their classes back, which only the dead supervisor knew: the cell is restarted.
     pub(super) fn begin_anew(&mut self, at: usize) -> Result<(), RunError> {
         let cell = self.name(at);
         self.tell_to_end(at)?;
         self.follow(at, Next::Due(timecell_client::now_ns()));
         (self.tell)(&Event::Held {
             cell,
-            what: "is shed no more, and is started anew: which classes its threads had went with the supervisor that took them"
+            what: "is no longer shed, and is restarted: the classes of its threads were lost with the supervisor that took them away"
                 .to_owned(),
         });
         Ok(())
     }
 
-    /// A thread that has taken a real-time class again while its cell is shed loses it once more. What comes back after its version was put
-    /// aside goes on if it is shed no more.
+    /// A thread that has retaken a real-time class while its cell is shed loses it once more. A version that comes back
+    /// after it was put aside resumes if it is no longer shed.
     pub(super) fn keep_to_best_effort(&mut self) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
         for at in 0..self.own().len() {

@@ -1,4 +1,4 @@
-//! The program that is told of incidents.
+//! The program that is notified of incidents.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ impl Notifiers {
             return Ok(());
         };
         if self.running.len() >= MOST {
-            return Err(format!("{MOST} of them still run"));
+            return Err(format!("{MOST} instances of it still run"));
         }
         let mut child = Command::new(program)
             .args(args)
@@ -46,7 +46,7 @@ impl Notifiers {
 
     /// Takes leave of those that have ended.
     pub(super) fn reap(&mut self) {
-        // Who cannot be asked is not ours any more.
+        // A process that cannot be asked is no longer ours.
         self.running
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }

@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// What the service manager is told (sd_notify(3)): readiness, what goes on, signs of life, the end. Silent where no service
+/// What the service manager is told (sd_notify(3)): readiness, status, signs of life, the end. Silent if no service
 /// manager asks.
 #[derive(Debug, Default)]
 pub struct Notify {
@@ -16,8 +16,8 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// As the environment says: `NOTIFY_SOCKET`, and `WATCHDOG_USEC` and `WATCHDOG_PID` (sd_watchdog_enabled(3)). They are for the
-    /// supervisor only: the caller takes them away from what it starts.
+    /// From the environment: `NOTIFY_SOCKET`, and `WATCHDOG_USEC` and `WATCHDOG_PID` (sd_watchdog_enabled(3)). They are
+    /// for the supervisor only: the caller removes them for what it starts.
     pub fn of_environment() -> Notify {
         let text = |name: &str| std::env::var(name).ok();
         let Some(to) = text("NOTIFY_SOCKET").and_then(|path| open(&path).ok()) else {

@@ -1,4 +1,4 @@
-//! What the supervisor is told beside the mission, and what ended it.
+//! The supervisor's options beside the mission, and what ended it.
 
 use std::path::PathBuf;
 

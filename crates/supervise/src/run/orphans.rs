@@ -1,4 +1,5 @@
-//! Ending a mission whose supervisor is gone: its cells, and all that was made for them, by what its journal says.
+//! Ends a mission whose supervisor is gone: its cells, and everything that was created for them, as its journal
+//! describes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,16 +28,16 @@ use crate::uids;
 
 /// Between two looks whether a program has ended.
 const STEP: Duration = Duration::from_millis(5);
-/// How long the kernel may take to let go of a group whose processes have ended.
+/// How long the kernel may take to release a group whose processes have ended.
 const LETTING_GO: Duration = Duration::from_secs(2);
 
-/// Why the cells of a mission that nobody supervises could not be ended.
+/// Why the cells of a mission without a supervisor could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum OrphansError {
     /// Somebody else works on the mission.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The journal cannot be had or written.
+    /// The journal cannot be opened or written.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -46,7 +47,7 @@ struct Orphan {
     generation: u64,
     beside: bool,
     app: Option<Box<AppCell>>,
-    /// Why it could not be taken over, and so not be asked to end.
+    /// Why it could not be adopted, and so not be asked to end.
     strange: Option<String>,
     patience: Duration,
     /// What has become of it that it was asked to end.
@@ -55,12 +56,12 @@ struct Orphan {
     cause: Option<Cause>,
 }
 
-/// Ends every cell of the mission in this directory, of which nobody is the supervisor, and leaves nothing of them: SIGTERM, the
-/// time that the mission file gives, SIGKILL. Returns what became of each, nothing if no mission is up; what could not be removed
-/// is told, and stays in the journal, so that it can be tried again.
+/// Ends every cell of the mission in this directory, which has no supervisor, and leaves nothing of them: SIGTERM, the
+/// time that the mission file gives, SIGKILL. Returns the result for each, nothing if no mission is up; what could not
+/// be removed is reported, and stays in the journal, so that it can be tried again.
 ///
 /// # Errors
-/// When somebody supervises it after all, or the journal cannot be had or written.
+/// When it has a supervisor after all, or the journal cannot be opened or written.
 pub fn end_orphans(
     dir: &Path,
     ledger: &Ledger,
@@ -195,7 +196,7 @@ fn span(time: model::Duration) -> Duration {
 }
 
 impl Orphan {
-    /// What became of it, a clause.
+    /// Its result, a clause.
     fn text(&self) -> String {
         match (&self.app, &self.strange) {
             // Nobody supervises it.
@@ -204,12 +205,13 @@ impl Orphan {
                 cause => ended(self.end, cause.as_ref()),
             },
             (None, Some(why)) => format!("could not be asked to end: {why}"),
-            (None, None) => "had ended before".to_owned(),
+            (None, None) => "had already ended".to_owned(),
         }
     }
 }
 
-/// Lets cells run of which the freezer had used up the budget when those who held them were killed: they would hear no signal.
+/// Lets cells run whose budgets were used up when the freezer's processes were killed: frozen, they would see no
+/// signal.
 fn thaw_held(mission: &str, orphans: &[(String, Orphan)]) {
     let place = Place::new(memory().join(names::freezer_of(mission)), "/proc/self/exe");
     let is_kept = (place.page().ok().flatten()).is_some_and(|page| page.is_kept());
@@ -255,7 +257,7 @@ fn end(orphans: &mut [(String, Orphan)]) {
                         signal: libc::SIGKILL,
                         core_dumped: false,
                     };
-                    // One that was killed because it was asked, and takes long to die, was not late.
+                    // A program that was killed on request, and takes long to die, was not late.
                     if orphan.asking != Asking::Killed {
                         let waited_ns =
                             i64::try_from(orphan.patience.as_nanos()).unwrap_or(i64::MAX);

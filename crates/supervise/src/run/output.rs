@@ -1,6 +1,6 @@
-//! Keeping what cells write, on a thread of its own: a disk may be slow, and a cell may write without end. Every log gets
-//! its turn of bounded size, and none more than one turn in a bounded time, however little it brought; who writes more waits
-//! in its pipe.
+//! Keeps what cells write, on a separate thread: a disk may be slow, and a cell may write without end. Every log gets its
+//! turn of bounded size, and none more than one turn in a bounded time, however little it brought; a cell that writes
+//! more waits in its pipe.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};

@@ -1,4 +1,4 @@
-//! Where a version of a cell is in its life, and what follows from what happens to it. Decided here and done by [`super::lives`]: no clock, no
+//! The state of a version of a cell, and its transitions. Decided here and carried out by [`super::lives`]: no clock, no
 //! process and no file is touched.
 
 use crate::cause::{Cause, Reason, is_kill};
@@ -17,7 +17,7 @@ pub(super) enum Next {
     Stays,
     /// It is started once those that it comes after are ready and its turn has come.
     Waits,
-    /// It is started anew at this instant, CLOCK_MONOTONIC ns.
+    /// It is restarted at this instant, CLOCK_MONOTONIC ns.
     Due(i64),
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Phase<L> {
     Removing(Gone, Next),
 }
 
-/// How a cell is asked to end: by this signal, and so much time to do so, ns.
+/// How a cell is asked to end: the signal, and the time to do so, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) signal: i32,
@@ -58,7 +58,7 @@ pub(super) enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gone {
     pub(super) end: End,
-    /// Why, as far as is known.
+    /// Why, if known.
     pub(super) cause: Option<Cause>,
     /// Whether that was asked for: then neither rules nor a policy have a say in what follows.
     pub(super) asked: bool,
@@ -161,7 +161,7 @@ impl Ending {
 }
 
 impl<L> Phase<L> {
-    /// Goes on by an event at this instant of CLOCK_MONOTONIC. What cannot happen in a phase changes nothing.
+    /// Processes an event at this instant of CLOCK_MONOTONIC. What cannot happen in a phase changes nothing.
     pub(super) fn decide(self, event: Event<L>, now_ns: i64) -> (Phase<L>, Vec<Effect<L>>) {
         use Phase::{Down, Ending as Ends, Removing, Running, Starting};
         let stays = Next::Stays;
@@ -239,7 +239,7 @@ impl<L> Phase<L> {
                 };
                 (Down(next), vec![Effect::TellEnd(gone), then])
             }
-            // One that nobody waits for must not stay.
+            // A life that nobody waits for must not stay.
             (phase, Event::Made(live)) => (phase, vec![Effect::Remove(live)]),
             (phase, _) => (phase, vec![]),
         }
@@ -259,7 +259,7 @@ impl<L> Phase<L> {
         self.next() == Next::Waits
     }
 
-    /// When it is to be started anew, CLOCK_MONOTONIC ns.
+    /// When to restart it, CLOCK_MONOTONIC ns.
     pub(super) fn due_ns(&self) -> Option<i64> {
         match self.next() {
             Next::Due(at_ns) => Some(at_ns),
@@ -290,7 +290,7 @@ impl<L> Phase<L> {
         }
     }
 
-    /// When one that is to end is killed, CLOCK_MONOTONIC ns; in the past: at once.
+    /// When a cell that is to end is killed, CLOCK_MONOTONIC ns; in the past: at once.
     pub(super) fn killed_ns(&self) -> Option<i64> {
         match self {
             Phase::Ending(_, Ending::Asked(_, until_ns), _) => Some(*until_ns),

@@ -1,4 +1,4 @@
-//! A mission with its admission, as it is to be run.
+//! A mission with its admission, ready to run.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
 }
 
 impl Plan {
-    /// Whether a cell goes on as it is when this plan takes the place of another.
+    /// Whether a cell continues unchanged when this plan replaces another.
     pub(super) fn leaves(&self, before: &Plan, name: &str) -> bool {
         let held = match (before.admission.grant(name), self.admission.grant(name)) {
             (Some(old), Some(new)) => old.holds_as(new),
@@ -179,7 +179,7 @@ impl Plan {
         }
         all.extend(self.admission.refusals.iter().cloned());
         all.push(format!(
-            "`timecell admit {}` looks for changes that are admitted",
+            "`timecell admit {}` looks for changes that would be admitted",
             file.name()
         ));
         all

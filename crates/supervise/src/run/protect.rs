@@ -1,4 +1,4 @@
-//! Protecting the supervisor when memory is short: cells outlive it, but nobody restarts them then.
+//! Protects the supervisor from the OOM killer: cells outlive it, but nobody would restart them.
 
 use std::fs;
 use std::io;
@@ -6,17 +6,16 @@ use std::io;
 /// Ready to be killed after everything that is not protected itself, but before what the machine cannot do without.
 const OOM_SCORE_ADJ: &str = "-900";
 
-/// Protects this process as far as it may; returns what it may not, as sentences.
+/// Protects this process as far as permitted; returns what is not permitted, as sentences.
 pub(super) fn supervisor() -> Vec<String> {
     let mut left = Vec::new();
     if let Err(error) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
         left.push(match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                "the supervisor is not protected from being killed when memory is short, which needs CAP_SYS_RESOURCE; its cells \
-                 go first"
+                "the supervisor is not protected from the OOM killer, which needs CAP_SYS_RESOURCE; its cells are killed first"
                     .to_owned()
             }
-            _ => format!("the supervisor is not protected from being killed when memory is short: {error}"),
+            _ => format!("the supervisor is not protected from the OOM killer: {error}"),
         });
     }
     // Without the capability a limit holds, and an allocation beyond it would fail.

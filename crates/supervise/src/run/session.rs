@@ -13,14 +13,14 @@ use crate::control::{Change, ControlError, Refusal};
 use crate::ledger::{Entry, Holder, LedgerError, Locked};
 use crate::state::Text;
 
-/// Keeps an admitted mission running, and what updates make of it, until it is to end; then ends it and leaves nothing.
+/// Keeps an admitted mission running, through its updates, until it is to end; then ends it and leaves nothing.
 ///
-/// `facts` are those of the machine, asked once; `read` reads the mission file of an update, and its errors are sentences for whoever
-/// asked for it.
+/// `facts` are those of the machine, asked once; `read` reads the mission file of an update, and its errors are
+/// sentences for the client.
 ///
 /// # Errors
-/// When the journal cannot be had or written, another mission's cells run under it, or the system refuses something that the
-/// supervisor needs. Cells that run go on then.
+/// When the journal cannot be opened or written, another mission's cells run under it, or the system refuses something
+/// that the supervisor needs. Running cells continue then.
 pub fn keep(
     first: Plan,
     facts: &Facts,
@@ -30,7 +30,8 @@ pub fn keep(
     signals: &Signals,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<Asked, RunError> {
-    // A cell that is started anew after a while without moves would wait for the kernel for most of its time otherwise.
+    // Otherwise a cell that is restarted after a while without moves would spend most of its start waiting for the
+    // kernel.
     let _quick = host::quick_moves::QuickMoves::hold().ok();
     let mut plan = first;
     let mut before: Option<Plan> = None;
@@ -63,7 +64,7 @@ pub fn keep(
     }
 }
 
-/// The plan after an update that can be begun; `None`: it is refused, and whoever asked was told.
+/// The plan after an update that can begin; `None`: it is refused, and the client was told.
 fn next(
     plan: &Plan,
     carried: &mut Carried,
@@ -101,7 +102,7 @@ fn decide(
     let (old, new) = (&plan.inputs.mission().name, &inputs.mission().name);
     if old != new {
         let why = format!(
-            "{}: this is the mission `{new}`, and `{old}` runs here; `timecell up` starts another one",
+            "{}: declares the mission `{new}`, but `{old}` runs here; start another mission with `timecell up`",
             inputs.file.name()
         );
         return Err((Refusal::BadFile, vec![why]));

@@ -1,9 +1,9 @@
-//! Where the sources of a mission's mounts lead: decided once, when the mission starts or becomes another one, and on record, so that
-//! nobody who can write to a directory on the way leads them elsewhere before a cell is started anew.
+//! Where the sources of a mission's mounts lead: decided once, when the mission starts or is updated, and recorded, so
+//! that nobody who can write to a directory on the way can lead them elsewhere before a cell is restarted.
 //!
-//! What is kept is the path without links and not which directory is there: one that was removed and made anew under the same path is
-//! what the mission names, and nobody can put another one there by anything but a link unless they may write to the directory
-//! around it, and then only what they may write to anyway.
+//! The path without links is kept, not which directory is there: one that was removed and recreated under the same path
+//! is what the mission names, and nobody can put another one there by anything but a link unless they may write to the
+//! directory around it, and then only what they may write to anyway.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(super) fn of<'f>(files: impl IntoIterator<Item = &'f MissionFile>, known: &S
     sources
 }
 
-/// One that leads nowhere yet is to be there itself when it is mounted.
+/// A path that leads nowhere yet has to exist itself when it is mounted.
 fn leads_to_now(source: &Path) -> String {
     let found = source.canonicalize().unwrap_or_else(|_| source.to_owned());
     found.to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! What the engine is asked for: a cell of the mission with what was granted to it.
+//! The request to the engine: a cell of the mission with what was granted to it.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -12,8 +12,8 @@ use model::mission::{self, Cell, MissionFile};
 use super::options::OutputTo;
 use crate::admit::Grant;
 
-/// When the machine's memory is short, what goes first: best effort, then what may be shed, then the rest of the mission, before
-/// all of the host that is no more protected than usual.
+/// What is killed first when the machine's memory is short: best effort, then what may be shed, then the rest of the
+/// mission, before everything on the host that has the usual protection.
 const OOM_BEST_EFFORT: u16 = 900;
 const OOM_LOW: u16 = 600;
 const OOM_HIGH: u16 = 300;
@@ -90,7 +90,8 @@ pub(super) fn host_path(file: &MissionFile, path: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt. The freezer stops all alike.
+/// Whether the kernel holds the cell to a budget, from which threads with an inherited priority are exempt. The freezer
+/// stops all alike.
 fn is_held(grant: &Grant) -> bool {
     // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
     let by_task = grant.tasks.iter().any(|task| task.runtime_ns.is_some());
@@ -132,14 +133,11 @@ fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
 ///
 /// # Errors
 /// Why they are not, a clause.
-pub(super) fn user(spec: &AppSpec) -> Result<Ids, String> {
+pub(super) fn user(spec: &AppSpec) -> Result<Ids, engine::Error> {
     match (&spec.image, spec.ids) {
         (_, Some(ids)) => Ok(ids),
         (Image::Rootfs(_) | Image::Binary(_), None) => Ok(Ids::NOBODY),
-        (Image::Bundle(dir), None) => {
-            let bundle = app::Bundle::read(dir).map_err(|error| error.to_string())?;
-            Ok(bundle.ids)
-        }
+        (Image::Bundle(dir), None) => Ok(app::Bundle::read(dir)?.ids),
         (Image::Reference(name), None) => app::image_user(spec.engine, name),
     }
 }

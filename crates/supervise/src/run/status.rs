@@ -1,4 +1,4 @@
-//! How the mission stands, put together for clients.
+//! The state of the mission, put together for clients.
 
 use engine::Cell as _;
 

@@ -1,4 +1,4 @@
-//! When each cell is looked after.
+//! When each cell needs attention.
 
 use model::mission::Cell;
 
@@ -6,10 +6,10 @@ use super::best_effort::Grip;
 
 /// How often it is seen whether a cell is still shed or being held again, and whether one of its threads has taken a class again, ns.
 const SHED_NS: i64 = 100_000_000;
-/// The same while it is let go by those who hold it, ns.
+/// The same while its enforcer releases it, ns.
 const LETTING_GO_NS: i64 = 5_000_000;
 
-/// How old what is told of what is not held may be, ns: whoever asks more often costs the loop no look at threads.
+/// How old the report of what is not held may be, ns: more frequent requests cost the loop no look at threads.
 const UNHELD_NS: i64 = 1_000_000_000;
 
 /// What of a cell is not held, as it was last seen.
@@ -39,14 +39,14 @@ impl Unheld {
 #[derive(Debug)]
 pub(super) struct Tended {
     pub(super) next_ns: Option<i64>,
-    /// When it is told what of it is not held.
+    /// When to report what of it is not held.
     pub(super) unheld_ns: Option<i64>,
     /// When its end may be told.
     settles_ns: Option<i64>,
 }
 
 impl Tended {
-    /// Of a cell that has just been started or taken over.
+    /// Of a cell that has just been started or adopted.
     pub(super) fn from_now(cell: &Cell) -> Tended {
         let now = timecell_client::now_ns();
         Tended {
@@ -61,7 +61,7 @@ impl Tended {
         self.settles_ns.or(self.next_ns)
     }
 
-    /// Whether it is to be looked after now.
+    /// Whether it needs attention now.
     pub(super) fn is_due(&self, now_ns: i64) -> bool {
         self.settles_ns.is_none() && self.next_ns.is_some_and(|next| next <= now_ns)
     }

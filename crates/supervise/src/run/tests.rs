@@ -1,4 +1,4 @@
-//! What the loop decides of a mission of which nothing runs yet.
+//! Decisions of the loop for a mission of which nothing runs yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Changing a mission while it runs.
+//! Updates a mission while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use crate::control::{CellUpdate, Change, Say, Updated};
 use crate::ledger::{LedgerError, Locked};
 use crate::state::{Entry, Hold, Text};
 
-/// Longest time in which the groups of cells that have gone are to be removed, ns: the kernel counts a group that is
-/// gone for some tens of ms more.
+/// Longest time to wait for the removal of ended cells' groups, ns: the kernel counts a removed group for some tens of
+/// ms more.
 const SHRINKING_NS: i64 = 1_000_000_000;
 /// Time between two tries.
 pub(super) const TRYING_NS: i64 = 20_000_000;
@@ -28,13 +28,13 @@ pub(super) const TRYING_NS: i64 = 20_000_000;
 pub(super) enum Turn {
     /// The mission has ended.
     Over(Asked),
-    /// Somebody wants the mission to become another one.
+    /// A client wants to update the mission.
     Wanted(Box<Carried>),
-    /// The new version has failed and is gone, the old one is to go on.
+    /// The new version has failed and is gone, the old one is to continue.
     TakenBack(Box<Carried>),
 }
 
-/// An update that goes on.
+/// An update in progress.
 pub(super) struct Updating {
     pub(super) client: u64,
     phase: Phase,
@@ -104,7 +104,7 @@ impl Updating {
         }
     }
 
-    /// Names of the cells that are made anew.
+    /// Names of the cells that are recreated.
     fn fresh(&self) -> impl Iterator<Item = &String> {
         (self.told.cells.iter())
             .filter(|cell| matches!(cell.change, Change::Changed | Change::Added))
@@ -134,7 +134,7 @@ impl Keeper<'_> {
                 let why =
                     (updating.no_room.get(name)).map_or(String::new(), |why| format!("; {why}"));
                 format!(
-                    "there is no room for both versions of {name}, so the old one ends first{why}"
+                    "there is no room for both versions of {name}, so the old one is stopped first{why}"
                 )
             })
             .collect();
@@ -157,7 +157,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// A cell that is made anew begins anew: that its version before had failed does not count any more, nor for those that
+    /// A cell that is recreated starts afresh: failures of its previous version no longer count, nor for those that
     /// need it. What was stopped by hand, or shed, stays so.
     fn release_fresh(&mut self) {
         for at in self.fresh_positions() {
@@ -173,7 +173,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// The cells that an update makes anew as long as there is no room for them yet. What it leaves has its own.
+    /// The cells that an update recreates while there is no room for them yet. What it leaves alone has its own.
     pub(super) fn await_room(&self) -> Vec<usize> {
         let names = self.desk.updating.iter().flat_map(Updating::await_room);
         names
@@ -228,7 +228,7 @@ impl Keeper<'_> {
                     Phase::Watches { until_ns: now }
                 } else {
                     let text = format!(
-                        "the new version was started; it is watched for {}",
+                        "the new version has started and is watched for {}",
                         model::Duration::from_ns(window_ns)
                     );
                     self.desk.say(client, Say::Notice { text }, false);
@@ -276,7 +276,7 @@ impl Keeper<'_> {
         self.desk.locked.is_some()
     }
 
-    /// Whether the failure of this cell is that of an update, which is to take it back.
+    /// Whether the failure of this cell fails an update, which then has to be rolled back.
     ///
     /// `what` was observed of it; `None`: it has ended.
     pub(super) fn fails_update(&mut self, at: usize, what: Option<String>) -> bool {
@@ -291,7 +291,7 @@ impl Keeper<'_> {
         let why = match &self.cells[at].failure {
             _ if what.is_some() => {
                 let what = what.unwrap_or_default();
-                format!("`{name}`, before its health window was over: {what}")
+                format!("`{name}` failed before its health window was over: {what}")
             }
             Some(why) => format!("`{name}` could not be started: {why}"),
             None => {
@@ -347,7 +347,7 @@ impl Keeper<'_> {
             .collect();
         self.note(Entry::UpdateCommitted { update });
         for cell in removed {
-            // A later cell of this name begins anew.
+            // A later cell of this name starts afresh.
             let holds = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
             for why in holds.into_iter().flatten() {
                 let cell = cell.clone();
@@ -370,7 +370,7 @@ impl Keeper<'_> {
             let holds = before.get(name);
             holds.is_some_and(|holds| holds.contains(&hold))
         };
-        // What is shed is so by the mission's mode, which goes on: only the new version of a cell was shed alone.
+        // What is shed is so by the mission's mode, which stays: only the new version of a cell was shed alone.
         let new: Vec<(String, Hold)> = (self.state.cells.iter())
             .flat_map(|(name, cell)| cell.holds.iter().map(|hold| (name.clone(), *hold)))
             .filter(|(name, hold)| !had(name, *hold))
@@ -402,13 +402,13 @@ impl Keeper<'_> {
             self.remove_page(&name, beside);
             self.desk.taken_back.push(name);
         }
-        let text = format!("update {update} was taken back: {reason}");
+        let text = format!("update {update} was rolled back: {reason}");
         (self.tell)(&Event::Note { text });
         self.desk.shrinks_until_ns = Some(timecell_client::now_ns() + SHRINKING_NS);
         self.answer_update(false);
     }
 
-    /// What the old versions held is free for others.
+    /// Frees what the old versions held.
     fn forget_leaving(&mut self, locked: Result<Locked, LedgerError>) {
         let limit = |name: &str| {
             let live = self.live(self.mission().position(name)?)?;
@@ -444,17 +444,17 @@ impl Keeper<'_> {
         self.desk.say(updating.client, Say::Updated(told), true);
     }
 
-    /// SIGTERM for what an update has put aside.
+    /// Sends SIGTERM to what an update has put aside.
     pub(super) fn tell_leaving_to_end(&mut self) -> Result<(), RunError> {
         (self.put_aside()).try_for_each(|at| self.tell_to_end(at))
     }
 
-    /// Whether a cell was last made in the second of its places.
+    /// Whether a cell was last created in the second of its places.
     pub(super) fn is_beside(&self, name: &str) -> bool {
         (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside)
     }
 
-    /// In which of its places a cell is made: the one that nothing of it runs in.
+    /// In which of its places a cell is created: the one in which nothing of it runs.
     pub(super) fn place_for(&self, name: &str) -> bool {
         match self.aside_of(name) {
             Some(at) => !self.cells[at].beside,
@@ -462,11 +462,11 @@ impl Keeper<'_> {
         }
     }
 
-    /// An update that a killed supervisor had begun has not taken place.
+    /// Rolls back an update that a killed supervisor had begun.
     pub(super) fn take_back_unfinished(&mut self) {
         if let Some(update) = self.state.update.as_ref().map(|update| update.number) {
-            let reason = "the supervisor ended in the midst of it".to_owned();
-            let text = format!("update {update} was taken back: {reason}");
+            let reason = "the supervisor ended during it".to_owned();
+            let text = format!("update {update} was rolled back: {reason}");
             let added = self.state.update.iter().flat_map(|update| &update.cells);
             let shed: Vec<String> = added
                 .filter(|name| self.mission().position(name).is_none())
@@ -477,7 +477,7 @@ impl Keeper<'_> {
                 .cloned()
                 .collect();
             self.note(Entry::UpdateRolledBack { update, reason });
-            // Shed by a mode that ends without it: a later cell of this name begins anew.
+            // Shed by a mode that ends without it: a later cell of this name starts afresh.
             for cell in shed {
                 let why = Hold::Shed;
                 self.note(Entry::CellReleased { cell, why });

@@ -23,7 +23,7 @@ pub(super) struct Cell {
     pub(super) aside: Option<Box<Aside>>,
 }
 
-/// What is to be known of a version that an update replaces or removes, as long as it runs.
+/// What has to be known of a version that an update replaces or removes, while it runs.
 pub(super) struct Aside {
     /// As its mission had it.
     pub(super) declared: mission::Cell,
@@ -47,7 +47,7 @@ impl Cell {
         }
     }
 
-    /// When something is to be done about one that runs and is to end, CLOCK_MONOTONIC ns.
+    /// When something is due for a version that runs and is to end, CLOCK_MONOTONIC ns.
     pub(super) fn next_ns(&self) -> Option<i64> {
         let live = self.phase.live()?;
         // Once it has ended, it settles.

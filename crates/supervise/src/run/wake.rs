@@ -32,8 +32,8 @@ impl Signals {
         Signals::take_for(false)
     }
 
-    /// The same for whoever stands for one program: cells are asked to end by the signal that came, and SIGUSR1, SIGUSR2, SIGWINCH and SIGQUIT
-    /// are handed on to the process of [`Signals::hand_on_to`].
+    /// The same for a supervisor of one program (`timecell run`): cells are asked to end by the signal that came, and
+    /// SIGUSR1, SIGUSR2, SIGWINCH and SIGQUIT are handed on to the process of [`Signals::hand_on_to`].
     ///
     /// # Errors
     /// When the system refuses.
@@ -99,7 +99,8 @@ fn hand_on(signal: i32) {
     deliver();
 }
 
-/// Hands on those that wait, if there is somebody. Whoever takes one out of those that wait delivers it, and nobody else does.
+/// Hands on pending signals, if there is a process. Whoever takes one out of the pending ones delivers it, and nobody
+/// else does.
 fn deliver() {
     let pid = TO.load(Ordering::SeqCst);
     if pid > 1 {

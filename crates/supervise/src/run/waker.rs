@@ -1,4 +1,4 @@
-//! Waking the supervisor's loop.
+//! Wakes the supervisor's loop.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

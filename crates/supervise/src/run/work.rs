@@ -1,5 +1,5 @@
-//! What may take long, on threads beside the supervisor's own: making, removing and freezing a cell. One thread for each
-//! such step, so that a cell that hangs in it costs nobody else a reaction; what has come out is fetched by the loop.
+//! Slow work on threads beside the supervisor's own: creating, removing and freezing a cell. Each such step has its own
+//! thread, so that a cell that hangs in it delays no other reaction; the loop fetches the results.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -26,7 +26,8 @@ use crate::reserve::{Member, Reserve};
 /// keeps nobody else.
 const IN_TURN_NS: i64 = 1_000_000_000;
 
-/// How long the supervisor itself waits for a step that is seldom slow: for a cell to stand still, for whoever holds it to let it go.
+/// How long the supervisor itself waits for a step that is seldom slow: for a cell to freeze, for its enforcer to
+/// release it.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
 /// What the mechanisms change for that they keep for a mission.
@@ -262,7 +263,7 @@ impl Work {
         self.hand_out(move || Done::Frozen {
             cell,
             generation,
-            result: freezing.finish(&unwanted),
+            result: freezing.finish(&unwanted).map_err(|why| why.to_string()),
         });
     }
 
@@ -412,7 +413,7 @@ mod tests {
     fn a_step_that_is_slow_keeps_nobody_and_one_that_is_not_is_seen_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut work = no_work(dir.path());
-        let refused = || EnforceError::Partition("it is refused".to_owned());
+        let refused = || EnforceError::Partition("it is refused".into());
         let mut at_once = 0;
         for _ in 0..20 {
             let said = work.step("a".to_owned(), 1, Box::new(move || Err(refused())));
@@ -501,7 +502,7 @@ mod tests {
         assert!(work.is_idle());
         assert_eq!(work.fitting.take(Why::Grows), Some(Ok(false)));
         assert_eq!(work.fitting.take(Why::Grows), None, "it is told once");
-        let refused = || Err(EnforceError::Partition("it is refused".to_owned()));
+        let refused = || Err(EnforceError::Partition("it is refused".into()));
         let said = (0..20).find_map(|_| work.fit(Why::Grows, refused));
         assert!(said.unwrap().unwrap_err().contains("it is refused"));
     }

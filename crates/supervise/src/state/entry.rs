@@ -110,7 +110,7 @@ pub enum Entry {
         update: u64,
         /// The mission file as it shall be.
         file: Text,
-        /// The cells that are made anew.
+        /// The cells that are recreated.
         cells: Vec<String>,
         /// Where the sources of both versions' mounts lead, by their absolute paths.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -174,7 +174,7 @@ impl Text {
     }
 }
 
-/// What there is to know of a cell that runs.
+/// What is known of a running cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     /// Its first process.
@@ -210,7 +210,7 @@ pub enum Hold {
     Shed,
     /// A cell that it needs does not run.
     Needs,
-    /// Its program has ended, and is not to be restarted.
+    /// Its program has ended and is not to be restarted.
     Ended,
 }
 
@@ -219,11 +219,11 @@ impl Hold {
     pub const fn because(self) -> &'static str {
         match self {
             Hold::ByHand => "it was stopped by hand",
-            Hold::ByRule => "a health rule has stopped it",
-            Hold::RestartLimit => "it was restarted as often as its limit allows",
-            Hold::Shed => "it was shed",
-            Hold::Needs => "a cell that it needs does not run",
-            Hold::Ended => "its program has ended, and its restart policy is to leave it",
+            Hold::ByRule => "a health rule stopped it",
+            Hold::RestartLimit => "it reached its restart limit",
+            Hold::Shed => "it was shed in favour of others",
+            Hold::Needs => "a cell that it needs is not running",
+            Hold::Ended => "its program ended and is not restarted",
         }
     }
 }
@@ -240,7 +240,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word for it.
+    /// Its word.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Low => "low",
@@ -260,7 +260,7 @@ impl journal::Entry for Record {
             | Entry::CellStarted { .. }
             | Entry::CellEnded { .. }
             | Entry::LimitReached { .. }
-            // The mode begins anew with the cells.
+            // The mode starts afresh with the cells.
             | Entry::ModeSwitched { .. } => Durability::Process,
             Entry::MissionAdmitted { .. }
             | Entry::CellHeld { .. }

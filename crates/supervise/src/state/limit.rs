@@ -1,4 +1,4 @@
-//! A limit of a cell that was reached, told once in each of its lives.
+//! A limit that a cell has reached, reported once in each of its lives.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Limit {
     },
     /// The cell's tasks alone are not to use its budget up, and it was used up.
     AmpleBudget {
-        /// In so many periods since its start was over.
+        /// In how many periods since its start ended.
         periods: u64,
     },
 }
@@ -45,12 +45,12 @@ impl fmt::Display for Limit {
                 };
                 write!(
                     f,
-                    "its ample budget was used up in {periods}: something else than its tasks ran in it, its start went on after it was ready, a job \
-                     took more than its wcet, or those who hold it looked later than was taken"
+                    "its ample budget was used up in {periods}: something other than its tasks ran in it, its start went on \
+                     after it was ready, a job exceeded its wcet, or its enforcer checked later than assumed"
                 )
             }
             Limit::Pids { most: None } => {
-                f.write_str("it was refused a process or thread: it has as many as it may")
+                f.write_str("it was refused a process or thread: it has as many as it may have")
             }
         }
     }

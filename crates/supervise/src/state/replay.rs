@@ -40,7 +40,7 @@ pub struct State {
     pub incident_number: u64,
 }
 
-/// A supervisor that has taken over.
+/// A supervisor that took over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supervisor {
     /// Its pid.
@@ -56,7 +56,7 @@ pub struct Supervisor {
 pub struct Cell {
     /// How often it has been started; that of the next start is one more.
     pub generation: u64,
-    /// Instances that run as far as the journal knows, by generation; two during an update.
+    /// Instances that run according to the journal, by generation; two during an update.
     pub instances: BTreeMap<u64, Instance>,
     /// Whether the last one was made in the second of the cell's two places.
     #[serde(default)]
@@ -87,14 +87,14 @@ pub struct Instance {
     pub started: Option<Started>,
 }
 
-/// An update that goes on.
+/// An update in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
     /// Its number.
     pub number: u64,
     /// The mission file as it shall be.
     pub file: Text,
-    /// The cells that are made anew.
+    /// The cells that are recreated.
     pub cells: Vec<String>,
     /// When it was begun.
     pub begun: Stamp,
@@ -108,8 +108,8 @@ impl Cell {
     }
 }
 
-/// The state after these records. Records that refer to what is not known, because what came before was lost, say what they
-/// can: the end of an unknown instance is an end, a start without its announcement a start.
+/// The state after these records. Records that refer to something unknown, because earlier ones were lost, still count:
+/// the end of an unknown instance is an end, a start without its announcement a start.
 pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> State {
     let mut state = State::default();
     for record in records {
@@ -129,7 +129,7 @@ impl State {
         self.mission.is_some() && (self.cells.get(cell)).is_none_or(|cell| cell.holds.is_empty())
     }
 
-    /// Every instance that may be there: cell, generation, and what is known of it.
+    /// Every instance that may exist: cell, generation, and what is known of it.
     pub fn instances(&self) -> impl Iterator<Item = (&str, u64, &Instance)> {
         self.cells.iter().flat_map(|(name, cell)| {
             let instances = cell.instances.iter();
@@ -143,7 +143,7 @@ impl State {
         Record { at, entry }
     }
 
-    /// Goes on by one record.
+    /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         let at = record.at;
         match &record.entry {

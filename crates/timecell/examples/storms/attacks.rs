@@ -1,4 +1,4 @@
-//! Attacks that turn into interrupts, or into work in the kernel on somebody else's account. One entry and one function each.
+//! The attacks: one entry and one function each. They cause interrupts, or work that the kernel does on somebody else's account.
 
 use std::fs::File;
 use std::io::Write as _;

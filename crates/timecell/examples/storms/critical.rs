@@ -1,4 +1,4 @@
-//! The critical task: released every millisecond, it computes for 0.2 ms and watches how late it is and how long it is stopped.
+//! The critical task: released every millisecond, it computes for 0.2 ms and measures how late it starts and how long it is stopped.
 
 use crate::turns::{QUIET_NS, TURN_NS, TURNS, at, now_ns, sleep_until};
 

@@ -1,12 +1,12 @@
-//! How long can best-effort cells keep a critical task from its cpu by work that the kernel does on nobody's account?
+//! Measures how long best-effort cells can keep a critical task from its cpu by work that the kernel does on nobody's account.
 //!
 //! `cargo run -p timecell --example storms`, as root, prints a table: for each attack the worst delay of a task of the highest
 //! priority in the best, the median and the worst turn, in ms: alone; beside the attack on the same cpu with its
-//! limits lifted; with the limits that cells have by default; and on other cpus, where best-effort cells of a mission are by
-//! default. The four take turns of two seconds within one mission, so that what else happens on the machine falls on all of
-//! them alike; where that is much, the best turn tells what the attack does by itself.
+//! limits lifted; with the limits that cells have by default; and with the attack on other cpus, where best-effort cells of a
+//! mission are by default. The four take turns of two seconds within one mission, so that other activity on the machine affects
+//! all of them alike; if there is much of it, the best turn shows the attack by itself.
 //!
-//! The same program is the critical task and the attacks: without words it is the driver.
+//! The same program is the critical task and the attacks; without arguments it is the driver.
 
 mod attacks;
 mod critical;

@@ -1,4 +1,4 @@
-//! Attacks of many processes, which act together.
+//! Attacks by many processes that act together.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! Who attacks when: the turns follow each other by CLOCK_MONOTONIC, which all cells see alike.
+//! Who attacks when: turns follow each other on CLOCK_MONOTONIC, which all cells see alike.
 
 /// Length of a turn, ns.
 pub const TURN_NS: u64 = 2_000_000_000;

@@ -1,4 +1,4 @@
-//! What `timecell analyze` may be asked.
+//! The options of `timecell analyze`.
 
 use std::path::PathBuf;
 
@@ -16,16 +16,16 @@ use super::{enforcer, offered};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; \
-    3 a deadline can be missed.\n\nWhere a test is sufficient only (two criticalities, several \
-    cpus), its no is undecided, unless a miss is proved.\n\nA file whose name is that of a subcommand is given as ./design.\n\n\
+    3 a deadline can be missed.\n\nIf a test is only sufficient (two criticalities, several cpus), its no counts as undecided, \
+    unless a miss is proven.\n\nIf a file has the name of a subcommand, write ./design.\n\n\
     Examples:\n  \
-    timecell analyze tasks.toml --explain              each verdict with its witness and fixes\n  \
-    timecell analyze tasks.toml --plot demand.svg      demand against supply\n  \
-    timecell analyze design tasks.toml                 the least reservations, and which cell goes where\n  \
-    timecell export tasks.toml --rt-app                the same tasks, for rt-app to run"
+    timecell analyze tasks.toml --explain              explain each verdict, with a witness and fixes\n  \
+    timecell analyze tasks.toml --plot demand.svg      draw demand against supply\n  \
+    timecell analyze design tasks.toml                 find reservations, place cells\n  \
+    timecell export tasks.toml --rt-app                write the tasks for rt-app to run"
 )]
 pub struct Analyze {
-    /// Another question than whether the deadlines hold.
+    /// A question other than whether the deadlines hold.
     #[command(subcommand)]
     pub command: Option<AnalyzeCommand>,
     /// Whether the deadlines hold.
@@ -36,27 +36,27 @@ pub struct Analyze {
 /// The other questions.
 #[derive(Debug, Subcommand)]
 pub enum AnalyzeCommand {
-    /// Which cell goes onto which cpu, and what is the least that each must reserve?
+    /// Place each cell on a cpu, with the least reservation that it needs.
     Design(Design),
     /// Print a random task set.
     Generate(Generate),
-    /// How many random task sets do the tests accept? Draws acceptance-ratio curves.
+    /// Draw the share of random task sets that each test accepts.
     Schedulability(Schedulability),
 }
 
 /// Where a task set comes from.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// Task set, in any format that --format lists, packed by gzip or not; - is standard input, with --format.
+    /// Task set in any format that --format lists, gzipped or not; `-` is standard input and needs --format.
     #[arg(value_hint = ValueHint::FilePath, required = true)]
     pub file: Option<PathBuf>,
     /// Format of the file [default: by its extension].
     #[arg(long, value_parser = offered::format(Format::all()))]
     pub format: Option<Format>,
-    /// Unit of the numbers in files that have none, such as SchedCAT's and those of CARTS [default: us].
+    /// Unit of the numbers in files that do not state it, such as SchedCAT's and CARTS's [default: us].
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
-    /// Policy of imported tasks whose file names none [default: edf].
+    /// Policy of imported tasks whose file states none [default: edf].
     #[arg(long, value_enum)]
     pub policy: Option<PolicyName>,
 }
@@ -67,47 +67,47 @@ pub struct Check {
     /// The task set.
     #[command(flatten)]
     pub source: Source,
-    /// Cpus of the machine, for threads of an rt-app file that may run on all [default: those of this machine].
+    /// Number of cpus, for threads of an rt-app file that may run on all [default: this machine's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cpus: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print the witness of each refusal, the smallest changes that would fix it, and how much more work each cell bears.
+    /// Print a witness for each deadline that can be missed, the smallest changes that fix it, and how much every wcet may grow.
     #[arg(long)]
     pub explain: bool,
-    /// Draw demand against supply of the cell that misses a deadline, or comes nearest to it, as SVG.
+    /// Draw demand against supply as SVG, for the cell that misses a deadline or comes nearest to a miss.
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub plot: Option<PathBuf>,
-    /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
+    /// Bound on wake-up latency, such as 150us from `timecell bench`; counts as blocking of every task.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = latency)]
     pub latency: Option<Duration>,
-    /// What Linux is asked.
+    /// The mechanism that holds the reservations.
     #[command(flatten)]
     pub kernel: Kernel,
 }
 
-/// Which mechanism of Linux is to hold the reservations.
+/// Which mechanism of Linux holds the reservations, and how well.
 #[derive(Debug, Args)]
 pub struct Kernel {
-    /// The mechanism whose admission control is asked: its own arithmetic, not the kernel of this machine [default: the
+    /// Mechanism whose admission test is applied, by its own arithmetic, not by this machine's kernel [default: the
     /// file's, else deadline].
     #[arg(long, value_name = "ENFORCER", value_parser = enforcer::one_of(Enforcer::OF_ANALYSIS))]
     pub enforcer: Option<Enforcer>,
-    /// sched_rt_runtime_us and sched_rt_period_us as runtime/period, such as 900ms/1s, or none for no limit.
+    /// sched_rt_runtime_us and sched_rt_period_us, such as 900ms/1s, or none for no limit.
     #[arg(long, value_name = "RUNTIME/PERIOD", default_value = "950ms/1s")]
     pub rt_limit: RtLimit,
-    /// With `freezer`: how late the thread that holds the budgets looks, and for how long a cell runs on beyond its budget, as
-    /// lateness/overrun; with /noticed behind it where it has notice of use (PREEMPT_RT has it only with irq_work above the cells).
+    /// For `freezer`: how late the thread that holds the budgets checks, and how long a cell may overrun its budget; append /noticed
+    /// if the thread is notified of first use (on PREEMPT_RT only with irq_work above the cells).
     #[arg(long, value_name = "LATE/OVERRUN", default_value = "100us/430us")]
     pub reaction: ReactionText,
-    /// A run of `bench supply`: what it measured of each reservation counts as well as the textbook's supply (`design` refuses it
-    /// there), and with `freezer` its worst reaction in the place of `--reaction`.
+    /// Run of `bench supply` whose measurement of each reservation counts as well as the textbook's supply; for `freezer`, its worst
+    /// reaction replaces --reaction (`design` uses it only for that).
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with = "reaction")]
     pub supply: Option<PathBuf>,
 }
 
-/// The heuristics that `--fit` may ask for.
+/// The values of `--fit`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum FitName {
     /// The first cpu with room.
@@ -116,10 +116,10 @@ pub enum FitName {
     Best,
     /// The emptiest cpu.
     Worst,
-    /// The cpu of the last cell, or one after it.
+    /// The cpu of the last placed cell, or the next with room.
     Next,
-    /// Where least is wasted: the heuristic Ovh of Abeni, Biondi and Bini (2022) as reconstructed from published
-    /// results, not its authors' definition; made for tasks, here each reservation is one; cells by growing period.
+    /// The cpu where least is wasted: the heuristic Ovh of Abeni, Biondi and Bini (2022), reconstructed from published
+    /// results, not its authors' definition; made for tasks, applied to reservations; cells by increasing period.
     Ovh,
 }
 
@@ -135,7 +135,7 @@ impl From<FitName> for Fit {
     }
 }
 
-/// The units that `--unit` may ask for.
+/// The values of `--unit`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum UnitName {
     /// Nanoseconds.
@@ -159,7 +159,7 @@ impl From<UnitName> for Unit {
     }
 }
 
-/// The policies that `--policy` may ask for.
+/// The values of `--policy`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum PolicyName {
     /// Fixed priorities, deadline monotonic.
@@ -168,10 +168,10 @@ pub enum PolicyName {
     Edf,
 }
 
-/// How random task sets are made.
+/// How random task sets are generated.
 #[derive(Debug, Args)]
 pub struct Making {
-    /// Tasks in a set.
+    /// Number of tasks in a set.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub tasks: u32,
     /// Shortest period.
@@ -180,7 +180,7 @@ pub struct Making {
     /// Longest period; periods are log-uniform.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub longest: Duration,
-    /// Seed; the same seed gives the same sets.
+    /// Seed of the task sets; the same seed gives the same sets.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
@@ -188,17 +188,17 @@ pub struct Making {
 /// Options of `analyze design`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Reservations and servers that the file gives are not used; each cell gets the reservation of least \
-    bandwidth that its tasks need, and a place by --fit in the order of falling bandwidth."
+    after_help = "Reservations and servers in the file are ignored; each cell gets the reservation of least bandwidth \
+    that its tasks need, and is placed by --fit in order of decreasing bandwidth."
 )]
 pub struct Design {
     /// The task set.
     #[command(flatten)]
     pub source: Source,
-    /// Cpus [default: the file's, else 1].
+    /// Number of cpus [default: the file's, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cpus: Option<u32>,
-    /// The period of every reservation, instead of the one that needs least of the cpu.
+    /// Period of every reservation [default: the period that needs least cpu time].
     #[arg(long, value_name = "TIME", conflicts_with_all = ["shortest", "step"])]
     pub period: Option<Duration>,
     /// Shortest period of a reservation.
@@ -207,23 +207,23 @@ pub struct Design {
     /// Step from one period to the next.
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub step: Duration,
-    /// Budgets are multiples of this.
+    /// Granularity of budgets.
     #[arg(long, value_name = "TIME", default_value = "1us")]
     pub grid: Duration,
-    /// Cpu time that each period costs beside the budget, for switching.
+    /// Cpu time that each period costs besides the budget, for switching.
     #[arg(long, value_name = "TIME", default_value = "0us")]
     pub overhead: Duration,
-    /// The part of each cpu that reservations may take together, in percent; Linux admits 95, some 90 beside its fair
+    /// Percentage of each cpu that reservations may take together; Linux admits 95, or about 90 with its fair
     /// server.
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub share: u32,
-    /// On which of the cpus with room a cell goes; cells by falling bandwidth.
+    /// How to choose among the cpus with room for a cell; cells by decreasing bandwidth.
     #[arg(long, value_enum, default_value = "first")]
     pub fit: FitName,
-    /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
+    /// Bound on wake-up latency, such as 150us from `timecell bench`; counts as blocking of every task.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = latency)]
     pub latency: Option<Duration>,
-    /// What Linux is asked.
+    /// The mechanism that holds the reservations.
     #[command(flatten)]
     pub kernel: Kernel,
     /// Print the cells with their reservations as a task-set file instead of the tables.
@@ -237,13 +237,13 @@ pub struct Design {
 /// Options of `analyze generate`.
 #[derive(Debug, Args)]
 pub struct Generate {
-    /// How the set is made.
+    /// How the set is generated.
     #[command(flatten)]
     pub making: Making,
     /// Total utilization, such as 0.8.
     #[arg(long, value_name = "U", default_value_t = 0.8)]
     pub utilization: f64,
-    /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
+    /// Draw deadlines between the period and this fraction of the way from the wcet to the period; 1 makes deadlines periods.
     #[arg(long, value_name = "X", default_value = "1", allow_negative_numbers = true, value_parser = part)]
     pub deadlines: f64,
     /// Policy of the cell.
@@ -254,33 +254,33 @@ pub struct Generate {
 /// Options of `analyze schedulability`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "All tests see the same sets with the same deadlines. With the deadlines at the periods they are the \
+    after_help = "All tests see the same sets with the same deadlines. If deadlines equal periods, the tests are the \
     Liu-Layland bound, the hyperbolic bound and exact response times under rate-monotonic priorities, and EDF by exact \
-    demand. With --deadlines below 1 the two bounds do not apply and are left out; priorities are deadline monotonic."
+    demand. With --deadlines below 1, the two bounds do not apply and are omitted; priorities are deadline monotonic."
 )]
 pub struct Schedulability {
-    /// How the sets are made.
+    /// How the sets are generated.
     #[command(flatten)]
     pub making: Making,
-    /// Total utilizations, from and to.
+    /// Range of total utilizations.
     #[arg(long, value_name = "FROM..TO", default_value = "0.5..1.0", value_parser = range)]
     pub utilizations: (f64, f64),
-    /// Points between them.
+    /// Number of points in the range.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub points: u32,
-    /// Sets at each point.
+    /// Number of sets at each point.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub sets: u32,
-    /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
+    /// Draw deadlines between the period and this fraction of the way from the wcet to the period; 1 makes deadlines periods.
     #[arg(long, value_name = "X", default_value = "1", allow_negative_numbers = true, value_parser = part)]
     pub deadlines: f64,
-    /// Threads [default: all cpus].
+    /// Number of worker threads [default: one per cpu].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
-    /// File for the curves.
+    /// File to write the curves to.
     #[arg(long, value_name = "FILE.svg", default_value = "schedulability.svg", value_hint = ValueHint::FilePath)]
     pub plot: PathBuf,
-    /// File for the numbers.
+    /// File to write the numbers to.
     #[arg(long, value_name = "FILE.csv", default_value = "schedulability.csv", value_hint = ValueHint::FilePath)]
     pub csv: PathBuf,
 }
@@ -291,7 +291,7 @@ fn range(text: &str) -> Result<(f64, f64), String> {
     let number = |text: &str| text.trim_start_matches('=').trim().parse::<f64>().ok();
     match parts.map(|(from, to)| (number(from), number(to))) {
         Some((Some(from), Some(to))) if 0.0 < from && from < to && to <= 64.0 => Ok((from, to)),
-        _ => Err("write two utilizations, the lesser first, such as 0.5..1.0".to_owned()),
+        _ => Err("write two utilizations, the smaller first, such as 0.5..1.0".to_owned()),
     }
 }
 
@@ -301,11 +301,11 @@ fn part(text: &str) -> Result<f64, String> {
     number
         .filter(|part| (0.0..=1.0).contains(part))
         .ok_or_else(|| {
-            "write a part from 0 to 1, such as 0.5; 1 makes the deadlines the periods".to_owned()
+            "write a fraction from 0 to 1, such as 0.5; 1 makes deadlines periods".to_owned()
         })
 }
 
-/// A time. A negative one is taken for one, to be refused by what it says; the next option is none.
+/// A time. A negative time is parsed too, so that its own error is printed; the next option is not taken for a time.
 fn latency(text: &str) -> Result<Duration, String> {
     if text.starts_with("--") {
         return Err(format!(

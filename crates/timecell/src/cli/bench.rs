@@ -1,5 +1,5 @@
-//! `timecell bench`: an experiment file, or a scenario as a command of its own, one for each in the list of them all, with the options that
-//! say something to it.
+//! `timecell bench`: an experiment file, or a scenario. Each scenario in the list is a subcommand that takes only the options that
+//! apply to it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,60 +11,60 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Id, Subcommand, Value
 use model::InputError;
 
 use super::bench_options::{
-    Cpus, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Own, RealTime, Reserved,
-    Series, Supply, TaskSet, Trials,
+    Cpus, Decided, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Kept, Loads, Own,
+    OwnProgram, Pace, RealTime, Reserved, Series, Supply, TaskSet, Trials, Until,
 };
 
-/// Options of `bench`: those of an experiment file, and the scenarios with theirs.
+/// Options of `bench`: those for an experiment file, and the scenarios with theirs.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     subcommand_value_name = "SCENARIO",
-    subcommand_help_heading = "Scenarios, each with options of its own (timecell bench SCENARIO --help)",
+    subcommand_help_heading = "Scenarios, each with its own options (timecell bench SCENARIO --help)",
     override_usage = "timecell bench <SCENARIO> [OPTIONS]\n       timecell bench <FILE> [OPTIONS]\n       timecell bench --resume <RUN>",
-    after_help = "Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
+    after_help = "Real-time classes need privilege: run with sudo. Without it, the same command runs with SCHED_OTHER, and every \
     result is labelled \"not real-time\".\n\n\
     Examples:\n  \
-    sudo timecell bench overhead --quick                        every engine against bare metal, under 30 s\n  \
-    timecell bench --template > mine.toml                       an experiment of your own, to be changed\n  \
-    sudo timecell bench latency --until 'latency.p99.99 < 100us' as long as it takes to know\n  \
-    sudo timecell bench mine.toml --load cpu,disk               the same, disturbed\n  \
+    sudo timecell bench overhead --quick                        all engines, in under 30 s\n  \
+    timecell bench --template > mine.toml                       an experiment of your own, to edit\n  \
+    sudo timecell bench latency --until 'latency.p99.99 < 100us'   run until this is known\n  \
+    sudo timecell bench mine.toml --load cpu,disk               your experiment under load\n  \
     sudo timecell bench overhead --program ./app -- --rate 100  your own program in every engine\n  \
     sudo timecell bench latency --histogram --duration 24h      a day, in constant memory\n  \
     sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'\n  \
     sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'\n\n\
-    Exit codes with --fail-if: 3 a threshold is missed; else 1 a trial failed or a threshold is undecided; else 4 a \
-    threshold is not applicable (no real-time class, too few jobs, not measured); else 0. With --decide: 1 if a ratio is \
-    neither known well enough nor shown to differ, or there is none."
+    Exit codes with --fail-if: 3 if a threshold is missed, else 1 if a trial failed or a threshold is undecided, else 4 if a \
+    threshold is not applicable (no real-time class, too few jobs, not measured), else 0. With --decide: 1 if a ratio is \
+    neither known well enough nor shown to differ from 1, or if there is no ratio."
 )]
 pub struct Bench {
-    /// Path of an experiment file, in place of a scenario.
+    /// Path of an experiment file, instead of a scenario.
     #[arg(value_name = "SCENARIO|FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
     pub file: Option<String>,
-    /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
+    /// Resume this run of any kind (`latest`: the newest in runs), which ended early: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = of_a_plan())]
     pub resume: Option<PathBuf>,
-    /// Print an experiment file with every key explained, to be changed at will.
+    /// Print an experiment file with every key explained, to edit.
     #[arg(long, exclusive = true)]
     pub template: bool,
     /// List the scenarios.
     #[arg(long)]
     pub list: bool,
-    /// List the loads: what each does, its program and the Debian package that has it.
+    /// List the loads: what each does, its program and the Debian package that contains it.
     #[arg(long)]
     pub list_loads: bool,
-    /// What an experiment file may be asked.
-    #[command(flatten, next_help_heading = "Options of an experiment file")]
+    /// Options of an experiment file.
+    #[command(flatten, next_help_heading = "Options for an experiment file")]
     pub options: Experiment,
-    /// What is measured by a name.
+    /// A scenario, measured by name.
     #[command(subcommand)]
     pub scenario: Option<Scenario>,
 }
 
 impl Bench {
-    /// The runs that it names, and the directory in which its own will be.
+    /// The runs that it names, and the directory that its own run will be in.
     pub fn runs(&mut self) -> (Vec<&mut PathBuf>, PathBuf) {
         let run = match &mut self.scenario {
             None => Some(&mut self.options.run),
@@ -81,10 +81,16 @@ impl Bench {
     }
 }
 
-/// What would change the plan of a run.
+/// The options that would change the plan of a run.
 fn of_a_plan() -> Vec<Id> {
     let groups = [
         Trials::augment_args,
+        OwnProgram::augment_args,
+        Pace::augment_args,
+        Loads::augment_args,
+        Kept::augment_args,
+        Decided::augment_args,
+        Until::augment_args,
         TaskSet::augment_args,
         Growth::augment_args,
         Reserved::augment_args,
@@ -98,50 +104,87 @@ fn of_a_plan() -> Vec<Id> {
         .collect()
 }
 
-/// What is measured by a name, with its options.
+/// A scenario with its options.
 #[derive(Debug)]
 pub enum Scenario {
-    /// An experiment that is shipped.
+    /// A shipped experiment.
     Experiment(&'static str, Box<Experiment>),
     /// Single measurements, repeated.
     Series(&'static SeriesScenario, Box<Series>),
     /// What enforcers supply.
     Supply(Box<Supply>),
-    /// Contests of two cells.
+    /// Contests between two cells.
     Isolation(Box<Isolation>),
     /// timecell itself.
     Itself(Itself),
 }
 
-/// Whether an experiment that is shipped runs a task set, and whether it has growing numbers of cells.
-fn groups(name: &str) -> (bool, bool) {
-    // Every one is read by a test.
-    scenario::find(name).map_or((false, false), |experiment| {
-        (experiment.tasks.is_some(), experiment.scale.is_some())
-    })
+/// What a shipped experiment has; this selects the groups of options that apply to it.
+#[derive(Clone, Copy, Default)]
+struct Has {
+    /// A task set, which brings its own jobs and program.
+    set: bool,
+    /// Growing numbers of cells and nothing else on the machine.
+    growth: bool,
+    /// Trials that take turns.
+    turns: bool,
+}
+
+impl Has {
+    fn of(name: &str) -> Has {
+        // A test parses every one.
+        scenario::find(name).map_or(Has::default(), |experiment| Has {
+            set: experiment.tasks.is_some(),
+            growth: experiment.scale.is_some(),
+            turns: experiment.turns.is_some(),
+        })
+    }
+
+    /// Adds the options that apply to a command.
+    fn options(self, command: Command) -> Command {
+        type Group = fn(Command) -> Command;
+        let groups: [(bool, Group); 12] = [
+            (!self.set, OwnProgram::augment_args),
+            (true, Trials::augment_args),
+            (!self.set, Pace::augment_args),
+            (!self.growth, Loads::augment_args),
+            (!self.set && !self.growth, Kept::augment_args),
+            (self.turns, Decided::augment_args),
+            (!self.growth, Until::augment_args),
+            (true, Judged::augment_args),
+            (true, RealTime::augment_args),
+            (self.set, TaskSet::augment_args),
+            (self.growth, Growth::augment_args),
+            (self.set || self.growth, Reserved::augment_args),
+        ];
+        let is_there = groups.into_iter().filter(|(is_there, _)| *is_there);
+        is_there.fold(command, |command, (_, group)| group(command))
+    }
+
+    /// Reads the options that apply from what was given.
+    fn given(self, of: &ArgMatches) -> Result<Experiment, clap::Error> {
+        Ok(Experiment {
+            trials: Trials::from_arg_matches(of)?,
+            program: where_it_is(!self.set, of)?,
+            pace: where_it_is(!self.set, of)?,
+            loads: where_it_is(!self.growth, of)?,
+            kept: where_it_is(!self.set && !self.growth, of)?,
+            decided: where_it_is(self.turns, of)?,
+            until: where_it_is(!self.growth, of)?,
+            set: where_it_is(self.set, of)?,
+            growth: where_it_is(self.growth, of)?,
+            reserved: where_it_is(self.set || self.growth, of)?,
+            real_time: RealTime::from_arg_matches(of)?,
+            run: Judged::from_arg_matches(of)?,
+        })
+    }
 }
 
 /// The command of a scenario.
 fn command(name: &'static str, way: Way) -> Command {
     let command = Command::new(name);
     let command = match way {
-        Way::Experiment(_) => {
-            let command =
-                RealTime::augment_args(Judged::augment_args(Trials::augment_args(command)));
-            let (set, growth) = groups(name);
-            let command = match set {
-                true => TaskSet::augment_args(command),
-                false => command,
-            };
-            let command = match growth {
-                true => Growth::augment_args(command),
-                false => command,
-            };
-            match set || growth {
-                true => Reserved::augment_args(command),
-                false => command,
-            }
-        }
+        Way::Experiment(_) => Has::of(name).options(command),
         Way::Series(of) => match of.own {
             OwnOption::Nothing => Series::augment_args(command),
             OwnOption::Cpus => Cpus::augment_args(Series::augment_args(command)),
@@ -151,7 +194,7 @@ fn command(name: &'static str, way: Way) -> Command {
         Way::Isolation => Isolation::augment_args(command),
         Way::Itself => Itself::augment_args(command),
     };
-    // Behind the groups of options, which each say what they are.
+    // After the groups of options, whose own help texts would replace it.
     command.about(way.question()).long_about(None)
 }
 
@@ -176,20 +219,7 @@ impl FromArgMatches for Scenario {
         let mut all = scenario::all();
         let (name, way) = all.find(|(name, _)| *name == given).ok_or_else(missing)?;
         Ok(match way {
-            Way::Experiment(_) => {
-                let (set, growth) = groups(name);
-                Scenario::Experiment(
-                    name,
-                    Box::new(Experiment {
-                        trials: Trials::from_arg_matches(of)?,
-                        set: where_it_is(set, of)?,
-                        growth: where_it_is(growth, of)?,
-                        reserved: where_it_is(set || growth, of)?,
-                        real_time: RealTime::from_arg_matches(of)?,
-                        run: Judged::from_arg_matches(of)?,
-                    }),
-                )
-            }
+            Way::Experiment(_) => Scenario::Experiment(name, Box::new(Has::of(name).given(of)?)),
             Way::Series(scenario) => {
                 let cpus: Cpus = where_it_is(scenario.own == OwnOption::Cpus, of)?;
                 let beat: Heartbeat = where_it_is(scenario.own == OwnOption::Heartbeat, of)?;
@@ -214,7 +244,7 @@ impl FromArgMatches for Scenario {
     }
 }
 
-/// A group of options, of a scenario that has it.
+/// A group of options, or its default for a scenario that does not take it.
 fn where_it_is<T: FromArgMatches + Default>(is: bool, of: &ArgMatches) -> Result<T, clap::Error> {
     match is {
         true => T::from_arg_matches(of),
@@ -222,14 +252,14 @@ fn where_it_is<T: FromArgMatches + Default>(is: bool, of: &ArgMatches) -> Result
     }
 }
 
-/// Whether a command has an option of this name, and whether that takes a value.
+/// Whether the option of this name takes a value; `None` if the command has no such option.
 fn option(command: &Command, name: &str) -> Option<bool> {
     let mut all = command.get_arguments();
     let option = all.find(|arg| arg.get_long() == Some(name))?;
     Some(option.get_action().takes_values())
 }
 
-/// The words of a command line with the scenario of `bench` before its options, which may stand before it.
+/// The words of a command line, with the scenario of `bench` moved before its options: the user may write it after them.
 pub fn scenario_first(all: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|verb| verb != "bench") {
         return words;
@@ -263,7 +293,7 @@ pub fn scenario_first(all: &Command, mut words: Vec<OsString>) -> Vec<OsString> 
     words
 }
 
-/// What is wrong with the words of `bench` where a scenario was given what it has no use for: clap knows of one command at a time.
+/// The error for `bench` when a scenario is given an argument that only others take: clap knows one command at a time.
 pub fn of_no_use(all: &Command, error: &clap::Error, words: &[OsString]) -> Option<InputError> {
     let given = match error.get(ContextKind::InvalidArg)? {
         ContextValue::String(given) if error.kind() == ErrorKind::UnknownArgument => given,
@@ -296,10 +326,10 @@ pub fn of_no_use(all: &Command, error: &clap::Error, words: &[OsString]) -> Opti
     let who = own.map_or("an experiment".to_owned(), |_| format!("scenario `{name}`"));
     let have = match owners.as_slice() {
         [] => return None,
-        [of_bench] if !of_bench.starts_with('`') => "it stands without a scenario".to_owned(),
-        [one] => format!("only {one} has it"),
+        [of_bench] if !of_bench.starts_with('`') => "it is given without a scenario".to_owned(),
+        [one] => format!("only {one} does"),
         [first @ .., last] if first.len() < 4 => {
-            format!("only {} and {last} have it", first.join(", "))
+            format!("only {} and {last} do", first.join(", "))
         }
         _ => {
             let allowed = own.unwrap_or(bench).get_arguments();
@@ -307,8 +337,8 @@ pub fn of_no_use(all: &Command, error: &clap::Error, words: &[OsString]) -> Opti
             format!("--{} are allowed", allowed.join(", --"))
         }
     };
-    let what = format!("{who} has nothing that this could apply to");
-    let fix = format!("remove the option; {have}");
+    let what = format!("{who} does not take this option");
+    let fix = format!("remove it; {have}");
     Some(InputError::new(given, what, fix))
 }
 
@@ -353,12 +383,12 @@ mod tests {
             let Ok(Scenario::Experiment("overhead", options)) = parsed(line) else {
                 panic!("{line}");
             };
-            assert_eq!(options.trials.jobs, Some(5), "{line}");
-            assert_eq!(options.trials.load.len(), 1, "{line}");
+            assert_eq!(options.pace.jobs, Some(5), "{line}");
+            assert_eq!(options.loads.load.len(), 1, "{line}");
             assert!(options.run.measured.json, "{line}");
             assert_eq!(options.run.judge.baseline, Some("supply".into()), "{line}");
         }
-        // The value of an option that only another scenario has is no scenario, either.
+        // Nor is the value of an option that only another scenario takes a scenario.
         assert_eq!(
             words("--enforcer supply x.toml"),
             words("--enforcer supply x.toml")
@@ -393,23 +423,35 @@ mod tests {
         for (line, said) in [
             (
                 "startup --heartbeat-timeout 5ms",
-                "--heartbeat-timeout: scenario `startup` has nothing that this could apply to; remove the option; \
-                 only `recovery` has it",
+                "--heartbeat-timeout: scenario `startup` does not take this option; remove it; \
+                 only `recovery` does",
             ),
             (
                 "overhead --enforcer deadline",
-                "only `supply` and `isolation` have it",
+                "only `supply` and `isolation` do",
             ),
             (
                 "overhead --policy fifo",
-                "only `taskset`, `reservations` and experiment files have it",
+                "only `taskset`, `reservations` and experiment files do",
             ),
+            (
+                "scale --load cpu",
+                "--load: scenario `scale` does not take this option",
+            ),
+            ("scale --until latency.p99<1ms", "--until"),
+            ("device --decide 2%", "and experiment files do"),
+            (
+                "taskset --jobs 5",
+                "--jobs: scenario `taskset` does not take",
+            ),
+            ("reservations --program ./app", "--program: scenario"),
+            ("taskset --histogram", "--histogram: scenario"),
             ("supply --jobs 5", "--enforcer, --reservation, --duration, "),
             (
                 "mine.toml --threads 3",
-                "an experiment has nothing that this could apply to; remove the option; only `supply` has it",
+                "an experiment does not take this option; remove it; only `supply` does",
             ),
-            ("overhead --resume runs/x", "it stands without a scenario"),
+            ("overhead --resume runs/x", "it is given without a scenario"),
             (
                 "footprint memory",
                 "memory: only `bench isolation` and `bench self` have parts; remove the word",

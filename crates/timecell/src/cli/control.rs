@@ -1,4 +1,4 @@
-//! The verbs that speak with the supervisor of a running mission.
+//! The commands that talk to the supervisor of a running mission.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use model::Duration;
 /// Which mission is meant.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Name of the mission [default: the only one that runs].
+    /// Name of the mission [default: the only running one].
     #[arg(long, short, value_name = "NAME", conflicts_with = "dir")]
     pub mission: Option<String>,
-    /// Directory of the mission, as it was given to `timecell up`.
+    /// Directory of the mission, as given to `timecell up`.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 }
 
-/// The same where the name stands alone.
+/// The same, with the name as an argument instead of an option.
 #[derive(Debug, Args)]
 pub struct WhichFirst {
-    /// Name of the mission [default: the only one that runs].
+    /// Name of the mission [default: the only running one].
     #[arg(value_name = "MISSION", conflicts_with = "dir")]
     pub mission: Option<String>,
-    /// Directory of the mission, as it was given to `timecell up`.
+    /// Directory of the mission, as given to `timecell up`.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 }
@@ -30,22 +30,22 @@ pub struct WhichFirst {
 /// Options of `ps`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Where nobody supervises the mission, what its journal knows is printed, and the exit code is 4.
+    after_help = "If the mission has no supervisor, what its journal records is printed, and the exit code is 4.
 
-Exit codes: 0 printed; 2 there is no such mission; 4 nobody supervises it."
+Exit codes: 0 printed; 2 there is no such mission; 4 it has no supervisor."
 )]
 pub struct Ps {
-    /// Which one.
+    /// Which mission.
     #[command(flatten)]
     pub which: WhichFirst,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print numbers in the text format of Prometheus, such as for the textfile collector of node_exporter.
+    /// Print metrics in the text format of Prometheus, for example for the textfile collector of node_exporter.
     #[arg(long, conflicts_with = "json")]
     pub prometheus: bool,
     /// Print what is granted on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
-    /// real-time threads that none of them accounts for.
+    /// unaccounted real-time threads.
     #[arg(long, conflicts_with_all = ["prometheus", "mission", "dir"])]
     pub machine: bool,
 }
@@ -53,8 +53,8 @@ pub struct Ps {
 /// Options of `logs`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What a cell has written to standard output and standard error, over all its starts, is kept up to 1 MB, the newest. Two versions of a cell
-write in turn into one of two places: --previous reads what the version before the last update wrote, and those before in its place."
+    after_help = "The newest 1 MB of what a cell writes to standard output and standard error is kept, over all its starts. Versions of a cell use \
+two logs in turn: --previous prints the log of the version before the last update, with those of earlier versions that used it."
 )]
 pub struct Logs {
     /// Name of the cell.
@@ -63,16 +63,16 @@ pub struct Logs {
     /// Which mission.
     #[command(flatten)]
     pub which: Which,
-    /// Go on with what it writes from now on, over restarts, until Ctrl-C.
+    /// Keep printing what it writes, across restarts, until Ctrl-C.
     #[arg(long, short)]
     pub follow: bool,
-    /// Print what the version before the last update has written.
+    /// Print the log of the version before the last update.
     #[arg(long, short, conflicts_with = "follow")]
     pub previous: bool,
-    /// Begin with the last N lines [default: all].
+    /// Start with the last N lines [default: all].
     #[arg(long, short = 'n', value_name = "N")]
     pub lines: Option<usize>,
-    /// Print a JSON object for each line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
 }
@@ -80,20 +80,20 @@ pub struct Logs {
 /// Options of `events`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  timecell events                    all that the journal of the only running mission tells
+  timecell events                    all events in the journal of the only running mission
   timecell events rover --since 10m  what happened in the last ten minutes
-  timecell events -f --json          one JSON object for each event, from the first to those that come")]
+  timecell events -f --json          one JSON object per event, past and future")]
 pub struct Events {
     /// Which mission.
     #[command(flatten)]
     pub which: WhichFirst,
-    /// Go on with what happens from now on, until Ctrl-C or the end of the supervisor.
+    /// Keep printing new events, until Ctrl-C or the end of the supervisor.
     #[arg(long, short)]
     pub follow: bool,
-    /// Only what is no older than this, such as 10m.
+    /// Print only events of the last TIME, such as 10m.
     #[arg(long, value_name = "TIME")]
     pub since: Option<Duration>,
-    /// Print a JSON object for each event.
+    /// Print one JSON object per event.
     #[arg(long)]
     pub json: bool,
 }
@@ -101,7 +101,7 @@ pub struct Events {
 /// Options of `stop`, `start` and `restart`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 it could not be done, with the reason; 2 there is no such cell or mission; 4 nobody supervises it, \
+    after_help = "Exit codes: 0 done; 1 not possible, with the reason; 2 there is no such cell or mission; 4 the mission has no supervisor, \
     or no permission."
 )]
 pub struct OfCells {
@@ -119,7 +119,7 @@ pub struct OfCells {
 /// Options of `down`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The cells of a mission whose supervisor was killed are ended as well. The journal and the cells' output stay in the mission's directory.\n\n\
+    after_help = "Cells of a mission whose supervisor was killed are stopped too. The journal and the cells' output stay in the mission's directory.\n\n\
     Exit codes: 0 all cells stopped; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission."
 )]
 pub struct Down {
@@ -134,24 +134,24 @@ pub struct Down {
 /// Options of `update`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Cells that the file does not change are not touched. The new version of a cell runs beside the old one for the health window \
-    where admission says that both hold; else the old one ends first. When a new one fails within the window, all of the update is \
-    taken back.
+    after_help = "Cells that the file does not change are not touched. If both versions of a cell can be admitted, the new one runs beside the \
+    old one for the health window; otherwise the old one is stopped first. If a new version fails within the window, the whole update \
+    is rolled back.
 
-Exit codes: 0 done; 1 taken back, with the reason; 2 the file is faulty; 3 a guarantee could not be kept, nothing was changed; \
-    4 nobody supervises the mission, or no permission."
+Exit codes: 0 done; 1 rolled back, with the reason; 2 the file has errors; 3 a guarantee could not be kept, nothing was changed; \
+    4 the mission has no supervisor, or no permission."
 )]
 pub struct Update {
-    /// Mission file as the mission shall be.
+    /// New mission file.
     #[arg(value_name = "MISSION", value_hint = ValueHint::FilePath)]
     pub mission: PathBuf,
-    /// Directory of the mission [default: that of the name in the file].
+    /// Directory of the mission [default: that of the mission named in the file].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
-    /// How long new versions must run before the old ones are given up.
+    /// Health window: how long new versions must run before the old ones are removed.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window)]
     pub window: Duration,
-    /// Recreate this cell even if unchanged, such as for a new program under the old name. May be repeated.
+    /// Recreate this cell even if unchanged, for example for a new program under the old name; may be repeated.
     #[arg(long, value_name = "CELL")]
     pub anew: Vec<String>,
     /// Print JSON.

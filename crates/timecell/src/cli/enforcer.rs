@@ -1,12 +1,12 @@
-//! How options name the mechanisms that hold cells: the names and their help come from where each is described.
+//! Options that name enforcers. Names and help come from each enforcer's description.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::Enforcer;
 
-/// What holds the cells of a study; `None`: nothing.
+/// What holds the cells of a study; `None` is nothing.
 pub type Reserve = Option<Enforcer>;
 
-/// One of these.
+/// Parses the name of one of these enforcers.
 pub fn one_of(of: &'static [Enforcer]) -> impl TypedValueParser<Value = Enforcer> {
     let values = of
         .iter()
@@ -15,7 +15,7 @@ pub fn one_of(of: &'static [Enforcer]) -> impl TypedValueParser<Value = Enforcer
         .try_map(|name| Enforcer::named(&name, of).ok_or("no such enforcer"))
 }
 
-/// One of [`model::task_reserves`].
+/// Parses one of [`model::task_reserves`].
 pub fn reserve() -> impl TypedValueParser<Value = Reserve> {
     let values = model::task_reserves().into_iter().map(|(name, held)| {
         PossibleValue::new(name).help(held.map_or("The class alone", Enforcer::summary))

@@ -1,11 +1,11 @@
-//! The verbs that put what runs already under a budget, and let it go.
+//! The commands that put something that already runs under a budget, and release it.
 
 use std::str::FromStr;
 
 use clap::Args;
 use model::Duration;
 
-/// A budget in every period, as the command line says it: `3ms/10ms`.
+/// A budget per period, as written on the command line: `3ms/10ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// The budget, ns, above 0 and at most the period.
@@ -19,7 +19,7 @@ impl FromStr for Budget {
 
     fn from_str(text: &str) -> Result<Budget, String> {
         if !text.contains('/') {
-            return Err("a budget is said as BUDGET/PERIOD, such as 3ms/10ms".to_owned());
+            return Err("write a budget as BUDGET/PERIOD, such as 3ms/10ms".to_owned());
         }
         let (budget_ns, period_ns) = two_times(text)?;
         if !(1..=period_ns).contains(&budget_ns) {
@@ -32,7 +32,7 @@ impl FromStr for Budget {
     }
 }
 
-/// Two times with a `/` between them, ns.
+/// Two times separated by `/`, ns.
 pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
     let (first, second) = text.split_once('/').unwrap_or((text, ""));
     let ns = |text: &str| -> Result<i64, String> {
@@ -46,26 +46,25 @@ pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo timecell hold --reserve 3ms/10ms web                     a container, by name or id
-  sudo timecell hold --reserve 3ms/10ms --fifo 60 --cpu 1 web   the same, sure to get it
-  sudo timecell hold --reserve 20ms/100ms backup.service        a unit of systemd
+  sudo timecell hold --reserve 3ms/10ms --fifo 60 --cpu 1 web   the same, with the budget guaranteed
+  sudo timecell hold --reserve 20ms/100ms backup.service        a systemd unit
   sudo timecell hold --reserve 20ms/100ms 4711                  a process and what it started
   sudo timecell hold --list                                     what is held, and what it used
-  sudo timecell release web                                     everything as it was
+  sudo timecell release web                                     put everything back
 
-The budget is held by the clock and the freezer of cgroup v2, by processes that go on when this command has ended. Without --fifo the \
-threads keep their class: of ordinary ones the budget is the most that they get, of real-time ones what they are sure to get. All of \
-them are kept to the one cpu.
+The budget is enforced with the cgroup v2 freezer by processes that outlive this command. Without --fifo the threads keep their class: \
+the budget is the most that ordinary threads get, and what real-time threads are guaranteed. All threads are confined to the one cpu.
 
-What is started in it later (`podman exec`) comes with its own class, and gets no turn while real-time threads of the same budget use all of it. A \
-container or unit that is started again (`podman restart`) is another one, and not held: hold it again.
+What is started in it later (`podman exec`) has its own class, and does not run while real-time threads of the same budget use it up. A \
+container or unit that is restarted (`podman restart`) is a new one that is not held: hold it again.
 
 Exit codes: 0 held; 1 the system refused something; 2 there is no such container, unit or process, or it cannot be held; 3 there is no \
-room for it beside what others hold, or with --fifo others than root could take it out of its budget; 4 no freezer of cgroup v2, or no permission.")]
+room for it beside what others hold, or with --fifo, users other than root could take it out of its budget; 4 no cgroup v2 freezer, or no permission.")]
 pub struct Hold {
-    /// A container's name or id, a unit's name with its suffix, or a process's number.
+    /// Name or id of a container, name of a unit with its suffix, or id of a process.
     #[arg(value_name = "CONTAINER|PID|UNIT", required_unless_present = "list")]
     pub what: Option<String>,
-    /// Budget in every period, such as 3ms/10ms.
+    /// Budget per period, such as 3ms/10ms.
     #[arg(
         long,
         value_name = "BUDGET/PERIOD",
@@ -73,13 +72,13 @@ pub struct Hold {
         required_unless_present = "list"
     )]
     pub reserve: Option<Budget>,
-    /// The cpu [default: the first that it may use and on which there is room].
+    /// Cpu to run on [default: the first with room that it may use].
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Give all its threads class SCHED_FIFO with this priority.
+    /// Run all its threads as SCHED_FIFO with this priority.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
-    /// Print what is held, with what it used.
+    /// List what is held, and what it used.
     #[arg(long, conflicts_with_all = ["what", "reserve", "cpu", "fifo"])]
     pub list: bool,
     /// Print JSON.
@@ -90,16 +89,16 @@ pub struct Hold {
 /// Options of `release`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Its threads get back the cpus and the class that they had, as far as they have not chosen others themselves meanwhile, and a process \
-    that was taken out of its group goes back there.
+    after_help = "Its threads get back their cpus and class, unless they have changed them meanwhile, and a process that was moved out of its \
+    cgroup goes back there.
 
-Exit codes: 0 let go, or it had ended; 1 something could not be put back; 2 it is not held; 4 no permission."
+Exit codes: 0 released, or it had ended; 1 something could not be put back; 2 it is not held; 4 no permission."
 )]
 pub struct Release {
-    /// What was held: the container, unit or process; `timecell hold --list` names it.
+    /// Container, unit or process, as `timecell hold --list` names it.
     #[arg(value_name = "CONTAINER|PID|UNIT", required_unless_present = "all")]
     pub what: Option<String>,
-    /// All that is held on this machine.
+    /// Release all that is held on this machine.
     #[arg(long, conflicts_with = "what")]
     pub all: bool,
     /// Print JSON.

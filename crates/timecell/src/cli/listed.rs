@@ -1,4 +1,4 @@
-//! What is in a list of engines, loads, formats or enforcers stands in help, docs and template, too, each in the list's order.
+//! Tests that help, docs and the template name every engine, load, format and enforcer, in the order of their lists.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use record::import::{Described, Format, measured, taskset};
 
 use super::Cli;
 
-/// A file of the sources, by its path from the workspace.
+/// The text of a file, by its path from the workspace.
 fn text(path: &str) -> String {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -20,19 +20,19 @@ fn page(name: &str) -> String {
     text(&format!("docs/src/{name}.md"))
 }
 
-/// The line of a text that begins with this, from there on.
+/// The rest of the first line that begins with this.
 fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
     let mut all = text.lines().filter_map(|line| line.strip_prefix(beginning));
     all.next()
         .unwrap_or_else(|| panic!("no line `{beginning}`"))
 }
 
-/// What stands in backquotes in the first column of what is left of a row.
+/// What is in backquotes in the first column of the rest of a row.
 fn values(row: &str) -> Vec<&str> {
     quoted(row.split(" |").next().unwrap_or_default())
 }
 
-/// What stands in backquotes.
+/// What is in backquotes.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -48,7 +48,7 @@ fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
     rows.into_iter().map(cells).collect()
 }
 
-/// The values that an option of a command, or of one of its own, offers in its help, each with what it says of it.
+/// The values that an option of a command or subcommand offers in its help, each with its description.
 fn offered(command: &str, option: &str) -> Vec<(String, String)> {
     let all = Cli::command();
     let command = (command.split(' ')).fold(&all, |command, word| {
@@ -152,7 +152,7 @@ fn loads_are_in_docs_and_template() {
     let (_, others) = others.split_once("# or ").expect("the others");
     let (others, _) = others.split_once(':').expect("the others");
     let said: Vec<&str> = [first].into_iter().chain(others.split(", ")).collect();
-    // A load of one's own is no word.
+    // A custom load has no name of its own.
     assert_eq!(said, names.map(|name| name).split_last().expect("loads").1);
 }
 
@@ -185,7 +185,7 @@ fn formats_are_in_help_and_docs() {
     let sets = page("task-sets");
     let rows = table(&sets, "| format | `--format` |");
     let rows: Vec<&str> = rows.iter().flat_map(|row| quoted(row[1])).collect();
-    // The first is our own, which the rest of the page describes.
+    // The first is timecell's own format, which the rest of the page describes.
     assert_eq!(rows, names[1..]);
 }
 

@@ -1,4 +1,5 @@
-//! Values that help lists and a shell completes: those of lists in crates below, and names where others are taken too, such as engines with their own error text.
+//! Option values that help lists and shells complete, taken from lists in the crates below. A parser may accept more than these,
+//! or have its own error text, as for engines.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use clap::{Arg, Command};
 use model::EngineKind;
 use record::import::{Described, Format};
 
-/// Parses as `T` does, and offers values.
+/// Parses as `T` does, and offers values for help and completion.
 #[derive(Debug, Clone)]
 pub struct Offered<T> {
     values: fn() -> Vec<PossibleValue>,
@@ -16,7 +17,7 @@ pub struct Offered<T> {
 }
 
 impl<T> Offered<T> {
-    /// Offers these.
+    /// Offers these values.
     pub const fn of(values: fn() -> Vec<PossibleValue>) -> Offered<T> {
         Offered {
             values,
@@ -54,7 +55,7 @@ pub fn engines() -> Vec<PossibleValue> {
         .collect()
 }
 
-/// Formats by their names, and none but these.
+/// Accepts these formats only, by their names.
 pub fn format<E: Described + Sync>(
     all: impl Iterator<Item = Format<E>>,
 ) -> impl TypedValueParser<Value = Format<E>> {

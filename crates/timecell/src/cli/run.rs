@@ -1,4 +1,4 @@
-//! The verb that runs one program under a budget.
+//! The command that runs one program under a budget.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use model::{Duration, Enforcer};
 
 use super::{Budget, enforcer};
 
-/// A task as the command line says it: `control=1ms/10ms`.
+/// A task, as written on the command line: `control=1ms/10ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneTask {
-    /// Its name, by which the program reports its jobs.
+    /// The name under which the program reports its jobs.
     pub name: String,
-    /// Its execution time, ns, and its period, ns.
+    /// Its worst-case execution time and its period, ns.
     pub work: Budget,
 }
 
@@ -25,10 +25,10 @@ impl FromStr for OneTask {
         let (name, work) = text
             .split_once('=')
             .filter(|(_, work)| work.contains('/'))
-            .ok_or("a task is said as NAME=WCET/PERIOD, such as control=1ms/10ms")?;
+            .ok_or("write a task as NAME=WCET/PERIOD, such as control=1ms/10ms")?;
         let length = name.chars().count();
         if !(1..=64).contains(&length) || name.chars().any(char::is_control) {
-            return Err("a task's name has 1 to 64 characters, before the `=`".to_owned());
+            return Err("a task's name must have 1 to 64 characters, before the `=`".to_owned());
         }
         let (wcet_ns, period_ns) = super::held::two_times(work)?;
         if !(1..=period_ns).contains(&wcet_ns) {
@@ -46,12 +46,12 @@ impl FromStr for OneTask {
     }
 }
 
-/// Who runs the program: `1000` or `1000:100`.
+/// User and group of the program: `1000` or `1000:100`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The user's number.
+    /// User id.
     pub uid: u32,
-    /// The group's.
+    /// Group id.
     pub gid: u32,
 }
 
@@ -62,7 +62,7 @@ impl FromStr for Owner {
         let (uid, gid) = text.split_once(':').unwrap_or((text, text));
         let number = |text: &str| {
             (text.parse::<u32>())
-                .map_err(|_| "a user is said as UID or UID:GID, such as 1000:100".to_owned())
+                .map_err(|_| "write a user as UID or UID:GID, such as 1000:100".to_owned())
         };
         Ok(Owner {
             uid: number(uid)?,
@@ -81,73 +81,73 @@ impl FromStr for Owner {
   sudo timecell run --reserve 3ms/10ms --image localhost/control:1 -- /control --fast
   sudo timecell run --task control=1ms/10ms --rootfs cells/control -- /usr/bin/control
 
-It is a mission of one cell: admitted beside what runs on the machine, started, held to its budget before its first instruction, and watched. \
-Its input and output are this command's, but with --image it has no input. Ctrl-C and other signals go to it, and its exit status is \
-returned. Ctrl-C, SIGTERM and SIGHUP give it --stop-timeout to end, and kill it at once if they come a second time. At the end standard error tells \
-the jobs that it has reported, the cpu time that it used and how often its budget was used up.
+The program is a mission of one cell: admitted beside what runs on the machine, started, held to its budget from its first instruction, and watched. \
+It shares this command's input and output, but with --image it has no input. Ctrl-C and other signals are passed on to it, and its exit status is \
+returned. Ctrl-C, SIGTERM and SIGHUP give it --stop-timeout to end; a second one kills it at once. At the end, the jobs that it reported, \
+the cpu time that it used and how often its budget was used up are printed to standard error.
 
-Without --image, --rootfs or --bundle it is a plain process that sees the files and the network of this machine and begins in this \
-directory: without capabilities, of the user who called sudo, with PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TERM and TZ of this command's \
+Without --image, --rootfs or --bundle it is a plain process that sees the files and the network of this machine and starts in the current \
+directory: without capabilities, as the user who called sudo, with PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TERM and TZ from this command's \
 environment.
 
-When this command is killed (SIGKILL) the program goes on, held as before; `timecell down NAME` ends it, and the same command line with the same \
---name takes it over.
+If this command is killed (SIGKILL), the program keeps running, held as before; `timecell down NAME` ends it, and the same command line with the \
+same --name adopts it.
 
-Exit codes: the program's, and 128 and the number of the signal that ended it, or by which it was asked to end if it had to be killed; 1 it could \
-not be started; 2 bad usage, such as no such program here or a budget that no machine could give; 3 the budget cannot be guaranteed; 4 a requirement \
-is unmet."
+Exit codes: the program's, or 128 plus the number of the signal that ended it, or that asked it to end if it had to be killed; 1 it could not be \
+started; 2 bad usage, such as a program that does not exist or a budget that no machine could give; 3 the budget cannot be guaranteed; 4 a \
+requirement is unmet."
 )]
 pub struct Run {
-    /// Budget in every period, such as 3ms/10ms; without, the least with which the deadlines of its tasks hold.
+    /// Budget per period, such as 3ms/10ms [default: the least with which its tasks meet their deadlines].
     #[arg(long, value_name = "BUDGET/PERIOD", allow_hyphen_values = true)]
     pub reserve: Option<Budget>,
-    /// A task that it runs, whose deadline is its period, by the name under which it reports its jobs; may be repeated.
+    /// Task that it runs, with its deadline at its period; NAME is the name under which it reports its jobs; may be repeated.
     #[arg(long, value_name = "NAME=WCET/PERIOD")]
     pub task: Vec<OneTask>,
-    /// Nothing runs in the cell but these tasks, so that an ample budget will do, one that they cannot use up.
+    /// Declare that nothing but these tasks runs in the cell, so that an ample budget, which they cannot use up, suffices.
     #[arg(long, requires = "task")]
     pub only_tasks: bool,
-    /// SCHED_FIFO priority of its threads [default: by its period, the shorter the higher, 89 to 10, where that can be admitted].
+    /// SCHED_FIFO priority of its threads [default: 89 to 10 by its period, the shorter the higher, if that can be admitted].
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
-    /// The cpu [default: the first on which there is room].
+    /// Cpu to run on [default: the first with room].
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Mechanism that holds it [default: the cheapest that the kernel has].
+    /// Enforcer of its budget [default: the cheapest that the kernel has].
     #[arg(long, value_name = "NAME", value_parser = enforcer::one_of(Enforcer::OF_MISSIONS))]
     pub enforcer: Option<Enforcer>,
-    /// Image of podman's, by its name.
+    /// Name of an image in podman's storage.
     #[arg(long, value_name = "NAME")]
     pub image: Option<String>,
-    /// Directory that becomes the root of its cell.
+    /// Root directory of its cell.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub rootfs: Option<PathBuf>,
-    /// OCI bundle.
+    /// OCI bundle of its cell.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub bundle: Option<PathBuf>,
-    /// Set an environment variable, or hand on the one that is set here; may be repeated.
+    /// Set an environment variable, or pass on the current one; may be repeated.
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// User and group of its processes, by their numbers; without a group that of the user's number [default: the image's or bundle's, of a
-    /// directory one of its own, of a plain process whoever called sudo].
+    /// User and group ids of its processes; GID defaults to UID [default: those of the image or bundle, for a root directory unique ones,
+    /// for a plain process those of the user who called sudo].
     #[arg(long, value_name = "UID[:GID]")]
     pub user: Option<Owner>,
-    /// Let a container use the host's network; a plain process does.
+    /// Let a container use the host's network; a plain process always does.
     #[arg(long)]
     pub network: bool,
-    /// Most memory that it may use, such as 64MiB [default: its share of what is free].
+    /// Memory limit, such as 64MiB [default: its share of what is free].
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// How long it may take to end after a signal that asks for it, before it is killed.
+    /// Time that it has to end after a signal, before it is killed.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub stop_timeout: Duration,
-    /// Name of the mission, by which `timecell ps` and others find it [default: run-PID].
+    /// Name of the mission, for `timecell ps` and others [default: run-PID].
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Say nothing but what the program says, and errors.
+    /// Print only the program's output, and errors.
     #[arg(long, short)]
     pub quiet: bool,
-    /// The program and its arguments.
+    /// Program and its arguments.
     #[arg(value_name = "PROGRAM", last = true, required_unless_present_any = ["image", "bundle"])]
     pub program: Vec<OsString>,
 }
@@ -167,7 +167,7 @@ mod tests {
             ("control", "NAME=WCET/PERIOD"),
             ("1ms/10ms", "NAME=WCET/PERIOD"),
             ("a=1ms", "NAME=WCET/PERIOD"),
-            ("=1ms/10ms", "name has 1 to 64"),
+            ("=1ms/10ms", "name must have 1 to 64"),
             ("a=11ms/10ms", "execution time (WCET)"),
         ] {
             let why = text.parse::<OneTask>().unwrap_err();

@@ -1,4 +1,4 @@
-//! `timecell admit`: could this mission be started here, and under which assumptions? Nothing is started.
+//! `timecell admit`: says whether a mission could be started here, and under which assumptions. Starts nothing.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::out;
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// Prints what admission says; exit code 3 when a guarantee cannot be kept.
+/// Prints the decision of admission; exit code 3 if a guarantee cannot be kept.
 pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     if options.schema {
         return super::generate::schema(FileKind::Mission);
@@ -29,7 +29,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();
     let (file, _) = read(path, &here)?;
-    // Where this mission runs already, what it holds is its own.
+    // If this mission already runs, what it holds is its own.
     let name = &file.mission().name;
     let (own, others): (Vec<Entry>, Vec<Entry>) = (Ledger::default().entries()?.into_iter())
         .partition(
@@ -65,7 +65,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     })
 }
 
-/// Reads a mission file, returned with its text, and holds it against this machine.
+/// Reads a mission file and checks it against this machine; returns it with its text.
 pub(super) fn read(path: &Path, here: &Here) -> Result<(MissionFile, String), CommandError> {
     let text = mission_text(path)?;
     let name = path.display().to_string();
@@ -93,7 +93,7 @@ pub(super) fn measured(
     }
 }
 
-/// How late the kernel may wake a task: what the mission allows, or the most that its run measured.
+/// How late the kernel may wake a task, ns: the mission's allowance, or the maximum of its latency run.
 pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
     match &file.mission().latency {
         None => Ok(0),
@@ -110,7 +110,7 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
                 InputError::new(
                     path.display().to_string(),
                     "the run measured no wake-up latency",
-                    "name one of `timecell bench latency`",
+                    "name a run of `timecell bench latency`",
                 )
             })?;
             Ok(u64::try_from(worst).unwrap_or(0))
@@ -118,7 +118,7 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
     }
 }
 
-/// Milliseconds to the microsecond, in which budgets are given; what is below a tenth of one in microseconds.
+/// A time in ms with three decimals, the resolution of budgets; below 0.1 ms, in us.
 pub(super) fn ms(ns: u64) -> String {
     match ns {
         1..100_000 => report::time(ns as f64),
@@ -126,7 +126,7 @@ pub(super) fn ms(ns: u64) -> String {
     }
 }
 
-/// What admission says, for people.
+/// The decision of admission as text.
 pub(super) fn text(
     file: &MissionFile,
     admission: &Admission,
@@ -195,7 +195,7 @@ pub(super) fn text(
         .join("\n")
 }
 
-/// A line broken where the terminal ends, what follows indented a little further.
+/// A line wrapped to the terminal's width, with continuation lines indented further.
 fn wrapped(line: &str, style: report::Style) -> String {
     let indent = line.len() - line.trim_start().len();
     let narrower = report::Style {
@@ -243,7 +243,7 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let _ = writeln!(text, "    {}{apart}, {held}{band}", cpu_list(&grant.cpus));
     let behind = match grant.postponed_ns {
         0 => String::new(),
-        ns => format!(", {} of it behind cells above", ms(ns)),
+        ns => format!(", {} of it behind cells of higher priority", ms(ns)),
     };
     let supply = match grant.delay_ns {
         Some(delay) => format!(
@@ -251,17 +251,17 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             grant.rate * 100.0,
             ms(delay)
         ),
-        None => "assumes the cpu as the others leave it".to_owned(),
+        None => "assumes the cpu time that the others leave".to_owned(),
     };
     let basis = match &grant.basis {
         Basis::Measured { to_ns, reaction } => {
             let within = reaction.map_or(String::new(), |reaction| {
-                format!(", and no better than by {}", by_rule(reaction))
+                format!(", and no better than {}", by_rule(reaction))
             });
             format!("measured in all windows up to {}{within}", ms(*to_ns))
         }
         Basis::Tick { unmeasured } => format!(
-            "by a model of the tick of {}; {unmeasured}",
+            "by a model of the {} tick; {unmeasured}",
             ms(facts.tick_ns())
         ),
         Basis::Reaction {
@@ -271,7 +271,7 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             "by {}; {}",
             by_rule(*reaction),
             (unmeasured.as_deref())
-                .unwrap_or("the most that was measured on this machine, of other budgets")
+                .unwrap_or("the most that was measured on this machine, for other budgets")
         ),
         Basis::Ample {
             late_ns,
@@ -280,14 +280,14 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             let late = late_ns.map_or(String::new(), |ns| {
                 let of =
                     (unmeasured.as_deref()).unwrap_or("the most that was measured on this machine");
-                format!(", and the freezer looks late by up to {}, {of}", ms(ns))
+                format!(", and the freezer checks up to {} late, {of}", ms(ns))
             });
             format!(
-                "since its budget is ample: its tasks alone never use it up, nothing is postponed by its enforcement; as long as nothing \
+                "because its budget is ample: its tasks alone cannot use it up, so that enforcement postpones nothing, as long as nothing \
                  else runs in the cell{late}"
             )
         }
-        Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
+        Basis::WholeCpu => "as long as every cell keeps to what it declares".to_owned(),
     };
     let _ = writeln!(text, "    {supply}, {basis}");
     for task in &grant.tasks {
@@ -295,16 +295,16 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     }
 }
 
-/// What the freezer is certain to supply, and by what.
+/// The rule by which the freezer's supply is certain.
 fn by_rule(reaction: Exactness) -> String {
     format!(
-        "the freezer's rule with looks late by up to {} and overruns of up to {}",
+        "the freezer's rule with checks up to {} late and overruns up to {}",
         ms(reaction.late_ns),
         ms(reaction.overrun_ns)
     )
 }
 
-/// What the supervisor has for itself, like a cell; nothing where it is an ordinary process.
+/// The supervisor's own reservation, like a cell's; nothing if it is an ordinary process.
 fn supervisor(text: &mut String, own: &SupervisorGrant) {
     let (Some((budget, period)), Some(priority)) = (own.reservation(), own.priority) else {
         return;
@@ -320,22 +320,20 @@ fn supervisor(text: &mut String, own: &SupervisorGrant) {
     if let Some(response) = own.response_ns.filter(|response| *response > budget) {
         let _ = writeln!(
             text,
-            "    has its budget within {}, behind the threads of SCHED_DEADLINE and other supervisors",
+            "    gets its budget within {}, after SCHED_DEADLINE threads and other supervisors",
             ms(response)
         );
     }
 }
 
-/// What holds the cells that leave it to timecell, and what each other mechanism would have cost.
+/// The enforcer of cells whose file names none, and what each other enforcer would have cost.
 fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
     let how = match (choice.kept, admitted) {
-        (true, _) => "taken, it holds cells of this mission that run",
-        (false, true) => "taken, admits all cells at the least reserved cpu",
-        (false, false) => {
-            "the first that the kernel has, of which the above is said: none admits all cells"
-        }
+        (true, _) => "chosen, it already holds running cells of this mission",
+        (false, true) => "chosen, it admits all cells with the least cpu reserved",
+        (false, false) => "assumed above, the first that the kernel has: none admits all cells",
     };
-    let _ = writeln!(text, "enforcer, for want of a word in the file");
+    let _ = writeln!(text, "enforcer (the file names none)");
     for offer in &choice.offers {
         let price = offer
             .reserved
@@ -343,8 +341,8 @@ fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
         let line = match (&offer.why, price) {
             (None, Some(price)) => format!("{price}: {how}"),
             (None, None) => how.to_owned(),
-            (Some(why), Some(price)) => format!("{price}: not taken, {why}"),
-            (Some(why), None) => format!("not taken, {why}"),
+            (Some(why), Some(price)) => format!("{price}: not chosen, {why}"),
+            (Some(why), None) => format!("not chosen, {why}"),
         };
         let _ = writeln!(text, "    {}: {line}", offer.enforcer.name());
     }
@@ -353,11 +351,11 @@ fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
 fn bound(text: &mut String, task: &TaskBound) {
     let response = match task.response_ns {
         Some(response) => format!(
-            "responds within {} of {}",
+            "responds within {}, deadline {}",
             ms(response),
             ms(task.deadline_ns)
         ),
-        None => format!("due within {}", ms(task.deadline_ns)),
+        None => format!("deadline {}", ms(task.deadline_ns)),
     };
     let by = match (task.runtime_ns, task.priority) {
         (Some(runtime), _) => format!(", SCHED_DEADLINE with a runtime of {}", ms(runtime)),
@@ -384,7 +382,7 @@ fn refusal(text: &mut String, file: &MissionFile, refused: &Refused) {
     }
 }
 
-/// Changes that were found to suffice, or what was tried in vain.
+/// Changes that would be admitted, or what was tried in vain.
 fn offered(text: &mut String, fixes: &Fixes) {
     let tried = || match fixes.missions {
         1 => "1 changed mission".to_owned(),
@@ -393,11 +391,11 @@ fn offered(text: &mut String, fixes: &Fixes) {
     if fixes.found.is_empty() {
         let _ = writeln!(
             text,
-            "no change of this file was found that is admitted; tried {}, in {}{}",
+            "no change to this file was found that would be admitted; tried {}, in {}{}",
             fixes.tried.join(", "),
             tried(),
             if fixes.cut_short {
-                ", not all that there are"
+                ", not all possible ones"
             } else {
                 ""
             }
@@ -406,7 +404,7 @@ fn offered(text: &mut String, fixes: &Fixes) {
     }
     let _ = writeln!(
         text,
-        "any one of these changes is admitted here ({} tried):",
+        "any one of these changes would be admitted ({} tried):",
         tried()
     );
     for fix in &fixes.found {

@@ -1,15 +1,21 @@
-//! `timecell bench`.
+//! `timecell bench`: measures an experiment file or a scenario.
 
-use bench::scenario;
+use std::path::Path;
+
+use bench::scenario::{self, Way};
 use bench::{BenchError, Plan};
 use model::{InputError, Overrides};
+use record::Document;
+use record::plan::PlanRecord;
 use record::run::Run;
+use serde::de::DeserializeOwned;
 use study::{Ask, Kind};
 
-use crate::cli::{Bench, ClassName, Experiment, Judged, Scenario};
+use crate::cli::{Bench, ClassName, Experiment, Judged, RealTime, Scenario};
 use crate::commands::bench_plan::{dry, header};
-use crate::commands::common::{cpus, host_line, must};
+use crate::commands::common::{cpus, must, settings};
 use crate::commands::judge::Asked;
+use crate::commands::studied::Wanted;
 use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until, studied};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
@@ -39,12 +45,12 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     }
 }
 
-/// Measures an experiment: a scenario, or a file.
+/// Measures an experiment: a scenario or a file.
 fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     let Judged { judge, measured } = &options.run;
     let mut experiment = scenario::find(what)?;
     if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, options.set.policy) {
-        // Before the set is read: what can be run depends on it.
+        // Before the set is read, because what can be run depends on it.
         tasks.policy = policy.into();
     }
     let file = scenario::tasks_file(what, &experiment);
@@ -62,7 +68,7 @@ fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
             _ => "--engine",
         };
         out::note(&format!(
-            "note    {baseline} is left out by {by}: the comparison is with {}",
+            "note    {by} leaves out {baseline}: trials are compared with {}",
             experiment.baseline
         ));
     }
@@ -71,9 +77,9 @@ fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     } else {
         what
     };
-    let conditions = bench_until::plan(what, &options.trials, &mut experiment)?;
-    let mut plan = bench_until::quick(&options.trials, Plan::new(experiment, place)?, place)?;
-    if let Some(time) = options.trials.at_most {
+    let conditions = bench_until::plan(what, options, &mut experiment)?;
+    let mut plan = bench_until::quick(options, Plan::new(experiment, place)?, place)?;
+    if let Some(time) = options.until.at_most {
         bench_until::at_most(time, &mut plan)?;
     }
     let asked = Asked::of(judge)?.and_until(&conditions);
@@ -100,53 +106,109 @@ fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     }
     let _held = bench_hold::of_plan(&plan, what, measured)?;
     let teller = Teller::new(plan.experiment.rounds).until(conditions);
-    studied::measured(teller, &asked, measured, |settings, teller| {
-        bench::run(&plan, settings, teller)
-    })
+    studied::measured(
+        teller,
+        &asked,
+        &Wanted::new(&options.run),
+        |settings, teller| bench::run(&plan, settings, teller),
+    )
 }
 
-/// Goes on with a run that ended before its time.
-fn resume(dir: &std::path::Path, options: &Experiment) -> Result<Ended, CommandError> {
-    let Judged { judge, measured } = &options.run;
+/// Resumes a run of any kind that ended early.
+fn resume(dir: &Path, options: &Experiment) -> Result<Ended, CommandError> {
     let run = Run::open(dir)?;
     let kind = Kind::of(&run)?;
     must(kind, Ask::Resume, dir.display().to_string())?;
-    // What the run left behind when it was killed may hold the very budget that the plan asks for.
+    // What a killed run left behind may hold the very budget that the plan needs.
     let swept = bench::sweep_stale(bench::Unsaved::Keep);
     for line in swept.iter().flat_map(|swept| &swept.sentences) {
         out::note(&format!("note    {line}"));
     }
-    let place = dir.join("experiment.toml").display().to_string();
-    let mut experiment = run.experiment()?;
-    let conditions = bench_until::plan(&place, &options.trials, &mut experiment)?;
-    let plan = Plan::new(experiment, &place)?;
-    bench::check_resume(&run, &plan)?;
-    let asked = Asked::of_or_kept(judge, &run)?.and_until(&conditions);
-    // What was kept with the run keeps nobody from going on with it.
-    if !judge.fail_if.is_empty() {
-        asked.before(kind)?;
+    let wanted = Wanted {
+        resume: Some(&run),
+        ..Wanted::new(&options.run)
+    };
+    match run.has_no_experiment() {
+        true => resume_study(&run, &wanted, &options.real_time),
+        false => resume_experiment(&run, &wanted, options),
     }
-    asked.fits(kind, &plan.experiment, judge.allow_unlike)?;
-    if measured.dry_run {
-        out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
-        return Ok(Ended::Fine);
+}
+
+/// Resumes a run that was planned from options alone.
+fn resume_study(
+    run: &Run,
+    wanted: &Wanted<'_>,
+    real_time: &RealTime,
+) -> Result<Ended, CommandError> {
+    let place = run.dir().display().to_string();
+    if real_time.require_rt {
+        let what = "only runs of an experiment are measured with or without a real-time class";
+        return Err(InputError::new("--require-rt", what, "remove the option").into());
     }
-    let text = format!("{}resume  {}\n", host_line(), dir.display());
-    out::say(measured.json, &text);
-    before(&plan, options)?;
-    let _held = bench_hold::of_plan(&plan, &plan.experiment.name, measured)?;
-    let teller = Teller::new(plan.experiment.rounds).until(conditions);
-    studied::measured(teller, &asked, measured, |settings, teller| {
-        bench::resume(run, &plan, settings, teller)
+    let Some(plan) = run.read_if_there::<PlanRecord>()? else {
+        let version = run.manifest()?.timecell_version;
+        let what = format!(
+            "the run has no {}, since timecell {version}, which made it, kept none",
+            PlanRecord::FILE
+        );
+        return Err(InputError::new(place, what, "run the scenario again").into());
+    };
+    let unknown = || {
+        let what = format!("this timecell has no scenario `{}`", plan.scenario);
+        InputError::new(&place, what, "use the timecell that made the run")
+    };
+    match scenario::way(&plan.scenario).ok_or_else(unknown)? {
+        Way::Series(of) => commands::bench_series::measure(of, &options_in(run, &plan)?, wanted),
+        Way::Supply => commands::supply::measure(&options_in(run, &plan)?, wanted),
+        Way::Isolation => commands::isolation::measure(&options_in(run, &plan)?, wanted),
+        Way::Experiment(_) | Way::Itself => Err(unknown().into()),
+    }
+}
+
+/// The options that a run was planned from.
+fn options_in<T: DeserializeOwned>(run: &Run, plan: &PlanRecord) -> Result<T, InputError> {
+    T::deserialize(&plan.options).map_err(|error| {
+        let place = run.dir().join(PlanRecord::FILE).display().to_string();
+        let what = format!("its options are not those of `{}`: {error}", plan.scenario);
+        InputError::new(place, what, "use the timecell that made the run")
     })
 }
 
-/// What is refused or said before anything is measured.
+fn resume_experiment(
+    run: &Run,
+    wanted: &Wanted<'_>,
+    options: &Experiment,
+) -> Result<Ended, CommandError> {
+    let measured = wanted.measured;
+    let dir = run.dir();
+    let kind = Kind::of(run)?;
+    let place = dir.join("experiment.toml").display().to_string();
+    let mut experiment = run.experiment()?;
+    let conditions = bench_until::plan(&place, options, &mut experiment)?;
+    let plan = Plan::new(experiment, &place)?;
+    bench::check_experiment(run, &plan)?;
+    let asked = wanted.asked(kind)?.and_until(&conditions);
+    asked.fits(kind, &plan.experiment, wanted.allow_unlike())?;
+    if measured.dry_run {
+        bench::check_machine(run, &settings(&measured.out, wanted.resume))?;
+        out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
+        return Ok(Ended::Fine);
+    }
+    out::say(measured.json, &studied::resumes(run));
+    before(&plan, options)?;
+    let _held = bench_hold::of_plan(&plan, &plan.experiment.name, measured)?;
+    let teller = Teller::new(plan.experiment.rounds).until(conditions);
+    studied::measured(teller, &asked, wanted, |settings, teller| {
+        bench::run(&plan, settings, teller)
+    })
+}
+
+/// Refuses, or prints as a note, what the machine lacks.
 fn before(plan: &Plan, options: &Experiment) -> Result<(), CommandError> {
     if options.real_time.require_rt && !plan.real_time {
         return Err(CommandError::Bench(BenchError::Unmet(not_real_time(plan))));
     }
-    // What keeps an engine from being measured is said once, below the table.
+    // Why an engine is not measured is printed once, below the table.
     let of_engine = |reason: &str| plan.not_measured.iter().any(|n| n.reason == reason);
     for unmet in plan.unmet().filter(|unmet| !of_engine(&unmet.reason)) {
         let fix = unmet.fix.as_deref().unwrap_or("no fix is known");
@@ -186,31 +248,32 @@ fn list_loads() -> Ended {
 fn overrides(options: &Experiment) -> Result<Overrides, InputError> {
     let Experiment {
         trials,
+        pace,
         set,
         growth,
         reserved,
         ..
     } = options;
     Ok(Overrides {
-        // Seen when the program is tried.
+        // Determined when the program is tried.
         catch_up: None,
         whole_rounds: false,
         quick: trials.quick,
         program: None,
         duration: trials.duration,
-        jobs: trials.jobs,
-        period: trials.period,
-        deadline: trials.deadline,
+        jobs: pace.jobs,
+        period: pace.period,
+        deadline: pace.deadline,
         cpus: cpus(trials.cpus.as_deref())?,
         priority: trials.priority,
         fifo: trials.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: trials.rounds,
-        decide: trials.decide,
-        until: trials.until.clone(),
-        loads: trials.load.iter().copied().flatten().collect(),
+        decide: options.decided.decide,
+        until: options.until.until.clone(),
+        loads: options.loads.load.iter().copied().flatten().collect(),
         engines: trials.engine.clone(),
-        histogram: trials.histogram,
-        interval: trials.interval,
+        histogram: options.kept.histogram,
+        interval: options.kept.interval,
         rootless_user: trials.rootless_user.clone(),
         counts: growth.counts.clone(),
         parallel: growth.parallel,
@@ -235,7 +298,7 @@ fn not_real_time(plan: &Plan) -> String {
             )
         });
     format!(
-        "--require-rt: no real-time class is to be had: {}",
+        "--require-rt: no real-time class is available: {}",
         why.unwrap_or_else(|| "the experiment asks for class \"other\"".to_owned())
     )
 }

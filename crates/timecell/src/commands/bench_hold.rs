@@ -1,4 +1,4 @@
-//! The cpus of a measurement in the machine's ledger: missions keep off them meanwhile, and it keeps off the missions'.
+//! The cpus of a measurement in the machine's ledger, so that missions and measurements keep off each other's cpus.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +9,33 @@ use crate::cli::Measured;
 use crate::exit::CommandError;
 use crate::out;
 
-/// Holds the cpus of this plan's cells while the answer lives. Loads hold none: they are ordinary work, on whose time nobody
-/// relies.
+/// Holds the cpus of this plan's cells until the result is dropped. Loads hold none: they are ordinary work, on whose time
+/// nobody relies.
 ///
 /// # Errors
-/// When a mission holds one of them and nobody said `--beside-missions`, or the ledger cannot be used.
+/// If a mission holds one of them and `--beside-missions` is not given, or the ledger cannot be used.
 pub fn of_plan(plan: &Plan, what: &str, options: &Measured) -> Result<Holding, CommandError> {
     let cells = plan.trials.iter().flat_map(|trial| &trial.cells);
     let cpus: BTreeSet<u32> = cells.map(|(_, cpu)| *cpu).collect();
     hold(what, cpus.into_iter().collect(), options)
 }
 
-/// As [`of_plan`], for a measurement on the cpus that `--cpus` names, else on all; of one that is only planned, nothing.
+/// As [`of_plan`], for a measurement on these cpus, or on all if none is named; `None` for a dry run.
 ///
 /// # Errors
 /// As [`of_plan`].
-pub fn of_options(
+pub fn of_cpus(
     what: &str,
-    cpus: Option<&str>,
+    cpus: &[u32],
     options: &Measured,
 ) -> Result<Option<Holding>, CommandError> {
     if options.dry_run {
         return Ok(None);
     }
-    let named = cpus.and_then(|list| host::cpus::parse_list(list).ok());
-    let cpus = named.unwrap_or_else(|| host::cpus::online().unwrap_or_default());
+    let cpus = match cpus {
+        [] => host::cpus::online().unwrap_or_default(),
+        named => named.to_vec(),
+    };
     hold(what, cpus, options).map(Some)
 }
 
@@ -51,10 +53,10 @@ fn hold(what: &str, cpus: Vec<u32>, options: &Measured) -> Result<Holding, Comma
     Ok(locked.take(entry)?)
 }
 
-/// What is to be said of those who hold some of these cpus already.
+/// Notes about others that already hold some of these cpus.
 ///
 /// # Errors
-/// When one of them is a mission, and missions are not to be measured.
+/// If one of them is a mission and `beside_missions` is false.
 fn beside(
     others: &[Entry],
     cpus: &[u32],
@@ -73,15 +75,15 @@ fn beside(
                 return Err(LedgerError::InTheWay { who, cpus: list });
             }
             Holder::Mission { .. } => notes.push(format!(
-                "note    {who} holds cpu {list}: its cells are in what is measured, and may be late by it"
+                "note    {who} holds cpu {list}: its cells disturb this measurement, and may be late because of it"
             )),
             Holder::Held { .. } => notes.push(format!(
-                "note    {who} is on cpu {list}: what it does is in what is measured, and may be late by it"
+                "note    {who} is held on cpu {list}: it disturbs this measurement, and may be late because of it"
             )),
-            // `bench self` measures a bench that it starts.
+            // `bench self` measures a `bench` that it starts.
             Holder::Bench { pid, .. } if *pid == parent() => {}
             Holder::Bench { .. } => notes.push(format!(
-                "note    {who} measures on cpu {list} too: each of the two is in what the other measures"
+                "note    {who} also measures on cpu {list}: the two measurements disturb each other"
             )),
         }
     }
@@ -116,7 +118,7 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "note    `timecell bench latency` (process 7) measures on cpu 1 too: each of the two is in what the other measures"
+                "note    `timecell bench latency` (process 7) also measures on cpu 1: the two measurements disturb each other"
             ]
         );
     }

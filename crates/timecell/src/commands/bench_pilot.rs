@@ -1,4 +1,5 @@
-//! What a run whose trials take turns will be able to see: a short run of the baseline against itself tells.
+//! The differences that a run whose trials take turns will be able to see, estimated by a pilot: a short run of the baseline
+//! against itself.
 
 use std::path::Path;
 
@@ -13,20 +14,20 @@ use super::common::settings;
 use crate::cli::Measured;
 use crate::exit::CommandError;
 
-/// Rounds of the pilot: what cells that are made anew differ by shows between them.
+/// Rounds of the pilot: they show by how much recreated cells differ.
 const ROUNDS: u32 = 3;
-/// How long each of its two trials works in a round, ns.
+/// Length of each of its two trials in a round, ns.
 const LENGTH_NS: i64 = 160_000_000;
-/// Pilots that are run at most until one has turns enough.
+/// Most pilots to run until one has enough turns.
 const PILOTS: u32 = 3;
 const AGAIN: &str = "again";
-/// How many times as long jobs take in a slow lap that the pilot has not met, where no run tells: twice, which the line says.
+/// By which factor jobs are longer in a slow lap that the pilot has not met, if no earlier run tells; the line states it.
 const SLOW_FACTOR: f64 = 2.0;
 
-/// A line on the differences that a run of this plan will see; `None` where it compares no trials.
+/// A line about the differences that a run of this plan will see; `None` if it compares no trials.
 ///
 /// # Errors
-/// When the user has interrupted it.
+/// If the user interrupts it.
 pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String>, CommandError> {
     let experiment = &plan.experiment;
     if plan.trials.len() < 2 || experiment.scale.is_some() || experiment.tasks.is_some() {
@@ -35,23 +36,19 @@ pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String
     if experiment.rounds < report::FEWEST_ROUNDS {
         let fewest = report::FEWEST_ROUNDS;
         return Ok(Some(format!(
-            "sees    no differences: ratios are told of {fewest} rounds or more\n"
+            "sees    no differences: ratios need {fewest} rounds or more\n"
         )));
     }
     let Some(turns) = experiment.turns else {
         return Ok(Some(
-            "sees    not known before: of whole rounds no pilot is made\n".to_owned(),
+            "sees    not known in advance: whole rounds have no pilot\n".to_owned(),
         ));
     };
-    let unknown = |why: &str| {
-        Some(format!(
-            "sees    not known: the pilot could not be run: {why}\n"
-        ))
-    };
+    let unknown = |why: &str| Some(format!("sees    not known: the pilot failed: {why}\n"));
     let last = last(experiment, &options.out);
     let slow_factor = (last.as_ref()).and_then(|last| last.slow_factor);
     let slow_factor = slow_factor.unwrap_or(SLOW_FACTOR);
-    // A machine that stands still for a moment spoils a pilot of a second: it is worth another.
+    // A machine that stalls for a moment spoils a pilot of a second, so try again.
     let mut pilots = (0..PILOTS).map(|_| run(experiment, what, options, slow_factor));
     let enough = pilots.find(|seen| !matches!(seen, Ok(None)));
     let seen = match enough.unwrap_or(Ok(None)) {
@@ -83,7 +80,7 @@ pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String
     )))
 }
 
-/// What the upper end allows for beside what the pilot saw.
+/// What the upper end allows for beyond what the pilot saw.
 fn slow_laps(seen: Foreseen, factor: f64) -> String {
     let laps = report::plural(seen.laps as u64, "lap");
     let met = match seen.slow_laps {
@@ -91,26 +88,26 @@ fn slow_laps(seen: Foreseen, factor: f64) -> String {
         slow => report::grouped(slow as u64),
     };
     format!(
-        "{met} of {laps} slow; the upper end allows for {} of laps {factor:.1} times as long",
+        "{met} of {laps} slow; the upper end allows for {} of laps being {factor:.1} times as long",
         report::percent(seen.slow_share_at_most),
     )
 }
 
-/// What a run of the same plan found.
+/// What an earlier run of the same plan found.
 struct Last {
-    /// The difference that it would have seen.
+    /// The smallest difference that it would have seen, as a fraction.
     saw: Option<f64>,
     /// The factor between the machine's states, where it met two.
     slow_factor: Option<f64>,
 }
 
-/// What the newest run of the same plan below `out` found: a second tells nothing of a machine's rarer states, a run does.
+/// What the newest run of the same plan in `out` found: unlike a pilot of a second, a run meets a machine's rarer states.
 fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
-    /// Runs that are looked at.
+    /// Runs to look at.
     const MOST: usize = 100;
     let entries = std::fs::read_dir(out).ok()?.flatten();
     let mut runs: Vec<_> = entries.map(|entry| entry.path()).collect();
-    // Their names begin with the time at which they did.
+    // Their names start with the time at which they started.
     runs.sort_unstable_by(|a, b| b.cmp(a));
     runs.iter().take(MOST).find_map(|dir| {
         let run = Run::open(dir).ok()?;
@@ -127,7 +124,7 @@ fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
     })
 }
 
-/// `0.4% to 0.9%`, or one of the two where they print alike.
+/// `0.4% to 0.9%`, or `about 0.4%` if both print alike.
 fn range(seen: Foreseen) -> String {
     let ends = [seen.half_width, seen.at_most].map(report::percent);
     match ends[0] == ends[1] {
@@ -136,7 +133,7 @@ fn range(seen: Foreseen) -> String {
     }
 }
 
-/// Among which trials, where not all that take turns are disturbed by the same: each such group has intervals of its own.
+/// Among which trials, if not all that take turns have the same loads: each such group has its own intervals.
 fn group(experiment: &Experiment) -> String {
     let loads = |trial: &TrialPlan| -> Vec<String> {
         trial.loads.iter().map(|load| load.name.clone()).collect()
@@ -150,11 +147,11 @@ fn group(experiment: &Experiment) -> String {
     }
     match own.as_slice() {
         [] => " among trials without a load".to_owned(),
-        own => format!(" among trials beside {}", own.join(" and ")),
+        own => format!(" among trials under {}", own.join(" and ")),
     }
 }
 
-/// Runs the pilot; the half width that the plan's intervals will have by it.
+/// Runs the pilot; returns the half width of the plan's intervals that it predicts.
 fn run(
     experiment: &Experiment,
     what: &str,
@@ -167,7 +164,7 @@ fn run(
     let plan = Plan::new(pilot, what)?;
     let _held = bench_hold::of_plan(&plan, what, options)?;
     let place = tempfile::tempdir().map_err(|error| BenchError::Failed(error.to_string()))?;
-    let run = match bench::run(&plan, &settings(place.path()), &mut Silent) {
+    let run = match bench::run(&plan, &settings(place.path(), None), &mut Silent) {
         Ok(run) => run,
         Err((_, error)) => return Err(CommandError::Bench(error)),
     };
@@ -183,7 +180,7 @@ fn of(experiment: &Experiment) -> Option<Experiment> {
     turns.decide = None;
     let period = experiment.workload_of(baseline).period;
     let jobs = LENGTH_NS / period.ns().max(1);
-    // Laps enough to tell by: eight.
+    // Eight laps are enough for an estimate.
     let fewest = 8 * turns.jobs(period);
     pilot.rounds = ROUNDS;
     pilot.counters = Counters::None;
@@ -200,7 +197,7 @@ fn of(experiment: &Experiment) -> Option<Experiment> {
     Some(pilot)
 }
 
-/// Nobody is told of a pilot's trials.
+/// The progress of a pilot is not shown.
 struct Silent;
 
 impl Progress for Silent {

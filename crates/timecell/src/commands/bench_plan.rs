@@ -1,4 +1,4 @@
-//! The text of a plan before it runs: what is measured on, what will be done, and `--dry-run`'s list of trials.
+//! The text of a plan before it runs: the machine, what will be measured, and `--dry-run`'s list of trials.
 
 use bench::{Plan, PlannedTrial};
 use model::{Class, Duration, Enforcer, Experiment, Pacing, ProgramLoad, Turns, Work};
@@ -9,7 +9,7 @@ use crate::commands::bench_until;
 use crate::commands::common::{host_line, not_measured, requirements};
 use crate::progress::about;
 
-/// The first two lines: what is measured on, and what will be done.
+/// The first two lines: the machine, and what will be measured.
 pub fn header(plan: &Plan) -> String {
     let mut text = format!(
         "{}plan    {}   {}about {}\n",
@@ -151,7 +151,7 @@ pub fn dry(plan: &Plan) -> String {
     text
 }
 
-/// Every cell that has a task of its own on a line of its own.
+/// Every cell that has its own task, one per line.
 fn own_tasks(trial: &PlannedTrial) -> String {
     let lines = trial
         .own
@@ -167,7 +167,7 @@ fn own_tasks(trial: &PlannedTrial) -> String {
     lines.collect()
 }
 
-/// Every thread of a task set on a line of its own.
+/// Every thread of a task set, one per line.
 fn threads(trial: &PlannedTrial) -> String {
     let engine = trial.cells[0].0;
     let lines = trial.tasks.iter().map(|planned| {
@@ -188,7 +188,7 @@ fn threads(trial: &PlannedTrial) -> String {
     format!("{} threads{}", trial.tasks.len(), lines.collect::<String>())
 }
 
-/// What holds a cell, behind a comma.
+/// What holds a cell, after a comma.
 fn held(by: &HeldBy) -> String {
     let time = |ns: u64| Duration::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
     format!(
@@ -199,12 +199,12 @@ fn held(by: &HeldBy) -> String {
         if by.given {
             ""
         } else {
-            ", the least that is certain to do"
+            ", the least that is certain to suffice"
         }
     )
 }
 
-/// Equal neighbours as `3 x podman on cpu 1`.
+/// Equal neighbours merged, such as `3 x podman on cpu 1`.
 fn condensed(cells: &[String]) -> String {
     cells
         .chunk_by(|a, b| a == b)
@@ -216,7 +216,7 @@ fn condensed(cells: &[String]) -> String {
         .join(", ")
 }
 
-/// The length of a turn, which jobs of a long period draw out.
+/// The length of a turn, which a long period extends.
 fn turn(turns: Turns, periods: &[Duration]) -> String {
     match periods {
         [period] => {

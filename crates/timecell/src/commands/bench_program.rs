@@ -1,4 +1,4 @@
-//! `bench --program`: finds out what the user's program does, and plans for it.
+//! `bench --program`: finds out how the user's program behaves, and plans for it.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use crate::cli;
 use crate::exit::CommandError;
 use crate::out;
 
-/// How long a cell works in a round if nothing else is asked for, ns.
+/// How long a cell works in a round by default, ns.
 const ROUND_NS: i64 = 1_000_000_000;
-/// The same of a program that can take no turns, and how many rounds: it has whole ones, and short ones in their place.
+/// The same for a program that cannot take turns and so has whole rounds: shorter ones, but more of them.
 const REPORTED_ROUND_NS: i64 = 500_000_000;
 const REPORTED_ROUNDS: i64 = 20;
-/// Rounds at most of a program that takes turns in a scenario: its jobs are further apart than timecell's own, and each round needs
-/// those that bound its p99.
+/// Most rounds of a program that takes turns in a scenario: its jobs are further apart than timecell's own, and each round needs
+/// enough of them to bound its p99.
 const ROUNDS: u32 = 10;
 /// Fewest jobs of a cell in a round.
 const FEWEST: i64 = 20;
 
-/// Looks for the program that the options or the file name. Of one that the options name, the period and the number of
-/// jobs that were not asked for follow from what it does.
+/// Finds the program that the options or the file name. If the options name it, a period and number of jobs that they leave open
+/// follow from its behaviour.
 pub fn find(
     what: &str,
     options: &cli::Experiment,
@@ -32,14 +32,14 @@ pub fn find(
         bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
     })?;
     one_of_a_name(what, experiment)?;
-    let Some(path) = &options.trials.program else {
+    let Some(path) = &options.program.program else {
         return Ok(());
     };
     let shown = path.display().to_string();
     let told = |why: String| InputError::new(shown.clone(), why, "");
     let words = [shown.clone()]
         .into_iter()
-        .chain(options.trials.program_args.iter().cloned());
+        .chain(options.program.program_args.iter().cloned());
     let not_possible = |(what, fix)| InputError::new("--program", what, fix);
     let mut program =
         ProgramLoad::new(words.collect(), ProgramJobs::Executions).map_err(not_possible)?;
@@ -59,7 +59,7 @@ pub fn find(
         Tried::Ends { after_ns } => {
             let period_ns = round_up(2 * after_ns);
             let seen = format!(
-                "ends by itself after {} and reports no jobs: each job is an execution",
+                "ends by itself after {} and reports no jobs: each execution is a job",
                 report::time(after_ns as f64)
             );
             (seen, Some(period_ns))
@@ -74,7 +74,7 @@ pub fn find(
             let seen = match (experiment.turns, changes.catch_up) {
                 (Some(_), None) => {
                     changes.whole_rounds = true;
-                    "reports its jobs and makes up for releases that it was kept from: whole rounds, no turns"
+                    "reports its jobs and makes up for releases missed while stopped: whole rounds, no turns"
                 }
                 _ => "reports its jobs",
             };
@@ -93,8 +93,8 @@ pub fn find(
         let period_ns = period_ns.ok_or_else(|| {
             InputError::new(
                 program.line(),
-                "reports its jobs too seldom to see how often",
-                "give its period with --period",
+                "reports its jobs too rarely to tell their period",
+                "give the period with --period",
             )
         })?;
         let period = Duration::from_ns(period_ns);
@@ -125,8 +125,8 @@ pub fn find(
     Ok(())
 }
 
-/// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` where it takes none, and
-/// where it would do little else.
+/// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` if it takes no
+/// turns, or would do little else.
 fn in_turns(
     experiment: &Experiment,
     period: Option<Duration>,
@@ -141,14 +141,15 @@ fn in_turns(
         same.count()
     };
     let arms = experiment.trials.iter().map(together).max()?;
-    // A turn is so many periods longer, and so the time that the program is stopped, too.
+    // Each turn gets longer by this many periods, and so does the time for which the program is stopped.
     let others = share * arms.saturating_sub(1) as f64;
     let jobs = f64::from(turns.jobs(period));
     let needed = (f64::from(turns.catch_up) + others * (jobs + 2.0)) / (1.0 - others);
     (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
 }
 
-/// Refuses a period that follows from what the program does where all trials have others of their own; what is wrong, and the fix.
+/// Refuses a period that follows from the program's behaviour if every trial has a different one of its own; the error is what is
+/// wrong, and the fix.
 fn of_a_trial(
     experiment: &Experiment,
     jobs: ProgramJobs,
@@ -165,18 +166,20 @@ fn of_a_trial(
     periods.dedup();
     let periods: Vec<String> = periods.iter().map(Duration::to_string).collect();
     let of = format!(
-        "the trials of `{}` have periods of their own, {}",
+        "the trials of `{}` have their own periods, {}",
         experiment.name,
         periods.join(", ")
     );
     let choose = "choose one of these with --period".to_owned();
     Err(match jobs {
         ProgramJobs::Executions => (
-            format!("{of}, and the program needs {period}, twice the time of an execution or more"),
+            format!(
+                "{of}, and the program needs {period}, at least twice the time of an execution"
+            ),
             choose,
         ),
         ProgramJobs::Reported => (
-            format!("{of}, and the program was seen to release a job every {period}"),
+            format!("{of}, and the program releases a job every {period}"),
             choose,
         ),
         ProgramJobs::Endless => (
@@ -186,7 +189,7 @@ fn of_a_trial(
     })
 }
 
-/// Refuses programs that would be one file in a container.
+/// Refuses programs that would be the same file in a container.
 fn one_of_a_name(what: &str, experiment: &Experiment) -> Result<(), InputError> {
     let programs = experiment.programs();
     let paths: Vec<&Path> = (programs.iter())
@@ -201,10 +204,10 @@ fn one_of_a_name(what: &str, experiment: &Experiment) -> Result<(), InputError> 
         Some((_, path)) => Err(InputError::new(
             what,
             format!(
-                "two programs have the file name of {}, and in a container both would be in /program",
+                "another program has the same file name as {}, and in a container both would be in /program",
                 path.display()
             ),
-            "give one of them another name",
+            "rename one of them",
         )),
     }
 }
@@ -222,7 +225,7 @@ fn round_up(ns: i64) -> i64 {
     }
 }
 
-/// To three digits: what was measured is no exact period.
+/// Rounds to three digits: a measured period is not exact.
 fn three_digits(ns: i64) -> i64 {
     let mut unit = 1;
     while ns / unit >= 1_000 {
@@ -258,7 +261,7 @@ mod tests {
         let of = |jobs, ms: i64| of_a_trial(&experiment, jobs, Duration::from_ns(ms * 1_000_000));
         assert_eq!(of(ProgramJobs::Executions, 10), Ok(()));
         let (what, fix) = of(ProgramJobs::Executions, 5).unwrap_err();
-        let told = "the trials of `x` have periods of their own, 1ms, 10ms, and the program needs 5ms, twice the time of an execution or more";
+        let told = "the trials of `x` have their own periods, 1ms, 10ms, and the program needs 5ms, at least twice the time of an execution";
         assert_eq!(what, told);
         assert_eq!(fix, "choose one of these with --period");
         let (what, fix) = of(ProgramJobs::Endless, 500).unwrap_err();

@@ -1,4 +1,4 @@
-//! `timecell bench self`.
+//! `timecell bench self`: measures timecell itself beside other tools.
 
 use bench::selfcheck::{Finding, PARTS, Section, Setup};
 use model::{InputError, Limits};
@@ -9,9 +9,9 @@ use crate::commands::common::cpus;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Runs the parts asked for, prints their tables and findings, and keeps them as JSON below `--out`.
+/// Runs the selected parts, prints their tables and findings, and writes them as JSON into `--out`.
 ///
-/// Exit code 3 when a goal was missed.
+/// Exit code 3 if a goal is missed.
 pub fn run(options: &Itself) -> Result<Ended, CommandError> {
     let measured = &options.measured;
     let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
@@ -37,7 +37,7 @@ pub fn run(options: &Itself) -> Result<Ended, CommandError> {
         ));
         return Ok(Ended::Fine);
     }
-    let _held = bench_hold::of_options("self", options.cpus.as_deref(), measured)?;
+    let _held = bench_hold::of_cpus("self", &cpus(options.cpus.as_deref())?, measured)?;
     let mut sections = Vec::new();
     for (name, part) in PARTS {
         if !asked(name) {
@@ -61,7 +61,7 @@ pub fn run(options: &Itself) -> Result<Ended, CommandError> {
     let path = measured.out.join("self.json");
     host::writer::create_dir_all(&measured.out).map_err(|source| CommandError::File {
         path: measured.out.clone(),
-        doing: "make the directory",
+        doing: "create the directory",
         source,
     })?;
     record::run::write_atomically(&path, json.as_bytes())?;

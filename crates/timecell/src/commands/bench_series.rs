@@ -1,21 +1,19 @@
-//! `timecell bench` of the scenarios that repeat single measurements.
+//! `timecell bench` for the scenarios that repeat single measurements.
 
 use bench::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, SeriesScenario, run_series};
 use model::{Duration, InputError};
 use study::Kind;
 
-use crate::cli::{Judged, Series};
+use crate::cli::Series;
 use crate::commands::bench_hold;
 use crate::commands::common::{cpus, host_line, not_measured, requirements};
-use crate::commands::judge::Asked;
-use crate::commands::studied::{Planned, conduct};
+use crate::commands::studied::{Planned, Wanted, conduct};
 use crate::exit::{CommandError, Ended};
 use crate::progress::about;
 
 /// Runs the scenario, writes its record, prints its tables.
 pub fn run(scenario: &SeriesScenario, options: &Series) -> Result<Ended, CommandError> {
-    let Judged { judge, measured } = &options.run;
-    let wanted = SeriesOptions {
+    let asked = SeriesOptions {
         cpus: cpus(options.own.cpus.as_deref())?,
         rounds: options.rounds,
         quick: options.quick,
@@ -23,8 +21,8 @@ pub fn run(scenario: &SeriesScenario, options: &Series) -> Result<Ended, Command
         rootless_user: options.rootless_user.clone(),
         heartbeat_timeout_ns: (options.own.heartbeat_timeout).map_or(10_000_000, Duration::ns),
     };
-    // Below some beats, a payload that is merely late would be taken for a wedged one.
-    if wanted.heartbeat_timeout_ns < 3 * HEARTBEAT_NS {
+    // Within a few beats, a payload that is merely late would count as wedged.
+    if asked.heartbeat_timeout_ns < 3 * HEARTBEAT_NS {
         return Err(InputError::new(
             "--heartbeat-timeout",
             "the payload beats every 1 ms, so a shorter silence means nothing",
@@ -32,24 +30,32 @@ pub fn run(scenario: &SeriesScenario, options: &Series) -> Result<Ended, Command
         )
         .into());
     }
-    let plan = SeriesPlan::new(scenario, &wanted)?;
-    let asked = Asked::of(judge)?;
-    asked.before(Kind::Series)?;
-    asked.of_scenario(plan.scenario, judge.allow_unlike)?;
-    let cpus = options.own.cpus.as_deref();
-    let _held = bench_hold::of_options(plan.scenario, cpus, measured)?;
+    measure(scenario, &asked, &Wanted::new(&options.run))
+}
+
+/// Measures with these options, or resumes a run of them.
+pub fn measure(
+    scenario: &SeriesScenario,
+    options: &SeriesOptions,
+    wanted: &Wanted<'_>,
+) -> Result<Ended, CommandError> {
+    let plan = SeriesPlan::new(scenario, options)?;
+    let asked = wanted.asked(Kind::Series)?;
+    asked.of_scenario(plan.scenario, wanted.allow_unlike())?;
+    let _held = bench_hold::of_cpus(plan.scenario, &options.cpus, wanted.measured)?;
     let planned = Planned {
         header: header(&plan),
         dry: dry(&plan),
         nothing: plan.tasks().is_empty(),
+        not_measured: plan.not_measured().to_vec(),
         rounds: plan.rounds,
     };
-    conduct(&planned, &asked, measured, |settings, teller| {
+    conduct(&planned, &asked, wanted, |settings, teller| {
         run_series(plan, settings, teller)
     })
 }
 
-/// The first two lines: what is measured on, and what will be done.
+/// The first two lines: the machine, and what will be measured.
 fn header(plan: &SeriesPlan) -> String {
     format!(
         "{}plan    {} measurements x {} rounds   about {}\n",
@@ -61,8 +67,7 @@ fn header(plan: &SeriesPlan) -> String {
 }
 
 fn dry(plan: &SeriesPlan) -> String {
-    let mut text =
-        String::from("measured in every round, each round beginning with the next one\n");
+    let mut text = String::from("measured in every round, each round starting with the next one\n");
     for task in plan.tasks() {
         text.push_str(&format!("  {:<34}{}\n", task.subject, task.part));
     }

@@ -1,4 +1,4 @@
-//! `bench --decide`, `--until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
+//! `bench --decide`, `--until`, `--at-most` and `--quick`: how long a run may take, and what it is judged by at its end.
 
 use bench::Plan;
 use model::{Duration, Experiment, InputError, Work};
@@ -6,32 +6,32 @@ use record::run::Run;
 use study::Standing;
 use study::judge::Threshold;
 
-use crate::cli::Trials;
+use crate::cli;
 use crate::exit::CommandError;
 use crate::progress::{NO_RATIO, about};
 
-/// How many times the rounds that its first look takes a run may go on: four doublings.
+/// Most rounds of a run, as a multiple of the rounds before its first look: four doublings.
 const MOST_ROUNDS: u64 = 16;
 /// About how long a smoke run may take, ns, unless its fewest rounds take longer.
 const QUICK_NS: i64 = 25_000_000_000;
 
-/// The conditions of an experiment. Where the command line asked for them, its rounds become those that may be needed, unless
-/// it says how many as well.
+/// The conditions of an experiment. If they come from the command line, its rounds become as many as may be needed, unless the
+/// command line sets them as well.
 ///
 /// # Errors
-/// When one is no condition that more jobs answer.
+/// If more jobs cannot answer one of them.
 pub fn plan(
     what: &str,
-    options: &Trials,
+    options: &cli::Experiment,
     experiment: &mut Experiment,
 ) -> Result<Vec<Threshold>, InputError> {
-    let place = match options.until.is_empty() {
+    let place = match options.until.until.is_empty() {
         true => what,
         false => "--until",
     };
     let conditions = experiment.until.clone();
-    if !options.until.is_empty() && options.rounds.is_none() {
-        // As many as have all looks.
+    if !options.until.until.is_empty() && options.trials.rounds.is_none() {
+        // Enough for all looks.
         experiment.rounds = MOST_ROUNDS as u32;
     }
     let mut most = 0;
@@ -39,15 +39,15 @@ pub fn plan(
         let needed = study::jobs_until(condition, experiment).ok_or_else(|| {
             InputError::new(
                 format!("{place} '{condition}'"),
-                "more jobs do not answer this",
+                "more jobs cannot answer this",
                 "ask for a quantile of a time, such as 'latency.p99.99 < 100us'",
             )
         })?;
         most = most.max(needed);
     }
-    if !options.until.is_empty() && options.rounds.is_none() {
+    if !options.until.until.is_empty() && options.trials.rounds.is_none() {
         let jobs = u64::from(experiment.jobs().0.max(1));
-        // A tenth more: a few missed activations are not to cost the first look.
+        // A tenth more, so that a few missed activations do not spoil the first look.
         let most = most.saturating_add(most.div_ceil(10));
         let rounds = most.div_ceil(jobs).saturating_mul(MOST_ROUNDS);
         experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);
@@ -55,22 +55,23 @@ pub fn plan(
     Ok(conditions)
 }
 
-/// Leaves a smoke run that would take longer, since its cells take long to make, fewer rounds, but three of those that it had,
-/// and then shorter ones.
+/// Gives a smoke run that would take too long, because its cells take long to create, fewer rounds, down to three, and then
+/// shorter ones.
 ///
 /// # Errors
 /// As [`Plan::new`].
-pub fn quick(options: &Trials, mut plan: Plan, place: &str) -> Result<Plan, InputError> {
-    let is_smoke = options.quick && options.rounds.is_none() && options.jobs.is_none();
-    let ends_itself = options.decide.is_none() && options.until.is_empty();
-    // A program that ends when it is told has as many rounds as its medians need.
+pub fn quick(options: &cli::Experiment, mut plan: Plan, place: &str) -> Result<Plan, InputError> {
+    let is_smoke =
+        options.trials.quick && options.trials.rounds.is_none() && options.pace.jobs.is_none();
+    let ends_itself = options.decided.decide.is_none() && options.until.until.is_empty();
+    // An endless program has as many rounds as its medians need.
     let is_endless = plan.experiment.workload.work == Work::Endless;
     if !is_smoke || !ends_itself || is_endless || plan.trials.is_empty() {
         return Ok(plan);
     }
     let fit = plan.rounds_within(QUICK_NS).max(report::FEWEST_ROUNDS);
     plan.experiment.rounds = plan.experiment.rounds.min(fit);
-    while plan.expected_ns() > QUICK_NS && options.duration.is_none() {
+    while plan.expected_ns() > QUICK_NS && options.trials.duration.is_none() {
         let mut shorter = plan.experiment.clone();
         if !shorter.halve_turns() {
             break;
@@ -80,10 +81,10 @@ pub fn quick(options: &Trials, mut plan: Plan, place: &str) -> Result<Plan, Inpu
     Ok(plan)
 }
 
-/// Leaves a run that ends once something is known no more rounds than should fit into so long.
+/// Limits a run that ends once something is known to the rounds that should fit into this time.
 ///
 /// # Errors
-/// When it ends for no such reason, or the time is too short to find anything out.
+/// If nothing is to be found out, or the time is too short to find it out.
 pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
     let told = |what: String, fix: &str| Err(InputError::new("--at-most", what, fix));
     let experiment = &plan.experiment;
@@ -96,7 +97,7 @@ pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
         );
         return told(
             what,
-            "add --decide or --until, or say how long with --duration and --rounds",
+            "add --decide or --until, or set the length with --duration and --rounds",
         );
     }
     let fewest = match decides {
@@ -108,7 +109,7 @@ pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
         let round = plan.expected_ns() / i64::from(experiment.rounds.max(1));
         let rounds = match fewest {
             1 => "one round takes".to_owned(),
-            fewest => format!("the {fewest} rounds that ratios take are"),
+            fewest => format!("the {fewest} rounds that ratios need take"),
         };
         let what = format!(
             "{rounds} about {}",
@@ -116,7 +117,7 @@ pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
         );
         return told(
             what,
-            "give the run that long, or fewer jobs with --jobs or --duration",
+            "allow that long, or set fewer jobs with --jobs or --duration",
         );
     }
     plan.experiment.rounds = plan.experiment.rounds.min(fit).max(1);
@@ -124,7 +125,7 @@ pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The plan line of such a run.
+/// The plan line of a run with `--until`.
 pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
     let first = *experiment.looks().first()?;
     if experiment.until.is_empty() {
@@ -133,24 +134,24 @@ pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
     let conditions: Vec<String> = experiment.until.iter().map(Threshold::to_string).collect();
     let part = f64::from(first) / f64::from(experiment.rounds.max(1));
     Some(format!(
-        "until   it is known whether {}: first looked at after {} (about {})\n",
+        "until   it is known whether {}: first look after {} (about {})\n",
         conditions.join(", "),
         report::plural(first.into(), "round"),
         about((expected_ns as f64 * part) as i64),
     ))
 }
 
-/// What came of `--decide`.
+/// The outcome of `--decide`.
 pub struct Decided {
-    /// How well each ratio was to be known, as a part of it.
+    /// How precisely each ratio was to be known, as a fraction of it.
     within: f64,
     standing: Standing,
 }
 
-/// How a run that was to go on until its ratios are known stands at its end; `None` of another.
+/// The outcome of a run with `--decide`; `None` for a run without.
 ///
 /// # Errors
-/// When the run cannot be read.
+/// If the run cannot be read.
 pub fn decided(run: &Run) -> Result<Option<Decided>, CommandError> {
     let turns = run.experiment()?.turns;
     let Some(within) = turns.and_then(|turns| turns.decides_within()) else {
@@ -166,7 +167,7 @@ impl Decided {
         self.standing.is_open()
     }
 
-    /// The terminal's line where one is not.
+    /// The line for the terminal, if a ratio is open.
     pub fn line(&self) -> Option<String> {
         let open = &self.standing.undecided;
         if self.standing.compared == 0 {
@@ -174,7 +175,7 @@ impl Decided {
         }
         (!open.is_empty()).then(|| {
             format!(
-                "decide  {} of {} ratios are not known to within {} and not shown to differ from 1: {}",
+                "decide  {} of {} ratios are neither known to within {} nor shown to differ from 1: {}",
                 open.len(),
                 self.standing.compared,
                 report::percent(self.within),
@@ -183,7 +184,7 @@ impl Decided {
         })
     }
 
-    /// The same for machines.
+    /// The outcome as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "within": self.within,

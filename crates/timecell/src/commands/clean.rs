@@ -1,4 +1,4 @@
-//! `timecell clean`.
+//! `timecell clean`: saves what killed processes had measured, and removes what they left behind.
 
 use bench::Unsaved;
 use supervise::control::orphaned;
@@ -11,9 +11,9 @@ use crate::commands::common::give_to_sudo_user;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Writes what killed coordinators of this user had measured to their runs, and removes what they have left behind, and of missions of
-/// which nothing runs any more the cpuset partitions, what cpu.rt.max reserves for them and what the ledger says of them. What is held and was
-/// held by nobody is held again, and what runs on of missions that nobody supervises is told.
+/// Writes what this user's killed coordinators had measured to their runs, and removes what they left behind. Of missions that no longer
+/// run it removes the cpuset partitions, the reservations in cpu.rt.max and the ledger entries. Holds again what nothing holds any more, and
+/// reports cells that still run without a supervisor.
 pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     let unsaved = if options.discard {
         Unsaved::Discard
@@ -27,7 +27,7 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     for run in swept.iter().filter_map(|swept| swept.run.as_deref()) {
         give_to_sudo_user(run, None);
     }
-    // Each is told before what comes next can fail.
+    // Report each before the next can fail.
     let ledger = Ledger::default();
     let mut kept = Vec::new();
     for sweep in [sweep_partitions, sweep_servers] {
@@ -49,8 +49,8 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     Ok(if whole { Ended::Fine } else { Ended::Failed })
 }
 
-/// Takes what is over out of the ledger, and sees to what is held and what runs on, each told before what comes next can fail; returns whether
-/// something of what is held is left or cannot be told.
+/// Removes finished entries from the ledger, and checks what is held and what still runs, reporting each before the next can fail. Returns whether
+/// something that should be held is not, or it is unknown whether it is.
 fn put_in_order(
     ledger: &Ledger,
     list: impl FnOnce(&Ledger) -> Result<Listing, HeldError>,
@@ -58,7 +58,7 @@ fn put_in_order(
 ) -> Result<bool, CommandError> {
     for holder in ledger.forget_over()? {
         tell(&format!(
-            "{holder}: nothing of it runs any more, and nothing is granted to it any more"
+            "{holder}: it no longer runs, and what was granted to it is free again"
         ));
     }
     ledger.forget_names()?;
@@ -73,7 +73,7 @@ fn put_in_order(
     Ok(failed)
 }
 
-/// What runs on of missions that nobody supervises, a sentence each: it is held to its budget as before, and nothing of it is removed here.
+/// One sentence for each mission without a supervisor whose cells still run: they are held as before, and nothing of them is removed here.
 fn run_on(ledger: &Ledger) -> Result<Vec<String>, CommandError> {
     let missions = ledger.entries()?.into_iter();
     let alone = missions.filter_map(|entry| match entry.holder {
@@ -83,7 +83,7 @@ fn run_on(ledger: &Ledger) -> Result<Vec<String>, CommandError> {
     Ok(alone
         .map(|alone| {
             format!(
-                "mission `{}`: nobody supervises it, and {} runs on, held as before; `timecell down {}` ends it",
+                "mission `{}` has no supervisor; still running, held as before: {}; `timecell down {}` ends it",
                 alone.mission,
                 alone.who(),
                 alone.called()

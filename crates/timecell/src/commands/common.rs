@@ -1,4 +1,4 @@
-//! What several commands do alike: where a run goes and whose it is, what is said of the machine, how the terminal is dressed.
+//! What several commands share: place and owner of a run, the line about the machine, the style of the terminal.
 
 use std::path::Path;
 
@@ -13,18 +13,20 @@ use study::{Ask, Kind};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Of this program.
+/// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Where a run goes, and what made it.
-pub fn settings(out: &Path) -> Settings {
+/// Where a run is written, what made it, and the run that it resumes, if any.
+pub fn settings(out: &Path, resume: Option<&Run>) -> Settings {
     Settings {
         out: out.to_owned(),
         version: VERSION.to_owned(),
+        resume: resume.cloned(),
+        only_check: false,
     }
 }
 
-/// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
+/// Gives what was measured under sudo to the user who called it, so that they can study and delete it: the run, and
 /// the directory around it if that is new.
 pub fn give_to_sudo_user(run: &Path, around: Option<&Path>) {
     let id = |name: &str| {
@@ -35,7 +37,7 @@ pub fn give_to_sudo_user(run: &Path, around: Option<&Path>) {
     let root = rustix::process::geteuid().is_root();
     if let (true, Some(uid), Some(gid)) = (root, id("SUDO_UID"), id("SUDO_GID")) {
         let owner = Owner { uid, gid };
-        // Below a directory of the user's all was written as that user.
+        // In a directory of the user's, everything was written as that user.
         if host::writer::of(run).is_none() {
             let _ = handover::give_tree(run, owner);
             if let Some(around) = around {
@@ -62,7 +64,7 @@ pub fn cpus(list: Option<&str>) -> Result<Vec<u32>, InputError> {
     Ok(cpus)
 }
 
-/// What is measured on, with its line break.
+/// The line about the machine, with its line break.
 pub fn host_line() -> String {
     let machine = Provenance::collect(VERSION);
     let warnings = match machine.warnings() {
@@ -73,7 +75,7 @@ pub fn host_line() -> String {
     format!("host    {}{warnings}\n", machine.one_line())
 }
 
-/// What will not be measured, with the reasons, a line each; names take so many columns.
+/// What will not be measured and why, one per line; `width` is the number of columns for names.
 pub fn not_measured(all: &[NotMeasured], width: usize) -> String {
     let line = |missing: &NotMeasured| {
         let fix = in_parentheses(&missing.fix);
@@ -83,7 +85,7 @@ pub fn not_measured(all: &[NotMeasured], width: usize) -> String {
     all.iter().map(line).collect()
 }
 
-/// What is met and what is not, with a heading.
+/// The requirements, met and unmet, with a heading.
 pub fn requirements(all: &[Requirement]) -> String {
     let mut text = String::from("\nrequirements\n");
     for requirement in all {
@@ -97,7 +99,7 @@ pub fn requirements(all: &[Requirement]) -> String {
     text
 }
 
-/// In parentheses behind a reason, where there is something to say.
+/// The text in parentheses, unless it is empty.
 fn in_parentheses(text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -112,7 +114,7 @@ pub fn must(kind: Kind, ask: Ask, place: impl Into<String>) -> Result<(), InputE
         .map_err(|[what, fix]| InputError::new(place, what, fix))
 }
 
-/// How reading these runs ends: failed where one has lost something that was on record.
+/// How reading these runs ends: as failed if one has lost recorded data.
 pub fn whole(runs: &[&Run]) -> Result<Ended, CommandError> {
     for run in runs {
         if !run.damage()?.is_empty() {
@@ -122,7 +124,7 @@ pub fn whole(runs: &[&Run]) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// How the terminal is dressed.
+/// Colour and width of the terminal.
 pub fn style() -> report::Style {
     report::Style {
         colour: out::colour(),
@@ -134,7 +136,7 @@ pub fn style() -> report::Style {
 pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
     host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
         path: dir.to_owned(),
-        doing: "make the directory",
+        doing: "create the directory",
         source,
     })?;
     for (name, svg) in figures {

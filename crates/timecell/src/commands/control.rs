@@ -1,4 +1,4 @@
-//! `timecell stop`, `start`, `restart` and `down`: a request to the supervisor, and what became of it.
+//! `timecell stop`, `start`, `restart` and `down`: a request to the supervisor, and its outcome.
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,12 @@ pub fn stop(options: &OfCells) -> Result<Ended, CommandError> {
     of_cells(options, "stop", |cells| Ask::Stop { cells })
 }
 
-/// Lets cells run again.
+/// Starts stopped cells.
 pub fn start(options: &OfCells) -> Result<Ended, CommandError> {
     of_cells(options, "start", |cells| Ask::Start { cells })
 }
 
-/// Ends cells and starts them anew.
+/// Stops cells and starts them again.
 pub fn restart(options: &OfCells) -> Result<Ended, CommandError> {
     of_cells(options, "restart", |cells| Ask::Restart { cells })
 }
@@ -56,20 +56,20 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
     if !left.is_empty() {
         return Ok(Ended::Failed);
     }
-    // Whoever runs one program removes that; of one that was killed nobody else does.
+    // `timecell run` removes this itself, unless it was killed.
     if is_of_one && is_orphaned {
         forget_one(&dir)?;
     }
     if !options.json {
         out::print(&match is_of_one {
-            true => "all cells stopped; nothing of them is kept".to_owned(),
+            true => "all cells stopped; nothing is kept".to_owned(),
             false => all_have_ended(&dir),
         });
     }
     Ok(Ended::Fine)
 }
 
-/// Removes what is left of one program that nobody has written down.
+/// Removes what is left of a killed `timecell run`.
 fn forget_one(dir: &Path) -> Result<(), CommandError> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let name = Ledger::default().name(&name, dir)?;
@@ -86,18 +86,18 @@ fn forget_one(dir: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// What is left of a mission that was ended.
+/// What is printed when a mission has ended.
 pub(super) fn all_have_ended(dir: &Path) -> String {
     format!("all cells stopped; logs kept in {}", dir.display())
 }
 
-/// Ends the cells of a mission whose supervisor is gone; what could not be removed goes to `left`.
+/// Stops the cells of a mission whose supervisor is gone; what could not be removed is added to `left`.
 fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandError> {
     if supervise::control::from_journal(dir)?.mission.is_none() {
         let dir = dir.to_owned();
         return Err(ControlError::NothingIsUp { dir }.into());
     }
-    out::note("note: nobody supervises the mission; its cells are ended by what its journal says");
+    out::note("note: the mission has no supervisor; the cells that its journal lists are stopped");
     let mut tell = |event: &Event| left.push(event.to_string());
     match end_orphans(dir, &Ledger::default(), &mut tell) {
         Ok(done) => {
@@ -109,8 +109,8 @@ fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandE
     }
 }
 
-/// Gives back what was granted to cells that nobody supervised, which nobody else does. They have ended, so that why it cannot be goes to `left`,
-/// beside what became of them.
+/// Releases what was granted to cells without a supervisor. They have ended, so if that fails, the reason is added to `left`,
+/// next to their outcome.
 fn give_back(ledger: &Ledger, left: &mut Vec<String>) {
     left.extend(ledger.forget_over().err().map(|error| error.to_string()));
 }
@@ -149,30 +149,30 @@ fn print_json(verb: &str, cells: &[CellDone]) {
     out::print(&format!("{json:#}"));
 }
 
-/// Asks the supervisor of this directory; what it says meanwhile goes to standard error.
+/// Asks the supervisor of this directory; its messages meanwhile are printed to standard error.
 pub(crate) fn ask_for(dir: &Path, ask: Ask) -> Result<Say, ControlError> {
     Client::connect(dir)?.ask(dir, ask, &mut |text| out::note(text))
 }
 
-/// The answer belongs to no such question.
+/// The error for an answer that does not belong to the request.
 pub(crate) fn unexpected(say: &Say) -> ControlError {
     let json = serde_json::to_string(say).unwrap_or_default();
     ControlError::NotUnderstood {
-        reason: format!("`{}` was not asked for", json.get(..40).unwrap_or(&json)),
+        reason: format!("unexpected `{}`", json.get(..40).unwrap_or(&json)),
     }
 }
 
-/// The directory of the mission that is meant.
+/// The directory of the selected mission.
 pub(super) fn directory(which: &Which) -> Result<PathBuf, CommandError> {
     locate(which.mission.as_deref(), which.dir.as_deref())
 }
 
-/// The same where the name stands alone.
+/// The same, with the name as an argument.
 pub(super) fn directory_first(which: &WhichFirst) -> Result<PathBuf, CommandError> {
     locate(which.mission.as_deref(), which.dir.as_deref())
 }
 
-/// The directory of the mission of this name, or this directory, or of the only mission that runs.
+/// This directory, or that of the mission of this name, or that of the only running mission.
 pub(crate) fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, CommandError> {
     let place = match (dir, name) {
         (Some(dir), _) => Place::Dir(dir),
@@ -186,7 +186,7 @@ pub(crate) fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, 
     Ok(find(place, &bases)?)
 }
 
-/// Where missions have their directories unless the user says otherwise.
+/// The default directory of missions' directories.
 pub(super) fn base() -> Result<PathBuf, InputError> {
     base_dir().ok_or_else(no_home)
 }

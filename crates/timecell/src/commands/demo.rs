@@ -1,4 +1,4 @@
-//! `timecell demo`: a mission that runs as it is, of cells whose program is timecell itself; and that program.
+//! `timecell demo`: a mission that runs as printed, because the program of its cells is timecell itself; and that program.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use timecell_client::{Client, now_ns};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// The mission, with this where the path of timecell belongs.
+/// The mission, with a placeholder for the path of timecell.
 const MISSION: &str = include_str!("demo.toml");
 const PROGRAM: &str = "@timecell@";
 
@@ -33,14 +33,14 @@ fn mission(program: &Path) -> String {
 
 /// The period of the control loop, as the mission has it.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What a job of it takes.
+/// Execution time of one of its jobs.
 const WORK: Duration = Duration::from_millis(2);
-/// How long the cell that fails runs.
+/// How long the failing cell runs.
 const LIFE: Duration = Duration::from_secs(10);
 
-/// What the cells run: a control loop that reports its jobs, or a program that fails after a while.
+/// The program of the cells: a control loop that reports its jobs, or a program that fails after a while.
 pub fn inside(role: &str) -> i32 {
-    // The first process of a cell is not ended by a signal that it does not handle.
+    // A signal that the first process of a cell does not handle does not end it.
     let end = end as extern "C" fn(libc::c_int);
     // SAFETY: the handler only leaves.
     unsafe { libc::signal(libc::SIGTERM, end as libc::sighandler_t) };
@@ -62,7 +62,7 @@ extern "C" fn end(_: libc::c_int) {
     unsafe { libc::_exit(0) }
 }
 
-/// Runs until it is told to end; `None`: the cell's page cannot be used.
+/// Runs until it is told to end; `None` if the cell's job page cannot be used.
 fn control() -> Option<i32> {
     let client = Client::open_from_env()
         .inspect_err(|error| eprintln!("{error}"))

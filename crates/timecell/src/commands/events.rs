@@ -1,4 +1,4 @@
-//! `timecell events`: what has happened to a mission, from its journal, and what happens, from its supervisor.
+//! `timecell events`: past events of a mission from its journal, and live ones from its supervisor.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn run(options: &Events) -> Result<Ended, CommandError> {
         teller.catch_up(&dir)?;
         return Ok(Ended::Fine);
     }
-    // First the subscription, then the journal: nothing falls between.
+    // Subscribe first, then read the journal, so that no event is lost in between.
     let mut client = match Client::connect(&dir) {
         Ok(client) => client,
         Err(error) => {
@@ -53,9 +53,9 @@ pub fn run(options: &Events) -> Result<Ended, CommandError> {
 struct Teller {
     json: bool,
     oldest_unix_ns: Option<i64>,
-    /// Sequence number of the last one.
+    /// Sequence number of the last printed event.
     last: Option<u64>,
-    /// Starts of which the outcome is read next, by cell: in text, one line tells both.
+    /// Starts whose outcome has not been read yet, by cell: in text, one line reports both.
     starting: BTreeMap<String, Happening>,
 }
 
@@ -77,14 +77,14 @@ impl Teller {
                 _ => self.tell(&happening),
             }
         }
-        // Those that are still being made.
+        // Those that are still starting.
         for happening in std::mem::take(&mut self.starting).values() {
             self.print(happening);
         }
         Ok(())
     }
 
-    /// Tells it, once, unless it is too old.
+    /// Prints an event once, unless it is too old.
     fn tell(&mut self, happening: &Happening) {
         if Some(happening.sequence) <= self.last {
             return;
@@ -108,7 +108,7 @@ impl Teller {
     }
 }
 
-/// Whether a line would only repeat that a program has ended and, as the next line tells, is restarted.
+/// Whether a line would only repeat that a program has ended; the next line reports the restart.
 fn only_repeats(happening: &Happening) -> bool {
     let incident = &happening.entry["incident"];
     let action = incident["action"]["action"].as_str().unwrap_or_default();

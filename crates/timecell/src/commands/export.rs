@@ -1,4 +1,4 @@
-//! `timecell export`.
+//! `timecell export`: writes a run or a task set in the formats of other tools.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::commands::common::must;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Writes a run, or a task set, in the form of another tool.
+/// Writes a run or a task set in the format of another tool.
 pub fn run(options: &Export) -> Result<Ended, CommandError> {
     if options.rt_app {
         let (name, set) = analyze::task_set(&options.run)?;
@@ -29,7 +29,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
         return text(&exported, &stem, options);
     }
     let run = Run::open(&options.run)?;
-    // What is left is written all the same: it may be all that there will ever be.
+    // A damaged run is exported all the same: it may be all that there will ever be.
     let damage = if run.has_no_experiment() {
         Vec::new()
     } else {
@@ -44,7 +44,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
     }
 }
 
-/// Writes what a run holds.
+/// Writes the contents of a run.
 fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     let ask = match options {
         Export { hdr: true, .. } => Ask::Hdr,
@@ -79,7 +79,7 @@ fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     table(run, options)
 }
 
-/// Writes a text, and says on standard error what it could not hold.
+/// Writes a text, and notes on standard error what it could not hold.
 fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, CommandError> {
     for note in &exported.notes {
         out::note(&format!("note    {note}"));
@@ -118,7 +118,7 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         }
         let path = Path::new("standard output");
         return match write(run, options, path, &mut std::io::stdout().lock()) {
-            // Whoever read had enough, as `head` does.
+            // The reader had enough, as `head` has.
             Err(RecordError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::BrokenPipe =>
             {
@@ -140,7 +140,7 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// The interval logs, a file for each trial, cell and metric.
+/// Writes the interval logs, a file for each trial, cell and metric.
 fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     if !record::export::keeps_histograms(run)? {
         return Err(InputError::new(
@@ -157,7 +157,7 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     unused(&dir, options)?;
     host::writer::create_dir_all(&dir).map_err(|source| CommandError::File {
         path: dir.clone(),
-        doing: "make the directory",
+        doing: "create the directory",
         source,
     })?;
     let files = write_hdr(run, &dir)?;
@@ -165,7 +165,7 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Refuses a file that is there, or a directory that holds something, unless the caller wants it written over.
+/// Refuses an existing file or a non-empty directory, unless `--force` is given.
 fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
     let taken = match std::fs::metadata(path) {
         Ok(there) if there.is_dir() => {
@@ -173,18 +173,18 @@ fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
         }
         // Devices and pipes have nothing to lose.
         Ok(there) => there.is_file(),
-        // A link that leads nowhere may be anybody's.
+        // A dangling link may be anybody's.
         Err(_) => std::fs::symlink_metadata(path).is_ok(),
     };
     if taken && !options.force {
-        let what = "it is there already";
-        let fix = "name another with --output, or write over it with --force";
+        let what = "it already exists";
+        let fix = "name another with --output, or overwrite it with --force";
         return Err(InputError::new(path.display().to_string(), what, fix));
     }
     Ok(())
 }
 
-/// Writes a table of text: jobs, or figures.
+/// Writes a text table: jobs or figures.
 fn write(
     run: &Run,
     options: &Export,

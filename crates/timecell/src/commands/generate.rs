@@ -1,5 +1,5 @@
-//! What is printed of timecell itself: completions and man pages, from the command line's own definition, schemas of files, and
-//! the client's header.
+//! Generated texts: completions and man pages from the definition of the command line, schemas of files, and the client's
+//! header.
 
 use std::path::Path;
 
@@ -29,13 +29,13 @@ pub fn schema(of: FileKind) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Prints the header that the client's C programs include, of the version that this binary speaks with.
+/// Prints the header that C programs include to use the client, in the version that this binary speaks.
 pub fn header() -> Result<Ended, CommandError> {
     out::print(timecell_client::C_HEADER.trim_end());
     Ok(Ended::Fine)
 }
 
-/// Writes one man page for timecell and one for each verb.
+/// Writes one man page for timecell and one for each subcommand.
 pub fn man(options: &Man) -> Result<Ended, CommandError> {
     let failed = |path: &Path| {
         let path = path.to_owned();

@@ -1,4 +1,4 @@
-//! `timecell hold` and `timecell release`: what runs already, under a budget by the clock and the freezer, and let go again.
+//! `timecell hold` and `timecell release`: hold what already runs to a budget with the freezer, and release it.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::out;
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// Holds something, or prints what is held.
+/// Holds something, or lists what is held.
 pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
     let ledger = Ledger::default();
     let (Some(what), Some(reserve)) = (&options.what, options.reserve) else {
@@ -54,7 +54,7 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Lets go of one, or of all.
+/// Releases one, or all.
 pub fn release(options: &Release) -> Result<Ended, CommandError> {
     let ledger = Ledger::default();
     let released = match &options.what {
@@ -83,14 +83,14 @@ pub fn release(options: &Release) -> Result<Ended, CommandError> {
     })
 }
 
-/// What has ended since anybody looked.
+/// Notes what has ended since the last look.
 fn tell(told: &[String]) {
     for text in told {
         out::note(&format!("note    {}", out::name(text)));
     }
 }
 
-/// A thing within a line of ours.
+/// The name of a thing, safe within a printed line.
 fn called(thing: &Thing) -> String {
     out::name(&thing.to_string())
 }
@@ -98,7 +98,7 @@ fn called(thing: &Thing) -> String {
 fn begun(wanted: &Wanted, held: &Held) -> String {
     let ns = |time: i64| ms(time.unsigned_abs());
     let mut text = format!(
-        "{}: {} of cpu {} in every {}, held by the clock and the group {}\n",
+        "{}: {} of cpu {} in every {}, held by the freezer of {}\n",
         called(&held.thing),
         ns(wanted.budget_ns),
         held.room.cpu,
@@ -112,7 +112,7 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
     let _ = match (held.priorities, held.room.delay_ns) {
         (Some(priorities), Some(delay)) => writeln!(
             text,
-            "    {threads}, {}: sure of {:.1} % of the cpu after waiting up to {}, by {}",
+            "    {threads}, {}: guaranteed {:.1} % of the cpu after waiting up to {}, by {}",
             class(Some(priorities)),
             held.room.rate * 100.0,
             ms(delay),
@@ -121,7 +121,7 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
         (Some(priorities), None) => writeln!(text, "    {threads}, {}", class(Some(priorities))),
         (None, _) => writeln!(
             text,
-            "    {threads}, ordinary: the budget is the most that they get, and real-time threads come before them; --fifo makes it sure"
+            "    {threads}, ordinary: the budget is the most that they get, and real-time threads come first; --fifo guarantees it"
         ),
     };
     for note in &held.room.notes {
@@ -129,21 +129,21 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
     }
     let _ = write!(
         text,
-        "    let it go with: timecell release {}",
+        "    release it with: timecell release {}",
         held.thing.name
     );
     text
 }
 
-/// On what it rests that something is sure, for a line.
+/// What the guarantee rests on.
 fn rests_on(basis: &Basis) -> &'static str {
     match basis {
-        Basis::Measured { .. } => "what was measured of this budget on this machine",
+        Basis::Measured { .. } => "what was measured for this budget on this machine",
         Basis::Reaction {
             unmeasured: None, ..
-        } => "the freezer's rule and how late it reacted on this machine",
+        } => "the freezer's rule and its reaction measured on this machine",
         Basis::Reaction { .. } | Basis::Tick { .. } | Basis::Ample { .. } | Basis::WholeCpu => {
-            "the freezer's rule and how late it reacted on another machine"
+            "the freezer's rule and its reaction measured on another machine"
         }
     }
 }
@@ -158,7 +158,7 @@ fn class(priorities: Option<(u8, u8)>) -> String {
 
 fn let_go(released: &Released) -> String {
     let lines: Vec<String> = (released.things.iter())
-        .map(|thing| format!("{}: let go", called(thing)))
+        .map(|thing| format!("{}: released", called(thing)))
         .collect();
     let is_silent = released.told.is_empty() && released.left.is_empty();
     match (lines.is_empty(), is_silent) {
@@ -184,12 +184,12 @@ fn print_list(listing: &Listing, json: bool) {
     }
 }
 
-/// One that is held, in some lines.
+/// A held thing, in several lines.
 fn line(seen: &Seen) -> String {
     let ns = |time: i64| ms(time.unsigned_abs());
     let share = seen.used_ns as f64 * 100.0 / seen.age_ns.max(1) as f64;
     let mut text = format!(
-        "{}\n    {} of cpu {} in every {} since {}, {}\n    used {} ({share:.1} %) in {} periods, {} of them used up; largest overrun {}",
+        "{}\n    {} of cpu {} in every {} since {}, {}\n    used {} ({share:.1} %) in {} periods, budget used up in {}; largest overrun {}",
         called(&seen.thing),
         ns(seen.budget_ns),
         seen.cpu,
@@ -202,13 +202,17 @@ fn line(seen: &Seen) -> String {
         ns(seen.largest_overrun_ns),
     );
     if seen.best_effort_ns > 0 {
-        let _ = write!(text, "; best effort beyond it {}", ns(seen.best_effort_ns));
+        let _ = write!(
+            text,
+            "; beyond it {} as best effort",
+            ns(seen.best_effort_ns)
+        );
     }
     if seen.waived_ns > 0 {
         let waived = ns(seen.waived_ns);
         let _ = write!(
             text,
-            "; {waived} while nobody held it, which it does not owe"
+            "; {waived} while nothing held it, not counted against the budget"
         );
     }
     if let Some(why) = &seen.not_held {
@@ -217,21 +221,21 @@ fn line(seen: &Seen) -> String {
     if seen.threads_outside > 0 {
         let _ = write!(
             text,
-            "\n    threads that have left its group, and that nobody holds to the budget: {}",
+            "\n    threads that left its cgroup, and are not held to the budget: {}",
             seen.threads_outside
         );
     }
     if seen.threads_above > 0 {
         let _ = write!(
             text,
-            "\n    threads with a priority above that of those who hold it, who come too late then: {}",
+            "\n    threads with a higher priority than the processes that hold it, which makes those late: {}",
             seen.threads_above
         );
     }
     if seen.threads_elsewhere > 0 {
         let _ = write!(
             text,
-            "\n    {} of {} threads may run on other cpus, and overrun the budget by more: they have chosen so, or the kernel has forgotten what they were kept to as a cpuset came or went (Linux before 6.2; `release` and `hold` keeps them again)",
+            "\n    {} of {} threads may run on other cpus, and overrun the budget by more: they changed their affinity, or the kernel lost it when a cpuset came or went (Linux before 6.2; `release` and `hold` restore it)",
             seen.threads_elsewhere, seen.threads
         );
     }
@@ -285,7 +289,7 @@ mod tests {
             reaction: None,
         });
         assert!(
-            measured.contains("by what was measured of this budget on this machine"),
+            measured.contains("by what was measured for this budget on this machine"),
             "{measured}"
         );
         let here = said(Basis::Reaction {
@@ -293,7 +297,7 @@ mod tests {
             unmeasured: None,
         });
         assert!(
-            here.contains("by the freezer's rule and how late it reacted on this machine"),
+            here.contains("by the freezer's rule and its reaction measured on this machine"),
             "{here}"
         );
     }

@@ -1,40 +1,43 @@
-//! Studies of temporal isolation: `bench isolation`, and `report` of such a run.
+//! `timecell bench isolation`: studies of temporal isolation.
 
 use bench::{IsolationOptions, IsolationPlan, Part, run_isolation};
 use model::InputError;
 use study::Kind;
 
-use crate::cli::{Isolation, Judged};
+use crate::cli::Isolation;
 use crate::commands::bench_hold;
 use crate::commands::common::{cpus, host_line, not_measured, requirements};
-use crate::commands::judge::Asked;
-use crate::commands::studied::{Planned, conduct};
+use crate::commands::studied::{Planned, Wanted, conduct};
 use crate::commands::supply::reservations;
 use crate::exit::{CommandError, Ended};
 use crate::progress::about;
 
-/// What the study is called on the command line.
+/// The name of the study on the command line.
 const NAME: &str = "isolation";
 
 /// Measures, writes the record, prints its tables.
 pub fn bench(options: &Isolation) -> Result<Ended, CommandError> {
-    let Judged { judge, measured } = &options.enforced.run;
-    let _held = bench_hold::of_options(NAME, options.enforced.cpus.as_deref(), measured)?;
-    let plan = IsolationPlan::new(&wanted(options)?)?;
-    let asked = Asked::of(judge)?;
-    asked.before(Kind::Isolation)?;
+    measure(&options_of(options)?, &Wanted::new(&options.enforced.run))
+}
+
+/// Measures with these options, or resumes a run of them.
+pub fn measure(options: &IsolationOptions, wanted: &Wanted<'_>) -> Result<Ended, CommandError> {
+    let _held = bench_hold::of_cpus(NAME, &options.cpus, wanted.measured)?;
+    let plan = IsolationPlan::new(options)?;
+    let asked = wanted.asked(Kind::Isolation)?;
     let planned = Planned {
         header: header(&plan),
         dry: dry(&plan),
         nothing: plan.trials().is_empty(),
+        not_measured: plan.not_measured().to_vec(),
         rounds: plan.rounds,
     };
-    conduct(&planned, &asked, measured, |settings, teller| {
+    conduct(&planned, &asked, wanted, |settings, teller| {
         run_isolation(&plan, settings, teller)
     })
 }
 
-fn wanted(options: &Isolation) -> Result<IsolationOptions, InputError> {
+fn options_of(options: &Isolation) -> Result<IsolationOptions, InputError> {
     let enforced = &options.enforced;
     let parts: Result<Vec<Part>, InputError> = (options.parts.iter())
         .map(|text| {
@@ -58,7 +61,7 @@ fn wanted(options: &Isolation) -> Result<IsolationOptions, InputError> {
     })
 }
 
-/// The first two lines: what is measured on, and what will be done.
+/// The first two lines: the machine, and what will be measured.
 fn header(plan: &IsolationPlan) -> String {
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
     let trials: usize = plan.trials().iter().map(|(_, count)| count).sum();
@@ -71,7 +74,7 @@ fn header(plan: &IsolationPlan) -> String {
 }
 
 fn dry(plan: &IsolationPlan) -> String {
-    let mut text = String::from("measured, interleaved, so often\n");
+    let mut text = String::from("measured, interleaved, this often\n");
     for (name, count) in plan.trials() {
         text.push_str(&format!("  {count:>5}  {name}\n"));
     }

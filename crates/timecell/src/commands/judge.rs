@@ -1,4 +1,4 @@
-//! Thresholds and baselines: what `bench` and `report` have in common.
+//! Thresholds and baselines, for `bench` and `report`.
 
 use model::{Experiment, InputError, TrialPlan};
 use record::run::Run;
@@ -11,20 +11,21 @@ use crate::commands::common::{must, style};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// What a run is to be judged by.
+/// What a run is judged by.
+#[derive(Default)]
 pub struct Asked {
     thresholds: Vec<Threshold>,
     baseline: Option<Run>,
-    /// What ratios are to, where that run cannot be read any more.
+    /// Directory of the run that ratios refer to, if it cannot be read now.
     gone: Option<String>,
 }
 
-/// What came of it.
+/// The outcome of judging.
 #[derive(Default)]
 pub struct Found {
-    /// Verdicts; `None` where no threshold was given.
+    /// Verdicts; `None` if no threshold was given.
     pub judged: Option<Judged>,
-    /// The run against the baseline run.
+    /// The run compared with the baseline run.
     pub compared: Option<Compared>,
 }
 
@@ -35,12 +36,12 @@ fn must_be_alike(kind: Kind, baseline: &Run) -> Result<(), CommandError> {
         return Ok(());
     }
     let place = format!("--baseline {}", baseline.dir().display());
-    let what = format!("it is {} there and {} here", there.name(), kind.name());
+    let what = format!("it is {}, and this run is {}", there.name(), kind.name());
     Err(InputError::new(place, what, "name a run of the same kind").into())
 }
 
 impl Asked {
-    /// From the options; opens the baseline, so that a wrong name is said before anything is measured.
+    /// From the options; opens the baseline, so that a wrong name is reported before anything is measured.
     pub fn of(options: &Judge) -> Result<Asked, CommandError> {
         let baseline = options.baseline.as_deref().map(Run::open).transpose()?;
         Ok(Asked {
@@ -50,28 +51,47 @@ impl Asked {
         })
     }
 
-    /// What was kept with the run when it was measured; a baseline that is gone is said and not compared with.
+    /// What was kept with the run when it was measured; a baseline that is gone is noted, and not compared with.
     pub fn kept(run: &Run) -> Result<Asked, CommandError> {
-        let kept = run.read_if_there::<Thresholds>()?;
-        let thresholds = kept.iter().flat_map(|kept| kept.fail_if.clone()).collect();
-        let (mut baseline, mut gone) = (None, None);
-        if let Some(name) = kept.and_then(|kept| kept.baseline) {
+        Asked::default().or_kept(run)
+    }
+
+    /// Adds what was kept with the run in place of what is not given: the thresholds, the baseline, or both.
+    pub fn or_kept(mut self, run: &Run) -> Result<Asked, CommandError> {
+        let Some(kept) = run.read_if_there::<Thresholds>()? else {
+            return Ok(self);
+        };
+        if self.thresholds.is_empty() {
+            self.thresholds = kept.fail_if;
+        }
+        if let (None, Some(name)) = (&self.baseline, kept.baseline) {
             match Run::open(name.as_ref()) {
-                Ok(run) => baseline = Some(run),
+                Ok(run) => self.baseline = Some(run),
                 Err(error) => {
                     out::note(&format!("note    the baseline cannot be read: {error}"));
-                    gone = Some(format!("run {name}, which cannot be read,"));
+                    self.gone = Some(name);
                 }
             }
         }
-        Ok(Asked {
-            thresholds,
-            baseline,
-            gone,
-        })
+        Ok(self)
     }
 
-    /// The options where any is given, else what was kept.
+    /// Refuses a baseline that is the run itself.
+    pub fn is_not_to(&self, run: &Run) -> Result<(), InputError> {
+        let path = |run: &Run| std::fs::canonicalize(run.dir()).ok();
+        match &self.baseline {
+            Some(baseline) if path(baseline).is_some_and(|there| Some(there) == path(run)) => {
+                Err(InputError::new(
+                    format!("--baseline {}", baseline.dir().display()),
+                    "it is the run that is resumed",
+                    "name another run",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The options if any is given, else what was kept with the run.
     pub fn of_or_kept(options: &Judge, run: &Run) -> Result<Asked, CommandError> {
         if options.fail_if.is_empty() && options.baseline.is_none() {
             return Asked::kept(run);
@@ -79,10 +99,10 @@ impl Asked {
         Asked::of(options)
     }
 
-    /// What a run goes on to find out must hold at its end.
+    /// Adds the conditions of `--until`, which must hold at the end.
     pub fn and_until(mut self, conditions: &[Threshold]) -> Asked {
         for threshold in conditions.iter().cloned().map(Threshold::broken) {
-            // A run that is resumed may have kept it.
+            // A resumed run may have kept it.
             if !self.thresholds.contains(&threshold) {
                 self.thresholds.push(threshold);
             }
@@ -90,9 +110,9 @@ impl Asked {
         self
     }
 
-    /// Whether nothing is to be judged or compared.
+    /// Whether there is nothing to judge or compare.
     pub fn is_empty(&self) -> bool {
-        self.thresholds.is_empty() && self.baseline.is_none()
+        self.thresholds.is_empty() && self.baseline.is_none() && self.gone.is_none()
     }
 
     /// Refuses, before a run of this kind is measured, what it could not answer.
@@ -112,7 +132,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Refuses, where thresholds and baseline were given for the report of a run, what does not go with it.
+    /// Refuses thresholds and a baseline that do not fit the run to report.
     pub fn suits(&self, run: &Run, allow_unlike: bool) -> Result<(), CommandError> {
         if !run.has_no_experiment() {
             let kind = Kind::of(run)?;
@@ -156,7 +176,7 @@ impl Asked {
                 let trials: Vec<&str> = experiment.trials.iter().map(|t| t.name.as_str()).collect();
                 return Err(InputError::new(
                     format!("--fail-if '{threshold}'"),
-                    format!("no trial and no cell is called `{}`", selector.0),
+                    format!("no trial or cell is called `{}`", selector.0),
                     format!("the trials are {}", trials.join(", ")),
                 )
                 .into());
@@ -187,23 +207,32 @@ impl Asked {
         }
     }
 
-    /// Keeps all of it beside the record.
-    pub fn keep(&self, run: &Run) -> Result<(), CommandError> {
+    /// What is kept beside the record; `None` if there is nothing to judge by.
+    pub fn to_keep(&self) -> Option<Thresholds> {
         if self.is_empty() {
-            return Ok(());
+            return None;
         }
         let baseline = self.baseline.as_ref().map(|run| {
             let path = std::fs::canonicalize(run.dir()).unwrap_or_else(|_| run.dir().to_owned());
             path.to_string_lossy().into_owned()
         });
-        Ok(run.write(&Thresholds {
+        Some(Thresholds {
             schema: THRESHOLDS_SCHEMA,
             fail_if: self.thresholds.clone(),
-            baseline,
-        })?)
+            // It may only be out of reach just now.
+            baseline: baseline.or_else(|| self.gone.clone()),
+        })
     }
 
-    /// Judges a run, and sets it beside the baseline.
+    /// Keeps it beside the record.
+    pub fn keep(&self, run: &Run) -> Result<(), CommandError> {
+        match self.to_keep() {
+            Some(thresholds) => Ok(run.write(&thresholds)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Judges a run, and compares it with the baseline.
     pub fn judge(&self, run: &Run, studied: &dyn Studied) -> Result<Found, CommandError> {
         let compared = match &self.baseline {
             Some(baseline) => Some(studied.compared(run, baseline)?),
@@ -214,7 +243,7 @@ impl Asked {
                 Some(judge::between([baseline, run], compared, &self.thresholds)?)
             }
             (_, _, Some(gone)) => Some(judge::Ratios {
-                to: gone.clone(),
+                to: format!("run {gone}, which cannot be read,"),
                 ..judge::Ratios::default()
             }),
             _ => None,
@@ -226,7 +255,7 @@ impl Asked {
         Ok(Found { judged, compared })
     }
 
-    /// Judges what is no run: files of other tools.
+    /// Judges files of other tools.
     pub fn judge_readings(&self, readings: &Readings) -> Found {
         let judged = judge::judge(readings, &self.thresholds);
         Found {
@@ -236,7 +265,7 @@ impl Asked {
     }
 }
 
-/// What a selector may be about in this trial: it, its cells and their engines.
+/// The names in this trial that a selector may match: the trial, its cells and their engines.
 fn names(trial: &TrialPlan) -> Vec<String> {
     let mut names = vec![trial.name.clone()];
     for (at, engine) in trial.cells.iter().enumerate() {
@@ -250,7 +279,7 @@ fn names(trial: &TrialPlan) -> Vec<String> {
 }
 
 impl Found {
-    /// The terminal's tables; empty where nothing was asked.
+    /// The tables for the terminal; empty if nothing was judged or compared.
     pub fn tables(&self) -> String {
         let mut text = String::new();
         if let Some(compared) = &self.compared {
@@ -273,8 +302,8 @@ impl Found {
         }
     }
 
-    /// How the command ends that would else have ended so: a missed threshold before failed trials and undecided
-    /// thresholds, these before thresholds that are not applicable.
+    /// How the command ends, if it would `otherwise` end so: a missed threshold takes precedence over failed trials and undecided
+    /// thresholds, and these over thresholds that are not applicable.
     pub fn ended(&self, otherwise: Ended) -> Ended {
         let outcome = self.judged.as_ref().map_or(Outcome::Met, Judged::outcome);
         match (outcome, otherwise) {
@@ -283,5 +312,67 @@ impl Found {
             (Outcome::NotApplicable, _) => Ended::Unmet,
             (Outcome::Met, otherwise) => otherwise,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn asked(fail_if: &[&str], gone: Option<&str>) -> Asked {
+        Asked {
+            thresholds: fail_if.iter().map(|text| text.parse().unwrap()).collect(),
+            baseline: None,
+            gone: gone.map(str::to_owned),
+        }
+    }
+
+    /// What identifies a run, without content.
+    fn run_in(dir: &Path) -> Run {
+        for file in ["run.json", "experiment.toml"] {
+            std::fs::write(dir.join(file), "").unwrap();
+        }
+        Run::open(dir).unwrap()
+    }
+
+    #[test]
+    fn what_is_given_replaces_only_its_like_among_what_was_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run_in(dir.path());
+        let first = asked(&["latency.p99 > 1ms"], Some("/no/such/run"));
+        first.keep(&run).unwrap();
+        let kept = first.to_keep();
+        assert_eq!(Asked::kept(&run).unwrap().to_keep(), kept);
+        // New thresholds leave the baseline, which cannot be read now.
+        let second = asked(&["missed > 0"], None).or_kept(&run).unwrap();
+        let both = second.to_keep().unwrap();
+        assert_eq!(both.fail_if, ["missed > 0".parse().unwrap()]);
+        assert_eq!(both.baseline.as_deref(), Some("/no/such/run"));
+        // A new baseline leaves the thresholds.
+        let other = tempfile::tempdir().unwrap();
+        let given = Asked {
+            baseline: Some(run_in(other.path())),
+            ..Asked::default()
+        };
+        let both = given.or_kept(&run).unwrap().to_keep().unwrap();
+        assert_eq!(both.fail_if, kept.unwrap().fail_if);
+        let path = std::fs::canonicalize(other.path()).unwrap();
+        assert_eq!(both.baseline.as_deref(), path.to_str());
+    }
+
+    #[test]
+    fn a_run_is_no_baseline_of_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let run = run_in(dir.path());
+        let to = |baseline| Asked {
+            baseline: Some(baseline),
+            ..Asked::default()
+        };
+        let same = Run::open(&dir.path().join(".")).unwrap();
+        assert!(to(same).is_not_to(&run).is_err());
+        assert!(to(run_in(other.path())).is_not_to(&run).is_ok());
     }
 }

@@ -1,11 +1,11 @@
-//! Which of timecell's files a file is, so that a verb that is given another one's can say which verb reads it.
+//! Recognises timecell's kinds of files, so that a command that is given the wrong kind can name the command that reads it.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Analyze, AnalyzeCommand, Command};
 
-/// What a file or directory of timecell's is.
+/// The kinds of timecell's files and directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Experiment,
@@ -15,7 +15,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// With its article, and the verb that reads it.
+    /// Its name with its article, and the command that reads it.
     fn told(self) -> (&'static str, &'static str) {
         match self {
             Kind::Experiment => ("an experiment", "bench"),
@@ -26,10 +26,10 @@ impl Kind {
     }
 }
 
-/// What a verb was given, and the kinds that it reads.
+/// The file given to a command, and the kinds that it reads.
 pub struct Given(PathBuf, &'static [Kind]);
 
-/// The file that a command line names; `None` for one that names none, and for verbs that read no file of these kinds.
+/// The file that a command line names; `None` if it names none, or the command reads no file of these kinds.
 pub fn given(command: &Command) -> Option<Given> {
     let (path, wanted): (&Path, &'static [Kind]) = match command {
         Command::Bench(options) => (Path::new(options.file.as_deref()?), &[Kind::Experiment]),
@@ -45,7 +45,7 @@ pub fn given(command: &Command) -> Option<Given> {
     Some(Given(path.to_owned(), wanted))
 }
 
-/// The task set that `analyze` is asked about.
+/// The task set that `analyze` is given.
 fn set_of(options: &Analyze) -> Option<&Path> {
     match &options.command {
         None => options.check.source.file.as_deref(),
@@ -55,7 +55,7 @@ fn set_of(options: &Analyze) -> Option<&Path> {
 }
 
 impl Given {
-    /// One sentence where the file is of another kind than the verb reads.
+    /// One sentence, if the file is of a kind that the command does not read.
     pub fn hint(&self) -> Option<String> {
         let kind = of(&self.0).filter(|kind| !self.1.contains(kind))?;
         let (what, verb) = kind.told();
@@ -66,13 +66,13 @@ impl Given {
     }
 }
 
-/// What lies there, as far as its beginning shows; `None` for anything else.
+/// The kind of the file, judged by its beginning; `None` for anything else.
 fn of(path: &Path) -> Option<Kind> {
     if path.is_dir() {
         return path.join("run.json").is_file().then_some(Kind::Run);
     }
     let mut text = Vec::new();
-    // Nobody's standard input, and no pipe that would never end.
+    // Only regular files: not standard input, nor a pipe that may never end.
     let file = path.is_file().then(|| std::fs::File::open(path))?.ok()?;
     file.take(1 << 16).read_to_end(&mut text).ok()?;
     of_text(&String::from_utf8_lossy(&text))

@@ -1,4 +1,4 @@
-//! `latest` in place of a run: the newest one below `runs`, or below `--out` of `bench`.
+//! `latest` in place of a run: the newest one in `runs`, or in `--out` for `bench`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use crate::cli::Command;
 /// The word.
 const LATEST: &str = "latest";
 
-/// Puts the newest run where the command line says `latest` and nothing of that name is there.
+/// Replaces `latest` on the command line by the newest run, unless something of that name exists.
 ///
 /// # Errors
-/// Where there is no run.
+/// If there is no run.
 pub fn resolve(command: &mut Command) -> Result<(), InputError> {
     let runs = PathBuf::from("runs");
     let (paths, around): (Vec<&mut PathBuf>, PathBuf) = match command {
@@ -34,7 +34,7 @@ pub fn resolve(command: &mut Command) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The newest run in a directory: their names begin with the time at which they did.
+/// The newest run in a directory, by name: the names start with the time at which the runs started.
 fn newest(around: &Path) -> Result<PathBuf, InputError> {
     let found = std::fs::read_dir(around).into_iter().flatten().flatten();
     found

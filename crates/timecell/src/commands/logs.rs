@@ -1,4 +1,4 @@
-//! `timecell logs`: what a cell has written. Its files are read here; only where they are is asked for.
+//! `timecell logs`: the output of a cell. The files are read here; the supervisor only says where they are.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,12 +16,12 @@ use crate::cli::Logs;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Between two looks at what a cell writes.
+/// Interval between two looks at what a cell writes.
 const LOOK: Duration = Duration::from_millis(200);
-/// Looks between two questions whether the cell's directory is still the same.
+/// Number of looks before the supervisor is asked again for the cell's directory.
 const LOOKS: u32 = 10;
 
-/// Prints what a cell has written, and goes on if asked to.
+/// Prints what a cell has written, and with `--follow` what it writes.
 pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     let dir = directory(&options.which)?;
     ground::check_with(&dir, &["cells"]).map_err(ControlError::from)?;
@@ -44,7 +44,7 @@ pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Some looks at what is written, then one at where.
+/// Asks where the cell writes, then looks several times at what it writes.
 fn follow(
     dir: &Path,
     options: &Logs,
@@ -83,7 +83,7 @@ fn place(dir: &Path, cell: &str) -> Result<PathBuf, CommandError> {
     if let Some(found) = status.cells.iter().find(|known| known.cell == cell) {
         return Ok(found.dir.clone());
     }
-    // Of a mission that was ended, or a cell that an update has removed, the files are still there.
+    // The files outlive a mission that has ended, and a cell that an update removed.
     let left = dir.join("cells").join(cell);
     let plain = Path::new(cell).components().count() == 1 && !cell.starts_with('.');
     if plain && left.join("output").exists() {
@@ -97,7 +97,7 @@ fn place(dir: &Path, cell: &str) -> Result<PathBuf, CommandError> {
     Err(InputError::new(cell, "there is no such cell", fix).into())
 }
 
-/// The other one of a cell's two places, which its versions take in turn.
+/// The other of a cell's two directories, which its versions use in turn.
 fn previous(place: &Path, cell: &str) -> Result<PathBuf, CommandError> {
     let name = match place.extension() {
         Some(_) => cell.to_owned(),
@@ -107,13 +107,13 @@ fn previous(place: &Path, cell: &str) -> Result<PathBuf, CommandError> {
     match other.join("output").exists() {
         true => Ok(other),
         false => {
-            let fix = "leave --previous out to see what it writes now";
-            Err(InputError::new(cell, "no earlier version of it has written anything", fix).into())
+            let fix = "omit --previous to see what it writes now";
+            Err(InputError::new(cell, "no earlier version of it wrote anything", fix).into())
         }
     }
 }
 
-/// Where reading has come to: the newer of the two files, by its inode.
+/// The reading position: the newer of the two files, by its inode.
 #[derive(Default)]
 pub(super) struct Reader {
     open: Option<(File, u64)>,
@@ -144,7 +144,7 @@ impl Reader {
         if same {
             return Ok(());
         }
-        // What came between the reading and the change of files is still in the old one.
+        // What was written between the read and the rotation is still in the old file.
         if let Some((file, _)) = &mut self.open {
             file.read_to_end(bytes)?;
         }
@@ -183,10 +183,10 @@ fn last_lines(mut bytes: Vec<u8>, count: usize) -> Vec<u8> {
     bytes.split_off(if count == 0 { bytes.len() } else { 0 })
 }
 
-/// Prints as it is, on a terminal with control characters as text, or a JSON object for each line.
+/// Prints the output unchanged (on a terminal, control characters as text), or one JSON object per line.
 struct Printer<'a> {
     options: &'a Logs,
-    /// A line, or without JSON a character, that has not ended yet.
+    /// An incomplete line, or without JSON an incomplete character.
     rest: Vec<u8>,
 }
 
@@ -201,7 +201,7 @@ impl Printer<'_> {
     fn print(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         if !self.options.json {
-            // A character of which only the beginning is there waits for the rest of it.
+            // An incomplete character waits for its remaining bytes.
             let whole = match std::str::from_utf8(&self.rest) {
                 Err(error) if error.error_len().is_none() => error.valid_up_to(),
                 _ => self.rest.len(),

@@ -1,4 +1,4 @@
-//! `timecell report FILE...`: files of other tools, with runs of ours beside them.
+//! `timecell report FILE...`: draws files of other tools, with timecell's runs beside them.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
     Ok(found.ended(Ended::Fine))
 }
 
-/// A run as if it were a file: wake-up latencies, and execution times where its jobs do work.
+/// A run in the form of a file: wake-up latencies, and execution times if its jobs do work.
 fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
     if run.has_no_experiment() {
         let what = format!("{} has no distribution of jobs", Kind::of(run)?.name());
@@ -69,7 +69,7 @@ pub fn is_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// A file, or what standard input gives.
+/// A file, or standard input.
 fn file(path: &Path, report: &Report, options: Options) -> Result<Measured, InputError> {
     if is_input(path) {
         let input = std::io::stdin().lock();

@@ -1,4 +1,4 @@
-//! One file for each verb: options in, one call below, text out.
+//! One file for each subcommand: takes options, calls the crates below, prints text.
 
 pub mod admit;
 pub mod analyze;
@@ -39,13 +39,13 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// What leads to descriptors that this process was given, which may be pipes: standard input, `<(COMMAND)` of a shell.
+/// Paths of this process's own descriptors, which may be pipes: standard input, `<(COMMAND)` of a shell.
 const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
-/// A text file of the user's, of no more than so many bytes; never waits for a pipe that has no writer.
+/// Reads a text file of at most this many bytes; never waits for a pipe that has no writer.
 ///
 /// # Errors
-/// What is wrong with it, a clause.
+/// What is wrong with it, as a clause.
 fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     open_file(path)?
@@ -58,10 +58,10 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
 }
 
-/// A file of the user's; never waits for a pipe that has no writer.
+/// Opens a file; never waits for a pipe that has no writer.
 ///
 /// # Errors
-/// What is wrong with it, a clause.
+/// What is wrong with it, as a clause.
 #[expect(clippy::disallowed_methods, reason = "only read")]
 fn open_file(path: &Path) -> Result<File, String> {
     let given = GIVEN.iter().any(|given| path.starts_with(given));
@@ -71,7 +71,7 @@ fn open_file(path: &Path) -> Result<File, String> {
         .map_err(|error| error.to_string())?;
     let about = file.metadata().map_err(|error| error.to_string())?;
     if !given && !about.is_file() && !about.is_dir() {
-        return Err("it is no regular file; a pipe is given as /dev/stdin".to_owned());
+        return Err("it is not a regular file; give a pipe as /dev/stdin".to_owned());
     }
     Ok(file)
 }
@@ -87,7 +87,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
         let error = read_text(&path, 1 << 20).unwrap_err();
-        assert!(error.contains("no regular file"), "{error}");
+        assert!(error.contains("not a regular file"), "{error}");
         assert!(read_text(Path::new("/dev/zero"), 1 << 20).is_err());
         assert!(
             read_text(dir.path(), 1 << 20)

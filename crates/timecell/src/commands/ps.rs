@@ -1,4 +1,4 @@
-//! `timecell ps`: what runs of a mission. From its supervisor; where there is none, from its journal.
+//! `timecell ps`: the cells of a mission, from its supervisor, or from its journal if it has none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Prints what runs.
+/// Prints the cells of a mission, or what is granted on the machine.
 pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     if options.machine {
         return super::ps_machine::run(options.json);
@@ -47,13 +47,13 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     })
 }
 
-/// The table, with what is to be said of the whole above it.
+/// The table, with what concerns the whole mission above it.
 fn text(status: &Status) -> String {
     let mut lines = vec![head(status)];
     if let Some(update) = status.update {
         lines.push(match status.supervisor {
-            Some(_) => format!("update {update} goes on"),
-            None => format!("update {update} was not finished, and will be taken back"),
+            Some(_) => format!("update {update} is in progress"),
+            None => format!("update {update} was not finished, and will be rolled back"),
         });
     }
     if status.cells.is_empty() {
@@ -86,7 +86,7 @@ fn text(status: &Status) -> String {
             lengths.max().unwrap_or(0)
         })
         .collect();
-    // Numbers stand to the right.
+    // Columns of numbers, which are right-aligned.
     let right = [2, 3, 4, 5, 8, 9, 10];
     for row in &rows {
         let cells: Vec<String> = (row.iter().zip(&widths).enumerate())
@@ -117,14 +117,14 @@ pub(crate) fn head(status: &Status) -> String {
             own.version
         ),
         (Some(name), None) if supervise::run::is_of_one(&status.dir) => format!(
-            "mission {name}: nobody supervises it; {running} of {count} cells run on; `timecell down {name}` ends it, and the command line that started it \
-             takes it over with --name {name}"
+            "mission {name} has no supervisor; {running} of {count} cells still run; `timecell down {name}` ends it, and the command line that started it \
+             adopts it with --name {name}"
         ),
         (Some(name), None) => format!(
-            "mission {name}: nobody supervises it; {running} of {count} cells run on, and `timecell up` takes them over, `timecell down` ends them"
+            "mission {name} has no supervisor; {running} of {count} cells still run; `timecell up` adopts them, `timecell down` ends them"
         ),
         (None, _) => format!(
-            "no mission is up in {}; the last one was ended",
+            "no mission is up in {}; the last one has ended",
             status.dir.display()
         ),
     }
@@ -139,7 +139,7 @@ pub(crate) fn budget_text(budget_ns: i64, period_ns: i64) -> String {
     )
 }
 
-/// The supervisor, like a cell, where it has reserved something for itself.
+/// The supervisor in the form of a cell, if it has its own reservation.
 fn supervisor(own: &SupervisorStatus) -> Option<Vec<String>> {
     let (budget, period) = own.budget_ns.zip(own.period_ns)?;
     let cpu_ns = own.cpu_ns.map(|ns| report::time(ns as f64));
@@ -190,7 +190,7 @@ fn row(cell: &CellStatus) -> Vec<String> {
     ]
 }
 
-/// What a cell's application reports of all its tasks together.
+/// What a cell's application reports about all its tasks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reported {
     /// Jobs that have ended.
@@ -201,7 +201,7 @@ pub(crate) struct Reported {
     pub(crate) worst_response_ns: Option<i64>,
 }
 
-/// `None`: its application reports nothing.
+/// `None` if its application reports nothing.
 pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
     let tasks = || cell.tasks.iter();
     (!cell.tasks.is_empty()).then(|| Reported {
@@ -211,7 +211,7 @@ pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
     })
 }
 
-/// Why it does not run, or how its life before ended; what of it is not held, and limits.
+/// Why it does not run, or how it ended last; what of it is not held; and its limits.
 pub(crate) fn why(cell: &CellStatus) -> String {
     let why = match (&cell.why, &cell.last_end) {
         (Some(why), Some(end)) if cell.state == CellState::Stopped && end.text.contains(why) => {
@@ -222,7 +222,7 @@ pub(crate) fn why(cell: &CellStatus) -> String {
         }
         (Some(why), _) => Some(why.clone()),
         (None, Some(end)) if !cell.state.runs() || cell.starts > 1 => {
-            Some(format!("before: {}", end.text))
+            Some(format!("last end: {}", end.text))
         }
         _ => None,
     };
@@ -292,9 +292,9 @@ mod tests {
             })
         };
         let of_one = said(supervise::run::dir_of_one("m"));
-        assert!(of_one.contains("takes it over with --name m"), "{of_one}");
+        assert!(of_one.contains("adopts it with --name m"), "{of_one}");
         assert!(of_one.contains("`timecell down m` ends it"), "{of_one}");
         let usual = said("/var/lib/timecell/m".into());
-        assert!(usual.contains("`timecell up` takes them over"), "{usual}");
+        assert!(usual.contains("`timecell up` adopts them"), "{usual}");
     }
 }

@@ -1,4 +1,4 @@
-//! `timecell ps --machine`: what is granted on this machine, to whom, and which real-time threads nobody accounts for.
+//! `timecell ps --machine`: what is granted on this machine and to whom, and the unaccounted real-time threads.
 
 use supervise::admit::{HeldCell, Unaccounted};
 use supervise::ledger::{Entry, Ledger, unaccounted};
@@ -50,7 +50,7 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
     }
     if !outside.is_empty() {
         lines.push(String::new());
-        lines.push("real-time threads that are not accounted for".to_owned());
+        lines.push("unaccounted real-time threads".to_owned());
     }
     for thread in outside {
         lines.push(format!(

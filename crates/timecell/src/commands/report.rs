@@ -1,4 +1,4 @@
-//! `timecell report`.
+//! `timecell report`: studies one run, compares two, or draws files of other tools.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
         return Ok(Ended::Fine);
     }
     let Some(first) = options.paths.first() else {
-        return Err(InputError::new("RUN", "no run is named", "name the directory of one").into());
+        return Err(InputError::new("RUN", "no run is named", "name a run directory").into());
     };
     if let Some(absent) = options
         .paths
@@ -28,12 +28,7 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     {
         let name = absent.display().to_string();
         let fix = "name a run directory, or a file that another tool wrote";
-        return Err(InputError::new(
-            name,
-            "not a run and not a file: there is nothing of that name",
-            fix,
-        )
-        .into());
+        return Err(InputError::new(name, "there is no such file or directory", fix).into());
     }
     let (runs, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
         options.paths.iter().partition(|path| path.is_dir());
@@ -48,11 +43,11 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
             one_run_only(options)?;
             compare(&run, &Run::open(other)?, options)
         }
-        _ => Err(InputError::new("RUN", "there are more than two runs", "name one or two").into()),
+        _ => Err(InputError::new("RUN", "more than two runs are named", "name one or two").into()),
     }
 }
 
-/// Refuses what only the report of one run can do.
+/// Refuses options that apply only to the report of one run.
 fn one_run_only(options: &Report) -> Result<(), CommandError> {
     let files = options.paths.iter().any(|path| !path.is_dir());
     let asked = [
@@ -64,7 +59,7 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
     ];
     match asked.into_iter().find(|(_, asked)| *asked) {
         Some((option, _)) => {
-            let what = "it belongs to the report of one run";
+            let what = "it applies only to the report of one run";
             Err(InputError::new(option, what, "name one run and nothing else").into())
         }
         None => Ok(()),

@@ -1,41 +1,94 @@
-//! What becomes of a run of whatever kind: right behind its measurement, and in `timecell report RUN`.
+//! Studies a run of any kind: right after its measurement, and in `timecell report RUN`.
 
 use std::path::Path;
 
 use bench::{Finished, Settings};
-use record::run::{Run, write_atomically};
+use record::NotMeasured;
+use record::run::{Resumption, Run, write_atomically};
 use report::Extras;
 use study::published::Beside;
 use study::{Ask, Kind};
 
-use crate::cli::{Measured, Report};
+use crate::cli::{Judge, Judged, Measured, Report};
 use crate::commands::bench_until;
-use crate::commands::common::{give_to_sudo_user, must, settings, style, whole, write_figures};
+use crate::commands::common::{
+    give_to_sudo_user, host_line, must, settings, style, whole, write_figures,
+};
 use crate::commands::judge::{Asked, Found};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::progress::Teller;
 
-/// A measurement, told before it begins.
+/// A requested run: a new one, or one to resume.
+pub struct Wanted<'a> {
+    /// Thresholds and the baseline.
+    pub judge: &'a Judge,
+    /// Options common to all measurements.
+    pub measured: &'a Measured,
+    /// The run to resume.
+    pub resume: Option<&'a Run>,
+}
+
+impl<'a> Wanted<'a> {
+    /// A new run.
+    pub fn new(run: &'a Judged) -> Wanted<'a> {
+        Wanted {
+            judge: &run.judge,
+            measured: &run.measured,
+            resume: None,
+        }
+    }
+
+    /// The conditions by which the run is judged. A resumed run keeps its own unless new ones are given.
+    pub fn asked(&self, kind: Kind) -> Result<Asked, CommandError> {
+        let asked = Asked::of(self.judge)?;
+        asked.before(kind)?;
+        let Some(run) = self.resume else {
+            return Ok(asked);
+        };
+        asked.is_not_to(run)?;
+        // What was kept with the run never prevents resuming it.
+        asked.or_kept(run)
+    }
+
+    /// Whether the baseline may differ in its work: that of a resumed run was allowed when the run began.
+    pub fn allow_unlike(&self) -> bool {
+        self.judge.allow_unlike || (self.resume.is_some() && self.judge.baseline.is_none())
+    }
+}
+
+/// A planned measurement, as printed before it starts.
 pub struct Planned {
-    /// What is measured on, and what will be done.
+    /// The machine, and what will be measured.
     pub header: String,
-    /// All of it, as `--dry-run` tells.
+    /// All of the plan, for `--dry-run`.
     pub dry: String,
     /// Whether nothing can be measured.
     pub nothing: bool,
-    /// How often everything is repeated.
+    /// What cannot be measured, and why.
+    pub not_measured: Vec<NotMeasured>,
+    /// Number of rounds.
     pub rounds: u32,
 }
 
-/// Tells what is planned and, unless that is all that was asked for, measures it and studies what came of it.
+/// Prints the plan and, except for a dry run, measures it and studies the run.
 pub fn conduct(
     plan: &Planned,
     asked: &Asked,
-    options: &Measured,
+    wanted: &Wanted<'_>,
     measure: impl FnOnce(&Settings, &mut Teller) -> Finished,
 ) -> Result<Ended, CommandError> {
-    if options.dry_run {
+    if let Some(run) = wanted.resume {
+        bench::check_resume(run, &plan.not_measured)?;
+    }
+    if wanted.measured.dry_run {
+        if wanted.resume.is_some() {
+            let settings = Settings {
+                only_check: true,
+                ..settings(&wanted.measured.out, wanted.resume)
+            };
+            measure(&settings, &mut Teller::new(plan.rounds)).map_err(|(_, error)| error)?;
+        }
         out::print(&format!("{}\n{}", plan.header, plan.dry));
         return Ok(if plan.nothing {
             Ended::Unmet
@@ -43,25 +96,36 @@ pub fn conduct(
             Ended::Fine
         });
     }
-    out::say(options.json, &plan.header);
-    measured(Teller::new(plan.rounds), asked, options, measure)
+    let header = match wanted.resume {
+        None => &plan.header,
+        Some(run) => &resumes(run),
+    };
+    out::say(wanted.measured.json, header);
+    measured(Teller::new(plan.rounds), asked, wanted, measure)
 }
 
-/// Measures and studies what came of it.
+/// The first two lines of a run that is resumed.
+pub fn resumes(run: &Run) -> String {
+    format!("{}resume  {}\n", host_line(), run.dir().display())
+}
+
+/// Measures, and studies the run.
 pub fn measured(
-    mut teller: Teller,
+    teller: Teller,
     asked: &Asked,
-    options: &Measured,
+    wanted: &Wanted<'_>,
     measure: impl FnOnce(&Settings, &mut Teller) -> Finished,
 ) -> Result<Ended, CommandError> {
+    let options = wanted.measured;
     let made_out = !options.out.exists();
-    let finished = measure(&settings(&options.out), &mut teller);
+    let mut teller = teller.keeping(asked.to_keep());
+    let finished = measure(&settings(&options.out, wanted.resume), &mut teller);
     teller.done();
     let made = made_out.then_some(options.out.as_path());
     after(finished, asked, options.json, made)
 }
 
-/// The table, or JSON, and the page of what was measured; `made` is the directory around the run if that is new.
+/// Prints the table, or JSON, of what was measured, and writes its page; `made` is the directory around the run if that is new.
 fn after(
     finished: Finished,
     asked: &Asked,
@@ -75,9 +139,14 @@ fn after(
     let ended = match finished {
         Ok(run) => study(&run, asked, json),
         Err((run, error)) => {
-            // What was measured until then is on record and worth its page.
+            // What was measured until then is recorded, and gets its page.
             if let Some(run) = run.filter(holds_something) {
                 let _ = study(&run, asked, json);
+                if run.has_no_experiment() {
+                    // The table of an experiment says it of every trial that was not reached.
+                    let dir = run.dir().display();
+                    out::note(&format!("resume  timecell bench --resume {dir}"));
+                }
             }
             Err(error.into())
         }
@@ -95,7 +164,7 @@ fn holds_something(run: &Run) -> bool {
     }
 }
 
-/// What follows a measurement at once: summary, verdicts, page and tables.
+/// What follows a measurement: summary, verdicts, page and tables.
 fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError> {
     asked.keep(run)?;
     let studied = report::studied(run)?;
@@ -107,14 +176,16 @@ fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError>
         Kind::Jobs => bench_until::decided(run)?,
         _ => None,
     };
+    let gaps = gaps(run, &*studied)?;
     if as_json {
-        let mut json = json(&*studied, &found, None);
+        let mut json = json(&*studied, &found, None, &gaps);
         if let Some(decided) = &decided {
             json["decide"] = decided.json();
         }
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         out::print(&format!("\n{}", studied.table(style())));
+        out::print_some(&report::gap_notes(&gaps));
         out::print_some(&found.tables());
         if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
             out::print(&line);
@@ -153,12 +224,13 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
             _ => Ended::Fine,
         }))
     };
+    let gaps = gaps(run, &*studied)?;
     if options.json {
-        let json = json(&*studied, &found, beside.as_ref());
+        let json = json(&*studied, &found, beside.as_ref(), &gaps);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
         return ended();
     }
-    // With --output nothing is written into the run, which may belong to somebody else.
+    // With --output, nothing is written into the run, which may belong to somebody else.
     let page = match &options.output {
         Some(page) => page.clone(),
         None => {
@@ -168,6 +240,7 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     };
     write_page(run, &*studied, &found, beside.as_ref(), &page)?;
     out::print(&studied.table(style()));
+    out::print_some(&report::gap_notes(&gaps));
     out::print_some(&found.tables());
     if let Some(beside) = &beside {
         out::print(&report::beside_table(beside, style()));
@@ -180,8 +253,24 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     ended()
 }
 
-fn json(studied: &dyn report::Drawn, found: &Found, beside: Option<&Beside>) -> serde_json::Value {
+/// When nothing was measured because the run had ended and was resumed; empty where the summary has it already.
+fn gaps(run: &Run, studied: &dyn report::Drawn) -> Result<Vec<Resumption>, CommandError> {
+    Ok(match studied.kind() {
+        Kind::Jobs => Vec::new(),
+        _ => run.manifest()?.resumed,
+    })
+}
+
+fn json(
+    studied: &dyn report::Drawn,
+    found: &Found,
+    beside: Option<&Beside>,
+    gaps: &[Resumption],
+) -> serde_json::Value {
     let mut json = studied.json();
+    if !gaps.is_empty() {
+        json["resumed"] = serde_json::to_value(gaps).unwrap_or_default();
+    }
     if let Some(beside) = beside {
         json["published"] = serde_json::to_value(beside).unwrap_or_default();
     }

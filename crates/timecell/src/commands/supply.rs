@@ -1,34 +1,37 @@
-//! Supply studies: `bench supply`, and `report` of such a run.
+//! `timecell bench supply`: studies of what enforcers supply.
 
 use bench::{Reservation, SupplyOptions, SupplyPlan, run_supply};
 use model::InputError;
 use study::Kind;
 
-use crate::cli::{Enforced, Judged, Supply};
+use crate::cli::{Enforced, Supply};
 use crate::commands::bench_hold;
 use crate::commands::common::{cpus, host_line, not_measured, requirements};
-use crate::commands::judge::Asked;
-use crate::commands::studied::{Planned, conduct};
+use crate::commands::studied::{Planned, Wanted, conduct};
 use crate::exit::{CommandError, Ended};
 use crate::progress::about;
 
-/// What the study is called on the command line.
+/// The name of the study on the command line.
 const NAME: &str = "supply";
 
 /// Measures, writes the record, prints its table.
 pub fn bench(options: &Supply) -> Result<Ended, CommandError> {
-    let Judged { judge, measured } = &options.enforced.run;
-    let _held = bench_hold::of_options(NAME, options.enforced.cpus.as_deref(), measured)?;
-    let plan = SupplyPlan::new(&wanted(options)?)?;
-    let asked = Asked::of(judge)?;
-    asked.before(Kind::Supply)?;
+    measure(&options_of(options)?, &Wanted::new(&options.enforced.run))
+}
+
+/// Measures with these options, or resumes a run of them.
+pub fn measure(options: &SupplyOptions, wanted: &Wanted<'_>) -> Result<Ended, CommandError> {
+    let _held = bench_hold::of_cpus(NAME, &options.cpus, wanted.measured)?;
+    let plan = SupplyPlan::new(options)?;
+    let asked = wanted.asked(Kind::Supply)?;
     let planned = Planned {
         header: header(&plan),
         dry: dry(&plan),
         nothing: plan.subjects().is_empty(),
+        not_measured: plan.not_measured().to_vec(),
         rounds: plan.rounds,
     };
-    conduct(&planned, &asked, measured, |settings, teller| {
+    conduct(&planned, &asked, wanted, |settings, teller| {
         run_supply(&plan, settings, teller)
     })
 }
@@ -43,7 +46,7 @@ pub fn reservations(options: &Enforced) -> Result<Vec<Reservation>, InputError> 
         .collect()
 }
 
-fn wanted(options: &Supply) -> Result<SupplyOptions, InputError> {
+fn options_of(options: &Supply) -> Result<SupplyOptions, InputError> {
     let enforced = &options.enforced;
     Ok(SupplyOptions {
         enforcers: enforced.enforcer.clone(),
@@ -59,7 +62,7 @@ fn wanted(options: &Supply) -> Result<SupplyOptions, InputError> {
     })
 }
 
-/// The first two lines: what is measured on, and what will be done.
+/// The first two lines: the machine, and what will be measured.
 fn header(plan: &SupplyPlan) -> String {
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
     let spinning = plan.subjects().len();
@@ -81,8 +84,7 @@ fn header(plan: &SupplyPlan) -> String {
 }
 
 fn dry(plan: &SupplyPlan) -> String {
-    let mut text =
-        String::from("measured in every round, each round beginning with the next one\n");
+    let mut text = String::from("measured in every round, each round starting with the next one\n");
     for subject in plan.subjects() {
         text.push_str(&format!("  {}\n", subject.name()));
     }

@@ -19,10 +19,10 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::printer::Printer;
 
-/// Runs in the foreground. Exit code 3 when a guarantee cannot be kept; nothing was started then.
+/// Runs in the foreground. Exit code 3 if a guarantee cannot be kept; then nothing is started.
 pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let notify = Notify::of_environment();
-    // SAFETY: no other thread runs yet. What cells and engines are started with must not speak for the supervisor.
+    // SAFETY: no other thread runs yet. Cells and engines must not notify systemd in place of the supervisor.
     unsafe {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
             std::env::remove_var(name);
@@ -63,7 +63,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         }
     };
     let supply = options.supply.clone();
-    // Read in the thread that watches the cells.
+    // An update is read in the thread that watches the cells, which must not wait for images.
     let here = here.without_images();
     let mut read = |path: &Path| {
         let source = mission_text(path).map_err(|fault| vec![fault.to_string()])?;
@@ -85,7 +85,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         && let Ok(mut errors) = Printer::of_errors()
     {
         errors.print(&why);
-        // Who reads neither has been told all that can be.
+        // If standard error has no reader either, nothing more can be done.
         let _ = errors.finish();
     }
     Ok(match asked? {
@@ -94,20 +94,20 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     })
 }
 
-/// A mission that was decided about, and holds what it was granted as long as this lives.
+/// A mission with its decision of admission, which holds what it was granted until dropped.
 pub(super) struct Entered {
     pub(super) plan: Plan,
     pub(super) facts: Facts,
-    /// Whoever has the name would be taken for this mission's own.
+    /// Locks the name: another holder of it would be taken for this mission.
     pub(super) name: NameLock,
-    /// `None`: it was not admitted.
+    /// `None` if it was not admitted.
     pub(super) held: Option<Holding>,
 }
 
-/// Takes a mission's name, decides about it beside what runs, and enters in the machine's ledger what it is granted.
+/// Locks a mission's name, decides about its admission beside what runs, and enters in the machine's ledger what it is granted.
 ///
 /// # Errors
-/// When another one has the name or the directory, or the ledger cannot be used.
+/// If another mission has the name or the directory, or the ledger cannot be used.
 pub(super) fn enter(
     inputs: Inputs,
     here: &Here,
@@ -117,10 +117,10 @@ pub(super) fn enter(
     enter_unless(inputs, here, dir, ledger, |_| Ok(()))
 }
 
-/// The same unless `refuses` has a reason, which is asked while nobody else can have the name.
+/// The same, unless `refuses` returns a reason; it is called while the name is locked.
 ///
 /// # Errors
-/// As [`enter`], and that one.
+/// As [`enter`], and that of `refuses`.
 pub(super) fn enter_unless(
     inputs: Inputs,
     here: &Here,
@@ -139,7 +139,7 @@ pub(super) fn enter_unless(
     // Nobody else decides until what is granted here is entered.
     let locked = ledger.lock()?;
     let others = locked.others(&holder)?;
-    // What a killed supervisor's cells hold is theirs.
+    // What the cells of a killed supervisor hold remains theirs.
     let own = locked.own(&holder)?;
     let facts = (here.facts().for_mission(&mission, &others, &[]))
         .taking_over(inputs.mission(), own.as_ref());
@@ -162,14 +162,14 @@ pub(super) fn enter_unless(
 fn last_words(asked: Asked, dir: &Path) -> String {
     match asked {
         Asked::Signal | Asked::Down => super::control::all_have_ended(dir),
-        Asked::NothingLeft => "no cell runs any more, and none is to be restarted".to_owned(),
+        Asked::NothingLeft => "no cell runs any more, and none will be restarted".to_owned(),
         Asked::GivenUp => {
-            "no cell runs any more, and none is to be restarted, though some have failed".to_owned()
+            "no cell runs any more, and none will be restarted; some have failed".to_owned()
         }
     }
 }
 
-/// Path and text of the mission file: the one that is named, or the one that was admitted last.
+/// Path and text of the mission file: the named one, or the last admitted one.
 fn source(options: &Up) -> Result<(PathBuf, String), CommandError> {
     let restored = |text: Text| (PathBuf::from(text.path.unwrap_or_default()), text.text);
     match (&options.mission, &options.dir) {
@@ -180,7 +180,7 @@ fn source(options: &Up) -> Result<(PathBuf, String), CommandError> {
         (Some(_), Some(dir)) if options.recover => match supervise::run::last_admitted(dir) {
             Ok(admitted) if admitted.unfinished.is_some() => {
                 out::note(
-                    "note: the last supervisor did not end the mission; it goes on as it was admitted last",
+                    "note: the last supervisor did not end the mission; it is resumed as last admitted",
                 );
                 Ok(admitted.unfinished.map(restored).unwrap_or_default())
             }
@@ -197,7 +197,7 @@ fn named(options: &Up) -> Result<(PathBuf, String), CommandError> {
     Ok((path, text))
 }
 
-/// All that a mission is decided by.
+/// Everything that admission of a mission depends on.
 fn inputs(
     path: &Path,
     text: String,
@@ -214,7 +214,7 @@ fn inputs(
     })
 }
 
-/// The same for an update; its faults are sentences for whoever asked for it.
+/// The same for an update, with the errors as sentences for whoever requested it.
 fn inputs_again(
     path: &Path,
     text: String,
@@ -227,7 +227,7 @@ fn inputs_again(
     })
 }
 
-/// Whether a line would only repeat what the end of a program and its restart say, or what `ps` has told.
+/// Whether a line would only repeat what the lines about the end of a program and its restart say, or what `ps` prints.
 fn is_told_already(event: &Event) -> bool {
     match event {
         Event::Incident(incident) => incident.observed.what == "exit",

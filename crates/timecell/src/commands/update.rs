@@ -1,4 +1,4 @@
-//! `timecell update`: a running mission becomes another one.
+//! `timecell update`: applies a changed file to a running mission.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ fn text(updated: &Updated) -> String {
                 continue;
             }
             (Change::Added, true) => format!("added, {}", pid(cell.pid)),
-            (Change::Changed, true) => format!("made anew, {}{how}", pid(cell.pid)),
+            (Change::Changed, true) => format!("recreated, {}{how}", pid(cell.pid)),
             (Change::Removed, true) => "removed".to_owned(),
             (Change::Added, false) => "not added".to_owned(),
             (Change::Changed, false) if cell.beside => {
@@ -90,10 +90,10 @@ fn text(updated: &Updated) -> String {
     let nothing_new = (updated.cells.iter()).all(|cell| cell.change == Change::Unchanged);
     match &updated.reason {
         Some(reason) if !updated.committed => {
-            let _ = write!(text, "update {} was taken back: {reason}", updated.update);
+            let _ = write!(text, "update {} was rolled back: {reason}", updated.update);
         }
         _ if nothing_new => {
-            text.push_str("no cell is changed; --anew CELL makes one anew all the same");
+            text.push_str("no cell is changed; --anew CELL recreates one anyway");
         }
         _ => {
             let _ = write!(text, "update {} is done", updated.update);

@@ -1,4 +1,4 @@
-//! What the columns say, and the table that `--once` prints.
+//! The columns, and the table that `--once` prints.
 
 use clap::ValueEnum as _;
 use model::InputError;
@@ -8,24 +8,24 @@ use super::order::Order;
 use super::scene::{Kept, Row, Scene};
 use crate::cli::TopSort;
 
-/// One column: its head, whether it stands to the right, its text.
+/// One column: its head, whether it is right-aligned, its text.
 pub struct Column {
     pub head: &'static str,
     pub right: bool,
     pub text: fn(&Row) -> String,
 }
 
-/// A kind of thing to watch: another one is another of these.
+/// A kind of thing to watch; to add one, add a value of this type.
 pub struct Kind {
     /// What it is, a noun.
     what: &'static str,
     /// From left to right.
     pub columns: &'static [Column],
-    /// What it can be sorted by, as keys turn it.
+    /// What it can be sorted by, in the order of the `s` key.
     pub orders: &'static [TopSort],
     /// The states of its cells, in the order in which they are counted.
     states: &'static [&'static str],
-    /// Keys of a scene and its rows that mean nothing here.
+    /// JSON keys of a scene and its rows that do not apply to it.
     pub lacks: &'static [&'static str],
 }
 
@@ -42,7 +42,7 @@ impl PartialEq for Kind {
 }
 
 impl Kind {
-    /// Why it cannot be sorted by this; `None`: it can.
+    /// The error if it cannot be sorted by this column.
     pub fn refuses(&self, by: TopSort) -> Option<InputError> {
         let word = |by: TopSort| {
             by.to_possible_value()
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// An experiment that runs.
+/// A running experiment.
 pub static EXPERIMENT: Kind = Kind {
     what: "an experiment",
     columns: &COLUMNS,
@@ -74,7 +74,7 @@ pub static EXPERIMENT: Kind = Kind {
     lacks: &["enforcer"],
 };
 
-/// A mission that is kept running.
+/// A running mission.
 pub static MISSION: Kind = Kind {
     what: "a mission",
     columns: &OF_MISSION,
@@ -191,13 +191,13 @@ fn jobs(row: &Row) -> String {
     }
 }
 
-/// A worst value of which worse may have been missed is marked.
+/// A worst value, marked if a worse one may have been missed.
 fn worst(row: &Row, ns: Option<i64>) -> String {
     let mark = if row.unseen > 0 { ">= " } else { "" };
     ns.map_or(none(), |ns| format!("{mark}{}", report::time(ns as f64)))
 }
 
-/// What stands above the cells, a sentence a line.
+/// The lines above the cells.
 pub fn heads(scene: &Scene) -> Vec<String> {
     let mut first = scene.what.clone();
     if scene.kind == &EXPERIMENT {
@@ -270,7 +270,7 @@ pub fn texts(kind: &Kind, row: &Row) -> Vec<String> {
         .collect()
 }
 
-/// Texts side by side, two blanks between.
+/// Texts side by side, separated by two blanks.
 pub fn line(kind: &Kind, texts: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for ((text, width), column) in texts.iter().zip(widths).zip(kind.columns) {
@@ -311,7 +311,7 @@ pub fn table(scene: &Scene, order: &Order) -> String {
         text.push('\n');
         text.push_str(&line(kind, row, &widths));
     }
-    // A mission's cells say it in a column.
+    // A mission has a column for it.
     let below = scene.rows.iter().filter(|_| kind == &EXPERIMENT);
     for row in below {
         if let Some(why) = &row.failure {

@@ -1,4 +1,4 @@
-//! A mission that is kept running, as its supervisor tells of it.
+//! A running mission, as its supervisor reports it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::commands::ps::{budget_text, head, reported, why};
 pub struct Mission {
     dir: PathBuf,
     machine: Machine,
-    /// When the look before was, ns, and the cpu time that each life of a cell had then.
+    /// Time of the last look, ns, and the cpu time, ns, that each life of a cell had then.
     before: (i64, HashMap<Life, i64>),
 }
 
-/// A life of a cell; during an update two versions have the same name.
+/// A life of a cell: name, process and number of the start. During an update, two versions have the same name.
 type Life = (String, Option<i32>, u64);
 
-/// Whether somebody supervises the mission of this directory.
+/// Whether the mission of this directory has a supervisor.
 pub fn is_up(dir: &Path) -> bool {
     ask_for(dir, Ask::Status).is_ok()
 }
 
 impl Mission {
-    /// Has seen nothing yet.
+    /// Before the first look.
     pub fn new(dir: PathBuf) -> Mission {
         Mission {
             dir,

@@ -1,5 +1,5 @@
-//! `timecell top`: what runs now, cell by cell. Here lives the verb; where rows come from is [`scene`], what a column
-//! says is [`columns`], order and filter are [`order`], the terminal is [`screen`].
+//! `timecell top`: shows what runs now, cell by cell. The command is here; the rows come from [`scene`] and [`mission`], the columns are in
+//! [`columns`], order and filter in [`order`], the terminal in [`screen`].
 
 mod columns;
 mod mission;
@@ -21,7 +21,7 @@ use crate::out;
 use mission::{Mission, is_up};
 use scene::{Running, Scene, Source};
 
-/// Shows what runs until the user has seen enough; on no terminal, or if asked to, prints it.
+/// Shows what runs until the user quits; without a terminal, or if asked to, prints it.
 pub fn run(options: &Top) -> Result<Ended, CommandError> {
     stand_back();
     let interval = Duration::from_nanos(options.interval.ns().unsigned_abs());
@@ -45,7 +45,7 @@ pub fn run(options: &Top) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// The mission that is named, else what is measured, else the only mission that runs.
+/// The named mission, else the running experiment, else the only running mission.
 fn source(options: &Top) -> Result<Box<dyn Source>, CommandError> {
     let named = options.mission.is_some() || options.dir.is_some();
     let mut running = Running::new();
@@ -55,15 +55,15 @@ fn source(options: &Top) -> Result<Box<dyn Source>, CommandError> {
     match locate(options.mission.as_deref(), options.dir.as_deref()) {
         Ok(dir) if named || is_up(&dir) => Ok(Box::new(Mission::new(dir))),
         Err(error) if named => Err(error),
-        // Several run, and which is meant has to be said.
+        // Several missions run: the user must name one.
         Err(error @ CommandError::Control(ControlError::Several { .. })) => Err(error),
         _ => Ok(Box::new(running)),
     }
 }
 
-/// Who watches must not be in the way of who is watched: the least share among ordinary processes.
+/// Gives this process the least share among ordinary ones: watching must not disturb what is watched.
 fn stand_back() {
-    // A refusal changes nothing.
+    // Watching works even if this is refused.
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
@@ -74,7 +74,7 @@ fn once(source: &mut dyn Source, interval: Duration, options: &Top) -> Result<En
     Ok(Ended::Fine)
 }
 
-/// One JSON object a line.
+/// Prints one JSON object per line.
 fn lines(source: &mut dyn Source, interval: Duration, count: u32) -> Result<Ended, CommandError> {
     let mut scene = second_look(source, interval)?;
     for left in (0..count).rev() {
@@ -87,7 +87,7 @@ fn lines(source: &mut dyn Source, interval: Duration, count: u32) -> Result<Ende
     Ok(Ended::Fine)
 }
 
-/// Shares of a cpu are known from the second look on.
+/// Looks twice: shares of a cpu are known from the second look on.
 fn second_look(source: &mut dyn Source, interval: Duration) -> Result<Scene, CommandError> {
     something(source)?;
     sleep(interval);

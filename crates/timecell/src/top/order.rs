@@ -8,16 +8,16 @@ use crate::cli::TopSort;
 /// Order and filter of the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The column that decides.
+    /// The column to sort by.
     pub by: TopSort,
-    /// The other way round.
+    /// Whether the order is reversed.
     pub reversed: bool,
-    /// Only rows that contain this, in any column of words.
+    /// Show only rows that contain this, in any column of words.
     pub filter: String,
 }
 
 impl Order {
-    /// By this column; only rows that contain `filter`.
+    /// Sorts by this column, and shows only rows that contain `filter`.
     pub fn of(by: TopSort, filter: Option<String>) -> Order {
         Order {
             by,
@@ -26,11 +26,11 @@ impl Order {
         }
     }
 
-    /// The rows to be shown.
+    /// The rows to show.
     pub fn rows<'a>(&self, scene: &'a Scene) -> Vec<&'a Row> {
         let mut rows: Vec<&Row> = (scene.rows.iter()).filter(|row| self.shows(row)).collect();
         match self.by {
-            // The record's order is that of the experiment.
+            // The rows already have the order of the experiment.
             TopSort::Cell => {}
             TopSort::Cpu => rows.sort_by_key(|row| Reverse(millionths(row.cpu_share))),
             TopSort::Jobs => rows.sort_by_key(|row| Reverse(row.jobs)),
@@ -55,7 +55,7 @@ impl Order {
         self.filter.is_empty() || words.any(|word| word.contains(&self.filter))
     }
 
-    /// The next of these columns.
+    /// Switches to the next of these columns.
     pub fn turn(&mut self, among: &[TopSort]) {
         let at = among.iter().position(|by| *by == self.by);
         let next = at.map_or(0, |at| at + 1);
@@ -63,7 +63,7 @@ impl Order {
     }
 }
 
-/// A share as a number that can be ordered; what is not known comes last.
+/// A share as a number that can be ordered; unknown ones come last.
 fn millionths(share: Option<f64>) -> Option<u64> {
     share.map(|share| (share * 1e6) as u64)
 }

@@ -1,4 +1,4 @@
-//! What there is to show at one instant, wherever it comes from, and how it is taken from a running experiment.
+//! What there is to show at one instant, whatever its source, and the source for a running experiment.
 
 use bench::live::{CellView, LiveReservation, Seen, Standing, TrialView, Watcher};
 use host::cpu_use::{self, CpuTicks, RtLimit};
@@ -8,18 +8,21 @@ use serde::Serialize;
 
 use super::columns::{EXPERIMENT, Kind};
 
-/// Where rows come from.
+/// A source of scenes.
 pub trait Source {
-    /// What there is to see.
+    /// The kind of its scenes.
     fn kind(&self) -> &'static Kind;
-    /// Looks once; a sentence where there is nothing to see.
+    /// Looks once.
+    ///
+    /// # Errors
+    /// Why there is nothing to see, as a sentence.
     fn look(&mut self) -> Result<Scene, String>;
 }
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scene {
-    /// What its columns, orders and heads are.
+    /// Its columns, orders and heads.
     #[serde(skip)]
     pub kind: &'static Kind,
     /// Version of this object.
@@ -28,17 +31,17 @@ pub struct Scene {
     pub what: String,
     /// Directory of the run.
     pub run: String,
-    /// The coordinator.
+    /// Process id of the coordinator or supervisor.
     pub pid: i32,
     /// Expected time until the end, ns.
     pub left_ns: i64,
-    /// What disturbs the cells.
+    /// The loads beside the cells.
     pub loads: Vec<String>,
     /// The reservation that the cells share.
     pub shared_reservation: Option<String>,
-    /// What the kernel lets real-time tasks take of each cpu, in words.
+    /// How much of each cpu the kernel lets real-time tasks use, in words.
     pub rt_limit: Option<String>,
-    /// Share of each cpu that was used since the look before, 0 to 1.
+    /// Share of each cpu that was used since the last look, 0 to 1.
     pub cpus: Vec<CpuShare>,
     /// Share of one cpu that this program used itself, 0 to 1.
     pub own_share: Option<f64>,
@@ -64,54 +67,54 @@ pub struct Row {
     pub engine: String,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
-    /// Its scheduling class; of a mission that of its first thread, empty where nothing runs.
+    /// Its scheduling class; for a mission that of its first thread, empty if nothing runs.
     pub class: String,
-    /// Of a mission: the mechanism that holds it to its budget.
+    /// For a mission: its enforcer.
     pub enforcer: Option<String>,
     /// Its own reservation.
     pub reservation: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: &'static str,
     /// Why it failed.
     pub failure: Option<String>,
-    /// Its payload.
+    /// Process id of its payload.
     pub pid: Option<i32>,
-    /// Share of one cpu since the look before; 0 to the number of its threads.
+    /// Share of one cpu since the last look; 0 to the number of its threads.
     pub cpu_share: Option<f64>,
     /// Cpu time so far, ns.
     pub cpu_ns: Option<i64>,
     /// Jobs that ran.
     pub jobs: u64,
-    /// Jobs that are to run; `None` where there is no end.
+    /// Jobs that are planned; `None` if there is no end.
     pub planned: Option<u64>,
     /// Activations missed.
     pub missed: u64,
     /// Jobs whose records were lost.
     pub lost: u64,
-    /// Jobs that this program came too late to look at: worse ones may be among them.
+    /// Jobs that this program was too late to look at: worse ones may be among them.
     pub unseen: u64,
     /// Largest wake-up latency, ns.
     pub worst_latency_ns: Option<i64>,
-    /// Largest execution time, ns; `None` where jobs have no work.
+    /// Largest execution time, ns; `None` if jobs have no work.
     pub worst_execution_ns: Option<i64>,
-    /// Of a mission: what its application reports, and its starts.
+    /// For a mission: what its application reports, and its starts.
     #[serde(flatten)]
     pub kept: Option<Kept>,
 }
 
-/// What is known of a cell of a mission.
+/// What is known about a cell of a mission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Starts so far.
     pub starts: u64,
-    /// Jobs that were late; `None`: nothing is reported.
+    /// Jobs that were late; `None` if nothing is reported.
     pub late: Option<u64>,
     /// The longest response time, ns.
     pub worst_response_ns: Option<i64>,
 }
 
 impl Scene {
-    /// It as JSON, without what has no meaning for what is watched.
+    /// The scene as JSON, without the keys that do not apply to its kind.
     pub fn json(&self) -> String {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         let less = |value: &mut serde_json::Value| {
@@ -126,7 +129,7 @@ impl Scene {
     }
 }
 
-/// The cpus and this program itself, over the time between two looks.
+/// Use of the cpus and of this program itself between two looks.
 #[derive(Default)]
 pub struct Machine {
     ticks: Vec<CpuTicks>,
@@ -152,14 +155,14 @@ impl Machine {
     }
 }
 
-/// The experiment that runs.
+/// The running experiment.
 pub struct Running {
     watcher: Watcher,
     machine: Machine,
 }
 
 impl Running {
-    /// Has seen nothing yet.
+    /// Before the first look.
     pub fn new() -> Running {
         Running {
             watcher: Watcher::new(),
@@ -167,7 +170,7 @@ impl Running {
         }
     }
 
-    /// Whether something measures, watchable or not.
+    /// Whether a measurement runs, watchable or not.
     pub fn is_there(&mut self) -> bool {
         !matches!(self.watcher.look(), Seen::NoRun)
     }
@@ -186,12 +189,12 @@ impl Source for Running {
                 "nothing runs here that this user may watch; start `timecell bench` or `timecell up` in another terminal".to_owned(),
             ),
             Seen::NoTrial { pid, why: None } => Err(format!(
-                "process {pid} measures, but has no cells to be watched right now"
+                "process {pid} is measuring, but has no cells to watch right now"
             )),
             Seen::NoTrial {
                 pid,
                 why: Some(why),
-            } => Err(format!("process {pid} measures, but cannot be watched: {why}")),
+            } => Err(format!("process {pid} is measuring, but cannot be watched: {why}")),
         }
     }
 }
@@ -258,7 +261,7 @@ fn words(held: &LiveReservation) -> String {
     )
 }
 
-/// What the kernel lets real-time tasks take, in words.
+/// How much of a cpu the kernel lets real-time tasks use, in words.
 pub fn rt_limit() -> Option<String> {
     cpu_use::rt_limit(&Root::live()).map(limit)
 }

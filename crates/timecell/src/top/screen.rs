@@ -1,4 +1,4 @@
-//! The screen: what keys do, what is drawn, and the loop of a terminal.
+//! The screen: the keys, the drawing, and the loop of the terminal.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::scene::{Scene, Source};
 const KEYS: &str =
     "q quit   s sort by the next column   r reverse   / filter   arrows, page keys scroll";
 
-/// What is on the screen.
+/// The state of the screen.
 pub struct Screen {
     seen: Result<Scene, String>,
     order: Order,
@@ -30,10 +30,10 @@ pub struct Screen {
     colour: bool,
 }
 
-/// Shows the source until the user has seen enough.
+/// Shows the source until the user quits.
 ///
 /// # Errors
-/// When the terminal does not take it.
+/// If the terminal cannot be used.
 pub fn show(source: &mut dyn Source, interval: Duration, order: Order) -> io::Result<()> {
     let mut screen = Screen::new(source.look(), order);
     let mut terminal = ratatui::try_init()?;
@@ -71,7 +71,7 @@ impl Screen {
         }
     }
 
-    /// Takes a key; true: the user has seen enough.
+    /// Handles a key; returns whether to quit.
     fn key(&mut self, key: KeyEvent) -> bool {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return true;
@@ -131,7 +131,7 @@ impl Screen {
                 frame.render_widget(Paragraph::new(said), heads);
                 let rows = self.order.rows(scene);
                 self.top = self.top.min(rows.len().saturating_sub(self.room));
-                // Only what is seen is put into words: 4,096 cells cost no more than 40.
+                // Only visible rows are formatted: 4,096 cells cost no more than 40.
                 let seen = rows.iter().skip(self.top).take(self.room);
                 let kind = scene.kind;
                 let texts: Vec<Vec<String>> =
@@ -151,7 +151,7 @@ impl Screen {
         frame.render_widget(Paragraph::new(self.foot()), foot);
     }
 
-    /// Colour only beside the word that says the same.
+    /// Colour never stands alone: the state column says the same in a word.
     fn style(&self, state: &str) -> Style {
         match state {
             "failed" if self.colour => Style::new().fg(Color::Red),

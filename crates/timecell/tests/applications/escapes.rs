@@ -1,4 +1,4 @@
-//! Every way out of a cell is refused, whatever the cell was granted beside, and would be open without the filter.
+//! Every way out of a cell is refused, whatever else the cell is granted, and would be open without the filter.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -289,7 +289,7 @@ pub fn what_would_lead_out_is_not_mounted(kind: EngineKind) {
         spec.binds = vec![Bind::new(source, "/out", true)];
         let error = crate::support::refusal(&spec);
         assert!(
-            error.contains("no cell is shown") || error.contains("own root"),
+            error.contains("no cell may see") || error.contains("own root"),
             "{error}"
         );
         assert!(!spec.work_dir.exists(), "something was made");

@@ -1,4 +1,4 @@
-//! Being created, waiting, beginning, standing still, ending, and being taken over.
+//! The life of a cell: creation, waiting, start, freezing, end, adoption.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -31,7 +31,12 @@ pub fn class_and_cpus_are_given_before_the_first_instruction(kind: EngineKind) {
     assert_eq!(output(&mut cell), "");
     cell.start().unwrap();
     assert!(cell.is_started());
-    assert!(cell.start().unwrap_err().to_string().contains("before"));
+    assert!(
+        cell.start()
+            .unwrap_err()
+            .to_string()
+            .contains("already been started")
+    );
     assert_eq!(finish(&mut cell), Ended::Exited(0));
     let said = output(&mut cell);
     let pid = cell.pid();

@@ -1,5 +1,5 @@
-//! Cells that run applications, in every engine whose needs are met here: what they see and may, how they are created,
-//! stopped, taken over and removed, and every way out of them that was thought of.
+//! Cells that run applications, in every engine available here: what they see and may do, how they are created,
+//! stopped, adopted and removed, and every known way out of them.
 
 mod attacks;
 mod escapes;

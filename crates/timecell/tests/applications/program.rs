@@ -1,5 +1,5 @@
-//! The program inside the cells: this test once more, told by its words what to try. It speaks in lines that the tests
-//! read, and uses nothing but system calls for what it tries.
+//! The program inside the cells: this test binary, whose arguments tell it what to try. It prints lines that the tests
+//! read, and tries everything by system calls alone.
 
 use std::io::Write;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn scheduling() {
     println!("{class:?} {cpus:?}");
 }
 
-/// Makes processes that stay until it is refused; says how many there were.
+/// Creates processes that stay, until that is refused; prints how many there were.
 fn fork_bomb() {
     let mut made = 0;
     loop {
@@ -64,7 +64,7 @@ fn fork_bomb() {
     }
 }
 
-/// Touches so many MiB.
+/// Touches this many MiB.
 fn memory(words: &[&str]) {
     let mebibytes: usize = words[0].parse().unwrap();
     let mut all = Vec::new();
@@ -74,7 +74,7 @@ fn memory(words: &[&str]) {
     println!("{} MiB", all.len());
 }
 
-/// Threads begin and end, whatever call the C library makes them with.
+/// Starts and ends threads, whatever call the C library uses for it.
 fn threads() {
     let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(move || n)).collect();
     let sum: i32 = threads.into_iter().map(|t| t.join().unwrap()).sum();

@@ -1,4 +1,4 @@
-//! Places for cells, running one to its end, and looking for what it left.
+//! Helpers: directories for cells, running a cell to its end, and looking for what it left behind.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use engine::Cell;
 use engine::app::{AppCell, AppSpec, Ended, Image, Launcher, Streams, create};
 use model::EngineKind;
 
-/// How long anything may take that is done at once on an idle machine.
+/// How long anything may take that an idle machine does at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 const BUSYBOX: &str = "/usr/bin/busybox";
@@ -82,7 +82,7 @@ impl Place {
         dir
     }
 
-    /// A cell whose program is this test, with these words.
+    /// A cell that runs this test binary with these arguments.
     pub fn itself(&self, kind: EngineKind, words: &[&str]) -> AppSpec {
         let own = std::env::current_exe().unwrap();
         let mut spec = self.spec(kind, Image::Binary(own));
@@ -122,7 +122,7 @@ pub fn run(spec: &AppSpec) -> (Ended, String) {
     let output = output(&mut cell);
     cell.remove().unwrap();
     assert_nothing_left(spec, pid);
-    // The next cell in the same place would go on in it.
+    // The next cell in the same place would append to it.
     fs::remove_file(spec.work_dir.join("output")).unwrap();
     (ended, output)
 }
@@ -144,7 +144,7 @@ pub fn refusal(spec: &AppSpec) -> String {
     error.to_string()
 }
 
-/// Gives the cell's group 100 ms of real-time class in each second, where groups need a budget for it.
+/// Gives the cell's cgroup 100 ms of real-time class in each second, if cgroups need a budget for it.
 pub fn allow_real_time(cell: &AppCell) {
     for group in cell.groups() {
         allow_below(&group, 100_000);
@@ -181,7 +181,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Processes of a cell and of those who make it.
+/// Processes of a cell and of what makes it.
 fn marked(id: &str) -> Vec<PathBuf> {
     let mark = format!("TIMECELL_CELL={id}");
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -197,12 +197,12 @@ fn marked(id: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// No process, cgroup, mount or file of the cell is there but its log and output.
+/// Asserts that nothing of the cell is left but its log and output: no process, cgroup, mount or file.
 pub fn assert_nothing_left(spec: &AppSpec, pid: i32) {
     eventually("the program is reaped", || {
         !Path::new(&format!("/proc/{pid}")).exists()
     });
-    // A runtime that was at work on the cell sees that it is gone, and ends.
+    // A runtime that was working on the cell notices that it is gone, and ends.
     eventually(&format!("no process of {} is left", spec.id), || {
         marked(&spec.id).is_empty()
     });

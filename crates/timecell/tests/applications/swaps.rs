@@ -1,4 +1,4 @@
-//! Directories of the host that become links while, or before, a cell is made of which they are mounts.
+//! Directories of the host that turn into links before or while a cell that mounts them is created.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use model::EngineKind;
 
 use crate::support::{Place, finish, launcher, output, refusal, run};
 
-/// Cells that are made while a directory turns into a link and back, and how often that is tried: many are refused.
+/// How often a cell is created while a directory turns into a link and back: many are refused.
 const CELLS: usize = 8;
 const TRIES: u32 = 100;
 
@@ -19,7 +19,7 @@ struct Scene {
     place: Place,
     /// What a cell is meant to see.
     shared: PathBuf,
-    /// And what it is not.
+    /// And what it is not meant to see.
     secret: PathBuf,
 }
 
@@ -38,7 +38,7 @@ impl Scene {
         scene
     }
 
-    /// A cell that says what is in the directory that was meant.
+    /// A cell that prints what is in the intended directory.
     fn spec(&self, kind: EngineKind) -> AppSpec {
         let mut spec = self.place.script(kind, "ls /data");
         spec.binds = vec![Bind {
@@ -78,7 +78,7 @@ pub fn a_source_that_leads_elsewhere_is_refused(kind: EngineKind) {
     assert_eq!(run(&spec).1, "");
 }
 
-/// Between the look at a source and the mount there is no time for a link.
+/// Between the check of a source and the mount there is no time to swap in a link.
 pub fn a_source_is_mounted_as_it_was_looked_at(kind: EngineKind) {
     let scene = Scene::new(kind);
     let over = AtomicBool::new(false);
@@ -109,7 +109,7 @@ fn swap(shared: &Path, secret: &Path, over: &AtomicBool) {
     }
 }
 
-/// What a cell has said, if it was made.
+/// What a cell printed, if it was created.
 fn said(spec: &AppSpec) -> Option<String> {
     let mut cell = create(spec, Streams::Log, &launcher()).ok()?;
     cell.start().unwrap();

@@ -62,7 +62,7 @@ pub fn a_writable_root_is_lost_with_the_cell(kind: EngineKind) {
     let mut spec = place.script(kind, script);
     spec.ids = Some(Ids { uid: 0, gid: 0 });
     spec.writable_root = true;
-    // Once more in the same place, where the first one's files are not.
+    // Once more in the same place, without the first one's files.
     for _ in 0..2 {
         assert_eq!(run(&spec), (Ended::Exited(0), "1\n".to_owned()));
     }
@@ -120,7 +120,7 @@ pub fn granted_devices_and_no_others_are_there(kind: EngineKind) {
         ];
         assert!(known.contains(&name.trim_start_matches("/dev/")), "{name}");
     }
-    // With podman, a node belongs to whom it does on the host.
+    // With podman, a node belongs to its owner on the host.
     let id = if kind == EngineKind::Podman { 0 } else { 1000 };
     spec.ids = Some(Ids { uid: id, gid: id });
     spec.devices = vec![Device {
@@ -271,7 +271,7 @@ pub fn an_image_is_run_by_its_name(kind: EngineKind) {
         .unwrap();
     assert!(left.status.success());
     assert!(!String::from_utf8_lossy(&left.stdout).contains(&spec.id));
-    // A container that has the name already is somebody else's.
+    // A container that already has the name is somebody else's.
     let podman = |words: &[&str]| run_to_end("podman", words);
     let image = match &spec.image {
         Image::Reference(name) => name.clone(),

@@ -1,5 +1,5 @@
-//! `analyze` as its user meets it: verdicts and exit codes, faults with their lines, files of other tools, fixes that
-//! fix.
+//! `analyze` from the user's view: verdicts and exit codes, errors with their lines, files of other tools, fixes that
+//! work.
 
 use std::fs;
 use std::path::Path;
@@ -64,13 +64,13 @@ wcet = "3ms"
 period = "24ms"
 "#;
 
-/// Writes a file and gives its name.
+/// Writes a file and returns its name.
 pub fn file(dir: &Path, name: &str, text: &str) -> String {
     fs::write(dir.join(name), text).unwrap();
     name.to_owned()
 }
 
-/// The set with a log that runs too long.
+/// The set with a log task that runs too long.
 pub fn late() -> String {
     SET.replace("\"3ms\"", "\"8ms\"")
 }
@@ -80,7 +80,7 @@ pub fn json(dir: &Path, words: &[&str], code: i32) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// The words of the tasks agree with those of their cells, in the JSON and in the table.
+/// The outcomes of tasks agree with those of their cells, in the JSON and in the table.
 fn words(dir: &Path, name: &str, code: i32) {
     let found = json(dir, &["analyze", name, "--json"], code);
     for cell in found["cells"].as_array().unwrap() {
@@ -139,7 +139,7 @@ fn verdicts() {
         "missed"
     );
 
-    // A load of exactly the rate reserved, with periods that have no common multiple in range: no answer, and no yes.
+    // A load of exactly the reserved rate, with periods that have no common multiple in range: neither a no nor a yes.
     let full = SET
         .replace("\"fp\"", "\"edf\"")
         .replace(
@@ -166,7 +166,7 @@ fn verdicts() {
     words(dir, &good, 0);
     words(dir, &bad, 3);
     words(dir, &full, 1);
-    // Under EDF only the witness's task is sure to be late; in an overload on a whole cpu no task has a bound.
+    // Under EDF only the witness's task is certain to be late; if a whole cpu is overloaded, no task has a bound.
     for (name, reservation) in [
         (
             "late-edf.toml",
@@ -263,7 +263,7 @@ fn bad_input() {
         "a.csv",
         "name,wcet_us,period_us\na,1,2\nb,x,2\n",
         &[],
-        &["a.csv:3:", "no decimal number"],
+        &["a.csv:3:", "not a decimal number"],
     );
     refused(
         "a.xml",
@@ -327,11 +327,11 @@ fn bad_input() {
         ),
         (
             "analyze generate --deadlines 2",
-            ["--deadlines", "a part from 0 to 1"],
+            ["--deadlines", "a fraction from 0 to 1"],
         ),
         (
             "analyze generate --deadlines -1",
-            ["--deadlines", "a part from 0 to 1"],
+            ["--deadlines", "a fraction from 0 to 1"],
         ),
         (
             "analyze a.toml --latency -5us",
@@ -372,7 +372,7 @@ fn rt_app() {
         json(dir, &words, 0)["cells"].clone()
     };
     assert_eq!(cells("g.json", &[]), cells("g.toml", &[]));
-    // Whoever wrote the file: threads that may run on two cpus are not put on one.
+    // Whatever the tool: threads that may run on two cpus are not placed on one.
     let dl = "{\"policy\":\"SCHED_DEADLINE\",\"dl-runtime\":6000,\"dl-period\":10000";
     let listed =
         format!("{{\"tasks\":{{\"a\":{dl},\"cpus\":[0,1]}},\"b\":{dl},\"cpus\":[0,1]}}}}}}");
@@ -382,7 +382,7 @@ fn rt_app() {
     file(dir, "all.json", &all);
     cells("all.json", &["--cpus", "2"]);
     say(dir, &["analyze", "all.json", "--cpus", "1"]).ends_with(3);
-    // A slice of SCHED_OTHER is no reservation, and what the thread does is.
+    // A slice of SCHED_OTHER is not a reservation; the thread's own work counts.
     let slice = "{\"tasks\":{\"s\":{\"policy\":\"SCHED_OTHER\",\"dl-runtime\":100000,\"run\":2000,\
         \"timer\":{\"ref\":\"t\",\"period\":10000}},\"x\":{\"run\":1,\"sleep\":1}}}";
     file(dir, "s.json", slice);
@@ -427,7 +427,7 @@ fn one_period() {
 fn imports() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // One set in every format: (1, 20), (3, 24) in ms, EDF on a cpu of its own.
+    // One set in every format: (1, 20), (3, 24) in ms, EDF on its own cpu.
     let schedcat = "<taskset><task id=\"1\" period=\"20000\" wcet=\"1000\"/><task id=\"2\" period=\"24000\" wcet=\"3000\"/></taskset>";
     let carts = "<system os_scheduler=\"EDF\"><component name=\"c\" scheduler=\"EDF\"><task name=\"a\" p=\"20\" d=\"20\" e=\"1\"/>\
         <task name=\"b\" p=\"24\" d=\"24\" e=\"3\"/></component></system>";
@@ -479,7 +479,7 @@ fn imports() {
     say(dir, &["analyze", "late.csv"]).ends_with(3);
 }
 
-/// Applies each fix to the file as its user would, and asks again.
+/// Applies each fix to the file as its user would, and analyses it again.
 fn fixes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

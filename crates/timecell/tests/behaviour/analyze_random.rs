@@ -1,4 +1,4 @@
-//! `analyze design`, and what is made of random sets: `generate` and `schedulability`.
+//! `analyze design`, and random task sets: `generate` and `schedulability`.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn designs() {
     for part in ["2 ms", "11 ms", "placed", "cpu 0", "cpu 1"] {
         assert!(said.out.contains(part), "`{part}` is not in\n{}", said.out);
     }
-    // What it prints as a file holds, on the cpus that it names.
+    // The file that it prints holds, on the cpus that it names.
     let said = say(dir, &["analyze", "design", &name, "--cpus", "2", "--toml"]).ends_with(0);
     let designed = file(dir, "designed.toml", &said.out);
     say(dir, &["analyze", &designed]).ends_with(0);
@@ -63,7 +63,7 @@ fn designs() {
     let less = file(dir, "less.toml", &less);
     say(dir, &["analyze", &less]).ends_with(3);
     assert!(period >= 10_000_000);
-    // Deadlines shorter than the shortest period ask for nearly the whole cpu, which is said.
+    // Deadlines shorter than the shortest period need nearly the whole cpu; a note says so.
     let fast = text.replace("1720us", "100us").replace("90ms", "5ms");
     let fast = file(dir, "fast.toml", &fast);
     let said = say(dir, &["analyze", "design", &fast, "--cpus", "2"]);
@@ -176,7 +176,7 @@ fn schedulability() {
             .starts_with("0.500000,50,50,0,50,0,50,0,"),
         "{csv}"
     );
-    // Deadlines before the periods are those of every test, and bounds of utilization are not for them.
+    // Deadlines before the periods apply to every test; utilization bounds do not support them.
     let drawn = [&words[..], &["--deadlines", "0.5", "--csv", "drawn.csv"]].concat();
     let said = say(dir, &drawn).ends_with(0);
     assert!(

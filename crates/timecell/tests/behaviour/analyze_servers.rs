@@ -1,4 +1,4 @@
-//! Servers among servers, and what Linux says of reservations, as the user of `analyze` meets them.
+//! Servers among servers, and the verdict of Linux on reservations, from the view of `analyze`'s user.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn json(dir: &Path, words: &[&str], code: i32) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// The text without the breaks of its lines.
+/// The text without its line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -98,7 +98,7 @@ fn reference() {
     for part in [
         "in a deferrable server of 3 ms every 10 ms, priority 3 on cpu 0",
         "among the servers above it (Davis & Burns 2005), sufficient",
-        "server low: holds; its whole budget is there at most 7 ms after each refill",
+        "server low: holds; it gets its whole budget within 7 ms of each refill",
         "verdict every deadline holds",
     ] {
         assert!(flat(&shown).contains(part), "`{part}` is not in\n{shown}");
@@ -134,11 +134,11 @@ fn explained() {
     let late = file(dir, "late.toml", &text);
     let said = say(dir, &["analyze", &late, "--explain"]).ends_with(3);
     for part in [
-        "server low: missed; within 10 ms of a refill 13 ms of budgets may have to be given",
-        "why low: its server can be without its budget 10 ms after a refill",
+        "server low: missed; within 10 ms of a refill, up to 13 ms of budgets may be due",
+        "why low: its server can lack part of its budget 10 ms after a refill",
         "demand 10 ms: 2 budgets of high",
         "fix budget of high -1.5 ms (5 ms -> 3.5 ms)",
-        "verdict a server can be without its budget",
+        "verdict a server may not get its budget",
     ] {
         assert!(
             flat(&said.out).contains(part),
@@ -160,7 +160,7 @@ fn explained() {
     assert_ne!(fixed, text);
     let fixed = file(dir, "fixed.toml", &fixed);
     say(dir, &["analyze", &fixed]).ends_with(0);
-    // A us more, and the server is late again.
+    // One us more, and the server is late again.
     let more = fix["to_ns"].as_u64().unwrap() + 1_000;
     let over = text.replace(
         "\"5ms\", period = \"7ms\"",
@@ -249,14 +249,14 @@ fn linux() {
             assert!(flat(&out).contains(part), "`{part}` is not in\n{out}");
         }
     };
-    // 91 % is feasible, and with the fair server too much.
+    // 91 % is feasible, but too much with the fair server.
     shown(
         RESERVED,
         &[],
         0,
         &[
-            "the file does not say `cpus`",
-            "cpu 0: refused; wide load, other request 91.00 % of the 90.00 %",
+            "the file sets no `cpus`",
+            "cpu 0: refused; wide load, other request 91.00 % of 90.00 %",
             "refused cell other: the root domain would have to give 1006631 of 2^20 and may give 996147 (EBUSY)",
             "linux feasible, but refused by the kernel",
             "verdict every deadline holds",
@@ -276,7 +276,7 @@ fn linux() {
         0,
         &[
             "linux admitted by the kernel, though the reservations cannot all be supplied in time there",
-            "verdict every deadline holds, if every reservation is supplied",
+            "verdict every deadline holds if every reservation is supplied",
         ],
     );
     shown(
@@ -342,7 +342,7 @@ fn designs() {
             .map(|cell| cell["cpu"].as_u64().unwrap())
             .collect::<Vec<_>>()
     };
-    // By falling bandwidth a, b, c; all of them fit onto one cpu.
+    // By decreasing bandwidth a, b, c; all of them fit on one cpu.
     assert_eq!(cpus("first"), cpus("best"));
     let worst = cpus("worst");
     assert_eq!(worst, [0, 1, 1]);

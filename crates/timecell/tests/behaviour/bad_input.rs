@@ -1,4 +1,4 @@
-//! Bad input gets one sentence that names the place and the fix, the documented exit code, and leaves nothing.
+//! Bad input: one sentence that names the place and the fix, the documented exit code, and nothing left behind.
 
 use std::fs;
 use std::path::Path;
@@ -150,15 +150,18 @@ fn sentences() {
     }
     refused(
         &["bench", "taskset", "--deadline", "5ms"],
-        &["--deadline", "every job is kept"],
+        &["--deadline", "does not take this option"],
     );
     refused(
         &["bench", "overhead", "--program", "."],
         &["--program", "is a directory", "name a program in it"],
     );
-    refused(&["report", "absent"], &["absent", "not a run"]);
+    refused(
+        &["report", "absent"],
+        &["absent", "no such file or directory"],
+    );
     refused(&["export", "absent", "--csv"], &["absent", "not a run"]);
-    // These are clap's own: a sentence of another form, the same code.
+    // These come from clap: a differently worded sentence, the same code.
     let clap = |words: &[&str], part: &str| {
         let said = say(dir.path(), words).ends_with(2);
         assert!(said.err.contains(part), "{}", said.err);
@@ -235,7 +238,7 @@ fn broken_runs() {
 fn unwritable() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 10);
-    // Not even root makes directories in /proc.
+    // Not even root can create directories in /proc.
     let error = say(dir.path(), &["bench", &file, "--out", "/proc/runs"])
         .ends_with(2)
         .error();
@@ -282,7 +285,7 @@ fn filling_disk() {
         let work = tempfile::tempdir().unwrap();
         let file = experiment(work.path(), &["bare"], 500);
         let out = disk.to_string_lossy();
-        // The samples fit, the page does not.
+        // The samples fit, but the page does not.
         let error = say(work.path(), &["bench", &file, "--out", &out])
             .ends_with(1)
             .error();

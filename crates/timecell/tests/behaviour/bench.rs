@@ -1,4 +1,4 @@
-//! The main job on real cells.
+//! `bench` on real cells.
 
 use record::summary::RunSummary;
 use std::fs;

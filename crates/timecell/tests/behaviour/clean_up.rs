@@ -1,4 +1,4 @@
-//! The machine is as before: after Ctrl-C, and after `kill -9` and `timecell clean`.
+//! The machine is left as it was: after Ctrl-C, and after `kill -9` and `timecell clean`.
 
 use std::path::Path;
 use std::process::Child;
@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Root writes runs below a directory of nobody's, which nobody makes a link of.
+/// Root writes runs in a directory of user nobody, who puts no links there.
 fn users_directory() {
     let places = Places::make();
     let file = experiment(&places.home, &["bare"], 20);
@@ -67,7 +67,7 @@ fn started(dir: &Path, engine: &str) -> Option<Child> {
         ended = child.try_wait().unwrap().is_some();
         ended || payload(child.id()).is_some()
     });
-    // The engine is not there: the other tests tell whether that is right.
+    // The engine is not available; other tests check whether that is right.
     (!ended).then_some(child)
 }
 

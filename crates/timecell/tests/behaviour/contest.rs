@@ -1,5 +1,5 @@
-//! Temporal isolation: real contests of two cells on this machine, looked at through what a study leaves. How many
-//! deadlines are missed is the machine's affair; that every one is accounted for is ours.
+//! Temporal isolation: real contests of two cells on this machine, checked through the record of a study. How many
+//! deadlines are missed depends on the machine; that every one is accounted for is asserted.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// The least that there is of it.
+/// The smallest study.
 const QUICK: [&str; 9] = [
     "bench",
     "isolation",
@@ -67,13 +67,13 @@ const QUICK: [&str; 9] = [
     "--quick",
     "--duration",
     "1s",
-    // Little, so that a machine whose real-time budget is held by others still has it.
+    // Small, so that it fits even where others hold the machine's real-time budget.
     "--utilisation",
     "0.3",
     "--json",
 ];
 
-/// Whether the machine balances over all of its cpus; `None` where nothing tells.
+/// Whether the machine balances over all its cpus; `None` if that is unknown.
 fn balancing() -> Option<String> {
     fs::read_to_string("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance").ok()
 }
@@ -111,7 +111,7 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
 fn study() {
     let before = balancing();
     let dir = tempfile::tempdir().unwrap();
-    // Met by whatever was measured, and kept with the run.
+    // Met by any measurement, and kept with the run.
     let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
     let said = say(dir.path(), &words).ends_with(0);
     assert_eq!(balancing(), before, "cpusets are as they were");
@@ -142,7 +142,7 @@ fn arms(dir: &Path, said: &Said) {
     assert_eq!(record.contests.len(), 3 + enforcers);
     let all = Enforcer::OF_BENCH.len();
     assert_eq!(enforcers + summary.not_measured.len(), all, "{}", said.out);
-    // To what a whole cell is held is on record of every set that the enforcer takes part in.
+    // The record has the cells' budgets for every set that the enforcer takes part in.
     for &enforcer in Enforcer::OF_BENCH {
         let mut contests = record.contests.iter();
         let takes_part = contests.any(|trial| trial.arm.enforcer == Some(enforcer));
@@ -173,7 +173,7 @@ fn arms(dir: &Path, said: &Said) {
             assert_eq!(misses.trials_with, u64::from(misses.missed() > 0));
         }
     }
-    // A job that overruns computes longer than it declares, whatever the machine.
+    // An overrunning job computes longer than it declares, on any machine.
     let set = &record.sets[0];
     for trial in &record.contests {
         let steps = |task: &str| run.task_samples(trial.number, task).unwrap().header.steps;
@@ -182,7 +182,7 @@ fn arms(dir: &Path, said: &Said) {
             let per_ns = |task: &record::isolation::DrawnTask| {
                 f64::from(steps(&task.name)) / task.wcet_ns as f64
             };
-            // Both are calibrated by themselves, each within some per cent.
+            // Each is calibrated separately, to within some per cent.
             let overrun = per_ns(attack) / per_ns(victim);
             assert!((1.5..3.4).contains(&overrun), "{overrun}");
         }
@@ -213,7 +213,7 @@ fn received() {
     );
     assert!(!summary.received.is_empty(), "{}", said.out);
     for one in &summary.received {
-        // 20 periods but the first; a cell that waits for its budget at the end sees one more.
+        // 20 periods without the first; a cell that waits for its budget at the end sees one more.
         assert!(one.trials == 1 && one.periods >= 19, "{one:?}");
         assert_eq!(one.each.permille.len() as u64, one.periods);
         let each = &one.each;
@@ -311,17 +311,16 @@ fn again(dir: &Path, said: &Said) {
             .any(|line| line.contains(",overruns,,attacker,attacker-1,"))
     );
     let refused = say(dir, &["report", "jobs.csv"]).ends_with(2);
-    let own = "own table of a study of isolation is not read back";
+    let own = "does not read back its own table of a study of isolation";
     assert!(refused.error().contains(own), "{}", refused.error());
-    for form in ["--parquet", "--cyclictest-json"] {
-        say(dir, &["export", form, name]).ends_with(2);
-    }
+    crate::parquet::has_the_rows_of(dir, name, &csv);
+    say(dir, &["export", "--cyclictest-json", name]).ends_with(2);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     assert!(page.contains("Thresholds: "), "verdicts stand on the page");
     let said = say(dir, &["report", name, "--baseline", name]).ends_with(0);
     assert!(said.out.contains("against the baseline"), "{}", said.out);
     let refused = say(dir, &["report", name, "--against", "published"]).ends_with(2);
-    let what = "a study of isolation has no published figures of its kind";
+    let what = "a study of isolation has no published figures to be shown beside";
     assert!(refused.error().contains(what), "{}", refused.error());
     let words = [
         "bench",
@@ -338,11 +337,11 @@ fn again(dir: &Path, said: &Said) {
     );
     let refused = say(dir, &["bench", "--resume", name]).ends_with(2);
     assert!(
-        refused.error().contains("cannot be resumed"),
+        refused.error().contains("the run is complete"),
         "{}",
         refused.error()
     );
-    // A samples file that is cut short is said, and its trial left out.
+    // A truncated samples file is reported, and its trial left out.
     let samples = path.join("trials/1/victim-1.samples");
     let bytes = fs::read(&samples).unwrap();
     fs::write(&samples, &bytes[..bytes.len() - 1]).unwrap();
@@ -398,12 +397,12 @@ fn refused() {
         (
             "--reservation",
             "60ms/100ms,60ms/100ms",
-            "0.9 of it together",
+            "0.9 of the cpu in all",
         ),
         ("--reservation", "30ms", "write budget/period"),
-        ("--jobs", "5", "nothing that this could apply to"),
-        ("--engine", "crun", "nothing that this could apply to"),
-        ("--histogram", "", "nothing that this could apply to"),
+        ("--jobs", "5", "does not take this option"),
+        ("--engine", "crun", "does not take this option"),
+        ("--histogram", "", "does not take this option"),
     ] {
         let words = ["bench", "isolation", option, value];
         let words = if value.is_empty() {
@@ -442,7 +441,7 @@ fn without_rights() {
     assert!(!dir.path().join("runs").exists());
 }
 
-/// Starts a study and waits until `begun` holds of what it has made.
+/// Starts a study and waits until `begun` holds for its run.
 fn started(dir: &Path, words: &[&str], begun: &dyn Fn(u32) -> bool) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
@@ -456,7 +455,7 @@ fn started(dir: &Path, words: &[&str], begun: &dyn Fn(u32) -> bool) -> std::proc
     child
 }
 
-/// Whether a cpuset of coordinator `pid` is there.
+/// Whether a cpuset of coordinator `pid` exists.
 fn has_split(pid: u32) -> bool {
     ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"]
         .iter()
@@ -502,7 +501,7 @@ fn interrupted() {
     assert!(run.dir().join("report.html").is_file());
 }
 
-/// What the only run below `dir` says of how it ended.
+/// How the only run in `dir` ended, by its own record.
 fn status(dir: &Path) -> Status {
     let run = Run::open(&only_run(dir)).unwrap();
     run.manifest().unwrap().status

@@ -68,11 +68,11 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Little enough for many cells in two versions beside whatever else runs on the machine.
+/// Small enough for many cells in two versions beside whatever else runs on the machine.
 pub const RESERVED: &str = "reservation = { budget = \"2ms\", period = \"200ms\" }";
 pub const SLEEPS: &str = "/busybox sleep 1000";
 
-/// Runs a verb on the mission of this test.
+/// Runs a command on the mission of this test.
 pub fn ask(dir: &Path, words: &[&str]) -> crate::support::Said {
     let mut all = words.to_vec();
     all.extend(["--dir", "state"]);
@@ -87,7 +87,7 @@ pub fn json_of(dir: &Path, words: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err))
 }
 
-/// What `ps` says of a cell.
+/// What `ps` prints about a cell.
 #[track_caller]
 pub fn cell(dir: &Path, name: &str) -> Value {
     let status = json_of(dir, &["ps"]);
@@ -148,7 +148,7 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
     let said = ask(dir, &["ps"]).ends_with(4);
     assert!(
         said.out
-            .contains("nobody supervises it; 2 of 2 cells run on"),
+            .contains("has no supervisor; 2 of 2 cells still run"),
         "{}",
         said.out
     );
@@ -158,9 +158,9 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
         (&pid.into(), &"orphan".into())
     );
     let stop = ask(dir, &["stop", "steady"]).ends_with(4);
-    assert!(stop.error().contains("nobody supervises"), "{}", stop.err);
+    assert!(stop.error().contains("has no supervisor"), "{}", stop.err);
     let mut up = Up::start(dir);
-    up.until("steady: runs since before");
+    up.until("steady: runs on, adopted");
     assert_eq!(cell(dir, "steady")["state"], "running");
     up.end();
     let said = ask(dir, &["ps"]).ends_with(4);
@@ -176,9 +176,9 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("only: runs"));
     let said = ask(dir, &["stop", "only"]).ends_with(0);
-    // As the first process of its pid namespace the shell gets no signal that it does not handle, and is killed at once, however long it takes
+    // As the first process of its pid namespace, the shell gets no signal that it does not handle, and is killed at once, however long it takes
     // to die.
-    let at_once = "only: killed by signal 9 (SIGKILL), when it was asked to end, stays stopped";
+    let at_once = "only: killed by signal 9 (SIGKILL) when asked to end, stays stopped";
     assert!(said.out.contains(at_once), "{}", said.out);
     assert!(!runs(pid));
     let stopped = cell(dir, "only");
@@ -187,8 +187,8 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
         (&"stopped".into(), &"by_hand".into())
     );
     let again = ask(dir, &["stop", "only"]).ends_with(0);
-    assert!(again.out.contains("did not run"), "{}", again.out);
-    // It waits for us although nothing runs, and so does the next supervisor.
+    assert!(again.out.contains("was not running"), "{}", again.out);
+    // The supervisor keeps waiting although nothing runs, and so does the next one.
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     let up = Up::start(dir);
@@ -204,7 +204,7 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
         (&"running".into(), &2.into())
     );
     let said = ask(dir, &["start", "only"]).ends_with(0);
-    assert!(said.out.contains("runs already"), "{}", said.out);
+    assert!(said.out.contains("already running"), "{}", said.out);
     up.end();
     nothing_is_left(dir);
 }
@@ -233,7 +233,7 @@ fn those_who_need_a_stopped_cell_go_and_come_with_it() {
     let said = ask(dir, &["start", "tracker"]).ends_with(1);
     assert!(
         said.error()
-            .contains("`tracker` needs `camera`, which does not run"),
+            .contains("`tracker` needs `camera`, which is not running"),
         "{}",
         said.err
     );
@@ -323,7 +323,7 @@ fn what_was_written_and_what_happened_is_read_and_followed() {
     assert_eq!(ended["cell"], "talks");
     let started = told.find(|event| event["kind"] == "cell_started").unwrap();
     assert!(started["sequence"].as_u64() > ended["sequence"].as_u64());
-    // The log goes on with the next life.
+    // The log continues with the next life.
     assert!(lines.any(|line| line == "line 1"));
     let said = ask(dir, &["logs", "talks", "-n", "1", "--json"]).ends_with(0);
     let line: Value = serde_json::from_str(&said.out).unwrap();
@@ -345,7 +345,7 @@ fn what_was_written_and_what_happened_is_read_and_followed() {
     logs.wait().unwrap();
     let said = ask(dir, &["events", "--since", "1h"]).ends_with(0);
     assert!(
-        said.out.contains("talks: runs (pid") && said.out.contains("the mission was ended"),
+        said.out.contains("talks: runs (pid") && said.out.contains("mission ended"),
         "{}",
         said.out
     );
@@ -362,7 +362,7 @@ fn bad_clients_are_refused_and_disturb_nobody() {
     up.until("steady: runs");
     let socket = dir.join("state/control");
     let connect = || UnixStream::connect(&socket).unwrap();
-    // A stranger is told so, where the files would let him in.
+    // A stranger is refused, even if the file permissions would let him in.
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
@@ -384,23 +384,23 @@ fn bad_clients_are_refused_and_disturb_nobody() {
     // Nonsense, an endless line, another version, two requests at once.
     let endless = vec![b'x'; 70_000];
     for (bytes, why) in [
-        (&b"\xff\xfe{}\n"[..], "this is no request"),
+        (&b"\xff\xfe{}\n"[..], "this is not a request"),
         (&endless, "longer than 65536 bytes"),
         (b"{\"timecell_control\":7,\"ask\":\"status\"}\n", "version 7"),
         (b"{\"timecell_control\":1,\"ask\":\"dance\"}\n", "does not know this request"),
         (
             b"{\"timecell_control\":1,\"ask\":\"status\"}\n{\"timecell_control\":1,\"ask\":\"down\"}\n",
-            "after the answer to this one",
+            "wait for the answer to this request",
         ),
     ] {
         let mut client = connect();
-        // It may be refused before all of it is sent.
+        // It may be refused before it is sent completely.
         let _ = client.write_all(bytes);
         let mut answer = String::new();
         let _ = client.read_to_string(&mut answer);
         assert!(answer.contains("refused") && answer.contains(why), "{why}: {answer}");
     }
-    // Many who say nothing, and many who do not listen: one more is served all the same.
+    // Many clients that send nothing, and many that do not read: one more is still served.
     let silent: Vec<UnixStream> = (0..200).map(|_| connect()).collect();
     let deaf: Vec<UnixStream> = (0..20)
         .map(|_| {
@@ -447,7 +447,7 @@ fn where_nothing_runs_that_is_said() {
         "{}",
         said.err
     );
-    // A name is no path.
+    // A name is not a path.
     let said = say(dir, &["ps", "../x"]).ends_with(2);
     assert!(
         said.error().contains("there is no mission `../x`"),
@@ -517,16 +517,16 @@ fn a_mission_is_restored_from_its_directory() {
     let pid = pid_of(&up.until("steady: runs"));
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
-    // As after a power cut, but for one thing: the cell still runs.
+    // As after a power cut, except that the cell still runs.
     let changed = fs::read_to_string(&path)
         .unwrap()
         .replace("steady", "other");
     fs::write(&path, changed).unwrap();
     let recover = ["up", "mission.toml", "--recover", "--dir", "state"];
     let mut up = Up::of(timecell().current_dir(dir).args(recover));
-    assert_eq!(pid_of(&up.until("steady: runs since before")), pid);
+    assert_eq!(pid_of(&up.until("steady: runs on, adopted")), pid);
     up.end();
-    // Once it was ended, the file counts again; without one, what was admitted last.
+    // Once it has been ended, the file counts again; without a file, the last admitted mission.
     let mut up = Up::of(timecell().current_dir(dir).args(recover));
     up.until("other: runs");
     up.end();

@@ -1,4 +1,4 @@
-//! Cells whose supervisor was killed, ended by `timecell down`.
+//! `timecell down` for cells whose supervisor was killed.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn what_down_could_not_remove_is_tried_again() {
         "{}",
         down.out
     );
-    assert!(!down.out.contains("had ended before"), "{}", down.out);
+    assert!(!down.out.contains("had already ended"), "{}", down.out);
     assert!(!runs(pids[0]) && runs(pids[1]));
     let again = ask(dir, &["down"]).ends_with(1);
     assert!(!again.out.contains("whole: "), "{}", again.out);

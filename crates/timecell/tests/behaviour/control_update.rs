@@ -1,4 +1,4 @@
-//! A running mission becomes another one.
+//! `timecell update` of a running mission.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -92,7 +92,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// A program that is fixed after it was given up runs again by `update`, and by no other word.
+/// A program that is fixed after it was given up runs again by `update`, and by no other command.
 fn a_fixed_cell_that_had_given_up_runs_again() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -102,10 +102,10 @@ fn a_fixed_cell_that_had_given_up_runs_again() {
     let mut up = Up::start(dir);
     up.until("app: exited with status 3; `timecell logs app` shows what it wrote");
     up.told("app: stays stopped");
-    // Another try that fails is taken back: it stays as it was.
+    // Another attempt that fails is rolled back: it stays as it was.
     mission(dir, &(steady.clone() + &shell("app", "exit 4", &limit)));
     ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
-    up.until("update 1 was taken back");
+    up.until("update 1 was rolled back");
     assert_eq!(cell(dir, "app")["state"], "stopped");
     mission(dir, &(steady + &shell("app", SLEEPS, &limit)));
     ask(dir, &["update", "mission.toml", "--window", "100ms"]).ends_with(0);
@@ -121,7 +121,7 @@ fn change<'a>(updated: &'a Value, name: &str) -> &'a Value {
     cells.iter().find(|cell| cell["cell"] == name).unwrap()
 }
 
-/// What its real-time groups hold of every second, us.
+/// What its real-time cgroups hold of every second, us.
 fn groups_of(dir: &Path) -> Option<u64> {
     let groups = MissionGroups::of(&crate::missions::name(dir)).ok()?;
     let budgets = groups.all().into_iter();
@@ -129,7 +129,7 @@ fn groups_of(dir: &Path) -> Option<u64> {
     Some(budgets.map(|budget| budget.per_second_us()).sum())
 }
 
-/// Waits until the log of `app` ends with this: what a program writes is kept by a thread of its own, soon.
+/// Waits until the log of `app` ends with this: a separate thread writes a program's output, with a short delay.
 fn wrote(dir: &Path, text: &str) {
     crate::support::eventually("its output is in the log", || {
         ask(dir, &["logs", "app"]).out.ends_with(text)
@@ -200,7 +200,7 @@ fn what_does_not_change_is_not_touched() {
     let status = json_of(dir, &["ps"]);
     assert_eq!(status["cells"].as_array().unwrap().len(), 5, "{status}");
     assert_eq!(status["update"], Value::Null);
-    // Back again: the places change once more, and the second time all is there for it.
+    // Back again: the versions swap places once more, and the second time everything they need exists.
     mission(dir, &(steady + &free + &plain + &version("three")));
     let updated = json_of(dir, &["update", "mission.toml", "--window", "100ms"]);
     assert_eq!(
@@ -218,13 +218,13 @@ fn what_does_not_change_is_not_touched() {
     if let (Some(before), Some(after)) = (before, groups_of(dir)) {
         assert!(0 < after && after < before, "{after} of {before} us");
     }
-    // Who comes after a killed supervisor finds the new version.
+    // The successor of a killed supervisor finds the new version.
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     let mut up = Up::start(dir);
-    up.until("app: runs since before");
+    up.until("app: runs on, adopted");
     assert_eq!(cell(dir, "steady")["pid"], pids[0]);
-    // What is the same by the file can be made anew all the same.
+    // A cell that the file does not change can be recreated anyway.
     let updated = json_of(
         dir,
         &[
@@ -242,7 +242,7 @@ fn what_does_not_change_is_not_touched() {
     nothing_is_left(dir);
 }
 
-/// And best-effort cells, which keep off the mission's cpus, change places with it.
+/// Best-effort cells, which stay off the mission's cpus, change cpus with it.
 fn a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -305,7 +305,7 @@ fn what_cannot_be_kept_is_refused_and_changes_nothing() {
     std::fs::write(&path, other).unwrap();
     let said = ask(dir, &["update", "mission.toml"]).ends_with(2);
     assert!(
-        said.error().contains("this is the mission `another`"),
+        said.error().contains("declares the mission `another`"),
         "{}",
         said.err
     );
@@ -334,7 +334,7 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
         dir,
         &(failing + &shell("more", SLEEPS, "class = \"other\"")),
     );
-    // As another timecell that decides.
+    // Like another timecell that is deciding about admission.
     let lock = std::fs::File::open("/run/timecell/lock").unwrap();
     lock.lock().unwrap();
     let mut update = timecell();
@@ -343,10 +343,10 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
     let mut update = (update.args(["--window", "1s"]).stdout(Stdio::null()))
         .spawn()
         .unwrap();
-    // Once it waits, whatever else is asked for is refused.
+    // While it waits, every other request is refused.
     eventually("the update waits", || {
         let said = ask(dir, &["start", "failing"]);
-        said.err.contains("an update goes on")
+        said.err.contains("an update is in progress")
     });
     let runs_again = |up: &mut Up, pid: i32| {
         // SAFETY: no memory; it is the cell's process.
@@ -356,7 +356,7 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
     let pid = runs_again(&mut up, pid);
     lock.unlock().unwrap();
     up.until("more: runs");
-    // Nor at its end, when it gives back what it held of the old version.
+    // Nor at its end, when it releases what it held for the old version.
     lock.lock().unwrap();
     eventually("the update is committed", || {
         ask(dir, &["events"]).out.contains("update 1: done")
@@ -365,7 +365,10 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
     lock.unlock().unwrap();
     let ended = update.wait().unwrap();
     assert_eq!(ended.code(), Some(0), "it was refused meanwhile");
-    assert!(!up.has_said("kept locked"), "the ledger was waited for");
+    assert!(
+        !up.has_said("is locked by another"),
+        "the ledger was waited for"
+    );
     up.end();
     nothing_is_left(dir);
 }
@@ -386,12 +389,12 @@ fn a_new_version_that_fails_is_taken_back() {
     );
     let said = ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
     assert!(
-        said.out.contains("taken back: `app` exited with status 7"),
+        said.out.contains("rolled back: `app` exited with status 7"),
         "{}",
         said.out
     );
-    up.until("update 1 was taken back");
-    // The old one was never gone, nor was who needs it.
+    up.until("update 1 was rolled back");
+    // The old one was never gone, nor was the cell that needs it.
     assert_eq!(
         (&cell(dir, "app")["pid"], &cell(dir, "steady")["pid"]),
         (&app.into(), &pid.into())
@@ -399,14 +402,14 @@ fn a_new_version_that_fails_is_taken_back() {
     wrote(dir, "good\n");
     let status = json_of(dir, &["ps"]);
     assert_eq!(status["cells"].as_array().unwrap().len(), 2, "{status}");
-    // One that cannot even be made: it is of another architecture, which no look at its image tells.
+    // One that cannot even be started: it is for another architecture, which checking its image does not reveal.
     let broken = dir.join("broken");
     let mut program = std::fs::read(busybox()).unwrap();
     program[18..20].copy_from_slice(&0xf00d_u16.to_le_bytes());
     std::fs::write(&broken, program).unwrap();
     std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let none = format!("[[cell]]\nname = \"app\"\nimage = {{ binary = \"broken\" }}\n{RESERVED}\n");
-    // One that runs and shows no sign of life, which its rule restarts.
+    // One that runs and shows no sign of life, so that its rule restarts it.
     let rule = "[[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"200ms\"\ndo = \"restart\"";
     let silent = shell("app", SLEEPS, &format!("{RESERVED}\n{rule}"));
     for (version, why) in [(none, "could not be started"), (silent, "no report for")] {
@@ -452,7 +455,7 @@ fn a_start_that_fails_costs_a_line_of_events() {
     );
     let mut up = Up::start(dir);
     up.told("fails: stays stopped");
-    // The journal is written behind what is said.
+    // The journal is written after the message is printed.
     let mut text = String::new();
     eventually("it is on record", || {
         text = ask(dir, &["events"]).out;
@@ -462,7 +465,7 @@ fn a_start_that_fails_costs_a_line_of_events() {
         .lines()
         .filter(|line| line.contains("fails: "))
         .collect();
-    // Each life began and ended; then the limit, and that it stays stopped.
+    // Each life began and ended; then the restart limit, and that it stays stopped.
     let ends = lines
         .iter()
         .filter(|line| line.contains("fails: exited with status 3"));
@@ -500,7 +503,9 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both() {
     let said = ask(dir, &["update", "mission.toml", "--window", "200ms"]).ends_with(0);
     assert!(
         said.err.contains("no room for both versions of app")
-            && said.err.contains("the old one ends first; with both, "),
+            && said
+                .err
+                .contains("the old one is stopped first; with both, "),
         "{}",
         said.err
     );
@@ -509,7 +514,7 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both() {
         (&cell(dir, "app")["state"], &cell(dir, "steady")["pid"]),
         (&"running".into(), &pid.into())
     );
-    // Taken back, the old version is started anew.
+    // After the roll-back, the old version is started again.
     mission(dir, &(steady + &app("exit 5")));
     let said = ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
     assert!(said.out.contains("exited with status 5"), "{}", said.out);
@@ -544,14 +549,18 @@ fn an_update_whose_supervisor_is_killed_has_not_taken_place() {
         "{status}"
     );
     let said = ask(dir, &["stop", "app"]).ends_with(1);
-    assert!(said.error().contains("an update goes on"), "{}", said.err);
+    assert!(
+        said.error().contains("an update is in progress"),
+        "{}",
+        said.err
+    );
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     assert_eq!(update.wait().unwrap().code(), Some(1));
     std::fs::write(first, text).unwrap();
     let mut up = Up::start(dir);
-    assert_eq!(pid_of(&up.until("app: runs since before")), pid);
-    up.until("update 1 was taken back");
+    assert_eq!(pid_of(&up.until("app: runs on, adopted")), pid);
+    up.until("update 1 was rolled back");
     assert!(!runs(new));
     wrote(dir, "one\n");
     up.end();

@@ -1,4 +1,4 @@
-//! Counters of each activation: kept by the measuring threads themselves, shown against their latency, or said why not.
+//! Counters of each activation: kept by the measuring threads, shown against their latency, or absent with the reason.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn counted(dir: &Path, engine: &str, counters: &str, period: &str) -> CellCounte
     counters.clone()
 }
 
-/// What a thread of this machine can count; `None` where it may count nothing.
+/// What a thread of this machine can count; `None` if it may count nothing.
 fn countable() -> Option<&'static [Counter]> {
     let can = |counters: &[Counter]| TaskCounters::attach(0, counters).is_ok();
     if can(&HARDWARE) {
@@ -80,14 +80,14 @@ fn each() {
     let opened = Run::open(&run).unwrap();
     let samples = opened.samples(1, "1-bare").unwrap().unwrap();
     assert_eq!(samples.counts.len(), samples.samples.len());
-    // Whoever sleeps is switched out; whoever works has cycles.
+    // A job that sleeps is switched out; a job that works takes cycles.
     let sure = match countable.contains(&Counter::Cycles) {
         true => Counter::Cycles,
         false => Counter::ContextSwitches,
     };
     let place = (countable.iter()).position(|of| *of == sure).unwrap();
     let slept = samples.counts.iter().filter(|row| row[place] > 0).count();
-    // A job that finds its release gone does not sleep before it.
+    // A job whose release has passed does not sleep before it.
     let late = samples.samples.iter().zip(samples.samples.iter().skip(1));
     let late = late.filter(|(before, job)| before.end_ns >= job.release_ns);
     assert!(
@@ -115,7 +115,7 @@ fn each() {
 
 fn dear() {
     let dir = tempfile::tempdir().unwrap();
-    // No kernel reads a group of counters within 100 ns: it is a system call.
+    // No kernel reads a group of counters within 100 ns: it takes a system call.
     let found = counted(dir.path(), "bare", "true", "10us");
     assert_eq!(found.activations, None);
     if countable().is_some() {
@@ -147,7 +147,7 @@ fn refused() {
     let dir = tempfile::tempdir().unwrap();
     let found = counted(dir.path(), "embedded", "\"activation\"", "1ms");
     assert_eq!(found.activations, None);
-    let why = "in embedded cells: their threads are not allowed to count themselves";
+    let why = "in embedded cells: their threads may not count themselves";
     assert!(
         found.lacking.iter().any(|lacking| lacking.contains(why)),
         "{found:?}"

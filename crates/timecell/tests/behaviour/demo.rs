@@ -1,4 +1,4 @@
-//! The demo mission as it is documented, what `ps` and `top` say of a mission, and reasons of starts that failed.
+//! The demo mission as documented, what `ps` and `top` print about a mission, and reasons of failed starts.
 
 use std::fs;
 use std::num::NonZero;
@@ -52,7 +52,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let demo = say(dir, &["demo"]).ends_with(0).out;
-    // As documented, but for its name: another one of this name may run on this machine.
+    // As documented, except for its name: another mission of that name may run on this machine.
     let own = demo.replace("name = \"demo\"", &format!("name = \"{}\"", name(dir)));
     assert_ne!(own, demo);
     fs::write(dir.join("mission.toml"), own).unwrap();
@@ -87,7 +87,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
         "{scene}"
     );
     assert!(["rt-cgroup", "deadline"].contains(&enforcer), "{scene}");
-    // What it has no column for is no order either.
+    // It cannot be sorted by what it has no column for.
     let no_order = ["top", "--dir", "state", "--once", "--sort", "missed"];
     let error = say(dir, &no_order).ends_with(2).error();
     assert!(
@@ -97,7 +97,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
     // 2 ms every 100 ms.
     let share = rows[0]["cpu_share"].as_f64().unwrap();
     assert!(share > 0.0 && share < 0.5, "{scene}");
-    // What does not exist of a mission is not said to be 0.
+    // What does not apply to a mission is absent, not 0.
     assert!(
         rows[0].get("missed").is_none() && scene.get("left_ns").is_none(),
         "{scene}"
@@ -112,10 +112,10 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
     let error = say(dir, &["top", "--dir", "state", "--once"])
         .ends_with(4)
         .error();
-    assert!(error.contains("nobody"), "{error}");
+    assert!(error.contains("has no supervisor"), "{error}");
 }
 
-/// The end of a life comes before what a rule made of it, and that before the next start.
+/// The end of a life is printed before the action of its rule, and that before the next start.
 fn in_the_order_of_time(dir: &Path) {
     let events = || -> Vec<Value> {
         let said = say(dir, &["events", "--json", "--dir", "state"]).ends_with(0);
@@ -217,7 +217,7 @@ fn why_a_cell_could_not_start_is_told_by_ps_and_events() {
     assert!(table.contains(&text), "{text}\n{table}");
     let events = say(dir, &["events", "--dir", "state"]).ends_with(0).out;
     assert!(events.contains(&format!("broken: {text}")), "{events}");
-    assert!(!events.contains("ended unseen"), "{events}");
+    assert!(!events.contains("ended unobserved"), "{events}");
     up.end();
     nothing_is_left(dir);
 }

@@ -1,4 +1,4 @@
-//! `doctor --fix` on the machine itself, and the machine as it was after `--undo`, or after a test that failed.
+//! `doctor --fix` on the machine itself, which is as before after `--undo`, and after a failed test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ const TIMERS: &str = "/proc/sys/kernel/timer_migration";
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 const UNDO: &str = "/run/timecell/doctor-undo.json";
 
-/// All files that a fix may change, with what they hold; written back by whatever ends the test.
+/// All files that a fix may change, with their contents; written back whatever ends the test.
 struct Machine(BTreeMap<PathBuf, String>);
 
 impl Machine {
@@ -123,7 +123,7 @@ impl Drop for Machine {
             return;
         }
         let _ = timecell().args(["doctor", "--undo"]).output();
-        // Whatever the undo is worth: these files take back what they had.
+        // Even if the undo fails, these files get their contents back.
         for (file, was) in &self.0 {
             let plain = file.starts_with("/proc") || was.split_whitespace().count() == 1;
             if plain && std::fs::read_to_string(file).is_ok_and(|now| now != *was) {
@@ -145,7 +145,7 @@ fn of<'a>(list: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Val
     (list.as_array().unwrap().iter()).find(|change| change["path"] == path)
 }
 
-/// The machine with something to fix, and as it was again once `see` is over.
+/// The machine with something to fix, and as it was once `see` is over.
 fn with_timers_that_move(see: impl FnOnce(&Path, &Machine)) {
     let first = Machine::now();
     let was = timers();
@@ -174,11 +174,11 @@ fn there_and_back() {
         let check = (checks["checks"].as_array().unwrap().iter())
             .find(|check| check["id"] == "timer-migration");
         assert_eq!(check.unwrap()["state"], "good");
-        // A second time there is nothing to do, and what was first is still known.
+        // The second time there is nothing to do, and the first values are still recorded.
         let again = json(say(dir, &["doctor", "--fix", "--json"]).ends_with(0));
         assert!(of(&again["changed"], TIMERS).is_none(), "{again}");
 
-        // A copy of the undo file finds that all of it is done.
+        // A copy of the undo file finds everything already undone.
         let copy = dir.join("copy.json");
         std::fs::copy(UNDO, &copy).unwrap();
         let back = say(dir, &["doctor", "--undo"]).ends_with(0);
@@ -189,7 +189,7 @@ fn there_and_back() {
         let twice = say(dir, &["doctor", "--undo"]).ends_with(0);
         assert!(twice.out.contains("nothing to put back"), "{}", twice.out);
         let copied = say(dir, &["doctor", "--undo", "copy.json"]).ends_with(0);
-        assert!(copied.out.contains("has 1 already"), "{}", copied.out);
+        assert!(copied.out.contains("is already 1"), "{}", copied.out);
         before.is_as_it_was();
     });
 }
@@ -216,7 +216,7 @@ fn interrupts() {
             assert!(now.iter().all(|cpu| rest.contains(cpu)), "{path}: {now:?}");
         }
     }
-    // Those that stay are told, and all others have gone.
+    // Those that stay are listed, and all others have moved.
     for irq in std::fs::read_dir("/proc/irq").unwrap().flatten() {
         let path = irq.path().join("smp_affinity_list");
         let Ok(text) = std::fs::read_to_string(&path) else {
@@ -237,7 +237,7 @@ fn bad_input() {
             let said = as_nobody(place.path(), &binary, words).ends_with(4);
             assert!(said.error().starts_with("only root may"), "{}", said.err);
         }
-        // To say what could be done needs no right.
+        // Printing what could be changed needs no privilege.
         let tried =
             as_nobody(place.path(), &binary, &["doctor", "--fix", "--dry-run"]).ends_with(0);
         assert!(tried.out.contains(TIMERS), "{}", tried.out);
@@ -247,7 +247,7 @@ fn bad_input() {
         assert!(error(&["doctor", "--cpus", "one"]).contains("--cpus: `one` is not a cpu"));
         assert!(error(&["doctor", "--undo", "none.json"]).contains("no such file"));
         std::fs::write(dir.join("other.json"), "{}").unwrap();
-        assert!(error(&["doctor", "--undo", "other.json"]).contains("no undo file"));
+        assert!(error(&["doctor", "--undo", "other.json"]).contains("not an undo file"));
         let change = format!(
             "{{\"schema\": 1, \"boot_id\": \"\", \"changes\": [{{\"id\": \"x\", \"path\": \"{}\", \"form\": \"plain\", \"was\": \"1\", \"set\": \"0\"}}]}}",
             dir.join("other.json").display()
@@ -292,7 +292,7 @@ fn closed() {
         before.is_as_it_was();
         assert!(!Path::new(UNDO).exists());
 
-        // Where the undo file cannot be written nothing is changed, nor where nobody can be kept from measuring meanwhile.
+        // If the undo file cannot be written, or others cannot be kept from measuring meanwhile, nothing is changed.
         let no_undo =
             "mount -t tmpfs -o mode=755 none /run/timecell && mkdir /run/timecell/doctor-undo.part";
         let said = seeing(dir, no_undo, &["doctor", "--fix"]).ends_with(1);
@@ -365,7 +365,7 @@ fn in_use() {
         let place = place().unwrap();
         bench.kill().unwrap();
         bench.wait().unwrap();
-        // What a killed one has moved would be taken for the machine's old state.
+        // What a killed one moved would be recorded as the machine's old state.
         std::fs::write(place.join("isolation-99"), "").unwrap();
         let left = ["--fix", "--undo"].map(|word| say(dir, &["doctor", word]));
         say(dir, &["clean"]).ends_with(0);
@@ -378,7 +378,7 @@ fn in_use() {
         }
         let fix = fix.ends_with(4).error();
         let who = "small.toml` (process ";
-        assert!(fix.contains(who) && fix.contains("measures"), "{fix}");
+        assert!(fix.contains(who) && fix.contains("is measuring"), "{fix}");
         assert!(refused.contains(who), "{refused}");
         before.is_as_it_was();
 
@@ -388,7 +388,7 @@ fn in_use() {
         );
         let mut up = Up::start(dir);
         up.until("a: runs (pid");
-        // Beside a mission the machine can be made fitter, and not less fit.
+        // Beside a mission, the machine can be made fitter, but not less fit.
         let fix = say(dir, &["doctor", "--fix"]);
         let undo = say(dir, &["doctor", "--undo"]);
         up.end();
@@ -496,7 +496,7 @@ fn enforcers() {
     for row in rows {
         let name = row["enforcer"].as_str().unwrap();
         let enforcer = model::Enforcer::named(name, model::Enforcer::ALL).unwrap();
-        // Admission also asks for the right to a real-time class, which the kernel's mechanisms do not depend on.
+        // Admission also needs the permission for a real-time class, which the kernel's mechanisms do not depend on.
         if facts.real_time.is_ok() {
             let admitted = facts.has(enforcer).is_ok();
             assert_eq!(row["holds_missions"], admitted, "{row}");

@@ -34,14 +34,14 @@ type Times = [u64; 5];
 /// The longest time, 36 years.
 const LONGEST: u64 = 1 << 60;
 
-/// What it shows; the tasks; budget and period of the reservation; the exit codes of fixed priorities and of EDF.
+/// What it shows; the tasks; budget and period of the reservation; the exit codes for fixed priorities and for EDF.
 type Row = (&'static str, Vec<Times>, Option<(u64, u64)>, i32, i32);
 
 const HOLDS: i32 = 0;
 const UNDECIDED: i32 = 1;
 const MISSED: i32 = 3;
 
-/// An implicit deadline, neither jitter nor blocking.
+/// An implicit deadline, without jitter and blocking.
 const fn plain(wcet: u64, period: u64) -> Times {
     [wcet, period, period, 0, 0]
 }
@@ -82,7 +82,7 @@ fn refused() {
         (
             "wcet = \"3ns\"",
             "wcet = \"11ns\"",
-            ":7: task `0` runs for 11ns and is due after 10ns",
+            ":7: the wcet of task `0` is 11ns, longer than its deadline of 10ns",
         ),
         (
             "period = \"10ns\"",
@@ -112,7 +112,7 @@ fn refused() {
         (
             "deadline = \"10ns\"",
             "deadline = \"2ns\"",
-            ":7: task `0` runs for 3ns and is due after 2ns",
+            ":7: the wcet of task `0` is 3ns, longer than its deadline of 2ns",
         ),
         (
             "jitter = \"0ns\"",
@@ -417,14 +417,14 @@ fn crowd() {
 fn designs() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path();
-    // Periods up to the overhead hold no budget, however many there are.
+    // Periods up to the overhead leave no budget, however many there are.
     let overhead = format!("{LONGEST}ns");
     let words = ["analyze", "design", "set.toml", "--overhead", &overhead];
     for policy in ["fp", "edf"] {
         let set = file(policy, None, &[plain(LONGEST / 4, LONGEST)]);
         fs::write(dir.join("set.toml"), set).unwrap();
         let said = say(dir, &words).ends_with(MISSED);
-        let sentence = "no reservation of these periods suffices";
+        let sentence = "no reservation with these periods suffices";
         assert!(said.out.contains(sentence), "{}", said.out);
     }
 }

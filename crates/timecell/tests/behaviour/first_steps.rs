@@ -1,5 +1,4 @@
-//! What somebody meets who types the first commands: words that are nearly right, files of another kind, the newest run,
-//! deadlines that were not met.
+//! First steps: misspelt words, files of the wrong kind, the newest run, missed deadlines.
 
 use record::run::Run;
 use record::summary::RunSummary;
@@ -54,7 +53,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Jobs of about a millisecond with a period of a tenth of it, or a pause.
+/// Jobs of about a millisecond with a period, or a pause, of a tenth of it.
 fn experiment(pacing: &str) -> String {
     format!(
         "schema = 1\nname = \"late\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 2_000_000\nperiod = \"200us\"\n\
@@ -73,7 +72,7 @@ fn late() {
         .read::<RunSummary>()
         .unwrap();
     let cell = &summary.cells[0];
-    // Every job ends after the next release, also those before which no activation was skipped; those that were are apart.
+    // Every job ends after the next release, including those before which no activation was skipped; skipped ones are counted apart.
     assert_eq!(cell.late, Some(cell.executed));
     assert!(cell.missed > 0);
     assert!(cell.executed > 0 && cell.missed < cell.planned);
@@ -201,7 +200,7 @@ fn kinds() {
         let said = say(dir.path(), &words).ends_with(2);
         assert!(said.err.contains(hint), "{words:?}: {}", said.err);
     }
-    // Files of other tools: what they are stands in the refusal.
+    // Files of other tools: the refusal says what they are.
     write(
         "s.xml",
         "<taskset><task id=\"1\" period=\"9\" wcet=\"1\"/></taskset>\n",
@@ -227,19 +226,19 @@ fn kinds() {
     for (words, hint) in [
         (
             ["report", "s.xml"],
-            "it is a task set of SchedCAT: `timecell analyze` reads it",
+            "it is a task set of SchedCAT, which `timecell analyze` reads",
         ),
         (
             ["report", "c.xml"],
-            "it is a task set of CARTS: `timecell analyze` reads it",
+            "it is a task set of CARTS, which `timecell analyze` reads",
         ),
         (
             ["report", "t.csv"],
-            "it is a task set, a table: `timecell analyze` reads it",
+            "it is a task set, a table, which `timecell analyze` reads",
         ),
         (
             ["report", "own.json"],
-            "it is a task set of rt-app: `timecell analyze` reads it",
+            "it is a task set of rt-app, which `timecell analyze` reads",
         ),
         (
             ["analyze", "cyclictest.json"],
@@ -329,10 +328,10 @@ fn narrow() {
     }
 }
 
-/// What is counted and said of the kernel in the terminal's first lines and on the page.
+/// What is counted and printed about the kernel in the terminal's first lines and on the page.
 fn agree() {
     let dir = tempfile::tempdir().unwrap();
-    // Hardly a machine has all of them; where one has, there is nothing to take off.
+    // Hardly any machine has all of them; if one has, there is nothing to subtract.
     let engines = ["bare", "docker", "podman", "podman-rootless"];
     let file = support::experiment(dir.path(), &engines, 10);
     let words = ["bench", &file, "--class", "other", "--beside-missions"];
@@ -362,8 +361,8 @@ fn agree() {
         !host.contains("PREEMPT_RT"),
     );
     let page = (
-        page.contains("The kernel is not a PREEMPT_RT one"),
-        page.contains("It is not known whether the kernel is a PREEMPT_RT one"),
+        page.contains("The kernel is not PREEMPT_RT"),
+        page.contains("It is not known whether the kernel is PREEMPT_RT"),
     );
     assert_eq!(terminal, page, "{host}");
 }

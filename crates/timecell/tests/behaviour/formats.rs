@@ -1,4 +1,4 @@
-//! Files of other tools in and out: what real programs write is drawn, what is exported is read by them.
+//! Import and export: files of real programs are drawn, and those programs read what is exported.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -106,7 +106,7 @@ fn judged() {
     let what = "no series of this name; there are cyclictest-2.40.json/thread";
     assert!(said.out.contains(what), "{}", said.out);
 
-    // 997 values of 5 us and 3 beyond the histogram, of which the file says only that they are 10 us or more.
+    // 997 values of 5 us and 3 beyond the histogram, about which the file says only that they are at least 10 us.
     let text = "# Histogram\n000005 000997\n000009 000000\n# Min Latencies: 00005\n# Avg Latencies: 00005\n\
         # Max Latencies: 00400\n# Histogram Overflows: 00003\n";
     fs::write(dir.path().join("h.txt"), text).unwrap();
@@ -118,7 +118,7 @@ fn judged() {
     let said = judge("h.txt", "latency.p99.9 > 100us", 1);
     assert!(said.out.contains("undecided"), "{}", said.out);
 
-    // The best result that osnoise can have, and a column on which nothing ran.
+    // The best result that osnoise can have, and a column in which nothing ran.
     let none = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n\
         over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
     fs::write(dir.path().join("none.txt"), none).unwrap();
@@ -161,7 +161,7 @@ fn memory() {
     let (said, page) = drawn_in_little_memory(dir, "h.txt");
     assert!(said.contains("thread 7"), "{said}");
     assert!(page.contains("up to 0.1% of a value wide"));
-    // As a tree it would take ten times its room.
+    // As a tree it would take ten times as much memory.
     let core = |cpu: u32| {
         let mut text = format!(
             "<core id=\"{cpu}\"><statistics><samples>3500</samples></statistics><histogram>\n"
@@ -178,13 +178,13 @@ fn memory() {
     assert!(said.contains("cpu 99"), "{said}");
 }
 
-/// What `report FILE` says, and the page.
+/// What `report FILE` prints, and the page.
 fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
     const MOST_KB: u64 = 64_000_000 / 1_024;
     let page = dir.join("measured.html");
     let _ = fs::remove_file(&page);
-    // It stops at a full pipe, after it wrote the page, and so can be asked for its peak: what wait4 tells of a child
-    // counts the memory of the process that started it.
+    // It blocks on a full pipe after it has written the page, and so can be asked for its peak memory: what wait4 reports for a child
+    // includes the memory of the process that started it.
     let (reader, mut full) = std::io::pipe().unwrap();
     // SAFETY: fcntl of an open descriptor, without an argument.
     let room = unsafe { libc::fcntl(full.as_raw_fd(), libc::F_GETPIPE_SZ) };
@@ -208,7 +208,7 @@ fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
     (said, fs::read_to_string(page).unwrap())
 }
 
-/// What a run of histograms exports as CSV comes back as what it is.
+/// What a run of histograms exports as CSV is imported unchanged.
 fn intervals() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 100);
@@ -238,7 +238,7 @@ fn intervals() {
     judge("latency.p99 > 1h").ends_with(4);
 }
 
-/// A run goes out as Parquet, whose footer carries what the columns alone do not say.
+/// A run is exported as Parquet, whose footer contains what the columns alone do not say.
 fn forced() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 3);
@@ -257,7 +257,7 @@ fn forced() {
     say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
     assert_ne!(fs::read(&file).unwrap(), b"mine");
 
-    // All other forms of the same run, of a task set, and of a run of histograms, which goes into a directory.
+    // All other formats of the same run, of a task set, and of a run of histograms, which is written into a directory.
     let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\n\
         period = \"10ms\"\n";
     fs::write(dir.path().join("t.toml"), tasks).unwrap();
@@ -287,7 +287,7 @@ fn forced() {
     kept(dir.path(), &export, &log);
 }
 
-/// An export leaves a file as it is, says how it could be written over, and does so when told.
+/// An export leaves an existing file alone, says how to overwrite it, and does so when told.
 fn kept(dir: &Path, export: &[&str], file: &str) {
     let path = dir.join(file);
     fs::write(&path, "mine").unwrap();
@@ -298,7 +298,7 @@ fn kept(dir: &Path, export: &[&str], file: &str) {
     assert_ne!(fs::read(&path).unwrap(), b"mine", "{export:?}");
 }
 
-/// What another tool prints goes into `report -` without a file.
+/// The output of another tool is piped into `report -` without a file.
 fn draws_input() {
     let dir = tempfile::tempdir().unwrap();
     let with = |words: &[&str], input: &str| -> Said {
@@ -315,7 +315,7 @@ fn draws_input() {
     assert!(said.out.contains("Wake-up latency") && dir.path().join("b.html").is_file());
     let said = with(&["report", "-"], "../../Cargo.toml").ends_with(2);
     assert!(said.error().contains("standard input"), "{}", said.err);
-    // So is a task set, whose name tells no format.
+    // So is a task set, whose name does not reveal the format.
     let table = "name,wcet_us,period_us\na,1000,9000\nb,10000,60000\n";
     let tasks = dir.path().join("t.csv");
     fs::write(&tasks, table).unwrap();
@@ -354,7 +354,7 @@ fn draws_files() {
     let first = &json(&summary.out)["files"][0]["distributions"][0];
     assert_eq!(first["overflow"]["count"], 3);
     assert_eq!(first["max_ns"], 3_973_000);
-    // The unit that the file does not say can be said.
+    // The unit that the file does not state can be given.
     let ns = say(dir.path(), &["report", &files[3], "--json", "--unit", "ns"]).ends_with(0);
     let us = say(dir.path(), &["report", &files[3], "--json"]).ends_with(0);
     let max = |text: &str| json(text)["files"][0]["distributions"][0]["max_ns"].as_i64();
@@ -373,15 +373,12 @@ fn damaged() {
             "cut.json:30: cut short: the JSON ends here",
         ),
         (&["report", "empty.txt"], "empty.txt: the file is empty"),
-        (
-            &["report", "other.txt"],
-            "its content is of no format that is known here",
-        ),
+        (&["report", "other.txt"], "its format is unknown"),
         (
             &["report", "other.txt", "--format", "hackbench"],
-            "no line says `Time:`",
+            "there is no line `Time:`",
         ),
-        (&["report", "missing.txt"], "not a run and not a file"),
+        (&["report", "missing.txt"], "no such file or directory"),
         (
             &["report", "other.txt", "--format", "no"],
             "possible values",
@@ -389,7 +386,7 @@ fn damaged() {
         (&["report"], "required"),
         (
             &["report", "other.txt", "--against", "published"],
-            "belongs to the report of one run",
+            "applies only to the report of one run",
         ),
     ] {
         let said = say(dir.path(), words).ends_with(2);
@@ -425,7 +422,7 @@ fn cyclictest() {
     let files = json(&said.out);
     let of = |file: usize| files["files"][file]["distributions"][0].clone();
     let (a, b) = (of(0), of(1));
-    // However this machine behaved, all 400 values are in the histogram or counted beyond it, alike in both forms.
+    // However this machine behaves, all 400 values are in the histogram or counted beyond it, equally in both formats.
     let over = a["overflow"]["count"].as_u64().unwrap_or(0);
     assert_eq!(a["counted"].as_u64().unwrap() + over, 400);
     for key in ["counted", "overflow", "max_ns", "min_ns", "quantiles"] {
@@ -470,7 +467,7 @@ fn round_trip() {
     )
     .ends_with(0);
     fs::write(dir.path().join("o.txt"), &hist.out).unwrap();
-    // The run and its two forms in one report: the same number of values, and maxima that agree to the microsecond.
+    // The run and its two formats in one report: the same number of values, and maxima that agree to the microsecond.
     let said = say(dir.path(), &["report", &run, "o.json", "o.txt", "--json"]).ends_with(0);
     let files = json(&said.out);
     let of = |file: usize| files["files"][file]["distributions"][0].clone();
@@ -514,7 +511,7 @@ fn rt_app() {
             .map(Vec::len),
         Some(2)
     );
-    // rt-app does not wait where the kernel has lost count of the bandwidth, and does not have it counted anew.
+    // rt-app does not wait if the kernel has lost count of the bandwidth, and does not make it recount.
     let (asker, asked) = bandwidth::Asker::new(|| {
         let as_much = host::sched::Class::Deadline {
             runtime_ns: 2_000_000,

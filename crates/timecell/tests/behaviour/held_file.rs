@@ -1,5 +1,5 @@
-//! A file that keeps whoever reads it within the system call until it is let go: what the kernel can neither stop nor kill
-//! meanwhile. This process is the file system (FUSE), and answers when it likes.
+//! A file that blocks its readers inside the system call until it is released, where the kernel can neither stop nor kill
+//! them. This process is the file system (FUSE), and answers when it wants.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-/// What the kernel asks for, by its number (`linux/fuse.h`).
+/// The kernel's requests, by number (`linux/fuse.h`).
 mod opcode {
     pub const FORGET: u32 = 2;
     pub const GETATTR: u32 = 3;
@@ -25,7 +25,7 @@ mod opcode {
     pub const BATCH_FORGET: u32 = 42;
 }
 
-/// How often it is looked whether the file is to be let go, ms.
+/// Interval between checks whether the file is to be released, ms.
 const LOOK_MS: i32 = 10;
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub struct HeldFile {
 }
 
 impl HeldFile {
-    /// At a path where nothing stands yet.
+    /// At a path where nothing exists yet.
     pub fn at(path: &Path) -> HeldFile {
         File::create(path).unwrap();
         let device = File::options()
@@ -77,7 +77,7 @@ impl HeldFile {
         }
     }
 
-    /// How many are held in reading it.
+    /// How many readers are blocked.
     pub fn readers(&self) -> usize {
         self.wanted.readers.load(Ordering::SeqCst)
     }
@@ -100,7 +100,7 @@ impl Drop for HeldFile {
     }
 }
 
-/// Answers until it is over; with the device all who wait are let go.
+/// Answers until it is over; closing the device releases all who wait.
 fn serve(mut device: File, wanted: &Wanted) {
     let mut held: Vec<u64> = Vec::new();
     let mut buffer = vec![0; 1 << 16];
@@ -127,7 +127,7 @@ fn serve(mut device: File, wanted: &Wanted) {
         match u32::from_ne_bytes(request[4..8].try_into().unwrap()) {
             opcode::INIT => answer(&mut device, unique, 0, &init()),
             opcode::GETATTR => answer(&mut device, unique, 0, &attributes()),
-            // To be read directly, not by pages.
+            // Reads bypass the page cache.
             opcode::OPEN => answer(&mut device, unique, 0, &words(&[0, 0, 1, 0])),
             opcode::READ => {
                 held.push(unique);
@@ -135,7 +135,7 @@ fn serve(mut device: File, wanted: &Wanted) {
             }
             opcode::STATFS => answer(&mut device, unique, 0, &[0; 80]),
             opcode::FLUSH | opcode::RELEASE => answer(&mut device, unique, 0, &[]),
-            // Whoever is held is held.
+            // A blocked reader stays blocked.
             opcode::INTERRUPT | opcode::FORGET | opcode::BATCH_FORGET => {}
             _ => answer(&mut device, unique, -libc::ENOSYS, &[]),
         }
@@ -148,7 +148,7 @@ fn answer(device: &mut File, unique: u64, error: i32, body: &[u8]) {
     whole.extend(error.to_ne_bytes());
     whole.extend(unique.to_ne_bytes());
     whole.extend(body);
-    // Whoever asked may have gone.
+    // The reader may be gone.
     let _ = device.write_all(&whole);
 }
 
@@ -163,7 +163,7 @@ fn init() -> Vec<u8> {
     init
 }
 
-/// `fuse_attr_out` of a file that everybody may read, with something in it: an empty one nobody would ask for.
+/// `fuse_attr_out` of a file that everybody may read and that is not empty: nobody would read an empty one.
 fn attributes() -> Vec<u8> {
     let mut attributes = words(&[0, 0, 0, 0]);
     // Number, length, blocks and times.

@@ -1,4 +1,4 @@
-//! Ends the tests when one of them hangs, and says what it waited for: whoever runs them elsewhere would only see that they never end.
+//! Ends the tests when one of them hangs, and says what it waited for; otherwise a CI run would only show that they never end.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ const LOOKS: Duration = Duration::from_secs(5);
 
 static RUNNING: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
 
-/// Counts from now how long a case takes, until this is dropped.
+/// Measures from now how long a case takes, until this is dropped.
 pub struct Watched(&'static str);
 
 impl Watched {
@@ -47,7 +47,7 @@ fn watch() {
             children(std::process::id(), 1, &mut told, &mut all);
             eprint!("{told}");
             for pid in all {
-                // SAFETY: no memory is involved. Cells and those who hold them would go on.
+                // SAFETY: no memory is involved. Cells and the processes that hold them would keep running.
                 unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
             }
             exit(101);
@@ -55,7 +55,7 @@ fn watch() {
     }
 }
 
-/// Each process below this one and what its threads wait for, and so on below it.
+/// Each process below this one and what its threads wait for, recursively.
 fn children(of: u32, depth: usize, told: &mut String, all: &mut Vec<u32>) {
     for (pid, state) in processes_of(of) {
         let dir = Path::new("/proc").join(pid.to_string());
@@ -72,7 +72,7 @@ fn children(of: u32, depth: usize, told: &mut String, all: &mut Vec<u32>) {
                 "",
                 read("comm").trim(),
                 read("wchan"),
-                // Its number and arguments: on which descriptor or futex.
+                // Its number and arguments, to tell on which descriptor or futex.
                 read("syscall").trim(),
                 2 * depth + 2,
             );
@@ -88,7 +88,7 @@ fn processes_of(parent: u32) -> Vec<(u32, char)> {
     all.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name before them may have any character in it.
+        // The name before them may contain any character.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?.chars().next()?;
         let of: u32 = fields.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Cpus kept free of other work, and the machine as it was afterwards: after the run, and after `kill -9` and
+//! Cpus kept free of other work, and the machine as before: after the run, and after `kill -9` and
 //! `timecell clean`.
 
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ fn refused() {
     let said = say(dir.path(), &["bench", "full.toml"]).ends_with(4);
     assert!(
         said.err
-            .contains("so none is left for the work that isolate = true moves away"),
+            .contains("so no cpu is left for the work that isolate = true moves away"),
         "{}",
         said.err
     );

@@ -1,8 +1,8 @@
-//! Which cases run beside which.
+//! Which cases run in parallel.
 //!
-//! Most cases wait far more than they compute, so several run at once. Each has a mount namespace with a `/dev/shm`
-//! of its own: runs find each other there, and what a killed one has left. What belongs to the whole machine is taken
-//! in turns: the real-time budgets of groups, those of SCHED_DEADLINE, and the machine itself.
+//! Most cases wait far more than they compute, so several run at once. Each has a mount namespace with its own
+//! `/dev/shm`, where runs find each other and what a killed one left. What belongs to the whole machine is used in
+//! turns: the real-time budgets of cgroups, those of SCHED_DEADLINE, and the machine itself.
 
 use std::panic::resume_unwind;
 use std::sync::{Condvar, LazyLock, Mutex};
@@ -14,17 +14,17 @@ use crate::hung::Watched;
 use crate::part::Part;
 use crate::support::{Case, Need, enforcer};
 
-/// Cases at once that do not hold the machine, all groups' budgets or those of SCHED_DEADLINE.
+/// Number of parallel cases that do not hold the machine, all cgroups' budgets or those of SCHED_DEADLINE.
 const SMALL: usize = 4;
 
-/// Those at once that put load on all cpus: beside more of them others wait for longer than they expect to.
+/// Number of parallel cases that load all cpus: with more of them, others would wait for longer than they expect.
 const LOADS: usize = 2;
 
-/// What all groups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
-/// mission that is admitted keeps as much for itself.
+/// What all cgroups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
+/// admitted mission keeps as much for itself.
 const ALL_GROUPS: u16 = 900;
 
-/// What keeps off those only that want all.
+/// Keeps off only those that want everything.
 const LEAST: u16 = 1;
 
 /// What a case holds while it runs.
@@ -79,9 +79,9 @@ struct Lanes {
     groups: u16,
     deadline: bool,
     alone: bool,
-    /// Cases that wait and would run beside others: those that want to be alone come after them.
+    /// Waiting cases that would run beside others: those that want to be alone come after them.
     waiting: usize,
-    /// Those among them that want all groups' budgets: who wants a part of them comes after, or small ones would keep taking what is free.
+    /// Those among them that want all cgroups' budgets: cases that want a part come after, or small ones would keep taking what is free.
     waiting_for_all: usize,
 }
 
@@ -131,7 +131,7 @@ static LANES: Mutex<Lanes> = Mutex::new(Lanes {
 });
 static CHANGED: Condvar = Condvar::new();
 
-/// Whether cases can be told apart: whoever may not mount runs them one after the other.
+/// Whether cases can be isolated: without permission to mount, they run one after the other.
 static APART: LazyLock<bool> = LazyLock::new(|| {
     let tried = std::thread::spawn(apart).join().unwrap();
     if let Err(error) = &tried {
@@ -140,7 +140,7 @@ static APART: LazyLock<bool> = LazyLock::new(|| {
     tried.is_ok()
 });
 
-/// What takes longest begins first, or the tests end with it and nothing beside.
+/// The longest cases start first; otherwise the tests would end with one of them running alone.
 const LONG: &[&str] = &[
     "loads::bench_self_shows",
     "supply::every_enforcer",
@@ -153,7 +153,7 @@ const LONG: &[&str] = &[
     "program::one_that",
 ];
 
-/// Where a case comes among all others.
+/// The position of a case among all.
 pub fn place(case: &Case) -> usize {
     let is_one = |long: &&str| case.name.starts_with(*long);
     LONG.iter().position(is_one).unwrap_or(LONG.len())
@@ -162,10 +162,10 @@ pub fn place(case: &Case) -> usize {
 /// What each case held, and for how long.
 static SPENT: Mutex<Vec<(&str, Held, Duration)>> = Mutex::new(Vec::new());
 
-/// Says how many of the cases that took longest are named.
+/// The number of longest cases to name.
 const SLOWEST_SET: &str = "TIMECELL_TEST_SLOWEST";
 
-/// Prints what the cases spent in each lane, and which ones took longest: where to look when the tests become slow.
+/// Prints what the cases spent in each lane, and which took longest: where to look if the tests become slow.
 pub fn print_spent() {
     let mut spent = std::mem::take(&mut *SPENT.lock().unwrap());
     if spent.is_empty() {
@@ -197,14 +197,14 @@ pub fn print_spent() {
     }
 }
 
-/// Cases that failed once and held when nothing else ran.
+/// Cases that failed once and passed when nothing else ran.
 static AGAIN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-/// How many cases of a run may do so. A machine that others share stands still now and then; more are a fault.
+/// How many cases of a run may do so. A shared machine stalls now and then; more are a fault.
 const MOST_AGAIN: usize = 2;
 
-/// Names the cases that failed once, and ends the tests in failure if they are many: what fails beside others only, or now and then, is
-/// to be found and fixed.
+/// Names the cases that failed once, and fails the tests if they are many: what fails only beside others, or now and then, must
+/// be found and fixed.
 pub fn judge_again() {
     let again = AGAIN.lock().unwrap();
     for name in again.iter() {
@@ -219,8 +219,8 @@ pub fn judge_again() {
     }
 }
 
-/// Runs a case when what it holds is free. One that fails runs once more, with the machine to itself: other machines that share this
-/// one's cpus keep cases waiting for longer than any of them can allow for. With `TIMECELL_TEST_ONCE` set none does.
+/// Runs a case when what it holds is free. A case that fails runs once more, with the machine to itself: other machines that share
+/// its cpus delay cases for longer than any of them can allow for. With `TIMECELL_TEST_ONCE` set, none is repeated.
 pub fn run(case: &'static Case) {
     let held = Held::by(case.needs);
     let Err(panic) = run_with(case, held) else {
@@ -240,7 +240,7 @@ pub fn run(case: &'static Case) {
     AGAIN.lock().unwrap().push(case.name);
 }
 
-/// Runs a case when this is free, and lets go of it also if it fails.
+/// Runs a case when this is free, and releases it even if the case fails.
 fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     let mut lanes = LANES.lock().unwrap();
     let shares = usize::from(!held.alone);
@@ -262,7 +262,7 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
         false => Ok(None),
     };
     let left = part.as_ref().ok().cloned().flatten();
-    // A thread of its own: the namespace goes with it.
+    // A separate thread: the namespace goes with it.
     let ended = std::thread::spawn(move || {
         if is_apart {
             apart().expect("a /dev/shm of its own, as when it was tried");
@@ -286,7 +286,7 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     ended
 }
 
-/// Gives this thread and the processes that it starts an empty `/dev/shm`, and a ledger of their own.
+/// Gives this thread and the processes that it starts an empty `/dev/shm`, and their own ledger.
 fn apart() -> std::io::Result<()> {
     std::fs::create_dir_all("/run/timecell")?;
     // SAFETY: nothing but this thread's view of the file system changes, and every string ends with a nul.

@@ -88,7 +88,7 @@ fn trials(dir: &Path) -> Vec<TrialRecord> {
     numbers.into_iter().map(|n| run.trial(n).unwrap()).collect()
 }
 
-/// Every load achieved something, one that works once a second in a shorter trial too.
+/// Every load achieved something, even in a shorter trial if it works once a second.
 #[track_caller]
 fn worked(trial: &TrialRecord) {
     assert_eq!(trial.failure, None, "{}", trial.name);
@@ -103,7 +103,7 @@ fn worked(trial: &TrialRecord) {
     }
 }
 
-/// Every figure of every visit is there, each load has its verdict, and nothing stays.
+/// Every figure of every visit is present, each load has its verdict, and nothing is left behind.
 fn moves() {
     let dir = tempfile::tempdir().unwrap();
     let words = [
@@ -160,7 +160,7 @@ fn built_in() {
         "[matrix]\ncells = [[\"bare\"]]\nloads = [{}]\n",
         loads.join(", ")
     );
-    // A load that changes network devices waits for whoever does so as well, such as crowds of cells in cases beside this one.
+    // A load that changes network devices waits for others that do, such as crowds of cells in parallel cases.
     let file = file(dir.path(), 500, &matrix);
     let mut child = timecell()
         .current_dir(dir.path())
@@ -238,7 +238,7 @@ fn early() {
         failure.starts_with("load custom: did nothing in the"),
         "{failure}"
     );
-    // It was asked to end: how it did is no news.
+    // It was asked to end: its exit status does not matter.
     assert!(!failure.contains("ended with"), "{failure}");
     assert_eq!(trials[2].failure, None);
     assert!(said.out.contains("out of beans"), "{}", said.out);
@@ -319,7 +319,7 @@ fn killed_coordinator() {
     let mut child = started(dir.path(), MANY);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The kernel ends the loads themselves, before anybody cleans up.
+    // The kernel ends the loads itself, before anybody cleans up.
     eventually("no load runs", || load_processes(child.id()).is_empty());
     let said = say(dir.path(), &["clean"]).ends_with(0);
     assert!(
@@ -356,7 +356,7 @@ fn lacking() {
     let said = say(dir.path(), &["bench", &file, "--dry-run"]).ends_with(0);
     for line in [
         "none              will not be measured: the program `/no/program` was not found",
-        "wet               will not be measured: a cell has no disk and no network for the load disk",
+        "wet               will not be measured: the load disk needs a disk or a network, which cells do not have",
         ", 7 jobs of 10ms",
     ] {
         assert!(said.out.contains(line), "{line}\n{}", said.out);

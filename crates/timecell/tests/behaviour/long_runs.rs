@@ -1,4 +1,4 @@
-//! Histograms instead of samples, and going on after the run was killed.
+//! Histograms instead of samples, and resuming a killed run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use record::summary::RunSummary;
 
 use crate::support::{Case, Need, begun, eventually, experiment, only_run, say, timecell};
 
-/// Nothing beside it may keep the reader of the rings from its cpu for two seconds: what is full of real-time work has this need.
+/// Requires that nothing keeps the reader of the rings from its cpu for two seconds, as a machine full of real-time work does.
 const NOTHING_IS_LOST: &[Need] = &[Need::Unhindered];
 
 pub const CASES: &[Case] = &[
@@ -122,7 +122,7 @@ fn short() {
     );
     comes_back_with_its_metric(dir.path(), &path);
     goes_out_as_cyclictest(dir.path(), &run, &summary);
-    // A run against itself: one round is no reason to tell a ratio, let alone to be sure of it.
+    // A run against itself: one round does not justify a ratio, let alone a certain one.
     let same = [
         "report",
         &run,
@@ -143,7 +143,7 @@ fn short() {
     assert!(error.contains("the run is complete"), "{error}");
 }
 
-/// What is written for HdrHistogram's tools is read back as what it is, and so is a log within the run.
+/// What is written for HdrHistogram's tools is read back unchanged, and so is a log within the run.
 fn comes_back_with_its_metric(dir: &Path, run: &Path) {
     let within = run.join("trials/1/1-bare.hlog");
     for file in [
@@ -171,7 +171,7 @@ fn comes_back_with_its_metric(dir: &Path, run: &Path) {
     assert!(error.contains("timecell wrote the file, in ns"), "{error}");
 }
 
-/// A thread for each cell, every job in it, the largest latency exact; and the run stands beside that file.
+/// One thread per cell, every job in it, the largest latency exact; and the run is drawn beside that file.
 fn goes_out_as_cyclictest(dir: &Path, run: &str, summary: &RunSummary) {
     let words = ["export", run, "--buckets", "1000000"];
     for (form, file) in [
@@ -195,7 +195,7 @@ fn goes_out_as_cyclictest(dir: &Path, run: &str, summary: &RunSummary) {
     }
 }
 
-/// Starts a bench, waits until `there` is true of its run, and ends it with `signal`.
+/// Starts a bench, waits until `there` holds for its run, and ends it with `signal`.
 pub fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bool) -> PathBuf {
     let mut child = begun(dir, &["bench", file]);
     eventually("the run got there", || {
@@ -212,7 +212,7 @@ pub fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bo
     only_run(dir)
 }
 
-/// Whether every cell of a begun trial has a whole interval on the disk.
+/// Whether every cell of a started trial has a whole interval on disk.
 fn has_intervals(run: &Path, trial: u32, cells: &[&str]) -> bool {
     cells.iter().all(|cell| {
         let log = run.join(format!("trials/{trial}.part/{cell}.hlog"));
@@ -230,11 +230,11 @@ fn killed() {
         Run::open(&run).unwrap().manifest().unwrap().status,
         Status::Running
     );
-    // What is there can be studied before anything goes on.
+    // What exists can be studied before the run is resumed.
     say(dir.path(), &["report", &run.to_string_lossy()]).ends_with(0);
     let said = say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]);
-    // The cells go on without their coordinator, and their rings hold two seconds: a machine so slow that the report
-    // takes longer loses jobs, which is told as a failure.
+    // The cells continue without their coordinator, and their rings hold two seconds: on a machine so slow that the report
+    // takes longer, jobs are lost, which counts as a failure.
     let lost = summary(&run).cells.iter().any(|cell| cell.lost > 0);
     let said = said.ends_with(i32::from(lost));
     assert_eq!(said.out.contains("not scheduled in time"), lost);
@@ -292,7 +292,7 @@ fn samples() {
         .iter()
         .find_map(|n| Some((*n, opened.trial(*n).unwrap().continues?)));
     match continued {
-        // It was killed while a trial went on.
+        // It was killed during a trial.
         Some((number, cut_off)) => {
             assert!(opened.trial(cut_off).unwrap().cut_off.is_some() && number == cut_off + 1);
             assert_eq!(numbers.len(), 5);
@@ -355,7 +355,7 @@ fn full_disk() {
         let begun = small.read_dir().is_ok_and(|mut runs| runs.next().is_some());
         begun && has_intervals(&only_run(dir.path()), 1, &["1-bare"])
     });
-    // Everybody else fills the disk.
+    // Others fill the disk.
     let filler = small.join("filler");
     let _ = fs::write(&filler, vec![0u8; 8 << 20]);
     let ended = child.wait().unwrap();

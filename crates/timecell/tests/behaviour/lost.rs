@@ -1,4 +1,4 @@
-//! What is lost is said: output that was not taken, and records that are gone.
+//! Losses are reported: output that could not be written, and missing records.
 
 use std::fs::{self, File};
 
@@ -54,7 +54,7 @@ fn full() {
             "{words:?}: {said}"
         );
     }
-    // A reader that had enough is no failure.
+    // A reader that had enough is not a failure.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = timecell().args(["doctor"]).stdout(writer).output();
@@ -72,14 +72,14 @@ fn gone() {
     fs::remove_dir_all(run.join("trials/2")).unwrap();
     let report = say(dir.path(), &["report", path]).ends_with(1);
     assert!(
-        report.out.contains("failed: trial 2 is gone"),
+        report.out.contains("failed: trial 2 is missing"),
         "{}",
         report.out
     );
     let json = say(dir.path(), &["report", path, "--json"]).ends_with(1);
-    assert!(json.out.contains("trial 2 is gone"), "{}", json.out);
+    assert!(json.out.contains("trial 2 is missing"), "{}", json.out);
     let export = say(dir.path(), &["export", "--csv", path, "-o", "less.csv"]).ends_with(1);
-    assert!(export.err.contains("trial 2 is gone"), "{}", export.err);
+    assert!(export.err.contains("trial 2 is missing"), "{}", export.err);
     let rows = |name: &str| {
         fs::read_to_string(dir.path().join(name))
             .unwrap()
@@ -110,7 +110,7 @@ fn recorded(ring: &File) -> (u64, bool) {
     (header.count, header.complete == 1)
 }
 
-/// Records that the reader has taken, as the ring tells the cell.
+/// Records that the reader has taken, by the ring's own count.
 fn taken(ring: &File) -> u64 {
     let mut bytes = [0; 8];
     ring.read_exact_at(&mut bytes, 2048).unwrap();
@@ -127,7 +127,7 @@ fn samples() {
     const JOBS: u64 = 6_000;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("lossy.toml");
-    // Relative: every job runs, however slow the machine is, so that the ring of 2,048 must overflow.
+    // Relative pacing: every job runs, however slow the machine, so that the ring of 2,048 must overflow.
     let text = format!(
         "schema = 1\nname = \"lossy\"\nrounds = 1\nrecord = \"histogram\"\ninterval = \"1s\"\n[workload]\n\
          kind = \"timer\"\nperiod = \"1ms\"\npacing = \"relative\"\njobs = {JOBS}\n[[trial]]\ncells = [\"bare\"]\n"
@@ -200,5 +200,9 @@ fn samples() {
         &["report", path, "--fail-if", "latency.max > 1h"],
     );
     assert_ne!(judged.code, Some(0));
-    assert!(judged.out.contains("may be among them"), "{}", judged.out);
+    assert!(
+        judged.out.contains("possibly including the worst"),
+        "{}",
+        judged.out
+    );
 }

@@ -1,6 +1,6 @@
-//! What a user meets: the binary, run on real cells, with good and with bad input.
+//! The binary from the user's view: run on real cells, with good and with bad input.
 //!
-//! A test whose need is unmet is counted as ignored, with the need in its name.
+//! A test whose requirement is unmet counts as ignored, with the requirement in its name.
 
 mod analyze;
 mod analyze_drawn;
@@ -60,6 +60,7 @@ mod policies;
 mod program;
 mod pty;
 mod reporter;
+mod resumed;
 mod salvage;
 mod scale;
 mod scale_deadline;
@@ -82,7 +83,7 @@ use needs::Threads;
 use support::Case;
 
 fn main() {
-    // The program of some cells is this one.
+    // Some cells run this very binary.
     reporter::run_if_asked();
     hostile::program::run_if_asked();
     suite::run_if_asked();
@@ -136,6 +137,7 @@ fn main() {
         parquet::CASES,
         policies::CASES,
         salvage::CASES,
+        resumed::CASES,
         scale::CASES,
         scale_deadline::CASES,
         scale_guards::CASES,

@@ -77,7 +77,7 @@ fn task(name: &str, wcet: &str, period: &str) -> String {
     )
 }
 
-/// Name of the mission of a test, which its directory tells from others.
+/// Name of the mission of a test, made unique by its directory.
 pub fn name(dir: &Path) -> String {
     let own = dir.file_name().unwrap().to_string_lossy().replace('.', "");
     format!("test-{own}")
@@ -143,7 +143,7 @@ fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
         "mission.toml:4",
         "its budget does not supply enough",
         "loop: needs ",
-        "any one of these changes is admitted here",
+        "any one of these changes would be admitted",
         "fix, budget: reservation = ",
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
@@ -157,7 +157,7 @@ fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
         (&edit["cell"], &edit["key"]),
         (&"control".into(), &"reservation".into())
     );
-    // What is offered is what one writes into the file.
+    // The fixes can be written into the file as offered.
     let own = "reservation = { budget = \"10ms\", period = \"100ms\" }";
     let offered = format!("reservation = {}", edit["value"].as_str().unwrap());
     let fixed = small.replace(own, &offered);
@@ -211,7 +211,7 @@ fn the_schema_is_json() {
     }
 }
 
-/// Removes what a supervisor that was killed has left. Nothing is asserted.
+/// Removes what a killed supervisor left behind. Asserts nothing.
 pub fn sweep(dir: &Path) {
     for cell in fs::read_dir(dir.join("state/cells"))
         .into_iter()
@@ -226,7 +226,7 @@ pub fn sweep(dir: &Path) {
     }
 }
 
-/// A `timecell up` that runs, and what it says line by line.
+/// A running `timecell up`, and what it prints, line by line.
 pub struct Up {
     pub child: Child,
     lines: Receiver<String>,
@@ -235,7 +235,7 @@ pub struct Up {
 }
 
 impl Drop for Up {
-    /// A test that fails leaves no mission behind.
+    /// Leaves no mission behind if the test fails.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(libc::SIGINT);
@@ -256,7 +256,7 @@ impl Up {
         )
     }
 
-    /// Of this command.
+    /// The process of this command.
     pub fn of(command: &mut Command) -> Up {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();
@@ -276,7 +276,7 @@ impl Up {
         }
     }
 
-    /// Waits for a line with this in it.
+    /// Waits for a line that contains this.
     #[track_caller]
     pub fn until(&mut self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;
@@ -292,7 +292,7 @@ impl Up {
         }
     }
 
-    /// Waits until its first cell runs (`None`), or until it has ended: with this exit code.
+    /// Waits until its first cell runs (`None`), or until it has ended, with the exit code.
     #[track_caller]
     pub fn runs_or_ends_with(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
@@ -308,14 +308,14 @@ impl Up {
         }
     }
 
-    /// As [`Up::until`], of a line that may have been said already.
+    /// As [`Up::until`], for a line that may have been printed already.
     #[track_caller]
     pub fn told(&mut self, part: &str) -> String {
         let said = self.said.iter().find(|line| line.contains(part));
         said.cloned().unwrap_or_else(|| self.until(part))
     }
 
-    /// Whether it has said this by now.
+    /// Whether it has printed this by now.
     pub fn has_said(&mut self, part: &str) -> bool {
         self.said.extend(self.lines.try_iter());
         self.said.iter().any(|line| line.contains(part))
@@ -326,7 +326,7 @@ impl Up {
         self.child.id()
     }
 
-    /// SIGKILL; its cells go on.
+    /// SIGKILL; its cells keep running.
     pub fn kill(mut self) {
         self.signal(libc::SIGKILL);
         self.child.wait().unwrap();
@@ -346,7 +346,7 @@ impl Up {
     }
 }
 
-/// Waits until there is no such process. One that was taken over is init's child, who reaps it when it comes to it.
+/// Waits until there is no such process. An adopted one is init's child, which reaps it at some time.
 #[track_caller]
 pub fn is_gone(pid: i32) {
     let end = Instant::now() + PATIENCE;
@@ -356,7 +356,7 @@ pub fn is_gone(pid: i32) {
     }
 }
 
-/// Whether it runs; one that init has not yet reaped does not.
+/// Whether it runs; one that init has not reaped yet does not.
 pub fn runs(pid: i32) -> bool {
     supervise::process::Process::of(pid).unwrap().is_some()
 }
@@ -385,7 +385,7 @@ pub fn shell(name: &str, script: &str, more: &str) -> String {
 
 pub const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }";
 
-/// What a mission of this test may leave on the machine.
+/// What a mission of this test may leave behind on the machine.
 #[track_caller]
 pub fn nothing_is_left(dir: &Path) {
     let name = name(dir);
@@ -458,7 +458,7 @@ fn cells_are_held_restarted_and_ended() {
     }
     for part in [
         "failing: exited with status 3",
-        "failing: is restarted",
+        "failing: restarting",
         "failing: stays stopped",
         "plain: runs",
     ] {
@@ -479,14 +479,18 @@ fn cells_are_held_restarted_and_ended() {
     nothing_is_left(dir.path());
 }
 
-/// Exit code 1 tells a service manager that nobody keeps the mission running, though it should run.
+/// Exit code 1 tells a service manager that the mission is no longer kept running, although it should be.
 fn a_mission_that_has_given_up_ends_in_failure() {
     let dir = tempfile::tempdir().unwrap();
     let restart = "class = \"other\"\nrestart = { limit = 1, backoff_min = \"10ms\" }";
     mission(dir.path(), &shell("failing", "exit 3", restart));
     let run = || say(dir.path(), &["up", "mission.toml", "--dir", "state"]);
     let said = run().ends_with(1);
-    assert!(said.out.contains("though some have failed"), "{}", said.out);
+    assert!(
+        said.out.contains("restarted; some have failed"),
+        "{}",
+        said.out
+    );
     let never = "class = \"other\"\nrestart = { policy = \"never\" }";
     mission(dir.path(), &shell("done", "exit 0", never));
     run().ends_with(0);
@@ -516,11 +520,11 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
             "{pid} is gone"
         );
     }
-    // One of them ends while nobody looks.
+    // One of them ends while nothing supervises it.
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pids[1], libc::SIGKILL) };
     let mut up = Up::start(dir.path());
-    assert_eq!(pid_of(&up.until("steady: runs since before")), pids[0]);
+    assert_eq!(pid_of(&up.until("steady: runs on, adopted")), pids[0]);
     let again = pid_of(&up.until("other: runs (pid"));
     assert_ne!(again, pids[1]);
     up.end();

@@ -1,5 +1,5 @@
-//! How long it takes to admit one cell more beside many that run. `tests/supervisor/admission` prints the figures; here only that
-//! the cell is added and that the others are left alone is asserted.
+//! Admitting one more cell beside many that run. `tests/supervisor/admission` prints how long it takes; asserted here is only that
+//! the cell is added and the others are left alone.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Cells that run, and how often one is added and taken away again, where figures are asked for.
+/// Number of running cells, and how often one is added and removed again, if figures are wanted.
 const CELLS_SET: &str = "TIMECELL_ADMISSION_CELLS";
 const ROUNDS_SET: &str = "TIMECELL_ADMISSION_ROUNDS";
 const CELLS: usize = 4;
@@ -41,7 +41,7 @@ fn asked(set: &str, unless: usize) -> usize {
     }
 }
 
-/// A mission of so many cells, each with its budget.
+/// A mission of this many cells, each with its budget.
 fn cells(enforcer: &str, count: usize) -> String {
     let cells: Vec<String> = (0..count)
         .map(|at| {

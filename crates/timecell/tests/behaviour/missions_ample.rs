@@ -1,4 +1,4 @@
-//! Cells with budgets that their tasks cannot use up, and what is told when these are used up all the same.
+//! Cells with budgets that their tasks cannot use up, and what is reported if these are used up nevertheless.
 
 use std::path::Path;
 
@@ -32,14 +32,14 @@ fn only_tasks(task: &str, more: &str) -> String {
     format!("cpus = [1]\nonly_tasks = true\n{more}\n[[cell.task]]\nname = \"loop\"\n{task}")
 }
 
-/// On what the guarantee of a cell rests, by `admit --json`.
+/// What the guarantee of a cell rests on, by `admit --json`.
 fn basis(dir: &Path, at: usize) -> Value {
     let said = say(dir, &["admit", "mission.toml", "--json"]);
     let json: Value = serde_json::from_str(&said.out).unwrap();
     json["admission"]["cells"][at]["basis"]["kind"].clone()
 }
 
-/// What was told of a cell's budget.
+/// The journal's entries about a cell's budget.
 fn told(dir: &Path, name: &str) -> Vec<String> {
     let events = ask(dir, &["events", "--json"]).out;
     let all = (events.lines()).map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -54,7 +54,7 @@ const USED_UP: &str = "its ample budget was used up in";
 fn a_cell_that_uses_its_ample_budget_up_is_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // It says that it is one task, and spins besides.
+    // It declares one task, but also spins.
     let reservation =
         "start_timeout = \"1s\"\nreservation = { budget = \"11ms\", period = \"100ms\" }";
     let loop_of = only_tasks("wcet = \"1500us\"\nperiod = \"20ms\"", reservation);
@@ -67,7 +67,7 @@ fn a_cell_that_uses_its_ample_budget_up_is_told_of() {
     let mut up = Up::start(dir);
     let line = up.told(&format!("spins: {USED_UP}"));
     assert!(
-        line.contains("something else than its tasks ran in it"),
+        line.contains("something other than its tasks ran in it"),
         "{line}"
     );
     let status = cell(dir, "spins");
@@ -77,10 +77,10 @@ fn a_cell_that_uses_its_ample_budget_up_is_told_of() {
     let text = ask(dir, &["ps"]).out;
     assert!(text.contains(USED_UP), "{text}");
     assert_eq!(cell(dir, "quiet")["limits"], serde_json::json!([]));
-    // Once, however often it happens in a minute, and whoever takes it over.
+    // Once per minute, however often it happens, even after adoption.
     up.kill();
     let mut up = Up::start(dir);
-    up.until("spins: runs since before");
+    up.until("spins: runs on, adopted");
     std::thread::sleep(std::time::Duration::from_millis(3_500));
     assert_eq!(told(dir, "spins").len(), 1, "{:?}", told(dir, "spins"));
     assert_eq!(told(dir, "quiet"), [""; 0]);
@@ -117,7 +117,7 @@ fn a_program_that_is_only_its_task_runs_in_an_ample_budget() {
         .and_then(|ms| ms.parse().ok())
         .unwrap();
     let period: f64 = period.split(' ').next().unwrap().parse().unwrap();
-    // Less than a tenth of the cpu, where what is supplied of a budget takes a fifth.
+    // Less than a tenth of the cpu, where a budget with guaranteed supply takes a fifth.
     assert!(
         budget >= 1.5 && budget / period < 0.1,
         "{budget}, {period}: {text}"

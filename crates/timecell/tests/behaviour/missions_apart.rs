@@ -1,4 +1,4 @@
-//! What cells take from each other without real time: cpus that are not theirs, what the kernel counts for a user, memory.
+//! What cells could take from each other without real time: cpus that are not theirs, the kernel's per-user limits, memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +45,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// The engines of this machine that make cells of a program.
+/// The engines of this machine that can run a program as a cell.
 fn engines() -> Vec<&'static str> {
     let there = |name: &&'static str| Need::Program(name).unmet().is_none();
     let others = ["crun", "runc", "podman"].into_iter().filter(there);
@@ -57,14 +57,14 @@ fn status(pid: i32, key: &str) -> String {
     status_of(pid, key).unwrap()
 }
 
-/// As [`status`], of a process that may have ended.
+/// As [`status`], for a process that may have ended.
 fn status_of(pid: i32, key: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.trim_start_matches(':').trim().to_owned())
 }
 
-/// A process and all below it.
+/// A process and all its descendants.
 fn family(pid: i32) -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children = text
@@ -98,7 +98,7 @@ fn a_best_effort_cell_runs_on_its_cpus_and_nowhere_else() {
             "{line}"
         );
         let first = pid_of(&line);
-        // Until it has started what it starts.
+        // Until it has started its children.
         while family(first).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
@@ -112,7 +112,7 @@ fn a_best_effort_cell_runs_on_its_cpus_and_nowhere_else() {
             let group = cgroups.v1_group(&Root::live(), "cpuset", first).unwrap();
             let held = fs::read_to_string(group.join("cpuset.cpus")).unwrap();
             assert_eq!(held.trim(), own.to_string(), "{engine}");
-            // The cpuset holds it also against somebody who may change affinities.
+            // The cpuset confines it even from those who may change affinities.
             let _ = sched::set_affinity(first, &cpus);
             assert_eq!(sched::get_affinity(first).unwrap(), [own], "{engine}");
         }
@@ -161,7 +161,7 @@ fn each_cell_is_a_user_of_its_own_with_limits() {
         }
         ups.push(up);
     }
-    // The same cell, started anew, is the same user.
+    // The same cell, started again, has the same user.
     let up = &mut ups[0];
     let before = pid_of(&up.told("embedded: runs"));
     let ids = status(before, "Uid");
@@ -205,14 +205,14 @@ fn cells_are_users_of_the_missions_own_range() {
         seen.extend(all);
     }
     assert_eq!(seen, BTreeSet::from([lowest, lowest + 1]));
-    // There is none left, and none of another range is taken.
+    // None is left, and none from another range is taken.
     let none = format!("no user id of {lowest} to {} is free for `c`", lowest + 1);
     up.told(&none);
     up.end();
     nothing_is_left(dir.path());
 }
 
-/// The limit of memory of a cell's first process, bytes.
+/// The memory limit of a cell's first process, bytes.
 fn memory_limit(pid: i32) -> u64 {
     let cgroups = host::cgroup::detect().unwrap();
     let root = Root::live();
@@ -252,11 +252,8 @@ fn a_cell_without_memory_is_limited_and_goes_first() {
     let caps = host::caps::effective().unwrap();
     match caps.has("CAP_SYS_RESOURCE") {
         true => assert_eq!(own.trim(), "-900"),
-        // Said before the first cell is started.
-        false => assert!(
-            up.has_said("is not protected from being killed when memory is short"),
-            "{own}"
-        ),
+        // Reported before the first cell is started.
+        false => assert!(up.has_said("is not protected from the OOM killer"), "{own}"),
     }
     let locked = status(up.child.id().cast_signed(), "VmLck");
     assert_ne!(locked, "0 kB");

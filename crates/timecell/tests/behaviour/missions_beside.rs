@@ -44,7 +44,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_beside::a_real_time_thread_that_nobody_accounts_for_is_named",
-        // Only the most urgent threads are named, and those under SCHED_DEADLINE come first: no case beside has any.
+        // Only the most urgent threads are named, SCHED_DEADLINE ones first: no parallel case has any.
         needs: &[
             Need::Root,
             Need::RealTime,
@@ -127,18 +127,18 @@ fn a_name_is_one_supervisors_in_whatever_directory() {
     let pid = pid_of(&first.until("a: runs (pid"));
     let elsewhere = ["up", "mission.toml", "--dir", "elsewhere"];
     let said = say(dir.path(), &elsewhere).ends_with(1);
-    assert!(said.error().contains("kept running by another timecell"));
+    assert!(said.error().contains("another timecell"));
     assert!(runs(pid));
     first.kill();
     let said = say(dir.path(), &elsewhere).ends_with(1);
-    assert!(said.error().contains("of another directory still run"));
+    assert!(said.error().contains("in another directory still run"));
     assert!(runs(pid));
     let mut again = Up::start(dir.path());
-    again.until("taken over");
+    again.until("adopted");
     again.end();
 }
 
-/// A cell without a budget that says that it takes this much.
+/// A cell without a budget that declares this much.
 fn takes(name: &str, wcet: &str, period: &str, more: &str) -> String {
     let task =
         format!("{more}\n[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"");
@@ -163,7 +163,7 @@ fn of_several_that_start_at_once_one_gets_the_last_of_a_cpu() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = host::sched::get_affinity(0).unwrap()[1];
     let base = name(dir.path());
-    // Two of them do not fit on the cpu; each has a start that the others can get in between.
+    // Two of them do not fit on the cpu; each takes time to start, in which others can get in between.
     let cell = takes("c", "55ms", "100ms", &format!("cpus = [{cpu}]"));
     for i in 0..MISSIONS {
         named(
@@ -218,7 +218,7 @@ fn two_missions_keep_each_others_guarantees() {
     let mut two = up(dir.path(), "b.toml", "b");
     two.until(&format!("mission {b}: admitted, beside mission `{a}`"));
     two.until("control: runs (pid");
-    // What would make a cell of another mission late is refused by its name.
+    // A mission that would make a cell of another one late is refused, and that cell is named.
     let cpu = &first["cpus"][0];
     let greedy = takes(
         "greedy",
@@ -255,7 +255,7 @@ fn what_a_killed_supervisor_granted_stays_while_its_cells_live() {
     let held = ledger(dir.path());
     assert_eq!(held["entries"][0]["cells"][0]["cell"], "spin", "{held}");
     let mut again = Up::start(dir.path());
-    again.until("taken over");
+    again.until("adopted");
     again.end();
     assert!(ledger(dir.path())["entries"].as_array().unwrap().is_empty());
 }
@@ -267,7 +267,7 @@ fn a_real_time_thread_that_nobody_accounts_for_is_named() {
         .spawn()
         .unwrap();
     let pid = sleeper.id().cast_signed();
-    // Cases beside this one have threads of lower priorities.
+    // Parallel cases have threads of lower priorities.
     host::sched::set_class(pid, &host::sched::Class::Fifo { priority: 99 }).unwrap();
     mission(
         dir.path(),
@@ -315,7 +315,7 @@ fn a_measurement_and_a_mission_keep_off_each_other() {
     measuring.kill().unwrap();
     measuring.wait().unwrap();
     say(dir.path(), &["clean"]);
-    assert!(said.out.contains("measures on cpu 0"), "{}", said.out);
+    assert!(said.out.contains("is measuring on cpu 0"), "{}", said.out);
     let mut one = Up::start(dir.path());
     one.until("a: runs (pid");
     let refused = bench("0", "10").output().unwrap();
@@ -371,7 +371,7 @@ fn a_damaged_ledger_is_one_sentence() {
     assert!(said.error().contains("remove the file"), "{}", said.error());
 }
 
-/// A best-effort cell; `memory` in MiB, or what is left for it.
+/// A best-effort cell; `memory` in MiB, else its share of what is free.
 fn uses(name: &str, memory: Option<u64>) -> String {
     let says = memory.map_or(String::new(), |mib| {
         format!("\n[cell.rights]\nmemory = \"{mib}MiB\"")
@@ -405,7 +405,7 @@ fn two_missions_share_the_memory() {
         .iter()
         .find(|entry| entry["holder"]["name"] == a.as_str());
     assert_eq!(own.unwrap()["memory"]["limits_bytes"], most << 20);
-    // It has taken next to nothing, so that nearly all of its limit is not free.
+    // It uses next to nothing, so almost all of its limit is not free.
     let beside = share("b.toml", 0);
     let left = bytes(&beside, "others_left_bytes") - bytes(&alone, "others_left_bytes");
     assert!(left > (most - 64) << 20, "{beside}");
@@ -413,19 +413,19 @@ fn two_missions_share_the_memory() {
         bytes(&beside, "default_bytes") < bytes(&alone, "default_bytes"),
         "{beside}"
     );
-    // Each fits into the machine, both do not.
+    // Each fits on the machine, but not both.
     named(dir, "b.toml", &b, &uses("b", Some(most)));
     let refused = share("b.toml", 3)["refusals"][0].to_string();
     assert!(refused.contains(&format!("mission `{a}`")), "{refused}");
     let said = say(dir, &["up", "b.toml", "--dir", "two"]).ends_with(3);
     assert!(said.out.contains("lower it by"), "{}", said.out);
-    // What an update has changed counts as well, and what has ended does not.
+    // What an update has changed counts, and what has ended does not.
     named(dir, "a.toml", &a, &uses("a", Some(32)));
     let update = ["update", "a.toml", "--dir", "one", "--window", "100ms"];
     say(dir, &update).ends_with(0);
     let mut two = up(dir, "b.toml", "two");
     two.until("b: runs (pid");
-    // The other way round the same one is refused.
+    // The other way round, it is refused too.
     named(dir, "a.toml", &a, &uses("a", Some(most)));
     let said = say(dir, &update).ends_with(3);
     assert!(said.err.contains(&format!("mission `{b}`")), "{}", said.err);

@@ -1,4 +1,4 @@
-//! What holds the cells that leave it to timecell: the cheapest mechanism, and the same one as long as they run.
+//! The enforcer of cells whose file names none: the cheapest, and the same one as long as they run.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn one_task(name: &str) -> String {
     shell(name, "exec /busybox sleep 1000", task)
 }
 
-/// One that a group holds beside the supervisor, too, whatever the tick.
+/// A cell that a cgroup can hold even beside the supervisor, whatever the tick.
 fn small(name: &str) -> String {
     one_task(name).replace("20ms", "200ms")
 }
@@ -47,7 +47,7 @@ fn offer<'a>(choice: &'a Value, enforcer: &str) -> &'a Value {
     offers.find(|offer| offer["enforcer"] == enforcer).unwrap()
 }
 
-/// What `admit --json` says of the choice.
+/// The choice in `admit --json`.
 fn choice(dir: &Path) -> Value {
     let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: Value = serde_json::from_str(&said.out).unwrap();
@@ -57,7 +57,7 @@ fn choice(dir: &Path) -> Value {
 fn the_cheapest_is_taken_and_the_others_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // Behind the supervisor's reservation no group is admitted where the tick is 4 ms.
+    // With the supervisor's reservation before it, no cgroup is admitted with a tick of 4 ms.
     let alone = "supervisor = { class = \"other\" }\n";
     mission(dir, &(alone.to_owned() + &one_task("app")));
     let told = choice(dir);
@@ -73,10 +73,10 @@ fn the_cheapest_is_taken_and_the_others_are_told() {
     let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
     for part in [
         "held by deadline",
-        "deadline: 8.3 % of a cpu: taken, ",
+        "deadline: 8.3 % of a cpu: chosen, ",
         "rt-cgroup: ",
-        " % of a cpu: not taken, more than is needed",
-        "cpuset-only: not taken, enforces no budget",
+        " % of a cpu: not chosen, more than needed",
+        "cpuset-only: not chosen, enforces no budget",
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }
@@ -89,7 +89,7 @@ fn running_cells_keep_what_holds_them() {
         small("app"),
         shell("whole", "exec /busybox sleep 1000", RESERVED),
     );
-    // A reservation is for a cell as a whole, which SCHED_DEADLINE does not hold: so both are in groups.
+    // A reservation is for a whole cell, which SCHED_DEADLINE cannot hold: so both are in cgroups.
     mission(dir, &(app.clone() + &whole));
     let mut up = Up::start(dir);
     let pid = pid_of(&up.told("app: runs"));
@@ -99,7 +99,7 @@ fn running_cells_keep_what_holds_them() {
         (held("app"), held("whole")),
         ("rt-cgroup".into(), "rt-cgroup".into())
     );
-    // Without that one SCHED_DEADLINE would be cheaper, and a new mission would have it.
+    // Without that cell, SCHED_DEADLINE would be cheaper, and a new mission would get it.
     mission(dir, &app);
     let updated = json_of(dir, &["update", "mission.toml", "--window", "100ms"]);
     assert_eq!(updated["committed"], true, "{updated}");
@@ -107,7 +107,7 @@ fn running_cells_keep_what_holds_them() {
         (held("app"), cell(dir, "app")["pid"].clone()),
         ("rt-cgroup".into(), pid.into())
     );
-    // Nor is it chosen anew by whoever takes the cells over.
+    // Nor does a supervisor that adopts the cells choose again.
     up.kill();
     let told = choice(dir);
     assert_eq!(
@@ -116,18 +116,18 @@ fn running_cells_keep_what_holds_them() {
         "{told}"
     );
     let mut again = Up::start(dir);
-    again.until("taken over");
+    again.until("adopted");
     assert_eq!(
         (held("app"), cell(dir, "app")["pid"].clone()),
         ("rt-cgroup".into(), pid.into())
     );
-    // A cell that comes later is held by the same.
+    // A cell that is added later has the same enforcer.
     mission(dir, &(app.clone() + &small("later")));
     ask(dir, &["update", "mission.toml", "--window", "100ms"]).ends_with(0);
     assert_eq!(held("later"), "rt-cgroup");
     again.end();
     nothing_is_left(dir);
-    // Once nothing runs, it is a matter of price again.
+    // Once nothing runs, the price decides again.
     mission(dir, &app);
     assert_eq!(choice(dir)["chosen"], "deadline");
 }

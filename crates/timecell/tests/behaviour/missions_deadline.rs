@@ -76,15 +76,15 @@ fn says(dir: &Path, cell: &str, what: &str) -> String {
     fs::read_to_string(&path).unwrap()
 }
 
-/// What deadline threads hold altogether is what it was, as soon as nobody else changes it. Or nobody holds anything and
-/// the kernel, made to count anew, admits no more than without that: then it had lost count before the test and admitted
+/// The total of deadline threads is as before, once nobody else changes it. Or nobody holds anything, and the
+/// kernel, made to recount, admits no more than without recounting: then it had lost count before the test and admitted
 /// too much.
 #[track_caller]
 fn all_is_given_back(before_us: u64) {
     let mut tries = 0;
     eventually(&format!("{before_us} us are free again"), || {
         tries += 1;
-        // 1 ms in every second is less than any cell here holds.
+        // 1 ms per second is less than any cell here holds.
         let free = free_us();
         free + 1_000 >= before_us || (tries % 50 == 0 && counted_anew_is_no_more(before_us, free))
     });
@@ -145,7 +145,7 @@ fn one_thread_is_in_the_class_and_what_it_makes_is_not() {
     let pid = pid_of(&line);
     let own = class(10 * MS, 50 * MS, 200 * MS);
     assert_eq!(get_class(pid), Ok(own.clone()));
-    // Its first thread had the class when its program began; nothing that it makes has it, or can have it.
+    // Its first thread had the class when its program started; nothing that it creates has it, or can get it.
     let said = says(dir.path(), "control", AT_IT);
     for line in [
         format!("first Ok({own:?})"),
@@ -179,7 +179,7 @@ fn the_class_outlives_the_supervisor() {
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pids[1], libc::SIGKILL) };
     let mut up = Up::start(dir.path());
-    assert_eq!(pid_of(&up.until("steady: runs since before")), pids[0]);
+    assert_eq!(pid_of(&up.until("steady: runs on, adopted")), pids[0]);
     let again = pid_of(&up.until("gone: runs (pid"));
     assert_eq!(
         [pids[0], again].map(get_class),
@@ -271,7 +271,7 @@ fn no_cell_makes_itself_one_under_any_enforcer() {
             continue;
         }
         let dir = tempfile::tempdir().unwrap();
-        // In the best-effort cell, the real-time group has no budget at all, which the kernel does not ask for this class.
+        // In the best-effort cell, the real-time cgroup has no budget at all, which the kernel does not require for this class.
         let cells = itself("held", &["classes"], RESERVED)
             + &itself("plain", &["classes"], "class = \"other\"");
         mission(dir.path(), &format!("enforcer = \"{enforcer}\"\n{cells}"));
@@ -305,7 +305,7 @@ fn cpus_of_their_own_are_refused_where_there_are_none() {
     let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
     for part in [
         "mission.toml:4",
-        "cannot be kept to some of the cpus",
+        "cannot be confined to some of cpus",
         "fix: leave `cpus` out",
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);

@@ -1,4 +1,4 @@
-//! A mission whose directory is on a disk that is full: what is started, said and kept, and how it ends.
+//! A mission whose directory is on a full disk: what is started, printed and kept, and how it ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
 
 const PLAIN: &str = "class = \"other\"";
 
-/// A disk of this size at `state`, too small for what the supervisor would set aside.
+/// A disk of this size at `state`, too small for the room that the supervisor reserves.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -84,7 +84,7 @@ fn nothing_is_started_on_a_full_disk() {
     let said = ask(dir, &["up", "mission.toml"]).ends_with(1);
     assert!(said.error().contains("No space left"), "{}", said.err);
     assert!(!said.out.contains("plain: runs"), "{}", said.out);
-    // With room again, it is as if nothing had been.
+    // With room again, everything is as before.
     disk.free();
     let mut up = Up::start(dir);
     up.told("plain: runs");
@@ -106,7 +106,7 @@ fn two_on_a_disk(dir: &Path) -> (Disk, Up) {
     (disk, up)
 }
 
-/// How a supervisor that was asked to end does so while the disk stays full: what the cells leave is no room for the journal.
+/// How a supervisor ends on request while the disk stays full: what the cells free is no room for the journal.
 fn ended_on(disk: &Disk, up: &mut Up) -> Option<i32> {
     loop {
         if let Some(ended) = up.child.try_wait().unwrap() {
@@ -116,10 +116,10 @@ fn ended_on(disk: &Disk, up: &mut Up) -> Option<i32> {
     }
 }
 
-/// Stops and starts a cell until the journal takes no more. A start may fail for want of room, too.
+/// Stops and starts a cell until the journal takes no more. A start may fail for lack of room, too.
 fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
     for _ in 0..60 {
-        // Whatever the supervisor has let go of meanwhile.
+        // Takes what the supervisor has freed meanwhile.
         disk.fill();
         ask(dir, &["stop", "plain"]);
         ask(dir, &["start", "plain"]);
@@ -142,8 +142,8 @@ fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
     is_said_once(up);
 }
 
-/// What is said when the journal takes no more, and when it does again.
-const STUCK: &str = "what happens is kept in memory";
+/// What is printed when the journal takes no more, and when it does again.
+const STUCK: &str = "its events are kept in memory";
 const WRITTEN: &str = "the journal is written again";
 
 /// Once for each time that it got stuck: there may have been room for a moment.
@@ -165,15 +165,15 @@ fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
     disk.fill();
     stick(&disk, dir, &mut up);
     assert_eq!(cell(dir, "steady")["state"], "running");
-    // Ended while the disk is full: what is not on it is told, by the exit code too.
+    // It ends while the disk is full: what could not be written is reported, by the exit code too.
     up.signal(libc::SIGINT);
     let ended = ended_on(&disk, &mut up);
-    // Whether an entry got in between is chance; the code tells which.
+    // Whether an entry got in between is chance; the exit code tells.
     let said = ask(dir, &["ps"]);
     let is_down = said.out.contains("no mission is up");
     assert_eq!(ended, Some(i32::from(!is_down)), "{}", said.out);
     disk.free();
-    // The journal says what it can; the next one goes on from there, and ends as it should.
+    // The journal says what it can; the next supervisor continues from there, and ends normally.
     let mut up = Up::start(dir);
     up.told("plain: runs");
     up.end();
@@ -197,8 +197,8 @@ pub fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() -> String {
         .args(["up", "mission.toml", "--dir", "state"])
         .stderr(fs::File::create(&errors).unwrap());
     let mut next = Up::of(&mut next);
-    // The cells that run are taken over, and what it does about them is kept.
-    next.until("steady: runs since before");
+    // Running cells are adopted, and what it does about them is recorded.
+    next.until("steady: runs on, adopted");
     stick(&disk, dir, &mut next);
     let taken = cell(dir, "steady");
     assert_eq!(taken["state"], "running");

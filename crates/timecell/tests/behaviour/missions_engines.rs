@@ -1,4 +1,4 @@
-//! Engines that a machine does not have: told before anything is started, by whoever is asked about the mission.
+//! Engines that a machine lacks: reported before anything is started, by every command that checks a mission.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub const CASES: &[Case] = &[Case {
     run: one_that_is_not_installed_is_told_once_with_its_line_and_its_fix,
 }];
 
-/// Where a program is found, besides on the `PATH`.
+/// Where programs are looked for, besides the `PATH`.
 const MORE: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -45,7 +45,7 @@ fn cell(name: &str, engine: &str) -> String {
     shell(name, "/busybox sleep 1000", &more)
 }
 
-/// That this was refused as a fault of the file, in one sentence.
+/// Asserts that this was refused as an error of the file, in one sentence.
 #[track_caller]
 fn refused(said: Said, line: usize) {
     let said = said.ends_with(2);
@@ -75,7 +75,7 @@ fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix() {
         let line = line_of(dir, "engine = \"crun\"");
         refused(say(dir, &["admit", "mission.toml"]), line);
         refused(say(dir, &["up", "mission.toml", "--dir", "state"]), line);
-        // What runs goes on.
+        // What runs keeps running.
         mission(dir, &(cell("plain", "embedded") + &cell("r", "runc")));
         let mut up = Up::start(dir);
         let pid = pid_of(&up.told("plain: runs"));
@@ -83,7 +83,7 @@ fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix() {
         mission(dir, &absent);
         refused(ask(dir, &["update", "mission.toml"]), line);
         assert!(runs(pid));
-        // Who has installed it since need not start anew.
+        // After installing it, the user need not restart anything.
         for place in &hidden {
             let status = std::process::Command::new("umount").arg(place).status();
             assert!(status.unwrap().success());
@@ -97,7 +97,7 @@ fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix() {
     nothing_is_left(dir);
 }
 
-/// The line, from 1, in which the mission first says this.
+/// The first line, from 1, of the mission that contains this.
 fn line_of(dir: &Path, part: &str) -> usize {
     let text = std::fs::read_to_string(dir.join("mission.toml")).unwrap();
     1 + text.lines().position(|line| line.contains(part)).unwrap()

@@ -1,4 +1,4 @@
-//! Missions whose cells are held by the clock and the freezer.
+//! Missions whose cells are held by the freezer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const NEEDS: &[Need] = &[
     Need::Freezer,
     Need::Program("busybox"),
 ];
-/// A cell that is shed to best effort gets what those of other tests leave, and is shed for as long as jobs come as they should.
+/// A cell that is shed to best effort gets what other tests leave, and stays shed until jobs come normally again.
 const ALONE: &[Need] = &[
     Need::Root,
     Need::RealTime,
@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_freezer::a_budget_outlives_whoever_is_killed",
-        // Held by nobody for a moment, its cell takes all of a cpu from those of other tests.
+        // While nothing holds it for a moment, its cell takes all of a cpu from those of other tests.
         needs: &[
             Need::Root,
             Need::RealTime,
@@ -97,12 +97,12 @@ pub const CASES: &[Case] = &[
 const RESERVED: &str = "cpus = [1]\nreservation = { budget = \"5ms\", period = \"50ms\" }";
 const BUSY: &str = "while :; do :; done & while :; do :; done";
 
-/// The directory of those who hold the mission's cells.
+/// The directory of the processes that hold the mission's cells.
 fn place(dir: &Path) -> PathBuf {
     memory().join(names::freezer_of(&name(dir)))
 }
 
-/// The group of a cell that is held.
+/// The cgroup of a held cell.
 fn group(dir: &Path, cell: &str) -> PathBuf {
     let top = freezer::hold::top(&host::root::Root::live()).unwrap();
     top.join(names::cell_id(&name(dir), cell))
@@ -116,8 +116,8 @@ fn used(group: &Path) -> Duration {
     Duration::from_micros(line.unwrap().parse().unwrap())
 }
 
-/// Of a tenth of a cpu a cell that always wants it gets no more than twice that, and at least a third of it, whatever the machine does
-/// beside.
+/// A cell that always wants the cpu and has a tenth of it gets at most twice that, and at least a third of it, whatever else the machine
+/// does.
 #[track_caller]
 fn is_held(dir: &Path, cell: &str) {
     let group = group(dir, cell);
@@ -142,7 +142,7 @@ fn kill_holders(dir: &Path) {
     }
 }
 
-/// Children of a process that have ended and that it has not waited for.
+/// Children of a process that have ended and have not been waited for.
 fn zombies(pid: u32) -> usize {
     let children = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(children).unwrap();
@@ -156,7 +156,7 @@ fn zombies(pid: u32) -> usize {
         .count()
 }
 
-/// Nobody is left who holds anything of the mission.
+/// Asserts that no process is left that holds anything of the mission.
 #[track_caller]
 fn nobody_is_left(dir: &Path) {
     nothing_is_left(dir);
@@ -169,7 +169,7 @@ fn all_threads_of_a_cell_together_get_its_budget() {
     mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
     let mut up = Up::start(dir.path());
     let line = up.until("busy: runs (pid");
-    for part in ["5.000 ms of cpu 1 in every 50.000 ms", "the group /"] {
+    for part in ["5.000 ms of cpu 1 in every 50.000 ms", "the freezer of /"] {
         assert!(line.contains(part), "{part}: {line}");
     }
     assert!(matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. })));
@@ -179,7 +179,7 @@ fn all_threads_of_a_cell_together_get_its_budget() {
     };
     eventually("both loops run", || processes() == 2);
     is_held(dir.path(), "busy");
-    // What those who hold it take is in the admission of others, who are not told of their threads.
+    // The admission of others includes the processes that hold it, but does not list their threads.
     let page = holders(dir.path());
     let other = tempfile::tempdir().unwrap();
     mission(other.path(), &shell("other", BUSY, RESERVED));
@@ -206,9 +206,9 @@ fn a_budget_outlives_whoever_is_killed() {
     assert!(runs(pid));
     is_held(dir.path(), "busy");
     let mut up = Up::start(dir.path());
-    up.until("busy: runs since before");
+    up.until("busy: runs on, adopted");
     is_held(dir.path(), "busy");
-    // All who hold it at once: the supervisor sees to others. Those who are left for a moment would do that themselves.
+    // All processes that hold it at once: the supervisor replaces them. If some were left, those would do it themselves.
     eventually("all were killed at once", || {
         kill_holders(dir.path());
         std::thread::sleep(Duration::from_millis(300));
@@ -216,7 +216,7 @@ fn a_budget_outlives_whoever_is_killed() {
     });
     is_held(dir.path(), "busy");
     assert!(runs(pid));
-    // Those whom this supervisor has started have it as their parent.
+    // The processes that this supervisor has started are its children.
     kill_holders(dir.path());
     is_held(dir.path(), "busy");
     eventually("who has ended is waited for", || zombies(up.pid()) == 0);
@@ -228,18 +228,18 @@ fn a_budget_outlives_whoever_is_killed() {
         !holders(dir.path()).is_kept()
     });
     let mut up = Up::start(dir.path());
-    up.until("busy: runs since before");
+    up.until("busy: runs on, adopted");
     is_held(dir.path(), "busy");
     up.end();
     nobody_is_left(dir.path());
 }
 
-/// The lives of a cell that ends all the time get no more together than one that goes on.
+/// The lives of a cell that keeps ending get no more together than one that keeps running.
 #[track_caller]
 fn assert_lives_share_a_budget(dir: &Path, cell: &str) {
     let stat = group(dir, cell).join("cpu.stat");
     let now = || {
-        // Between two lives there may be no group.
+        // Between two lives there may be no cgroup.
         let text = fs::read_to_string(&stat).unwrap_or_default();
         let line = text
             .lines()
@@ -276,7 +276,7 @@ fn a_cell_that_ends_is_held_again() {
     }
     is_held(dir.path(), "busy");
     assert_lives_share_a_budget(dir.path(), "dying");
-    // Killed while cells are made and ended, and cleaned up without it.
+    // Killed while cells are created and removed, and cleaned up without it.
     up.kill();
     ask(dir.path(), &["down"]).ends_with(0);
     nobody_is_left(dir.path());
@@ -302,10 +302,10 @@ fn cells_of_every_engine_are_held() {
     nobody_is_left(dir.path());
 }
 
-/// Mostly its budget is used up when it is shed, and its threads are of class IDLE.
+/// Usually its budget is used up when it is shed, and its threads are of class IDLE.
 fn a_cell_that_is_shed_has_no_class() {
     let dir = tempfile::tempdir().unwrap();
-    // So long it is idle between two jobs that are not long.
+    // How long it is idle between two jobs that are not long.
     let critical = critical(15).replace("300ms", "160ms");
     let payload = shell(
         "payload",
@@ -325,7 +325,7 @@ fn a_cell_that_is_shed_has_no_class() {
             .filter_map(|pid| get_class(pid).ok())
             .collect()
     };
-    up.until("payload: is shed: it goes on with what cpu time is left");
+    up.until("payload: is shed: it continues with leftover cpu time");
     let began = used(&group);
     for _ in 0..20 {
         let classes = classes();
@@ -337,8 +337,8 @@ fn a_cell_that_is_shed_has_no_class() {
     }
     // Without a class it needs no budget.
     assert!(used(&group) - began > Duration::from_millis(40));
-    up.until("payload: is shed no more");
-    // Where the machine stands still between two long jobs, it comes back before they are over, and is shed once more.
+    up.until("payload: no longer shed");
+    // If the machine stalls between two long jobs, it returns before they are over, and is shed once more.
     std::thread::sleep(Duration::from_secs(3));
     eventually("it has its class again", || {
         (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
@@ -353,7 +353,7 @@ fn shed_mission(dir: &Path) -> Up {
     shed_mission_of(dir, "freezer", BUSY).0
 }
 
-/// The same under this enforcer, and the first process of that cell, which runs this script.
+/// The same with this enforcer, and the first process of that cell, which runs this script.
 fn shed_mission_of(dir: &Path, enforcer: &str, script: &str) -> (Up, i32) {
     let critical = critical(40).replace("300ms", "160ms");
     let payload = shell(
@@ -367,7 +367,7 @@ fn shed_mission_of(dir: &Path, enforcer: &str, script: &str) -> (Up, i32) {
     );
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("payload: runs (pid"));
-    up.until("payload: is shed: it goes on with what cpu time is left");
+    up.until("payload: is shed: it continues with leftover cpu time");
     (up, pid)
 }
 
@@ -382,14 +382,14 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
     let dir = tempfile::tempdir().unwrap();
     let up = shed_mission(dir.path());
     let group = group(dir.path(), "payload");
-    // What it notes is written by another thread: what is not when it is killed, the next one cannot know.
+    // Another thread writes its notes: the next supervisor cannot know what was not written when it was killed.
     let journal = dir.path().join("state/journal");
     eventually("it is written that the cell is shed", || {
         fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"why\":\"shed\""))
     });
     up.kill();
     let mut up = Up::start(dir.path());
-    up.until("payload: runs since before");
+    up.until("payload: runs on, adopted");
     let is_held = || {
         holders(dir.path())
             .groups()
@@ -405,8 +405,8 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
         assert!(!place(dir.path()).exists() || !is_held());
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Nobody knows any more which class its threads had.
-    up.until("payload: is shed no more, and is started anew");
+    // The class that its threads had is no longer known.
+    up.until("payload: is no longer shed, and is restarted");
     up.until("payload: runs (pid");
     eventually("it has its class again", || {
         (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
@@ -415,7 +415,7 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
     nobody_is_left(dir.path());
 }
 
-/// A signal for those who hold the cells of a mission.
+/// Signals the processes that hold the cells of a mission.
 fn signal_holders(dir: &Path, signal: i32) {
     let page = holders(dir);
     for pid in [page.heir(), page.watcher(), page.keeper()] {
@@ -424,8 +424,8 @@ fn signal_holders(dir: &Path, signal: i32) {
     }
 }
 
-/// Those who hold it answer only once an update has put it aside. The update is taken back, and it comes back with it: still shed, or after the
-/// mission has come back to low mode.
+/// The processes that hold it answer only after an update has put it aside. The update is rolled back, and the cell comes back: still shed, or
+/// after the mission has returned to low mode.
 fn a_cell_that_is_put_aside_while_it_is_let_go_has_no_class() {
     put_aside_while_it_is_let_go(false);
     put_aside_while_it_is_let_go(true);
@@ -437,7 +437,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     let never = "class = \"other\"\ncriticality = \"hi\"\nrestart = { policy = \"never\" }";
     let rule = "[[cell.health]]\nwhen = \"exit\"\ndo = \"switch-mode\"";
     let crashing = shell("crashing", SLEEPS, &format!("{never}\n{rule}"));
-    // As long as this one runs, the mission stays in high mode.
+    // While this one runs, the mission stays in high mode.
     let spinning = shell("spinning", "while :; do :; done", never);
     let payload = |script: &str| {
         shell(
@@ -509,14 +509,14 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
         classes.len() >= 2 && classes.iter().all(|class| *class == Class::Other)
     };
     eventually("it has no class", has_none);
-    // And not only since it has come back.
-    assert!(!up.has_said("was taken back"), "{:?}", up.said);
+    // And not only since it came back.
+    assert!(!up.has_said("was rolled back"), "{:?}", up.said);
     if is_over_before {
         kill(spinning);
         up.until("mode: low");
     }
     fs::write(go.join("now"), "\n").unwrap();
-    up.until("update 1 was taken back");
+    up.until("update 1 was rolled back");
     assert_eq!(update.wait().unwrap().code(), Some(1));
     if !is_over_before {
         for _ in 0..20 {
@@ -529,7 +529,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
         }
         kill(spinning);
     }
-    up.until("payload: is shed no more");
+    up.until("payload: no longer shed");
     eventually("it has its class again", || {
         (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
     });
@@ -539,7 +539,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
 }
 
 fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
-    // Nobody has to look after a cell of the second one while it is not shed.
+    // A cell of the second one needs no attention while it is not shed.
     for (enforcer, script) in [
         ("freezer", BUSY),
         ("cpuset-only", "while :; do sleep 1; done"),
@@ -548,7 +548,7 @@ fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
         let (mut up, pid) = shed_mission_of(dir.path(), enforcer, script);
         // As one does that may have such a class.
         set_class(pid, &Class::Fifo { priority: 1 }).unwrap();
-        up.until("of its threads had taken a real-time class while it is shed, and lost it again");
+        up.until("of its threads retook a real-time class while shed, and lost it again");
         assert_eq!(get_class(pid), Ok(Class::Other), "{enforcer}");
         up.end();
         nobody_is_left(dir.path());

@@ -1,4 +1,4 @@
-//! Root and a mission's directory that somebody else can change: nothing of it is acted upon, and nothing of root's is reached
+//! Root with a mission's directory that somebody else can change: nothing in it is acted upon, and nothing of root's is reached
 //! through it.
 
 use std::fs::{self, Permissions};
@@ -65,7 +65,7 @@ const VERBS: [&[&str]; 12] = [
     &["start", "a"],
     &["restart", "a"],
 ];
-/// No refusal takes so long, and nothing that waits ends so soon.
+/// No refusal takes this long, and nothing that waits ends this soon.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 fn plain() -> String {
@@ -88,7 +88,7 @@ pub fn a_users_directory_is_refused() {
     users_link(&places.roots, &state.join("pages/a"));
     users_link(Path::new("/dev/zero"), &state.join("journal"));
     mission(dir, &plain());
-    // The directory of a user, one of root's below it, and one that is not there yet.
+    // A user's directory, one of root's inside it, and one that does not exist yet.
     let below = places.home.join("state/cells/roots");
     fs::create_dir(&below).unwrap();
     for at in [&state, &below, &places.home.join("new")] {
@@ -97,12 +97,12 @@ pub fn a_users_directory_is_refused() {
             let said = say(dir, &[words, &["--dir", &at]].concat()).ends_with(4);
             let home = places.home.display();
             let belongs =
-                format!("{home} belongs to user {NOBODY}, so that not root alone decides");
+                format!("{home} belongs to user {NOBODY}, so users other than root could change");
             let error = said.error();
             assert!(error.starts_with(&belongs), "{words:?}: {error}");
         }
     }
-    // One in which everybody may make what is looked for.
+    // One in which everybody may create what is looked for.
     fs::create_dir(dir.join("open")).unwrap();
     fs::set_permissions(dir.join("open"), Permissions::from_mode(0o1777)).unwrap();
     let said = say(dir, &["up", "mission.toml", "--dir", "open"]).ends_with(4);
@@ -111,7 +111,7 @@ pub fn a_users_directory_is_refused() {
         "{}",
         said.err
     );
-    // Root's by now, but not all that is in it.
+    // Root's by now, but not everything in it.
     for made in ["cells", "cells/a"] {
         let (state, user) = (dir.join("given"), Some(NOBODY));
         fs::create_dir_all(state.join("cells/a")).unwrap();
@@ -152,7 +152,7 @@ fn only_what_root_has_written_is_believed() {
     refused("Too many levels of symbolic links");
     let made = Command::new("mkfifo").arg(&journal).status();
     assert!(made.unwrap().success());
-    refused("it is no regular file");
+    refused("it is not a regular file");
     fs::File::create(&journal)
         .unwrap()
         .set_len(1 << 40)
@@ -161,23 +161,23 @@ fn only_what_root_has_written_is_believed() {
     fs::copy(&kept, &journal).unwrap();
     chown(&journal, Some(NOBODY), None).unwrap();
     refused(&format!(
-        "it belongs to user {NOBODY}, and only what user 0 has written"
+        "it belongs to user {NOBODY}, and only files of user 0 are trusted"
     ));
     assert!(runs(pid));
     fs::rename(&kept, &journal).unwrap();
-    // A link in place of the file that holds room leads nowhere.
+    // A link in place of the file that reserves room leads nowhere.
     let secret = dir.join("secret");
     fs::write(&secret, "root's").unwrap();
     fs::remove_file(dir.join("state/room")).unwrap();
     symlink(&secret, dir.join("state/room")).unwrap();
     let mut up = Up::start(dir);
-    up.told(&format!("a: runs since before (pid {pid})"));
+    up.told(&format!("a: runs on, adopted (pid {pid})"));
     up.end();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "root's");
     nothing_is_left(dir);
 }
 
-/// A process of root's that has nothing to do with any cell.
+/// A process of root's that is unrelated to any cell.
 struct Stranger(Child);
 
 impl Drop for Stranger {
@@ -187,7 +187,7 @@ impl Drop for Stranger {
     }
 }
 
-/// What a journal and a cell's record say is true of another process: its pid, its start and the boot.
+/// A journal and a cell's record that match another process: its pid, its start and the boot.
 pub fn a_record_that_names_a_stranger_ends_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -219,7 +219,7 @@ fn a_users_server_is_not_asked() {
     let state = dir.join("state");
     fs::create_dir(&state).unwrap();
     fs::write(state.join("journal"), "").unwrap();
-    // For a moment the user may make it there.
+    // For a moment, the user may create it there.
     for at in [dir, &state] {
         fs::set_permissions(at, Permissions::from_mode(0o777)).unwrap();
     }
@@ -253,11 +253,11 @@ fn a_users_server_is_not_asked() {
     drop(listens);
 }
 
-/// An image with a link to a directory of root's in the place of one on which runtimes mount.
+/// An image with a link to a directory of root's in place of one on which runtimes mount.
 pub fn a_link_in_an_image_is_refused() {
     let places = Places::make();
     let dir = places.dir.path();
-    // One's own image, and one of a user's, who can change it at any time.
+    // Root's own image, and one of a user's, who can change it at any time.
     for root in [dir.join("image"), places.home.join("image")] {
         for name in ["bin", "proc", "sys", "cell", "dev"] {
             fs::create_dir_all(root.join(name)).unwrap();
@@ -284,7 +284,7 @@ pub fn a_link_in_an_image_is_refused() {
             .iter()
             .filter(|engine| installed(engine))
         {
-            // As it is, it runs.
+            // Unchanged, it runs.
             mission(dir, &cell(engine, ""));
             let mut up = Up::start(dir);
             up.told("a: runs");
@@ -329,7 +329,7 @@ pub fn a_link_in_an_image_is_refused() {
     nothing_is_left(dir);
 }
 
-/// crun takes what is before a colon in the name of its log for the kind of log.
+/// crun takes what precedes a colon in the name of its log for the kind of log.
 fn a_name_that_crun_reads_otherwise_is_one() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -1,4 +1,4 @@
-//! Missions whose cells are watched: what is observed of them, and what is done about it.
+//! Missions with health rules: what is observed of their cells, and the action taken.
 
 use std::fs;
 use std::path::Path;
@@ -164,7 +164,7 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
         said.contains("late: deadline-misses of task loop: 2 of at most 4"),
         "{said}"
     );
-    up.until("late: stays stopped: a health rule has stopped it");
+    up.until("late: stays stopped: a health rule stopped it");
     up.until("other: stays stopped: it needs `late`");
     up.until("no cell runs any more");
     assert_eq!(up.child.wait().unwrap().code(), Some(1));
@@ -203,7 +203,7 @@ fn releases_left_out_are_missed_deadlines() {
         task["jobs"].as_u64() > Some(7)
     });
     let of = |name| crate::control::cell(dir.path(), name)["tasks"][0].clone();
-    // A busy machine may make jobs late besides.
+    // A busy machine may make jobs late as well.
     let (skips, events) = (of("skips"), of("events"));
     assert!(skips["skipped"].as_u64() >= Some(6), "{skips}");
     assert!(
@@ -231,7 +231,7 @@ fn the_first_job_makes_a_cell_ready_and_silence_does_not() {
             + &cell("waiting", QUIET, "needs = [\"silent\"]", TASK)),
     );
     let mut up = Up::start(dir.path());
-    up.until("silent: has ended no job within 1");
+    up.until("silent: no job ended within 1");
     up.until("silent: stays stopped");
     up.until("waiting: stays stopped: it needs `silent`");
     if !up.said.iter().any(|line| line.contains("second: runs")) {
@@ -269,9 +269,9 @@ fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell() {
     mission(dir.path(), &format!("{notify}{cells}"));
     let mut up = Up::start(dir.path());
     up.until("crashing: killed by signal 11 (SIGSEGV)");
-    up.until("crashing: is restarted");
+    up.until("crashing: restarting");
     up.until("payload: is shed: it is frozen");
-    up.until("crashing: stays stopped: it was restarted as often as its limit allows");
+    up.until("crashing: stays stopped: it reached its restart limit");
     let end = Instant::now() + Duration::from_secs(60);
     let told = loop {
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -304,7 +304,7 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
             busybox.display()
         )
     };
-    // Long enough for the busy one to be seen at work though the machine stands still for 300 ms.
+    // Long enough to see the busy one work even if the machine stalls for 300 ms.
     let still = "class = \"other\"\n[[cell.health]]\nwhen = \"no-progress\"\ntimeout = \"1s\"\ndo = \"stop\"";
     let hog = "class = \"other\"\nrestart = { policy = \"never\" }\nrights = { memory = \"8MiB\" }\n\
         [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\"";
@@ -327,8 +327,8 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
     let mut up = Up::start(dir.path());
     let rt = host::rtgroup::detect().is_ok();
     let mut parts = vec![
-        "still: no-progress: nothing has gone on for",
-        "still: stays stopped: a health rule has stopped it",
+        "still: no-progress: no progress for",
+        "still: stays stopped: a health rule stopped it",
         "hog: memory-limit: the memory limit was reached",
     ];
     if rt {
@@ -340,9 +340,7 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
         }
     }
     assert!(
-        !up.said
-            .iter()
-            .any(|line| line.contains("busy: is restarted")),
+        !up.said.iter().any(|line| line.contains("busy: restarting")),
         "{:?}",
         up.said
     );
@@ -350,7 +348,7 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
     nothing_is_left(dir.path());
 }
 
-/// A cell whose jobs are longer than its wcet of low mode for a while, beside one that is shed meanwhile.
+/// A cell whose jobs exceed its low-mode wcet for a while, beside one that is shed meanwhile.
 fn two_modes(long_until: u64) -> String {
     format!(
         "{}{}",
@@ -359,7 +357,7 @@ fn two_modes(long_until: u64) -> String {
     )
 }
 
-/// Modes, and the cell `critical` whose jobs are longer than its wcet of low mode for a while.
+/// Modes, and the cell `critical` whose jobs exceed its low-mode wcet for a while.
 pub fn critical(long_until: u64) -> String {
     let long = Reporter {
         period_ms: 200,
@@ -377,17 +375,17 @@ pub fn critical(long_until: u64) -> String {
 
 fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
     let dir = tempfile::tempdir().unwrap();
-    // Its period is shorter than the idle time that is waited for: it must end for the mission to come back.
+    // Its period is shorter than the required idle time: it must end for the mission to return.
     let text = two_modes(25).replace("return_after = \"300ms\"", "return_after = \"50ms\"");
     mission(dir.path(), &text);
     let mut up = Up::start(dir.path());
     up.until("payload: is shed: it is frozen");
     let said = up.until("mode: ");
     assert!(
-        said.contains("mode: high, as `critical` needs more"),
+        said.contains("mode: high, because `critical` needs more"),
         "{said}"
     );
-    up.until("payload: is shed no more");
+    up.until("payload: no longer shed");
     up.until("mode: low");
     up.end();
     let overran = incidents(dir.path());
@@ -397,7 +395,7 @@ fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
     nothing_is_left(dir.path());
 }
 
-/// What is said of it.
+/// What is printed about it.
 pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     let dir = tempfile::tempdir().unwrap();
     let forges = Reporter {
@@ -416,7 +414,7 @@ pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     let mut up = Up::start(dir.path());
     let said = up.told("mode: ");
     assert!(
-        said.contains("mode: high, as `critical` needs more"),
+        said.contains("mode: high, because `critical` needs more"),
         "{said}"
     );
     up.end();
@@ -424,7 +422,7 @@ pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     said
 }
 
-/// For 4 s, in which one cell ends far more jobs than a page has room for, and one wedges.
+/// For 4 s, during which one cell ends far more jobs than a page has room for, and one wedges.
 fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
     let dir = tempfile::tempdir().unwrap();
     let rule = |when: &str| format!("[[cell.health]]\nwhen = {when}\ndo = \"restart\"\n");
@@ -452,7 +450,7 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
         ..QUIET
     };
     let high = task("5ms", "50ms").replace("period", "wcet_hi = \"6ms\"\nperiod");
-    // A silence is not blamed on a cell where the look comes late by half of it: a machine that stands still for 300 ms must not
+    // A cell is not blamed for a silence if the look itself is late by half of it: a machine that stalls for 300 ms must not
     // reach it at all.
     let cells = [
         cell("fast", fast, "", &(task("1ms", "10ms") + &silent(500))),
@@ -464,7 +462,7 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
         ),
         cell("wedges", wedges, "class = \"other\"", &silent(500)),
     ];
-    // No budgets: their supply is not what is looked at.
+    // No budgets: their supply is not tested here.
     let top = "enforcer = \"cpuset-only\"\n[modes]\n";
     mission(dir.path(), &(top.to_owned() + &cells.concat()));
     let mut up = Up::start(dir.path());
@@ -491,15 +489,15 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
 
 fn a_mode_outlives_the_supervisor() {
     let dir = tempfile::tempdir().unwrap();
-    // Never idle for so long: high mode lasts.
+    // Never idle for that long: high mode lasts.
     mission(dir.path(), &two_modes(1_000_000).replace("300ms", "1h"));
     let mut up = Up::start(dir.path());
     up.until("mode: high");
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     let mut up = Up::start(dir.path());
-    up.until("critical: runs since before");
-    up.until("payload: runs since before");
+    up.until("critical: runs on, adopted");
+    up.until("payload: runs on, adopted");
     // A frozen cell ends like any other.
     up.end();
     nothing_is_left(dir.path());

@@ -1,4 +1,4 @@
-//! What runs already, put under a budget and let go again: `timecell hold` and `timecell release`.
+//! `timecell hold` and `timecell release`: a budget for what already runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::missions::{Up, busybox, mission, name, shell};
 use crate::missions_reaction::Image;
 use crate::support::{Case, Need, Said, eventually, say};
 
-/// All that is held on the machine is held in one place.
+/// All held things of the machine are held in one place.
 pub const NEEDS: &[Need] = &[
     Need::Alone,
     Need::Root,
@@ -76,7 +76,7 @@ pub fn list() -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// The only one that is held.
+/// The only held thing.
 #[track_caller]
 pub fn only() -> Value {
     let list = list();
@@ -92,7 +92,7 @@ pub fn place() -> PathBuf {
     memory().join(names::HELD)
 }
 
-/// Nothing that a hold has made is left.
+/// Asserts that nothing that a hold has created is left.
 #[track_caller]
 pub fn nothing_is_held() {
     assert_eq!(list()["held"], Value::Array(Vec::new()));
@@ -110,14 +110,14 @@ fn used(group: &Path) -> Duration {
     Duration::from_micros(line.unwrap().parse().unwrap())
 }
 
-/// What a group uses, as a share of a cpu, for a second.
+/// What a cgroup uses in a second, as a share of a cpu.
 fn share(group: &Path) -> f64 {
     let (began, before) = (Instant::now(), used(group));
     std::thread::sleep(Duration::from_secs(1));
     (used(group) - before).as_secs_f64() / began.elapsed().as_secs_f64()
 }
 
-/// Of a tenth of a cpu one that always wants it gets no more than twice that, and some of it, whatever the machine does beside.
+/// A thing that always wants the cpu and has a tenth of it gets at most twice that, and some of it, whatever else the machine does.
 #[track_caller]
 fn is_a_tenth(group: &Path) {
     let share = share(group);
@@ -165,7 +165,7 @@ impl Drop for Container {
     }
 }
 
-/// A process with a child that spin, both killed on drop.
+/// A spinning process with a spinning child, both killed on drop.
 pub struct Busy(Child);
 
 impl Busy {
@@ -194,7 +194,7 @@ impl Busy {
 
     pub fn end(&mut self) {
         for pid in self.all() {
-            // SAFETY: our own child and its child; once it was waited for it has none, and its own number is not asked for.
+            // SAFETY: our own child and its child; once it was waited for it has none, and its own pid is not used.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         let _ = self.0.wait();
@@ -230,15 +230,15 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
         (&"podman".into(), &0.into())
     );
     is_a_tenth(&group);
-    // By the beginning of its id, and once.
+    // By the start of its id, and only once.
     let id = seen["id"].as_str().unwrap();
     let again = hold(&["--reserve", "5ms/50ms", &id[..12]]).ends_with(2);
     assert!(
         again
             .error()
-            .contains("is held already, with 5 ms every 50 ms on cpu 1")
+            .contains("is already held, with 5 ms every 50 ms on cpu 1")
     );
-    // Whoever asks sees to others.
+    // Any command replaces the killed processes.
     kill_all_who_hold();
     let told = hold(&["--list"]).ends_with(0);
     assert!(told.err.contains("it is held again"), "{}", told.err);
@@ -247,14 +247,14 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
     let seen = only();
     assert_eq!(seen["not_held"], Value::Null);
     assert!(seen["exhausted"].as_u64().unwrap() >= 5, "{seen}");
-    // Whoever comes next says so.
+    // The next command reports it.
     kill_all_who_hold();
     let again = hold(&["--reserve", "5ms/50ms", own]).ends_with(2);
     assert!(again.err.contains("it is held again"), "{}", again.err);
     kill_all_who_hold();
     let let_go = release(own).ends_with(0);
     assert!(let_go.err.contains("it is held again"), "{}", let_go.err);
-    assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+    assert!(let_go.out.contains(": released"), "{}", let_go.out);
     nothing_is_held();
     // Beside whatever else the machine does: it had a tenth.
     let share = share(&group);
@@ -278,10 +278,10 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
     );
     nothing_is_held();
     let stopped = hold(&["--reserve", "5ms/50ms", own]).ends_with(2);
-    assert!(stopped.error().contains("does not run"));
+    assert!(stopped.error().contains("is not running"));
 }
 
-/// One that is quick enough starts another before it is killed itself.
+/// A process that is quick enough starts another before it is killed itself.
 pub fn kill_all_who_hold() {
     eventually("nobody holds it", || {
         let page = Page::open(&place()).unwrap().unwrap();
@@ -314,7 +314,7 @@ fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
     ];
     let said = hold(&words).ends_with(0);
     assert!(
-        said.out.contains("2 threads, FIFO 30: sure of"),
+        said.out.contains("2 threads, FIFO 30: guaranteed"),
         "{}",
         said.out
     );
@@ -328,11 +328,11 @@ fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
     is_a_tenth(&group);
     for pid in busy.all() {
         assert_eq!(get_affinity(pid).unwrap(), [1]);
-        // One that goes on when it is to stop is of another class for as long.
+        // A thread that does not stop when it should gets another class meanwhile.
         let is_fifo = || matches!(get_class(pid), Ok(Class::Fifo { priority: 30 }));
         eventually("its class is FIFO 30", is_fifo);
     }
-    // A group that was made in it goes with it.
+    // A cgroup that was created in it goes with it.
     let below = group.join("below");
     fs::create_dir(&below).unwrap();
     move_to(&below, *busy.all().last().unwrap());
@@ -345,7 +345,7 @@ fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
         assert_eq!(get_affinity(pid).unwrap(), had);
         assert_eq!(get_class(pid).unwrap(), class);
     }
-    // Its group is its own then, and goes with what was held.
+    // Its cgroup is then its own, and goes with what was held.
     hold(&words).ends_with(0);
     let id = busy.id();
     busy.end();
@@ -382,16 +382,15 @@ fn whoever_leaves_its_group_is_told_of_and_gets_all_back() {
     assert_eq!(only()["threads_outside"], 1);
     let told = hold(&["--list"]).ends_with(0);
     assert!(
-        told.out.contains("that nobody holds to the budget: 1"),
+        told.out.contains("and are not held to the budget: 1"),
         "{}",
         told.out
     );
-    // With the last one that is in it, it is held no more, and has not ended.
+    // Without its last process it is no longer held, although it has not ended.
     move_to(around, busy.pid());
     let told = hold(&["--list"]).ends_with(0);
     assert!(
-        told.err
-            .contains("had left its group with 2 of its threads"),
+        told.err.contains("had left its group with 2 threads"),
         "{}",
         told.err
     );
@@ -401,7 +400,7 @@ fn whoever_leaves_its_group_is_told_of_and_gets_all_back() {
         assert_eq!(get_affinity(pid).unwrap(), had);
         assert_eq!(get_class(pid).unwrap(), class);
     }
-    // Where others than root move processes it gets no class.
+    // Where users other than root can move processes, it gets no class.
     let top = freezer::hold::top(&host::root::Root::live()).unwrap();
     let given = top.join(format!("given-{id}"));
     let inner = given.join("inner");
@@ -417,7 +416,9 @@ fn whoever_leaves_its_group_is_told_of_and_gets_all_back() {
     busy.end();
     freezer::hold::remove(&given, Duration::from_secs(20)).unwrap();
     assert!(
-        refused.error().contains("others than root move processes"),
+        refused
+            .error()
+            .contains("users other than root can move processes"),
         "{}",
         refused.err
     );
@@ -450,7 +451,7 @@ fn missions_and_what_is_held_count_for_each_other() {
     }
     let stranger = format!("process {}, thread", first.id());
     assert!(!machine.out.contains(&stranger), "{}", machine.out);
-    // With another priority than was admitted it is one.
+    // With another priority than admitted, it counts as one.
     let admitted = Class::Fifo { priority: 60 };
     set_class(first.pid(), &Class::Fifo { priority: 70 }).unwrap();
     let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
@@ -459,7 +460,7 @@ fn missions_and_what_is_held_count_for_each_other() {
     // The same priority, and too much together.
     let same = hold_all(of(&second.id())).ends_with(3);
     assert!(
-        same.error().contains("has the priority 60 on its cpu"),
+        same.error().contains("already has the priority 60"),
         "{}",
         same.err
     );
@@ -478,7 +479,7 @@ fn missions_and_what_is_held_count_for_each_other() {
         "{}",
         full.err
     );
-    // A cap for ordinary threads takes nothing of what real-time threads may have.
+    // A cap for ordinary threads takes nothing from what real-time threads may have.
     hold(&["--reserve", "5ms/50ms", "--cpu", "1", &second.id()]).ends_with(0);
     release(&second.id()).ends_with(0);
     let cells = shell(
@@ -523,7 +524,7 @@ fn what_cannot_be_held_is_refused_and_nothing_changes() {
         "has a container `no-such-container`",
     );
     if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
-        refused(&of("2"), 2, "thread of the kernel");
+        refused(&of("2"), 2, "is a kernel thread");
     }
     if !Path::new("/run/systemd/system").exists() {
         refused(&of("web.service"), 4, "systemd is not this machine's init");
@@ -542,7 +543,7 @@ fn what_cannot_be_held_is_refused_and_nothing_changes() {
     refused(
         &["--reserve", "5ms/50ms", "--fifo", "97", &own],
         2,
-        "96 is the most",
+        "at most 96 is allowed",
     );
     for words in [
         &["--reserve", "5ms", &own][..],
@@ -555,7 +556,7 @@ fn what_cannot_be_held_is_refused_and_nothing_changes() {
     assert!(released.error().contains("`nothing` is not held"));
     assert_eq!(get_affinity(busy.pid()).unwrap(), had);
     nothing_is_held();
-    // Those who hold it are timecell's own.
+    // The processes that hold it are timecell's own.
     hold(&["--reserve", "5ms/50ms", &own]).ends_with(0);
     let page = Page::open(&place()).unwrap().unwrap();
     let keeper = page.keeper().to_string();

@@ -1,5 +1,5 @@
-//! What is held, under another name than that by which it was put under its budget, on the cpus that it was given, and after all who
-//! held it were killed or while they do not answer.
+//! Held things under another name than they were held by, on the cpus that they were given, and after all processes that hold
+//! them were killed or stopped answering.
 
 use std::fs;
 use std::path::Path;
@@ -54,26 +54,26 @@ fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus() {
     let own = container.name.as_str();
     held(&[own]).ends_with(0);
     let pid = only()["pid"].to_string();
-    // Nobody holds it, and it may stand still for good: whoever clears up sees to that.
+    // Nothing holds it, and it may stay frozen for good: `clean` takes care of that.
     kill_all_who_hold();
     let told = say(Path::new("/"), &["clean"]).ends_with(0);
     assert!(told.out.contains("it is held again"), "{}", told.out);
     assert!(!told.out.contains("nothing was left"), "{}", told.out);
     let told = hold(&["--list"]).ends_with(0);
     assert!(told.err.is_empty(), "{}", told.err);
-    // Held by one name, and let go by another.
+    // Held by one name, and released by another.
     let renamed = format!("{own}-renamed");
     podman(&["rename", own, &renamed]);
     let let_go = release(&renamed).ends_with(0);
     podman(&["rename", &renamed, own]);
-    assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+    assert!(let_go.out.contains(": released"), "{}", let_go.out);
     for (by, other) in [(own, pid.as_str()), (pid.as_str(), own)] {
         held(&[by]).ends_with(0);
         let let_go = release(other).ends_with(0);
-        assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+        assert!(let_go.out.contains(": released"), "{}", let_go.out);
         nothing_is_held();
     }
-    // On a cpu that it was not given it would be where its owner wants nothing of it.
+    // On a cpu that it was not given, it would disturb what its owner wants to keep free.
     podman(&["update", "--cpuset-cpus", "1", own]);
     let refused = held(&["--cpu", "0", own]).ends_with(2);
     assert!(
@@ -89,7 +89,7 @@ fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus() {
     nothing_is_held();
 }
 
-/// A signal for those who hold something.
+/// Signals the processes that hold something.
 fn signal_all_who_hold(signal: i32) {
     let page = Page::open(&place()).unwrap().unwrap();
     for pid in [page.heir(), page.watcher(), page.keeper()] {

@@ -1,5 +1,5 @@
 //! The supervisor is killed at random moments, again and again: while it starts cells, restarts them, writes its journal,
-//! adopts. See `tests/supervisor/run`.
+//! adopts cells. See `tests/supervisor/run`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -24,7 +24,7 @@ const SEED_SET: &str = "TIMECELL_KILL_SEED";
 const LOCK_SET: &str = "TIMECELL_KILL_LOCK";
 /// Kills in a test; the campaign has more.
 const ROUNDS: u64 = 8;
-/// The longest that a supervisor lives, ms.
+/// The longest life of a supervisor, ms.
 const LONGEST_MS: u64 = 700;
 
 fn set(name: &str) -> Option<String> {
@@ -59,7 +59,7 @@ fn cells() -> String {
         + &watched
 }
 
-/// Jobs of a cell's first task that are over, as its page has them.
+/// Ended jobs of a cell's first task, by its job page.
 fn jobs(dir: &Path, cell: &str) -> u64 {
     let page = File::open(dir.join("state/pages").join(cell).join("page")).unwrap();
     let at = layout::counters_at(0) + std::mem::offset_of!(layout::Counters, ended);
@@ -95,7 +95,7 @@ fn cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed() {
         up = Up::start(dir.path());
         let line = up.until("steady: runs");
         assert!(
-            line.contains("since before"),
+            line.contains("adopted"),
             "seed {seed}, kill {round}: {line}"
         );
         assert_eq!(pid_of(&line), pid, "seed {seed}, kill {round}");
@@ -106,7 +106,7 @@ fn cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed() {
         );
         before = now;
         for other in ["crashing", "wedging"] {
-            adopted += u32::from(up.told(&format!("{other}: runs")).contains("since before"));
+            adopted += u32::from(up.told(&format!("{other}: runs")).contains("adopted"));
         }
     }
     up.end();

@@ -1,4 +1,4 @@
-//! Cells that come up against their limits, and cells that the supervisor kills: each end has its name.
+//! Cells that reach their limits, and cells that the supervisor kills: each end is named.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Sentences of `events` about a cell.
+/// Lines of `events` about a cell.
 fn events(dir: &Path, name: &str) -> Vec<String> {
     let said = ask(dir, &["events", "--json"]).out;
     let all = said.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -71,7 +71,7 @@ fn memory(engine: &str) {
          [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\""
     );
     let hog = "exec /busybox dd if=/dev/zero of=/dev/null bs=64M count=1";
-    // A process that is not the first: the cell goes on.
+    // A process that is not the first: the cell keeps running.
     let parent = "/busybox dd if=/dev/zero of=/dev/null bs=64M count=1; exec /busybox sleep 1000";
     mission(
         dir,
@@ -85,12 +85,12 @@ fn memory(engine: &str) {
     let mut up = Up::start(dir);
     up.told("hog: memory-limit: the memory limit was reached");
     up.told("hog: killed for memory: limit 8MiB");
-    // Version 2 takes all processes of the cell, version 1 the one.
+    // cgroup v2 kills all processes of the cell, v1 only one.
     if std::path::Path::new("/sys/fs/cgroup/memory").is_dir() {
         up.told("parent: a process of it was killed for memory: limit 8MiB");
         let limits = &cell(dir, "parent")["limits"];
         assert_eq!(limits[0]["limit"], "memory", "{limits}");
-        // Whoever kills the first process later is not the kernel for memory.
+        // Whoever kills the first process later, it is not the kernel for lack of memory.
         std::thread::sleep(std::time::Duration::from_millis(1_200));
         let pid = cell(dir, "parent")["pid"].as_i64().unwrap();
         // SAFETY: a cell of this test.

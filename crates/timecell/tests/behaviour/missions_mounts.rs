@@ -1,4 +1,4 @@
-//! A cell that may write to a directory of the host puts a link in the place of one in it, which another cell is to be shown.
+//! A cell that may write to a directory of the host replaces a directory in it, which another cell is to mount, by a link.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -62,7 +62,7 @@ impl Scene {
         shell("swapping", &script, &mounts(&self.shared, "/shared", true))
     }
 
-    /// A cell that says what it is shown.
+    /// A cell that prints what it sees.
     fn shown(&self, engine: &str) -> String {
         let more = format!(
             "engine = \"{engine}\"\n{AGAIN}\n{}",
@@ -95,7 +95,7 @@ pub fn a_link_is_not_followed(engine: &str) {
     // SAFETY: no memory is involved; a cell of this test.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     let sentence = format!(
-        "the mount's source {} now leads to {}, and no longer to {}",
+        "the mount's source {} now leads to {}, no longer to {}",
         scene.sub.display(),
         scene.secret.display(),
         scene.sub.display()
@@ -113,7 +113,7 @@ pub fn a_link_is_not_followed(engine: &str) {
     up.end();
     assert!(!said().contains("secret"), "{}", said());
     swaps.end();
-    // Whoever starts a mission decides where it leads.
+    // Whoever starts a mission decides where the link leads.
     fs::remove_dir_all(&scene.sub).unwrap();
     symlink(scene.shared.join("aside"), &scene.sub).unwrap();
     let mut up = Up::start(other.path());
@@ -131,7 +131,7 @@ fn no_mount_lies_below_what_a_cell_may_write_to() {
         &format!("{}{}", scene.swapping(), scene.shown("embedded")),
     );
     let sentence = format!(
-        "`{}` leads through `{}`, where cell `swapping` may write and so could lead it to any directory of the host",
+        "`{}` leads through `{}`, where cell `swapping` may write and so could redirect it to any directory of the host",
         scene.sub.display(),
         scene.shared.display()
     );

@@ -1,5 +1,5 @@
-//! Mutexes that lend their holder a priority, in programs of C: what glibc and musl say where a cell is held to a budget, for
-//! which the kernel's operations are refused, and where it is not.
+//! Priority-inheritance mutexes in C programs: what glibc and musl report in a cell that is held to a budget, where the kernel's
+//! operations are refused, and in one that is not.
 
 use std::fs;
 use std::process::Command;
@@ -27,12 +27,12 @@ pub const CASES: &[Case] = &[
             Need::Program("musl-gcc"),
             Need::GroupBudget(150),
         ],
-        // The mutex is one without a protocol then.
+        // The mutex then has no protocol.
         run: || says("musl-gcc", [libc::ENOSYS, 0]),
     },
 ];
 
-/// Says what the C library answers, and waits.
+/// Prints what the C library answers, and waits.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdio.h>

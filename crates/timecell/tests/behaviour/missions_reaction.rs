@@ -1,4 +1,4 @@
-//! How soon a cell that crashes or wedges runs again while another one does its worst. `-- missions_reaction --nocapture`
+//! How soon a crashed or wedged cell runs again while another cell attacks. `-- missions_reaction --nocapture`
 //! prints the figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
 
 mod fault;
@@ -108,7 +108,7 @@ pub const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Pro
 const PLAIN: &str = "class = \"other\"";
 /// The engine's own limit is 120 s.
 const BOUND: Duration = Duration::from_secs(10);
-/// How long a program hangs that nobody lets go, s.
+/// How long a program hangs if it is not released, s.
 const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
@@ -161,7 +161,7 @@ pub fn beside_a_cell_that_hangs_in_its_start(watched: Watched) -> Reaction {
     reaction
 }
 
-/// SIGTERM is ignored, and two minutes are left to it.
+/// It ignores SIGTERM, and has two minutes.
 pub fn beside_a_cell_that_does_not_die(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
@@ -179,7 +179,7 @@ pub fn beside_a_cell_that_does_not_die(watched: Watched) -> Reaction {
     std::thread::sleep(Duration::from_millis(500));
     let reaction = watched.strikes("does not die", dir.path(), &mut up);
     assert!(matches!(stop.try_wait(), Ok(None)), "it has died");
-    // Twice: nobody waits for two minutes.
+    // Twice, so that nothing waits for two minutes.
     up.signal(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(500));
     up.end();
@@ -188,7 +188,7 @@ pub fn beside_a_cell_that_does_not_die(watched: Watched) -> Reaction {
     reaction
 }
 
-/// Blocks that anybody may still write to on the disk of this directory.
+/// Blocks that an unprivileged user may still write to on the disk of this directory.
 fn blocks_left(dir: &Path) -> u64 {
     let path = std::ffi::CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
     // SAFETY: plain numbers, for which all zeros are values.
@@ -198,7 +198,7 @@ fn blocks_left(dir: &Path) -> u64 {
     room.f_bavail
 }
 
-/// The mission's directory has 24 MB, and the cell may write there, which it does when it is told to, until there is no room.
+/// The mission's directory has 24 MB, which the cell may fill when it is told to.
 pub fn beside_a_cell_that_fills_the_disk(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
@@ -246,7 +246,7 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     // SAFETY: no memory is involved; the pipe is ours.
     let room = unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, 4096) };
     assert!(room >= 4096);
-    // What is left of it is what admission says and a few lines.
+    // What is left of it is the output of admission and a few lines.
     let filler = vec![b'\n'; room as usize - 2304];
     (&writer).write_all(&filler).unwrap();
     let mut up = timecell()
@@ -283,7 +283,7 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     nothing_is_left(dir.path());
 }
 
-/// It is to be frozen while the kernel cannot stop it, for as long as this test likes.
+/// It is to be frozen while the kernel cannot stop it, for as long as this test wants.
 fn a_cell_that_does_not_stand_still_holds_up_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let (held, go) = (dir.path().join("held"), dir.path().join("go"));
@@ -311,7 +311,7 @@ fn a_cell_that_does_not_stand_still_holds_up_nobody() {
         &format!("shed = [\"stuck\"]\n{stuck}{sheds}{good}"),
     );
     let mut up = Up::start(dir.path());
-    // Dropped before the mission where this fails, which could not end otherwise.
+    // Dropped before the mission if this fails, which otherwise could not end.
     let file = file;
     for cell in ["stuck", "sheds", "good"] {
         up.told(&format!("{cell}: runs"));
@@ -325,7 +325,7 @@ fn a_cell_that_does_not_stand_still_holds_up_nobody() {
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     up.until("good: runs");
-    // What is asked of the kernel is given up after 5 s.
+    // The request to the kernel is given up after 5 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(3), "{took:?}");
     assert!(!up.has_said("stuck: is shed"), "{:?}", up.said);
@@ -394,7 +394,7 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     nothing_is_left(dir.path());
 }
 
-/// An image of podman's with nothing but busybox, removed on drop.
+/// A podman image with nothing but busybox, removed on drop.
 pub struct Image(pub String);
 
 impl Image {
@@ -423,7 +423,7 @@ impl Drop for Image {
     }
 }
 
-/// It is asked whose the container is before that is removed, and killed when it does not say.
+/// podman is asked whose the container is before removing it, and killed if it does not answer.
 fn a_podman_that_does_not_answer_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let image = Image::of_busybox(dir.path());
@@ -459,15 +459,15 @@ fn a_podman_that_does_not_answer_is_not_waited_for() {
     assert_eq!(exists.unwrap().code(), Some(1));
 }
 
-/// A PATH with a crun first that hangs where it starts a container.
+/// A PATH with a crun first that hangs when it starts a container.
 fn hanging_crun(dir: &Path) -> String {
     hanging(dir, "crun", "start", HANGS)
 }
 
-/// What is made beside the mission to let a program go that hangs.
+/// Created beside the mission to release a hanging program.
 const LET_GO: &str = "let-go";
 
-/// A PATH with a stand-in for this program first, which hangs where it is called with the word, until it is let go or for so many seconds.
+/// A PATH with a stand-in for this program first, which hangs when called with the word, until it is released or for this many seconds.
 fn hanging(dir: &Path, program: &str, word: &str, seconds: u32) -> String {
     let path = std::env::var("PATH").unwrap();
     let real = std::env::split_paths(&path)

@@ -1,5 +1,5 @@
-//! How long a cell that crashes or is wedged is gone. `tests/supervisor/recovery` prints the figures; here only that each failure is
-//! followed by a life is asserted.
+//! Recovery of crashed and wedged cells. `tests/supervisor/recovery` prints how long it takes; asserted here is only that each
+//! cell runs again.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -42,7 +42,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Failures that are waited for, where figures are asked for.
+/// Number of failures to wait for, if figures are wanted.
 const ROUNDS_SET: &str = "TIMECELL_RECOVERY_ROUNDS";
 const ROUNDS: usize = 5;
 const TIMEOUT_MS: i64 = 40;
@@ -97,7 +97,7 @@ fn recovers(deed: Deed, reservation: &str) {
     }
 }
 
-/// From each failure to the first job after it, ns.
+/// Times from each failure to the first job after it, ns.
 pub fn gone_ns(notes: &str) -> Vec<i64> {
     let mut failed = None;
     let mut gone = Vec::new();
@@ -142,7 +142,7 @@ fn print(deed: Deed, reservation: &str, mut gone: Vec<i64>) {
     );
 }
 
-/// Its program cannot be executed any more when the cell is started again: what its first life had written explains nothing.
+/// Its program can no longer be executed when the cell is restarted: the output of its first life explains nothing.
 fn a_failed_start_quotes_its_own_life_only() {
     let dir = tempfile::tempdir().unwrap();
     let inside = dir.path().join("root/busybox");
@@ -173,8 +173,8 @@ fn a_failed_start_quotes_its_own_life_only() {
     nothing_is_left(dir.path());
 }
 
-/// Its place has room for one. While somebody has the page before, the next one is waited for, and at last the place is
-/// mounted anew.
+/// The directory has room for one page. While somebody holds the old page, the next one waits, and finally the directory is
+/// mounted again.
 fn nobody_keeps_the_page_of_a_life_that_is_over() {
     let dir = tempfile::tempdir().unwrap();
     let at_once = "class = \"other\"\nrestart = { backoff_min = \"0ms\", backoff_max = \"0ms\" }";

@@ -1,5 +1,5 @@
-//! The supervisor's own reservation, and what it is good for. `-- missions_reserve --nocapture` prints the reaction to a
-//! crash with it and without it, in turns; `TIMECELL_ROUNDS=24` makes so many of each.
+//! The supervisor's own reservation, and its effect. `-- missions_reserve --nocapture` prints the reaction to a
+//! crash with and without it, in turns; `TIMECELL_ROUNDS=24` sets how many of each.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,13 @@ pub const NEEDS: &[Need] = &[
     Need::GroupBudget(950),
 ];
 
-/// With a reservation, an end is told within this, however busy the cpus are with what is granted.
+/// With a reservation, an end is noticed within this time, however busy the cpus are with what is granted.
 pub const TOLD: Duration = Duration::from_secs(1);
 
 /// Kills in one mission.
 const KILLS: usize = 4;
 
-/// The supervisor's reservation, ms every so many ms: a large one, and that of a mission which says nothing.
+/// The supervisor's reservation, ms per ms: a large one, and that of a mission that declares none.
 pub const GENEROUS: [u32; 2] = [10, 50];
 const DEFAULT: [u32; 2] = [1, 20];
 
@@ -70,8 +70,8 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
     }
 }
 
-/// Times until the end of a killed cell was told, and until it ran again.
-/// Beside a supervisor with this reservation, ms every so many ms; `None`: an ordinary process.
+/// Times until the end of a killed cell was noticed, and until it ran again,
+/// beside a supervisor with this reservation, ms per ms; `None` is an ordinary process.
 pub fn killed(reservation: Option<[u32; 2]>) -> Vec<(Duration, Duration)> {
     let dir = tempfile::tempdir().unwrap();
     let class = reservation.map_or("other", |_| "fifo");
@@ -106,7 +106,7 @@ pub fn killed(reservation: Option<[u32; 2]>) -> Vec<(Duration, Duration)> {
     took
 }
 
-/// A time in ms as tables show it.
+/// A time in ms, as printed in tables.
 fn three_digits(ms: u32) -> String {
     format!("{ms}.{}", if ms < 10 { "00" } else { "0" })
 }
@@ -130,7 +130,7 @@ fn stands_in_the_tables(up: &Up, dir: &std::path::Path, reservation: Option<[u32
         "{budget}.000 ms every {period}.000 ms, itself, FIFO 98"
     ));
     assert_eq!(entered, with, "{machine}");
-    // Its loop has the class whenever there is budget left; nothing that it starts ever has it.
+    // Its loop has the class whenever budget is left; nothing that it starts ever has it.
     let supervisor = up.child.id().cast_signed();
     let fifo = Class::Fifo { priority: 98 };
     let seen = (0..200).any(|_| {

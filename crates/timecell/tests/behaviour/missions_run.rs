@@ -1,4 +1,4 @@
-//! One program under a budget: `timecell run`.
+//! `timecell run`: one program under a budget.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -89,7 +89,7 @@ fn said(command: &mut Command) -> Said {
     command.output().unwrap().into()
 }
 
-/// What it says when this is its standard input.
+/// What it prints with this as its standard input.
 fn typed(command: &mut Command, text: &str) -> Said {
     let (input, mut typed) = std::io::pipe().unwrap();
     typed.write_all(text.as_bytes()).unwrap();
@@ -97,7 +97,7 @@ fn typed(command: &mut Command, text: &str) -> Said {
     said(command.stdin(input))
 }
 
-/// Nothing of a mission of this name is left.
+/// Asserts that nothing of a mission of this name is left.
 #[track_caller]
 fn nothing_is_left(name: &str) {
     let mut found: Vec<PathBuf> = Vec::new();
@@ -123,7 +123,7 @@ fn nothing_is_left(name: &str) {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// One that runs, killed on drop with what it runs.
+/// A running command, killed on drop with its program.
 struct Running {
     child: Child,
     name: String,
@@ -150,7 +150,7 @@ impl Running {
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
-    /// How long it takes to end, and with what.
+    /// How long it takes to end, and its exit status.
     fn ends(&mut self) -> (Duration, Option<i32>) {
         let began = Instant::now();
         let code = self.child.wait().unwrap().code();
@@ -168,7 +168,7 @@ impl Drop for Running {
     }
 }
 
-/// What runs on under this name is ended when this goes.
+/// Ends what still runs under this name, on drop.
 struct Down(String);
 
 impl Drop for Down {
@@ -206,7 +206,7 @@ fn output_exit_status_and_a_report_are_returned() {
         assert!(told.err.contains(part), "{part}: {}", told.err);
     }
     nothing_is_left(&own);
-    // In a root of its own, its first process; nothing is said but what it says.
+    // As the first process in a root directory; nothing is printed but its own output.
     let root = dir.path().join("root");
     fs::create_dir(&root).unwrap();
     fs::copy(busybox(), root.join("busybox")).unwrap();
@@ -223,7 +223,7 @@ fn output_exit_status_and_a_report_are_returned() {
     ];
     let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(3);
     assert_eq!((told.out.as_str(), told.err.as_str()), ("1\n", "to err\n"));
-    // What this command reads is the program's to read.
+    // The program can read this command's standard input.
     let cat = ["/busybox", "cat"];
     let told = typed(&mut run_in(dir.path(), &words, &cat), "in a root\n").ends_with(0);
     assert_eq!(told.out, "in a root\n", "{}", told.err);
@@ -231,11 +231,11 @@ fn output_exit_status_and_a_report_are_returned() {
     let cat = [&shell, "cat"];
     let told = typed(&mut run_in(dir.path(), &words, &cat), "plain\n").ends_with(0);
     assert_eq!(told.out, "plain\n", "{}", told.err);
-    // What it is called by is told to it, as some programs do one thing or another by that.
+    // The program sees the name by which it is called, which selects what some programs do.
     std::os::unix::fs::symlink(busybox(), dir.path().join("echo")).unwrap();
     let told = said(&mut run_in(dir.path(), &words, &["./echo", "as called"])).ends_with(0);
     assert_eq!(told.out, "as called\n");
-    // A signal that ends it is told as a shell does.
+    // A signal that ends it is reported as by a shell.
     said(&mut run_in(
         dir.path(),
         &words,
@@ -320,10 +320,10 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     let _down = Down(own.clone());
     first.signal(libc::SIGKILL);
     assert_eq!(first.ends().1, None);
-    // Whatever else is asked for under its name does not end it.
+    // No other request under its name ends it.
     let other = said(&mut run_in(dir.path(), &named, &[&shell, "sleep", "60"])).ends_with(2);
     for part in [
-        "another program of this name runs",
+        "another program of this name still runs",
         "trap 'exit 3' USR1",
         &format!("`timecell down {own}`"),
     ] {
@@ -343,8 +343,8 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     let mut told = told.lines().map(Result::unwrap);
     let process = told.find(|line| line.starts_with("note    process "));
     let process = process.unwrap();
-    assert!(process.contains("is taken over"), "{process}");
-    // It is the program of the first that gets it.
+    assert!(process.contains("is adopted"), "{process}");
+    // The signal reaches the program of the first command.
     again.signal(libc::SIGUSR1);
     assert!(told.any(|line| line.contains("ran for")));
     assert_eq!(again.ends().1, Some(1));
@@ -353,7 +353,11 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     killed.signal(libc::SIGKILL);
     killed.ends();
     let said = said(timecell().args(["down", &killed.name])).ends_with(0);
-    assert!(said.out.contains("nothing of them is kept"), "{}", said.out);
+    assert!(
+        said.out.contains("all cells stopped; nothing is kept"),
+        "{}",
+        said.out
+    );
     nothing_is_left(&killed.name);
     let names = Path::new("/run/timecell/missions");
     assert!(!names.join(&killed.name).exists());
@@ -383,7 +387,7 @@ fn jobs_that_a_program_reports_are_told() {
     assert!(jobs.is_some_and(|jobs| jobs >= 5), "{told}");
 }
 
-/// Whoever comes first does not get what a later one of a shorter period needs.
+/// The first program does not get the priority that a later one with a shorter period needs.
 fn the_order_in_which_programs_come_does_not_matter() {
     let dir = tempfile::tempdir().unwrap();
     let shell = busybox().display().to_string();
@@ -424,7 +428,7 @@ fn an_image_of_podmans_runs_as_any_other() {
     );
     assert!(!told.err.contains("not watched"), "{}", told.err);
     nothing_is_left(&own);
-    // Whose its page is, the image says.
+    // The image tells who owns its page.
     let words = ["--task", "control=5ms/100ms", "--enforcer", "freezer"];
     let words = [&words[..], &["--image", &image.0, "--name", &own]].concat();
     let program = [
@@ -471,10 +475,10 @@ fn what_cannot_be_run_is_refused_and_nothing_is_left() {
     let within = ["--reserve", "5ms/50ms", "--rootfs", &root];
     refused(&within, "/no-such", 2, "there is no such program in");
     let twice = ["--task", "a=1ms/50ms", "--task", "a=1ms/50ms"];
-    refused(&twice, &shell, 2, "--task: two tasks have the name `a`");
+    refused(&twice, &shell, 2, "--task: two tasks are called `a`");
     let above = ["--reserve", "5ms/50ms", "--fifo", "99"];
     refused(&above, &shell, 2, "--fifo: 99 is too high");
     let all = ["--reserve", "94ms/100ms", "--enforcer", "freezer"];
-    refused(&all, &shell, 3, "it is not admitted");
+    refused(&all, &shell, 3, "not admitted: ");
     nothing_is_left(&own);
 }

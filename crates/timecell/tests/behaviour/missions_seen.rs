@@ -1,4 +1,4 @@
-//! What a mission's owner sees of cells that would rather not be seen as they are, and of what was there before them.
+//! What a mission's owner sees of cells that try to hide something, and of what was there before them.
 
 use std::fs;
 use std::num::NonZero;
@@ -54,14 +54,14 @@ pub const ON_A_TERMINAL: &[Need] = &[
     Need::Program(PROGRAMS[2]),
 ];
 
-/// Clears the screen and gives the window a title, in a string of TOML and as a terminal shows it.
+/// Clears the screen and sets the window's title, in a TOML string and as a terminal shows it.
 const ESCAPES: &str = r"\u001b[2J\u001b]0;owned\u0007mine";
 const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;owned\u{7}mine";
 
 pub fn as_text() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("root/dev")).unwrap();
-    // `logs` shows what a cell writes, `events` and `ps` why it could not be started: its engine names the program.
+    // `logs` shows what a cell writes; `events` and `ps` show why it could not be started: its engine names the program.
     let writes = r"printf '\\033[2J\\033]0;owned\\007mine\\n'; exec /busybox sleep 1000";
     let cells = shell("writes", writes, "class = \"other\"")
         + &format!(
@@ -79,7 +79,7 @@ pub fn as_text() {
         "events --dir state",
         "ps --dir state",
     ] {
-        // As it is where no terminal shows it.
+        // Unchanged if no terminal shows it.
         let piped: Vec<&str> = words.split(' ').collect();
         let piped = say(dir.path(), &piped).ends_with(0).out;
         assert!(piped.contains("\x1b]0;owned\x07mine"), "{words}: {piped}");
@@ -96,11 +96,11 @@ pub fn as_text() {
     nothing_is_left(dir.path());
 }
 
-/// No cell can do so itself: whoever may change its threads from outside has.
+/// No cell can do this itself: somebody who may change its threads from outside has done it.
 fn beside_the_budget() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // The kernel takes no thread into the class that is kept to some cpus.
+    // The kernel refuses the class to a thread that is confined to some cpus.
     let cpus = host::sched::get_affinity(0).unwrap();
     let app = shell("app", SLEEPS, &format!("{RESERVED}\ncpus = {cpus:?}"));
     mission(dir, &format!("enforcer = \"rt-cgroup\"\n{app}"));
@@ -114,7 +114,7 @@ fn beside_the_budget() {
     };
     host::sched::set_class(pid, &class).unwrap();
     let told = format!("its thread {pid} is of SCHED_DEADLINE");
-    // What is told is up to a second old.
+    // What is reported is up to a second old.
     eventually("that one beside the budget is told of", || {
         let unheld = cell(dir, "app")["unheld"][0].clone();
         unheld
@@ -131,7 +131,7 @@ fn beside_the_budget() {
     nothing_is_left(dir);
 }
 
-/// Also on a terminal that does not say how wide it is, and where the name is taken for an option.
+/// Even on a terminal that does not report its width, and if the name looks like an option.
 fn a_files_name() {
     let dir = tempfile::tempdir().unwrap();
     let name = "\x1b]0;owned\x07mine.csv";
@@ -156,7 +156,7 @@ fn a_files_name() {
     }
 }
 
-/// A group with a process in it, which both end with this.
+/// A cgroup with a process in it; both end with this.
 struct Occupied(PathBuf, Child);
 
 impl Occupied {

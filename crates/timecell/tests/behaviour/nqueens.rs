@@ -86,7 +86,7 @@ fn cells() {
     };
     for subject in ["bare", "embedded"] {
         assert!(of(subject, "1 thread"), "{}", said.out);
-        // With one cpu there is none left for the load, which is said.
+        // With one cpu, none is left for the load; a note says so.
         let told = json["not_measured"].to_string();
         let loaded = "1 thread, cpu load elsewhere";
         assert!(of(subject, loaded) || told.contains(loaded), "{}", said.out);
@@ -121,8 +121,8 @@ fn chosen() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Every thread that solves, seen from outside while it does. One that was just made has not got its cpus yet, so that
-    // what counts is what was seen last of those that were seen for a while.
+    // Every solving thread, observed from outside while it solves. A new thread does not have its cpus yet, so
+    // the last observation of those that were observed for a while counts.
     let mut threads: BTreeMap<i32, (Instant, Duration, Vec<u32>)> = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
         for (thread, cpus) in solvers(child.id()) {
@@ -135,7 +135,7 @@ fn chosen() {
     }
     let said: Said = child.wait_with_output().unwrap().into();
     let said = said.ends_with(0);
-    // A look takes as long as the machine lets it, and a thread works for some 50 ms.
+    // A look takes as long as the machine allows, and a thread works for some 50 ms.
     let long = Duration::from_millis(10);
     let settled = threads
         .into_values()
@@ -152,7 +152,7 @@ fn chosen() {
     for threads in ["1 thread", "4 threads"] {
         let part = format!("{threads}, cpu load elsewhere");
         let measured = record.series.iter().any(|s| s.part == part);
-        // The load has the cpus that are left, however many threads there are.
+        // The load has the remaining cpus, however many threads there are.
         assert_eq!(measured, cpus.len() > 1, "{part}");
     }
     let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();

@@ -1,4 +1,4 @@
-//! Exported Parquet, decoded by the parquet crate alone: columns, types, units and values, of several runs put together
+//! Exported Parquet, decoded by the parquet crate alone: columns, types, units and values, with several runs
 //! in one file.
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub const CASES: &[Case] = &[Case {
     run: decoded,
 }];
 
-/// The columns, in their order, as docs/src/run-formats.md has them.
+/// The columns, in their order, as documented in docs/src/run-formats.md.
 const COLUMNS: [(&str, Kind); 22] = [
     ("run", Kind::Text),
     ("host", Kind::Text),
@@ -58,12 +58,45 @@ fn open(file: &Path) -> SerializedFileReader<File> {
     SerializedFileReader::new(File::open(file).unwrap()).unwrap()
 }
 
+/// Writes a study as Parquet: it has the columns and the rows that it has as CSV.
+pub fn has_the_rows_of(dir: &Path, run: &str, csv: &str) {
+    let words = ["export", "--parquet", run, "-o", "study.parquet"];
+    say(dir, &words).ends_with(0);
+    let reader = open(&dir.join("study.parquet"));
+    let text = |field: &Field| match field {
+        Field::Null => String::new(),
+        Field::Str(text) => text.clone(),
+        Field::Long(number) => number.to_string(),
+        Field::Double(number) => number.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    // No text that is compared has a comma in it: the others stand in quotes.
+    for (row, line) in reader.get_row_iter(None).unwrap().zip(lines.by_ref()) {
+        let row = row.unwrap();
+        let names: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, head);
+        if !line.contains('"') {
+            let values: Vec<String> = row
+                .get_column_iter()
+                .map(|(_, value)| text(value))
+                .collect();
+            assert_eq!(values.join(","), line);
+        }
+    }
+    let rows = reader.metadata().file_metadata().num_rows();
+    assert_eq!(rows as usize + 1, csv.lines().count());
+    let refused = say(dir, &["report", "study.parquet"]).ends_with(2).error();
+    assert!(refused.contains("study.parquet"), "{refused}");
+}
+
 fn decoded() {
     let dir = tempfile::tempdir().unwrap();
     let (mut runs, mut files): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     for jobs in [20, 30] {
         let file = experiment(dir.path(), &["bare"], jobs);
-        // Both below one directory, which gives runs of the same second names of their own.
+        // Both in one directory, which gives runs of the same second different names.
         let bench = ["bench", &file, "--class", "other", "--out", "runs"];
         say(dir.path(), &bench).ends_with(0);
         let run = newest(&dir.path().join("runs"), &runs);
@@ -95,7 +128,7 @@ fn decoded() {
     assert_eq!(counted.count(), 2, "{}", said.out);
 }
 
-/// The one run below a directory that is not among those known.
+/// The one run in a directory that is not among the known ones.
 fn newest(dir: &Path, known: &[PathBuf]) -> PathBuf {
     let mut runs = fs::read_dir(dir)
         .unwrap()
@@ -106,7 +139,7 @@ fn newest(dir: &Path, known: &[PathBuf]) -> PathBuf {
     run
 }
 
-/// Names, types and what the metadata say of units.
+/// Names, types and what the metadata say about units.
 fn columns(reader: &SerializedFileReader<File>) {
     let about = reader.metadata().file_metadata();
     let columns = about.schema_descr().columns();
@@ -149,7 +182,7 @@ fn columns(reader: &SerializedFileReader<File>) {
     }
 }
 
-/// Row groups of several files in one, their bytes as they are.
+/// Row groups of several files in one, with their bytes unchanged.
 fn put_together(files: &[PathBuf], into: &Path) {
     let first = open(&files[0]);
     let about = first.metadata().file_metadata();
@@ -182,7 +215,7 @@ fn put_together(files: &[PathBuf], into: &Path) {
     writer.close().unwrap();
 }
 
-/// The next rows are the jobs of this run, as its raw samples have them.
+/// The next rows are the jobs of this run, as in its raw samples.
 fn holds(run: &Run, rows: &mut parquet::record::reader::RowIter<'_>) {
     let period_ns = run.experiment().unwrap().workload.period.ns();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();

@@ -1,5 +1,5 @@
-//! A part of the real-time budgets of groups, beside which a case sees no other. What takes all that is free takes this part then, and
-//! many cases that do so run beside each other.
+//! A private part of the cgroups' real-time budgets for a case. A case that takes all that is free then takes only this part, so
+//! that many such cases can run in parallel.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use host::rtgroup::{self, RtGroup, RtGroupError};
 
-/// A group with a budget. Whoever is in it and has it in place of the top of the hierarchy makes groups inside of it only.
+/// A cgroup with a budget. A case that sees it in place of the top of the hierarchy creates cgroups only inside it.
 #[derive(Debug, Clone)]
 pub struct Part {
     top: PathBuf,
@@ -21,7 +21,7 @@ pub struct Part {
 const NAME: &str = "behaviour";
 
 impl Part {
-    /// One with so many thousandths of each cpu; `None` where there are no such budgets.
+    /// One with this many thousandths of each cpu; `None` if there are no such budgets.
     pub fn of(share: u16) -> Result<Option<Part>, RtGroupError> {
         static SWEPT: Once = Once::new();
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -35,11 +35,11 @@ impl Part {
         Ok(Some(Part { top, group }))
     }
 
-    /// Moves this thread into it, and what it starts, and lets them see nothing beside. The thread has a mount namespace and a `/dev/shm`
-    /// of its own.
+    /// Moves this thread, and what it starts, into it, and hides everything else from them. The thread has its own mount namespace and
+    /// `/dev/shm`.
     pub fn enter(&self) -> io::Result<()> {
         fs::write(self.group.join("tasks"), "0")?;
-        // In place of the hierarchy and not over it: what lies below would be listed, too.
+        // Instead of the hierarchy and not over it: what lies below would be listed, too.
         let aside = Path::new("/dev/shm/groups");
         fs::create_dir(aside)?;
         mount(&self.group, aside, libc::MS_BIND)?;
@@ -52,7 +52,7 @@ impl Part {
         fs::remove_dir(aside)
     }
 
-    /// Gives it back. It stays where a case that has failed leaves processes in it.
+    /// Releases it. It stays if a failed case leaves processes in it.
     pub fn remove(self) {
         if let Err(error) = rtgroup::remove_group_with_inner(&self.group) {
             eprintln!("{}: {error}", self.group.display());
@@ -74,7 +74,7 @@ fn mount(from: &Path, to: &Path, how: libc::c_ulong) -> io::Result<()> {
     }
 }
 
-/// Removes what tests that were killed have left.
+/// Removes what killed tests left behind.
 fn sweep(top: &Path) {
     let groups = fs::read_dir(top).into_iter().flatten().flatten();
     for group in groups {

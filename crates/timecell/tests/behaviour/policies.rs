@@ -1,5 +1,5 @@
-//! `analyze` with the policies beyond plain fixed priorities and EDF: an order that is sought, two levels of criticality,
-//! several cpus as one. The answers are those of the literature.
+//! `analyze` with policies beyond plain fixed priorities and EDF: searched priority orders, two levels of criticality,
+//! global scheduling. The answers are those of the literature.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// A file of one cell with these lines, and tasks of name, wcet and period in us, and more lines.
+/// A file of one cell with these lines, and tasks given as name, wcet and period in us, and more lines.
 fn file(dir: &Path, cell: &str, tasks: &[(&str, u64, u64, &str)]) -> String {
     let mut text = format!("schema = 1\n[[cell]]\nname = \"c\"\n{cell}\n");
     for (name, wcet, period, more) in tasks {
@@ -102,7 +102,7 @@ fn audsley() {
         numbers(&found["tasks"], "response_ns"),
         [Some(108_000_000), Some(52_000_000)]
     );
-    // In a reservation in which z fits below all others and neither of those below the other.
+    // In a reservation in which z fits below all others, but neither of those below the other.
     let crowded = [
         ("x", 5_000, 20_000, ""),
         ("y", 5_000, 21_000, ""),
@@ -175,8 +175,8 @@ fn amc() {
         &said.out,
         &[
             "high c: not shown",
-            "task c is not shown to meet its deadline in high mode: 41 ms of work may come before it is done, and it is \
-             due after 40 ms",
+            "task c is not shown to meet its deadline in high mode: up to 41 ms of work runs before it is done, but it \
+             is due after 40 ms",
             "demand 12 ms: 4 jobs of a",
             "fix wcet_hi of c -1 ms (25 ms -> 24 ms)",
             "verdict undecided",
@@ -276,10 +276,13 @@ fn global() {
     file(dir, "policy = \"global-edf\"\ncpus = 2", &TEN);
     let said = say(dir, &["analyze", "set.toml"]).ends_with(0);
     has(&said.out, &["GFB shown; BCL with slacks not shown"]);
-    // A utilisation of 1.4 is no matter of tests on one cpu.
+    // A utilisation of 1.4 is not for tests on one cpu.
     file(dir, "policy = \"global-edf\"\ncpus = 1", &TEN);
     let said = say(dir, &["analyze", "set.toml", "--explain"]).ends_with(3);
-    has(&said.out, &["fix 2 cpus, all its own, would be enough"]);
+    has(
+        &said.out,
+        &["fix 2 cpus for this cell alone would be enough"],
+    );
     // Dhall's set misses, though its total is far below two cpus: it shows when all tasks arrive at once.
     let dhall = [
         ("a", 2_000, 100_000, ""),
@@ -291,9 +294,9 @@ fn global() {
     has(
         &said.out,
         &[
-            "task c misses its deadline when all tasks arrive at once",
-            "after 101 ms, it has had 98 ms of its 100 ms",
-            "fix 3 cpus, all its own, would be enough",
+            "task c misses its deadline if all tasks arrive at once",
+            "is due after 101 ms, when it has had 98 ms of its 100 ms",
+            "fix 3 cpus for this cell alone would be enough",
         ],
     );
     let outcomes = cell(dir, &["set.toml"], 3)["tasks"].clone();
@@ -353,7 +356,7 @@ fn over_cpus() {
     has(&said.out, &["not even all of 2 cpus"]);
     file(dir, "policy = \"edf-vd\"", &TEN);
     let said = say(dir, &with(&[])).ends_with(1);
-    has(&said.out, &["no reservation is sought for it"]);
+    has(&said.out, &["no reservation is searched for"]);
 }
 
 fn bad_input() {

@@ -15,12 +15,12 @@ use sources::{ENDLESS, LOOP, PLAIN, REACH, STRICT, built};
 pub const CASES: &[Case] = &[
     Case {
         name: "program::one_without_a_change_is_executed_in_every_cell",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: executed,
     },
     Case {
         name: "program::one_that_reports_is_followed_and_its_late_jobs_count",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: followed,
     },
     Case {
@@ -45,7 +45,7 @@ pub const CASES: &[Case] = &[
             Need::Program("cc"),
             Need::Program("podman"),
             Need::RealTime,
-            Need::GroupBudget(950),
+            Need::GroupsOfItsOwn(280),
         ],
         run: scenarios::together,
     },
@@ -74,22 +74,22 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "program::what_cannot_be_measured_is_told",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: told,
     },
     Case {
         name: "program::one_that_neither_ends_nor_reports_is_started_and_ended",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: endless,
     },
     Case {
         name: "program::one_that_does_not_end_when_asked_is_killed",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: deaf,
     },
     Case {
         name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
         run: mixed,
     },
     Case {
@@ -140,7 +140,7 @@ fn executed() {
             let found = cell.metrics.iter().find(|m| m.metric == metric);
             found.unwrap().summary.median_ns
         };
-        // To start a process takes longer than this on any machine, and its cpu time is its own.
+        // Starting a process takes longer than this on any machine, and its cpu time is its own.
         assert!(metric(Metric::ExecutionTime) > 50_000, "{}", cell.label);
         assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
         assert!(cell.trial == summary.baseline || !cell.in_turns.is_empty());
@@ -193,7 +193,7 @@ fn followed() {
         assert!(off.abs() <= 1_000_000, "{pair:?}");
     }
 
-    // One job in three takes longer than its period, and the releases that it leaves out are missed.
+    // One job in three takes longer than its period, and the releases that it skips are missed.
     let late = ["--fail-if", "late > 0", "--deadline", "4ms"];
     let (_, summary, experiment, _) = measure(&late, &["3"], 3);
     assert_eq!(experiment.workload.deadline.unwrap().ns(), 4_000_000);
@@ -231,12 +231,12 @@ fn told() {
     refused(
         "overhead --program ./plain -- 10 3",
         2,
-        "it ends with exit status 3, saying: no such sensor",
+        "it exits with status 3, saying: no such sensor",
     );
     refused(
         "taskset --program ./plain -- 10",
         2,
-        "runs a task set of its own",
+        "does not take this option",
     );
     refused("startup --program ./plain -- 10", 2, "--program");
     refused(
@@ -244,18 +244,18 @@ fn told() {
         2,
         "a thread of SCHED_DEADLINE cannot start a program",
     );
-    // The period follows from the program, so it is not --period that is wrong: some 100 ms, on any machine none of the trials'.
+    // The period follows from the program, so --period is not to blame: some 100 ms, which no trial has on any machine.
     refused(
         "device --program ./plain --dry-run -- 5000000",
         2,
-        "error: --program: the trials of `device` have periods of their own, 100us, 1ms, 10ms, and the program needs",
+        "error: --program: the trials of `device` have their own periods, 100us, 1ms, 10ms, and the program needs",
     );
     refused(
         "device --program ./plain --dry-run --period 10ms -- 10",
         0,
         "period 10ms",
     );
-    // An experiment file starts nothing beforehand: what goes wrong goes wrong in the cell, and fails its trial.
+    // An experiment file starts nothing beforehand: an error occurs in the cell, and fails its trial.
     let file = |program: &str| {
         let text = format!(
             "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\n{program}\njobs = 200\nperiod = \"2ms\"\n\
@@ -279,7 +279,7 @@ fn told() {
     refused("x.toml", 1, "its program ended after 50 jobs");
 }
 
-/// Cells of a round are stopped outside of their turns, and what was due then is neither executed nor missed: also where the
+/// Cells of a round are stopped outside their turns, and what is due then is neither executed nor missed, even if the
 /// program makes up for it, unless that is too much.
 fn in_turns() {
     let dir = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn in_turns() {
     built(dir.path(), "strict", STRICT);
     for words in [["./loop", "0"], ["./strict", "20"]] {
         let first = ["bench", "overhead", "--program", words[0], "--engine"];
-        // With 140 jobs more than half of the turns are left when the machine stands still for 300 ms.
+        // With 140 jobs, more than half of the turns are left if the machine stalls for 300 ms.
         let more = [
             "bare,embedded",
             "--rounds",
@@ -299,7 +299,7 @@ fn in_turns() {
         ];
         let run = || say(dir.path(), &[&first[..], &more].concat()).ends_with(0);
         let mut said = run();
-        // How much it makes up for is seen in a few tries: on a machine that stands still in most of them it is too much.
+        // A few tries show how much it makes up for: on a machine that stalls in most of them it is too much.
         for _ in 0..3 {
             if said.out.contains("whole rounds, no turns") {
                 fs::remove_dir_all(dir.path().join("runs")).unwrap();
@@ -335,7 +335,7 @@ fn in_turns() {
             }
         }
         turns.sort_by_key(|turn| turn.2);
-        // A job that the machine holds up may end in the next turn.
+        // A job that the machine delays may end in the next turn.
         let meet = turns.windows(2).filter(|two| two[1].2 < two[0].3).count();
         assert!(meet <= 1, "{words:?}: {turns:?}");
         let whole = turns.iter().filter(|turn| turn.4 == of_turn).count();
@@ -344,7 +344,7 @@ fn in_turns() {
             assert_eq!(cell.executed + cell.missed, 280, "{}", cell.label);
             assert!(cell.executed > 140, "{words:?}: {}", cell.executed);
             assert!(cell.trial == "bare" || !cell.in_turns.is_empty());
-            // Not what it does to catch up: a job is in time but for what the machine does.
+            // Not what it does to catch up: otherwise a job is in time unless the machine delays it.
             let wakeup = cell
                 .metrics
                 .iter()
@@ -354,7 +354,7 @@ fn in_turns() {
         }
         fs::remove_dir_all(dir.path().join("runs")).unwrap();
     }
-    // What a program does outside of its turns no page tells, so it tells itself.
+    // What a program does outside its turns is in no page, so it reports it itself.
     let logs = tempfile::tempdir().unwrap();
     let first = ["bench", "overhead", "--program", "./strict", "--engine"];
     let more = ["bare", "--rounds", "2", "--jobs", "140", "--", "20"];
@@ -385,11 +385,11 @@ fn in_turns() {
     let decide = [&first[..], &["--decide", "5%", "--", "1500"]].concat();
     let said = say(dir.path(), &decide).ends_with(2);
     assert!(
-        said.err.contains("say how many rounds with --rounds"),
+        said.err.contains("set the number of rounds with --rounds"),
         "{}",
         said.err
     );
-    // A file that asks for turns all the same is told why there is no figure.
+    // A file that asks for turns anyway gets the reason why there is no figure.
     let file = "schema = 1\nname = \"x\"\nrounds = 1\n[turns]\n[workload]\nkind = \"program\"\nprogram = [\"./strict\", \"1500\"]\n\
                 reports = true\nperiod = \"2ms\"\njobs = 21\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\ncells = [\"bare\"]\n\
                 [[trial]]\nname = \"c\"\ncells = [\"bare\"]\n";
@@ -397,12 +397,12 @@ fn in_turns() {
     let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
     let all = format!("{}{}", said.out, said.err);
     assert!(
-        all.contains("makes up for the releases that it was kept from"),
+        all.contains("did not catch up with its skipped releases"),
         "{all}"
     );
 }
 
-/// One that works all the time has the class of its cell and is ended all the same.
+/// A program that works all the time has the class of its cell and is ended all the same.
 fn endless() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path(), "endless", ENDLESS);
@@ -446,7 +446,7 @@ fn deaf() {
         );
         fs::write(dir.path().join("x.toml"), text).unwrap();
     };
-    // What sleeps takes nothing, and what does not mind is killed after two seconds.
+    // A sleeping program uses nothing, and one that ignores the signal is killed after two seconds.
     file("deaf");
     let words = [
         "bench",
@@ -462,13 +462,13 @@ fn deaf() {
     assert!(deaf.notes.iter().any(|note| note.contains("was killed")));
     let said = say(dir.path(), &["bench", "x.toml", "--jobs", "5"]).ends_with(2);
     assert!(
-        said.err.contains("neither ends nor tells its jobs"),
+        said.err.contains("neither ends nor reports its jobs"),
         "{}",
         said.err
     );
     file("leave");
     let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
-    let told = "its program, which is said to be endless, ended with exit status 4";
+    let told = "its program, declared endless, ended with exit status 4";
     assert!(
         format!("{}{}", said.out, said.err).contains(told),
         "{}",
@@ -520,7 +520,7 @@ fn mixed() {
         assert_eq!(cell.executed + cell.missed, planned, "{label}");
         assert_eq!(cell.against_baseline.is_some(), compared, "{label}");
     }
-    // Against what does the same: the slow one takes much longer than the fast one, and only as long as its like.
+    // Compared with what does the same: the slow one takes much longer than the fast one, and only as long as its like.
     let ratio = |label| {
         let against = cell(label).against_baseline.as_ref().unwrap();
         against.ratio_of_medians.value
@@ -534,7 +534,7 @@ fn mixed() {
         assert_eq!(cell("mixed/control").class, "FIFO 41");
         assert_eq!(cell("mixed/vision").class, "FIFO 40");
     }
-    // What the run keeps is read back to the same.
+    // What the run keeps is read back unchanged.
     assert_eq!(run.experiment().unwrap().trials[1].own.len(), 3);
 
     fs::create_dir(dir.path().join("other")).unwrap();
@@ -545,13 +545,14 @@ fn mixed() {
     ));
     let said = say(dir.path(), &["bench", "x.toml"]).ends_with(2);
     assert!(
-        said.err.contains("two programs have the file name of"),
+        said.err
+            .contains("another program has the same file name as"),
         "{}",
         said.err
     );
 }
 
-/// Neither the binary that made the cell nor the one that runs the program in it; a plain process has its own before it.
+/// Neither the binary that made the cell nor the one that runs the program is in it; a plain process starts as the latter.
 fn reaches_none() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path(), "reach", REACH);
@@ -564,7 +565,7 @@ fn reaches_none() {
     let told = |said: &Said| format!("{}{}", said.out, said.err);
     let said = told(&measure("bare", &["--", "self"]));
     assert!(said.contains("reached /proc/self/exe"), "{said}");
-    // What happens in a cell is told: it looks at itself, its parent and the file.
+    // The cell tells what happens in it: it looks at itself, its parent and the file.
     let said = told(&measure("embedded", &["--", "look"]));
     assert!(said.contains("it saw 4 binaries"), "{said}");
     for engine in ["embedded", "crun", "runc", "podman"] {

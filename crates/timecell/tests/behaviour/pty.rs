@@ -1,5 +1,5 @@
-//! A program on a real pseudo-terminal: script(1) makes one and passes bytes on, a terminal emulator says what stands on
-//! the screen. A terminal library draws only what has changed, so that words come in pieces and in no order.
+//! A program on a real pseudo-terminal: script(1) creates it and passes bytes on, and a terminal emulator tells what is on
+//! the screen. A terminal library draws only what has changed, so words arrive in pieces and in any order.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What this needs of the machine.
+/// What this requires of the machine.
 pub const PROGRAMS: [&str; 3] = ["script", "stty", "timeout"];
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// When all is ended from outside, whatever becomes of the test.
+/// When everything is ended from outside, whatever happens to the test.
 const LIFETIME: &str = "300";
 
 /// A terminal with one program on it, which is ended on drop.
@@ -41,7 +41,7 @@ impl Pty {
         let mut child = Command::new("timeout")
             .args(["--kill-after=5", LIFETIME])
             .args(["script", "--quiet", "--return", "--flush", "--command"])
-            // Whoever has no terminal itself cannot pass its size on.
+            // Without a terminal of its own, script cannot pass its size on.
             .arg(format!("stty rows {rows} cols {columns}; exec {command}"))
             .arg("/dev/null")
             .current_dir(dir)
@@ -77,7 +77,7 @@ impl Pty {
         self.screen.screen()
     }
 
-    /// The title that its window was given, if it was given one.
+    /// The title that its window was given, if any.
     pub fn title(&self) -> Option<&str> {
         self.screen.callbacks().title.as_deref()
     }
@@ -88,7 +88,7 @@ impl Pty {
         self.keys.flush().unwrap();
     }
 
-    /// The lines of the screen, blanks at their ends left out.
+    /// The lines of the screen, without trailing blanks.
     pub fn lines(&self) -> Vec<String> {
         let screen = self.screen();
         let (_, columns) = screen.size();
@@ -98,7 +98,7 @@ impl Pty {
             .collect()
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen is as expected.
     #[track_caller]
     pub fn shows(&mut self, what: &str, right: impl Fn(&[String]) -> bool) {
         let until = Instant::now() + PATIENCE;
@@ -111,7 +111,7 @@ impl Pty {
         }
     }
 
-    /// Waits until the program ends by itself; its exit code, and the terminal as it left it.
+    /// Waits until the program ends by itself; returns its exit code, and the terminal as it left it.
     #[track_caller]
     pub fn ends(&mut self) -> (Option<i32>, vt100::Screen) {
         let until = Instant::now() + PATIENCE;

@@ -1,11 +1,11 @@
-//! A program of cells that reports its jobs: this test once more, told by its words what to do.
+//! A program in cells that reports its jobs: this test binary, whose arguments tell it what to do.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use timecell_client::{Client, now_ns};
 
-/// The first word of the program's calls.
+/// The first argument of the program.
 const WORD: &str = "reports-jobs";
 
 /// What the program does.
@@ -23,17 +23,17 @@ pub struct Reporter {
 pub enum Deed {
     /// Nothing.
     Work,
-    /// The program is killed by a signal of its own.
+    /// The program kills itself by a signal.
     Crash,
-    /// It does nothing for ever.
+    /// It does nothing, for ever.
     Wedge,
     /// It works four times as long.
     Long,
     /// Its job ends after its deadline, without any work.
     Late,
-    /// It leaves the releases of three periods out, and is in time.
+    /// It skips the releases of three periods, and is in time again.
     Skip,
-    /// It has a child that works for ever, and makes up jobs in time, twenty a period.
+    /// It has a child that works for ever, and invents jobs in time, twenty a period.
     Forge,
 }
 
@@ -63,7 +63,7 @@ impl Reporter {
     }
 }
 
-/// Goes on as the program for ever, if this process was asked to.
+/// Runs as the program for ever, if this process was asked to.
 pub fn run_if_asked() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [word, period, work, from, until, deed] = &words[..] else {
@@ -110,8 +110,8 @@ fn report(told: &Reporter) -> ! {
             Deed::Work | Deed::Skip => spin(told.work_us * 1_000),
             Deed::Long => spin(told.work_us * 4_000),
             Deed::Late => std::thread::sleep(Duration::from_nanos(period_ns.unsigned_abs() * 2)),
-            // SAFETY: the first process of a cell is not killed by signals that it does not handle, but a wrong access is no signal
-            // that can be kept from it.
+            // SAFETY: the first process of a cell is not killed by signals that it does not handle, but an invalid access cannot be
+            // kept from it.
             Deed::Crash => unsafe { std::ptr::null_mut::<u8>().write_volatile(0) },
             Deed::Forge => {
                 // SAFETY: this process has one thread; the child only works.
@@ -128,13 +128,13 @@ fn report(told: &Reporter) -> ! {
             },
         }
         task.end();
-        // Jobs that cannot be in time any more are left out.
+        // Jobs that can no longer be in time are skipped.
         release_ns = (release_ns + period_ns).max(now_ns() - period_ns);
     }
     unreachable!("jobs go on for ever")
 }
 
-/// Directory in the cell in which it is noted when the program begins, begins its first job and fails; where it is there.
+/// Directory in the cell, if any, in which the program records when it starts, starts its first job and fails.
 pub const NOTES: &str = "/notes";
 
 fn note(what: &str, at_ns: i64) {
@@ -157,7 +157,7 @@ fn spin(ns: i64) {
     }
 }
 
-/// Cpu time of this thread: a job takes as much of it however often it is interrupted.
+/// Cpu time of this thread: a job takes the same however often it is interrupted.
 fn cpu_ns() -> i64 {
     let mut time = libc::timespec {
         tv_sec: 0,

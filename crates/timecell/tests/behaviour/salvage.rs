@@ -1,4 +1,4 @@
-//! What cells have measured outlives the process that measures: killed, interrupted, or in front of a full disk.
+//! What cells have measured outlives a measuring process that is killed, interrupted, or faces a full disk.
 
 use record::summary::RunSummary;
 use std::fs;
@@ -52,7 +52,7 @@ pub const CASES: &[Case] = &[
 
 const JOBS: u64 = 1_500;
 
-/// Starts a bench of one trial with two cells beside each other.
+/// Starts a bench of one trial with two cells side by side.
 fn started(dir: &Path, out: &str, keep: &str) -> Child {
     let text = format!(
         "schema = 1\nname = \"pair\"\nrounds = 1\n{keep}[workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {JOBS}\n\
@@ -68,7 +68,7 @@ fn started(dir: &Path, out: &str, keep: &str) -> Child {
         .unwrap()
 }
 
-/// The samples files in the shared memory of coordinator `pid`, the first cell's first.
+/// The samples files in the shared memory of coordinator `pid`, in the order of the cells.
 fn shared(pid: u32) -> Vec<PathBuf> {
     let place = format!("-{pid}");
     let places = fs::read_dir("/dev/shm").unwrap().flatten();
@@ -93,7 +93,7 @@ fn records(file: &Path) -> u64 {
     })
 }
 
-/// Lets the first cell finish while the second stands still in its middle.
+/// Lets the first cell finish while the second is stopped half-way.
 fn one_finished(child: &Child) {
     eventually("both cells measure", || {
         let files = shared(child.id());
@@ -168,14 +168,14 @@ fn killed() {
 
     say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
     for cell in run.read::<RunSummary>().unwrap().cells {
-        // Whoever is done keeps the others company for one more job.
+        // A cell that is done keeps running beside the others for one more job.
         let more = u64::from(cell.label.contains("bare"));
         assert_eq!(cell.executed + cell.missed, JOBS + more, "{}", cell.label);
     }
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
 }
 
-/// Where nothing is left of a coordinator, nobody would find out any more that its run does not say how it ended.
+/// If nothing is left of a coordinator, nobody can find out any more that its run does not say how it ended.
 fn killed_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 20);
@@ -184,7 +184,7 @@ fn killed_at_its_end() {
     for _ in 0..3 {
         let mut child = begun(dir.path(), &["bench", &file]);
         let place = PathBuf::from(format!("/dev/shm/timecell-{user}-{}", child.id()));
-        // Looked at all the time: it is there for a few tens of milliseconds.
+        // Polled without pause: it exists for a few tens of milliseconds.
         let until = Instant::now() + Duration::from_secs(60);
         for is_there in [true, false] {
             while place.exists() != is_there {
@@ -199,7 +199,7 @@ fn killed_at_its_end() {
     }
 }
 
-/// No interval closes while it lasts, so that all is in the rings and in the memory of the coordinator.
+/// No interval closes while it lasts, so that everything is in the rings and in the memory of the coordinator.
 const HISTOGRAMS: &str = "record = \"histogram\"\ninterval = \"1min\"\n";
 
 fn killed_histograms() {
@@ -245,7 +245,7 @@ fn full_disk_histograms() {
         let files = shared(pid);
         files.len() == 2 && files.iter().all(|file| records(file) > 20)
     });
-    // Nobody notices before a log gets its end.
+    // Nobody notices before a log is closed.
     disk.fill();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -368,9 +368,9 @@ fn gone() {
     child.wait().unwrap();
     drop(disk);
     let said = say(dir.path(), &["clean"]).ends_with(1);
-    assert!(said.out.contains("is not there"), "{}", said.out);
+    assert!(said.out.contains("does not exist"), "{}", said.out);
     assert_eq!(shared(child.id()).len(), 2);
     let said = say(dir.path(), &["clean", "--discard"]).ends_with(0);
-    assert!(said.out.contains("threw away"), "{}", said.out);
+    assert!(said.out.contains("discarded"), "{}", said.out);
     assert!(traces_of(child.id()).is_empty());
 }

@@ -1,5 +1,5 @@
-//! Growing numbers of cells: every one accounted for, a death is a fact, a limit ends the study and is named, and the
-//! machine is as before.
+//! Scale studies: every cell is accounted for, a death is recorded, a limit ends the study and is named, and the
+//! machine is left as it was.
 
 use record::scale::ScaleSummary;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ fn killed_cells() {
     }
 }
 
-/// Where processes can be limited: a directory for a new group.
+/// Where processes can be limited: a directory for a new cgroup.
 fn pids_group() -> Option<PathBuf> {
     let cgroups = host::cgroup::detect().ok()?;
     let top = match cgroups.v1_mount("pids") {
@@ -156,11 +156,11 @@ fn pids_group() -> Option<PathBuf> {
 
 fn ended() {
     let Some(group) = pids_group() else {
-        // No pids controller: there is no limit to run into.
+        // Without a pids controller there is no limit to reach.
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    // Plain processes stay in the coordinator's group.
+    // Plain processes stay in the coordinator's cgroup.
     let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.display());
     let output = Command::new("/bin/sh")
         .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_timecell")])
@@ -177,7 +177,7 @@ fn ended() {
     assert_eq!(manifest.status, Status::Complete);
     let before = run.trial(1).unwrap();
     assert_eq!(before.failure, None);
-    // What it had measured is kept: every job of the crowd before, and a report of it.
+    // What it had measured is kept: every job of the previous crowd, and a report of it.
     for cell in &before.cells {
         let samples = run.samples(1, &cell.id).unwrap().unwrap();
         let header = samples.header;
@@ -249,13 +249,13 @@ fn interrupted() {
     let path = only_run(dir.path());
     let run = Run::open(&path).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
-    // Its jobs were not lost: nobody was there any more to run them.
+    // Its jobs were not lost: nothing was left to run them.
     let text = say(dir.path(), &["report", &path.to_string_lossy()]).out;
     assert!(
         text.contains("not reached: the trial was cut off (interrupted)"),
         "{text}"
     );
-    assert!(!text.contains("in cells that ended in order"), "{text}");
+    assert!(!text.contains("in cells that ended normally"), "{text}");
     let summary = run.read::<ScaleSummary>().unwrap();
     let point = &summary.points[0];
     assert_eq!((point.unexplained, point.lost_with_cells), (0, 0));
@@ -289,8 +289,16 @@ fn refused() {
         error(&["bench", "scale", "--counts", "2,1"])
             .contains("--counts: the counts do not ascend"),
     );
+    for (option, value) in [("--load", "cpu"), ("--interval", "5s"), ("--decide", "2%")] {
+        let said = error(&["bench", "scale", option, value]);
+        assert!(said.contains("does not take this option"), "{said}");
+    }
+    // Of a file nobody knows before it is read.
+    let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 20\nperiod = \"1ms\"\n\
+                pacing = \"relative\"\n[scale]\nengines = [\"embedded\"]\ncounts = [1]\n";
+    std::fs::write(dir.path().join("x.toml"), text).unwrap();
     assert!(
-        error(&["bench", "scale", "--load", "cpu"])
+        error(&["bench", "x.toml", "--load", "cpu"])
             .starts_with("--load: a scale study has no loads")
     );
     assert!(

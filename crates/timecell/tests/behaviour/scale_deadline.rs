@@ -1,4 +1,4 @@
-//! Cells that SCHED_DEADLINE holds to equal shares: what the kernel says of each of them, and what becomes of a study
+//! Cells that SCHED_DEADLINE holds to equal shares: what the kernel reports about each, and the outcome of a study
 //! whose threads it does not admit.
 
 use std::io::{BufRead, BufReader};
@@ -63,7 +63,7 @@ fn held() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    // The removal of the cells' groups changes cpusets, after which the kernel must count what it counted before.
+    // Removing the cells' cgroups changes cpusets, after which the kernel must have the same total as before.
     let after_us = bandwidth::free_bandwidth_us(&every_cpu).unwrap();
     assert!(
         after_us.abs_diff(free_us) <= 50,
@@ -100,7 +100,7 @@ fn told() {
         said.err
     );
     assert!(
-        said.out.contains("an equal part, by SCHED_DEADLINE"),
+        said.out.contains("an equal share, by SCHED_DEADLINE"),
         "{}",
         said.out
     );
@@ -133,7 +133,7 @@ fn told() {
     assert_eq!(point["crowds"][0]["reservation"]["enforcer"], "deadline");
 }
 
-/// A thread of this test that holds as much deadline bandwidth of a cpu as there is, in steps of 2 %, until dropped.
+/// A thread of this test that holds as much deadline bandwidth of a cpu as is available, in steps of 2 %, until dropped.
 fn greedy() -> bandwidth::Asker {
     let (asker, taken) = bandwidth::Asker::new(|| {
         let class = |percent: u64| Class::Deadline {
@@ -153,7 +153,7 @@ fn greedy() -> bandwidth::Asker {
     asker
 }
 
-/// A study of 64 and 80 cells, stopped when the first trial has said what each cell will hold.
+/// A study of 64 and 80 cells, stopped once the first trial has told what each cell will hold.
 fn stopped_before_the_cells(
     dir: &std::path::Path,
 ) -> (Child, BufReader<std::process::ChildStderr>) {
@@ -216,7 +216,7 @@ fn refused_by_the_kernel() {
     );
     let left_out = &manifest.not_measured[0];
     assert_eq!(left_out.trial, "embedded-80");
-    let reason = "embedded ended at 64 cells: deadline bandwidth gave out";
+    let reason = "embedded ended at 64 cells: deadline bandwidth ran out";
     assert!(left_out.reason.starts_with(reason), "{}", left_out.reason);
 }
 
@@ -235,8 +235,11 @@ fn refused() {
     let cpus = sched::get_affinity(0).unwrap();
     if cpus.len() > 1 {
         let one = error(&["--cpus", &cpus[0].to_string()]);
-        assert!(one.contains("to a part of its root domain's cpus"), "{one}");
-        assert!(one.contains("leave --cpus"), "{one}");
+        assert!(
+            one.contains("to some of the cpus of its root domain"),
+            "{one}"
+        );
+        assert!(one.contains("leave out --cpus"), "{one}");
     }
     assert!(!dir.path().join("runs").exists());
 }

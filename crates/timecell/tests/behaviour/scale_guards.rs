@@ -1,5 +1,5 @@
-//! A scale study says which limit will end it before it begins, and stops before others go short, with what it had
-//! measured kept.
+//! A scale study names the limit that will end it before it starts, and stops before others go short, keeping what it has
+//! measured.
 
 use record::scale::ScaleSummary;
 use std::io::Write as _;
@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// `bench scale` of these words with so many open files; podman and its runtime need more than 30 themselves.
+/// Runs `bench scale` with these words and this limit of open files; podman and its runtime need more than 30 themselves.
 fn with_files(files: u32, words: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     let script = format!(
@@ -61,7 +61,7 @@ fn foreseen() {
     };
     let text = said(60, "2,60");
     assert!(
-        text.contains("limit   bare: the limit that will end it is open files of timecell (RLIMIT_NOFILE), at about "),
+        text.contains("limit   bare: the first limit reached will be open files of timecell (RLIMIT_NOFILE), at about "),
         "{text}"
     );
     assert!(
@@ -70,7 +70,7 @@ fn foreseen() {
     );
     let text = said(60, "2,3");
     assert!(
-        text.contains("limit   bare: no known limit ends 3 cells; the first one beyond is "),
+        text.contains("limit   bare: 3 cells reach no known limit; the first beyond is "),
         "{text}"
     );
     let of_others = say(dir.path(), &["bench", "overhead", "--dry-run"]).ends_with(0);
@@ -85,7 +85,7 @@ fn podman() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let named = "podman: the limit that will end it is open files of timecell (RLIMIT_NOFILE)";
+    let named = "podman: the first limit reached will be open files of timecell (RLIMIT_NOFILE)";
     assert!(text.contains(named), "{text}");
     let run = Run::open(&only_run(dir.path())).unwrap();
     let manifest = run.manifest().unwrap();
@@ -118,7 +118,7 @@ fn short_of_memory() {
     let reserve = format!("{}MiB", available_mb() - margin);
     let (mut child, pids) = started(dir.path(), &["--memory-reserve", &reserve]);
     assert_eq!(pids.len(), 12);
-    // Somebody else takes twice what the study was to leave free.
+    // Something else takes twice the memory that the study was to leave free.
     let mut hog = tempfile::tempfile_in("/dev/shm").unwrap();
     let mebibyte = vec![1; 1 << 20];
     for _ in 0..2 * margin {

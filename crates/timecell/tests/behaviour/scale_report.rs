@@ -1,4 +1,4 @@
-//! The report of a scale study: made from a real run of a few cells, made again, and refused what it cannot do.
+//! The report of a scale study: made from a real run of a few cells, made again, and refused where it does not apply.
 
 use record::run::Run;
 use record::scale::ScaleSummary;
@@ -66,7 +66,7 @@ fn report() {
             "response.mean > 1ns",
         ],
     );
-    // Without a real-time class nothing is said of times.
+    // Without a real-time class, the report says nothing about times.
     assert!(matches!(said.code, Some(3 | 4)), "{}{}", said.out, said.err);
     assert!(said.out.contains("failed > 0"), "{}", said.out);
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
@@ -88,7 +88,7 @@ fn report() {
         ),
         (
             vec!["bench", "overhead", "--baseline", &name, "--dry-run"],
-            "it is a scale study there and a run of periodic jobs here",
+            "it is a scale study, and this run is a run of periodic jobs",
         ),
     ] {
         let error = say(dir.path(), &words).ends_with(2).error();

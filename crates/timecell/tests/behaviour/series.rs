@@ -1,4 +1,4 @@
-//! Scenarios that repeat single measurements: on real cells, looked at through what they leave.
+//! Scenarios that repeat single measurements: on real cells, checked through their records.
 
 use std::fs;
 use std::path::Path;
@@ -108,7 +108,7 @@ fn startup() {
         assert_eq!(rounds, [1, 2], "{} {}", whole.subject, whole.part);
         assert!(whole.values.iter().all(|v| v.value > 0));
     }
-    // Another subject begins each round.
+    // Each round starts with another subject.
     let order = |subject: &str| -> Vec<u32> {
         let found = record.series.iter().find(|s| s.subject == subject).unwrap();
         found.values.iter().map(|v| v.order).collect()
@@ -150,7 +150,7 @@ fn recovery() {
         "{:?}",
         record.not_measured
     );
-    // A wedged payload is not noticed before its heartbeat is overdue: this is the parameter, not a timing.
+    // A wedged payload is not noticed before its heartbeat is overdue: this is the parameter, not a measured time.
     assert!(value("bare", "payload wedged: detection").unwrap() >= 10_000_000);
 }
 
@@ -223,15 +223,9 @@ fn again() {
     assert!(begins_with_its_place(&path, said.out.lines().skip(1)));
     fs::write(dir.path().join("values.csv"), &said.out).unwrap();
     let refused = say(dir.path(), &["report", "values.csv"]).ends_with(2);
-    let own = "own table of single measurements is not read back";
+    let own = "does not read back its own table of single measurements";
     assert!(refused.error().contains(own), "{}", refused.error());
-
-    let why = say(
-        dir.path(),
-        &["export", "--parquet", &name, "-o", "x.parquet"],
-    );
-    let why = why.ends_with(2).error();
-    assert!(why.contains("single measurements"), "{why}");
+    crate::parquet::has_the_rows_of(dir.path(), &name, &said.out);
     // Beside itself it is the same, and its times are judged by their names.
     let said = say(dir.path(), &["report", &name, &name]).ends_with(0);
     assert!(said.out.contains("the same"), "{}", said.out);
@@ -252,7 +246,7 @@ fn again() {
     );
     assert!(figures.out.contains(",time.max,ns,"), "{}", figures.out);
     assert!(!dir.path().join("x.parquet").exists());
-    // A record that was cut short is a sentence.
+    // A truncated record is reported in one sentence.
     let text = fs::read_to_string(path.join("series.json")).unwrap();
     fs::write(path.join("series.json"), &text[..text.len() / 2]).unwrap();
     let why = say(dir.path(), &["report", &name]).ends_with(2).error();
@@ -264,7 +258,7 @@ fn refused() {
     for (words, why) in [
         (
             vec!["startup", "--period", "1ms"],
-            "nothing that this could apply to",
+            "does not take this option",
         ),
         (
             vec!["startup", "--rounds", "0"],
@@ -296,7 +290,7 @@ fn refused() {
     assert!(!dir.path().join("runs").exists(), "nothing was measured");
 }
 
-/// Starts a long run of `startup` with podman and waits until it is in the midst of it.
+/// Starts a long run of `startup` with podman and waits until it is under way.
 fn started(dir: &std::path::Path) -> std::process::Child {
     let child = begun(
         dir,
@@ -340,7 +334,7 @@ fn interrupted() {
     assert!(manifest.trials_done == 0 || values > Some(0));
 }
 
-/// What the only run below `dir` says of how it ended.
+/// How the only run in `dir` ended, by its own record.
 fn status(dir: &Path) -> Status {
     let run = Run::open(&only_run(dir)).unwrap();
     run.manifest().unwrap().status

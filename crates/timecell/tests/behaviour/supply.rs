@@ -1,4 +1,4 @@
-//! What the kernel's enforcers give: real budgets on this machine, looked at through what a study leaves.
+//! What the kernel's enforcers supply: real budgets on this machine, checked through the record of a study.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::support::{
 };
 use crate::unprivileged::{as_nobody, open_place};
 
-/// Of every enforcer.
+/// A study of every enforcer.
 const BUDGETS: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::GroupBudget(350),
     Need::DeadlineBudget,
 ];
-/// The same, where tried sets need real groups.
+/// The same, if tried sets need real cgroups.
 const GROUPS: &[Need] = &[
     Need::Root,
     Need::RealTime,
@@ -90,7 +90,7 @@ const QUICK: [&str; 6] = [
     "--json",
 ];
 
-/// What holds of every measured supply, whatever the machine.
+/// What holds for every measured supply, whatever the machine.
 fn is_sound(supply: &MeasuredSupply) {
     let Budget {
         budget_ns,
@@ -171,7 +171,7 @@ fn study() {
     }
 }
 
-/// Every budget that can hold two tasks has its two sets or the reason why not, and every job of theirs is on record.
+/// Every budget that can hold two tasks has its two sets or the reason why not, and every job of theirs is recorded.
 fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &serde_json::Value) {
     let tried = run.read::<SupplyRecord>().unwrap().tried;
     for supply in supplies {
@@ -279,14 +279,9 @@ fn again() {
     assert!(csv.lines().count() > 10);
     assert!(begins_with_its_place(&path, csv.lines().skip(1)));
     let refused = say(dir.path(), &["report", "gaps.csv"]).ends_with(2);
-    let own = "own table of a study of supply is not read back";
+    let own = "does not read back its own table of a study of supply";
     assert!(refused.error().contains(own), "{}", refused.error());
-    let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
-    assert!(
-        refused.error().contains("has no jobs"),
-        "{}",
-        refused.error()
-    );
+    crate::parquet::has_the_rows_of(dir.path(), name, &csv);
     let refused = say(
         dir.path(),
         &["report", name, "--fail-if", "latency.p99 > 1us"],
@@ -301,9 +296,9 @@ fn again() {
         none.out
     );
     let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
-    let said = "a study of supply cannot be resumed; what can be asked of it: --fail-if";
+    let said = "the run is complete, so there is nothing left to do";
     assert!(refused.error().contains(said), "{}", refused.error());
-    // The longest gap of every budget is judged, on the page as well, and the run beside itself.
+    // The longest gap of every budget is judged, on the page too, and the run is compared with itself.
     let words = [
         "report",
         name,
@@ -316,7 +311,7 @@ fn again() {
     assert!(said.out.contains("against the baseline"), "{}", said.out);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     assert!(page.contains("Thresholds: missed") && page.contains("id=\"baseline\""));
-    // A file that is cut short is said, and fails the run's report for that trial.
+    // A truncated file is reported, and fails the run's report for that trial.
     let gaps = path.join("trials/1.gaps");
     let bytes = fs::read(&gaps).unwrap();
     fs::write(&gaps, &bytes[..bytes.len() - 1]).unwrap();
@@ -334,10 +329,10 @@ fn refused() {
         ("--rounds", "0", "it must be 1"),
         ("--priority", "100", "1 to 99"),
         ("--cpus", "0,60000", "name one"),
-        ("--jobs", "5", "nothing that this could apply to"),
+        ("--jobs", "5", "does not take this option"),
         ("--load", "cpu,disk", "name one"),
         ("--threads", "65", "1 to 64"),
-        ("--engine", "crun", "nothing that this could apply to"),
+        ("--engine", "crun", "does not take this option"),
     ] {
         let error = error(&["bench", "supply", option, value]);
         assert!(error.contains(option) && error.contains(said), "{error}");
@@ -367,9 +362,9 @@ fn without_rights() {
     assert!(!dir.path().join("runs").exists());
 }
 
-/// Spinning threads only for long enough.
+/// Only spinning threads, for long enough.
 const SPINNING: [&str; 4] = ["--duration", "3s", "--reservation", "3ms/10ms"];
-/// Two trials of spinning, then sets that are tried for long enough.
+/// Two trials of spinning, then task sets that run for long enough.
 const TRYING: [&str; 6] = [
     "--enforcer",
     "rt-cgroup",
@@ -379,7 +374,7 @@ const TRYING: [&str; 6] = [
     "3ms/10ms",
 ];
 
-/// Starts a study and waits until so many of its trials are on record.
+/// Starts a study and waits until this many of its trials are recorded.
 pub fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
@@ -438,7 +433,7 @@ fn interrupted_while_trying() {
     );
 }
 
-/// Nothing stays but what was measured, which is studied.
+/// Nothing is left but what was measured, which is studied.
 fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> SupplyRecord {
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
@@ -461,7 +456,7 @@ fn killed_while_trying() {
     killed_after(&TRYING, 2);
 }
 
-/// What the only run below `dir` says of how it ended.
+/// How the only run in `dir` ended, by its own record.
 fn status(dir: &Path) -> Status {
     let run = Run::open(&only_run(dir)).unwrap();
     run.manifest().unwrap().status

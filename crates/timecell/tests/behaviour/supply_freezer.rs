@@ -1,4 +1,4 @@
-//! What budgets by the clock and the freezer give: measured, counted on, and nothing left behind.
+//! What budgets enforced by the freezer supply: measured, used by admission, and nothing left behind.
 
 use std::fs;
 use std::path::PathBuf;
@@ -95,14 +95,14 @@ fn measured() {
     for part in [
         "how exact the freezer was",
         "2(P-Q) and reaction",
-        "the freezer looked up to",
+        "the freezer checked up to",
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }
     is_counted_on(dir.path(), &supplies, name);
 }
 
-/// What holds of whatever the freezer holds, on any machine.
+/// What holds for everything that the freezer holds, on any machine.
 fn is_held(supply: &MeasuredSupply) {
     assert_eq!(supply.held.enforcer, Enforcer::Freezer);
     let reaction = supply.reaction.as_ref().unwrap();
@@ -121,7 +121,7 @@ fn is_held(supply: &MeasuredSupply) {
         panic!("{supply:?}");
     };
     assert!(cost.cpu_ns > 0 && cost.cpu_ns < cost.of_ns, "{cost:?}");
-    // Somebody holds it, and gives it what it is granted: not so exactly on a machine with other work.
+    // It is held, and gets what it is granted: less exactly on a machine with other work.
     let granted = supply.held.budget_ns as f64 / supply.held.period_ns as f64;
     let share = billed.ratio() / granted;
     assert!((0.5..1.5).contains(&share), "{share} of the grant");
@@ -142,7 +142,7 @@ fn is_held(supply: &MeasuredSupply) {
     }
 }
 
-/// `admit` and `analyze` take it from the run.
+/// `admit` and `analyze` use the run.
 fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) {
     let admitted = |budget: &str| {
         let reserved = format!("reservation = {{ budget = \"{budget}\", period = \"100ms\" }}");
@@ -150,19 +150,19 @@ fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) 
         let cell = shell("c", "true", &format!("cpus = [1]\n{reserved}\n{task}"));
         mission(dir, &format!("enforcer = \"freezer\"\n{cell}"));
         let said = say(dir, &["admit", "mission.toml", "--supply", run]).ends_with(0);
-        // Lines are broken where the terminal ends.
+        // Lines are wrapped at the width of the terminal.
         said.out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let worst = WorstReaction::of(supplies.iter().filter_map(|s| s.reaction.as_ref())).unwrap();
     let own = admitted("30ms");
     assert!(own.contains("measured in all windows up to"), "{own}");
-    // As `admit` writes times: less than 0.1 ms in us.
+    // In the format of `admit`: less than 0.1 ms in us.
     let late = match worst.late_ns {
         1..100_000 => report::time(worst.late_ns as f64),
         late_ns => format!("{:.3} ms", late_ns as f64 / 1e6),
     };
-    let by_rule = format!("by the freezer's rule with looks late by up to {late}");
-    // One of another size that is not used up by what the freezer was late here.
+    let by_rule = format!("the freezer's rule with checks up to {late} late");
+    // A budget of another size that the freezer's lateness here does not use up.
     let left_ms = [worst.late_ns, worst.overrun_ns].map(|ns| ns.div_ceil(1_000_000));
     let other = match left_ms.iter().sum::<u64>() + 5 {
         ..=25 => admitted("25ms"),
@@ -171,7 +171,7 @@ fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) 
     for said in [&own, &other] {
         assert!(said.contains(&by_rule), "{by_rule}: {said}");
     }
-    assert!(other.contains("measured on this machine, of other budgets"));
+    assert!(other.contains("measured on this machine, for other budgets"));
     let set = "schema = 1\nenforcer = \"freezer\"\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n\
                reservation = { budget = \"30ms\", period = \"100ms\" }\n\
                [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"900ms\"\n";
@@ -192,7 +192,7 @@ fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) 
     say(dir, &both).ends_with(2);
 }
 
-/// As notes have it: all digits, in the largest unit that needs no more than three before the point.
+/// In the format of notes: all digits, in the largest unit with at most three before the point.
 fn exact(ns: u64) -> String {
     match ns {
         ..1_000_000 => format!("{} us", ns as f64 / 1e3),
@@ -217,7 +217,7 @@ fn tried() {
     }
 }
 
-/// Where those are who hold a thread of this study.
+/// The directory of the processes that hold a thread of this study.
 fn place(pid: u32) -> PathBuf {
     memory().join(format!("timecell-{pid}-freezer"))
 }
@@ -296,7 +296,7 @@ fn without_version_2() {
         "umount -l '{}' && exec '{program}' bench supply --enforcer freezer",
         point.display()
     );
-    // Where it is not mounted for this process alone.
+    // If it is not mounted for this process alone.
     let output = std::process::Command::new("unshare")
         .args(["-m", "sh", "-c", &script])
         .current_dir(dir.path())

@@ -1,4 +1,4 @@
-//! Running the binary and looking at what it left.
+//! Helpers: running the binary, and looking at what it left behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -6,42 +6,42 @@ use std::sync::LazyLock;
 
 use model::Enforcer;
 
-/// A test, and what it needs of the machine.
+/// A test, and what it requires of the machine.
 pub struct Case {
     pub name: &'static str,
     pub needs: &'static [Need],
     pub run: fn(),
 }
 
-/// Something a test needs of the machine.
+/// A requirement of a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// That no other test runs: it changes what belongs to everybody, looks at it, or judges how long something takes.
+    /// That no other test runs: it changes what belongs to everybody, observes it, or judges how long something takes.
     Alone,
-    /// So many thousandths of a cpu for its real-time groups.
+    /// This many thousandths of a cpu for its real-time cgroups.
     GroupBudget(u16),
-    /// So many, and it sees no others: for trials with contained cells of class FIFO, which take what is free.
+    /// This many, and it sees no others: for trials with contained cells of class FIFO, which take what is free.
     GroupsOfItsOwn(u16),
-    /// That none runs that has all budgets of groups: those keep others from a cpu.
+    /// That no test runs that has all budgets of cgroups: those keep others from a cpu.
     Unhindered,
-    /// That few others put load on all cpus, as it does.
+    /// That few others load all cpus, as it does.
     Load,
-    /// That no other test holds a budget of SCHED_DEADLINE, where there is that class.
+    /// That no other test holds a budget of SCHED_DEADLINE, if that class exists.
     DeadlineBudget,
     Root,
     RealTime,
     /// SCHED_DEADLINE.
     Deadline,
     TwoCpus,
-    /// Real-time groups, by cgroup v1.
+    /// Real-time cgroups, of cgroup v1.
     RtGroups,
     /// The freezer of cgroup v2.
     Freezer,
-    /// Some [`enforcer`] for a critical cell; if real-time groups hold it, they have so many thousandths of a cpu.
+    /// Any [`enforcer`] for a critical cell; real-time cgroups have this many thousandths of a cpu.
     AnyEnforcer(u16),
     /// The same, with a budget that is enforced.
     AnyBudget(u16),
-    /// Groups that are held to a limit of memory.
+    /// Cgroups with a memory limit.
     MemoryGroups,
     /// A program on the PATH.
     Program(&'static str),
@@ -49,7 +49,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Why the need is unmet, if it is.
+    /// Why the requirement is unmet, if it is.
     pub fn unmet(self) -> Option<String> {
         match self {
             Need::Alone
@@ -102,10 +102,10 @@ impl Need {
     }
 }
 
-/// Names the enforcer to take, in place of the best there is.
+/// Names the enforcer to use, instead of the best available.
 const ENFORCER_SET: &str = "TIMECELL_TEST_ENFORCER";
 
-/// What holds a critical cell where a test needs no certain enforcer: the best that this machine has, or the one that is
+/// The enforcer of a critical cell if a test needs no particular one: the best that this machine has, or the one that is
 /// asked for. The error says what is missing.
 pub fn enforcer() -> Result<Enforcer, String> {
     static FOUND: LazyLock<Result<Enforcer, String>> = LazyLock::new(|| {
@@ -143,7 +143,7 @@ fn has_class(class: host::sched::Class) -> bool {
     matches!(tried, Some((_, Ok(()))))
 }
 
-/// Another binary to test than the one that was built, such as an earlier one.
+/// Another binary to test instead of the one that was built, such as an earlier one.
 pub const OTHER_BINARY: &str = "TIMECELL_TEST_BINARY";
 
 /// Where the binary under test is.
@@ -162,7 +162,7 @@ pub fn timecell() -> Command {
     command
 }
 
-/// What a run of the binary said and how it ended.
+/// What a run of the binary printed, and how it ended.
 pub struct Said {
     pub code: Option<i32>,
     pub out: String,
@@ -179,7 +179,7 @@ impl From<Output> for Said {
     }
 }
 
-/// Starts the binary with `words` in `dir`; nobody hears what it says.
+/// Starts the binary with `words` in `dir`, and discards its output.
 pub fn begun(dir: &Path, words: &[&str]) -> Child {
     timecell()
         .current_dir(dir)
@@ -201,7 +201,7 @@ pub fn say(dir: &Path, words: &[&str]) -> Said {
 }
 
 impl Said {
-    /// Asserts the exit code, showing what was said if it is another.
+    /// Asserts the exit code, and shows the output if it differs.
     #[track_caller]
     pub fn ends_with(self, code: i32) -> Said {
         assert_eq!(
@@ -232,7 +232,7 @@ impl Said {
     }
 }
 
-/// The single run directory below `dir/runs`.
+/// The only run directory in `dir/runs`.
 #[track_caller]
 pub fn only_run(dir: &Path) -> PathBuf {
     let runs: Vec<PathBuf> = std::fs::read_dir(dir.join("runs"))
@@ -243,7 +243,7 @@ pub fn only_run(dir: &Path) -> PathBuf {
     runs.into_iter().next().unwrap()
 }
 
-/// Whether every row of a table begins with the names of the run and of this machine.
+/// Whether every row of a table starts with the names of the run and of this machine.
 pub fn begins_with_its_place<'a>(run: &Path, mut rows: impl Iterator<Item = &'a str>) -> bool {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let run = run.file_name().unwrap().to_string_lossy();
@@ -251,7 +251,7 @@ pub fn begins_with_its_place<'a>(run: &Path, mut rows: impl Iterator<Item = &'a 
     rows.all(|row| row.starts_with(&place))
 }
 
-/// A small experiment of these engines, as a file in `dir`; returns its path.
+/// A small experiment with these engines, as a file in `dir`; returns its path.
 pub fn experiment(dir: &Path, engines: &[&str], jobs: u32) -> String {
     let trials: String = engines
         .iter()
@@ -265,7 +265,7 @@ pub fn experiment(dir: &Path, engines: &[&str], jobs: u32) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Everything on this machine that bears the name of coordinator `pid`: shared memory, cgroups, mounts, processes.
+/// Everything on this machine that has the name of coordinator `pid`: shared memory, cgroups, mounts, processes.
 pub fn traces_of(pid: u32) -> Vec<String> {
     let mut found = Vec::new();
     let name = format!("timecell-{pid}");
@@ -318,10 +318,10 @@ pub fn payloads(pid: u32) -> Vec<(i32, String)> {
     measures.collect()
 }
 
-/// Whether a payload has slept and run so often that it is in its loop.
+/// Whether a payload has slept and run so often that it must be in its loop.
 pub fn in_its_loop(pid: i32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    // The third number counts the turns that it had on a cpu.
+    // The third number counts how often it was scheduled.
     let turns = text.split_whitespace().nth(2);
     turns
         .and_then(|n| n.parse::<u64>().ok())
@@ -340,7 +340,7 @@ fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// Waits until `true_now` holds, at most a minute; a test must hold on a slow machine.
+/// Waits until `true_now` holds, at most a minute, because a test must pass on a slow machine.
 #[track_caller]
 pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
     for _ in 0..600 {

@@ -49,7 +49,7 @@ fn json(said: &Said) -> serde_json::Value {
 
 fn outcomes() {
     let dir = tempfile::tempdir().unwrap();
-    // To bound p99 takes 299 jobs. A machine that stops for half a second
+    // Bounding p99 takes 299 jobs. A machine that stalls for half a second
     // leaves more than that of 2,000.
     let file = experiment(dir.path(), &["bare"], 1000);
     let bench = |conditions: &[&str], code| {
@@ -100,7 +100,7 @@ fn later() {
         (&cells[0]["cell"], &cells[0]["unit"]),
         (&"bare".into(), &"ns".into())
     );
-    // Others in their place, and no word of them is kept.
+    // Others instead, which are not kept.
     say(
         dir.path(),
         &["report", name, "--fail-if", "execution.max > 10s"],
@@ -119,7 +119,7 @@ fn baseline() {
     let condition = "execution.median > 1000x";
     let words = ["bench", &file, "--baseline", before, "--fail-if", condition];
     let said = say(dir.path(), &words);
-    // Two short rounds may be too unlike each other to exclude even this.
+    // Two short rounds may be too different to exclude even this.
     assert!(matches!(said.code, Some(0 | 1)), "{}{}", said.out, said.err);
     assert!(said.out.contains("not interleaved"), "{}", said.out);
     assert!(said.out.contains("against the baseline"), "{}", said.out);

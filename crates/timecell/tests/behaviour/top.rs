@@ -1,4 +1,4 @@
-//! `timecell top` beside a real run: what it prints, cell by cell, and where there is nothing to see.
+//! `timecell top` beside a real run: what it prints for each cell, and when there is nothing to see.
 
 use std::fs;
 use std::num::NonZero;
@@ -64,7 +64,7 @@ impl Drop for Long {
 const TWO: &str = "schema = 1\nname = \"long\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 1000\nperiod = \"10ms\"\n\
     jobs = 60000\n[scheduling]\nclass = \"other\"\n[[trial]]\nname = \"pair\"\ncells = [\"bare\", \"bare\"]\n";
 
-/// The first JSON object in which every cell is at work.
+/// The first JSON object in which every cell is running.
 fn at_work(dir: &Path) -> Value {
     let mut seen = Value::Null;
     eventually("all cells are at work", || {
@@ -95,7 +95,7 @@ fn told() {
     }
     let several = say(
         dir.path(),
-        // Jobs go on in between though the machine stands still for 300 ms.
+        // Jobs are done in between even if the machine stalls for 300 ms.
         &["top", "--json", "--count", "3", "--interval", "300ms"],
     );
     let jobs: Vec<u64> = (several.ends_with(0).out.lines())

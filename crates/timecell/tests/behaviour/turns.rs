@@ -21,17 +21,17 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "turns::a_killed_cell_fails_its_trial_and_no_other",
-        needs: &[Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Root, Need::GroupsOfItsOwn(280)],
         run: killed_cell,
     },
     Case {
         name: "turns::a_run_ends_once_every_ratio_is_known",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(280)],
         run: decided,
     },
     Case {
         name: "turns::a_run_with_nothing_to_compare_decides_nothing",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(280)],
         run: nothing_beside_the_baseline,
     },
     Case {
@@ -41,22 +41,22 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "turns::what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(280)],
         run: known_resumed,
     },
     Case {
         name: "turns::a_run_that_goes_on_ends_in_the_time_that_it_may_take",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(280)],
         run: in_time,
     },
     Case {
         name: "turns::killed_and_resumed_the_totals_add_up",
-        needs: &[Need::GroupBudget(950)],
+        needs: &[Need::GroupsOfItsOwn(280)],
         run: killed_and_resumed,
     },
 ];
 
-/// Trials `one`, `two` (a pair of cells) and `three` in turns, and `other`, which is not alike and has the machine to itself.
+/// Trials `one`, `two` (a pair of cells) and `three` in turns, and `other`, which differs and has the machine to itself.
 fn file(dir: &Path, rounds: u32, jobs: u32) -> String {
     let text = format!(
         "schema = 1\nname = \"small\"\nrounds = {rounds}\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = {jobs}\n\
@@ -92,7 +92,7 @@ fn apart() {
                 .iter()
                 .all(|t| (t.jobs, t.arms, t.seed) == (12, 3, turns[0].seed))
         );
-        // Whose cells are made first is drawn.
+        // The order of creation is random.
         let mut arms: Vec<u32> = turns.iter().map(|t| t.arm).collect();
         arms.sort_unstable();
         assert_eq!(arms, [0, 1, 2]);
@@ -124,7 +124,7 @@ fn apart() {
         match cell.trial.as_str() {
             "two" | "three" => {
                 assert_eq!(laps.len(), 3, "one for each metric");
-                // A lap counts unless the machine held all jobs of a turn up.
+                // A lap counts unless the machine delayed all jobs of a turn.
                 assert!(laps.iter().all(|laps| (1..=15).contains(laps)), "{laps:?}");
                 assert!(cell.against_baseline.is_some());
             }
@@ -172,14 +172,14 @@ fn killed_cell() {
     assert!(traces_of(id).is_empty());
 }
 
-/// Rounds with a lap in which both trials of a run have a job: a machine that stands still for a whole round leaves none.
+/// Rounds with a lap in which both trials of a run have a job: a machine that stalls for a whole round leaves none.
 fn with_a_lap(run: &Run) -> usize {
     let mut laps: BTreeMap<u32, Vec<BTreeSet<u32>>> = BTreeMap::new();
     for number in run.trial_numbers().unwrap() {
         let trial = run.trial(number).unwrap();
         let turns = trial.turns.unwrap();
         let samples = run.samples(number, &trial.cells[0].id).unwrap().unwrap();
-        // The first of a turn let it settle.
+        // The first jobs of a turn let it settle.
         let compared =
             (samples.samples.iter()).filter(|job| job.index % turns.jobs >= turns.settle);
         let own = compared.map(|job| job.index / turns.jobs).collect();
@@ -189,17 +189,17 @@ fn with_a_lap(run: &Run) -> usize {
     laps.values().filter(meet).count()
 }
 
-/// What is said where the machine stood still while the pilot ran.
-const STALLED: &str = "sees    not known: the pilot could not be run: it had too few turns";
+/// Printed if the machine stalled while the pilot ran.
+const STALLED: &str = "sees    not known: the pilot failed: it had too few turns";
 
-/// The plan of an experiment whose pilot the machine has left the time that it takes.
+/// The plan of an experiment, once the machine has given its pilot enough time.
 fn with_its_pilot(dir: &Path, file: &str) -> Said {
     let mut plans = (0..5).map(|_| say(dir, &["bench", file, "--dry-run"]).ends_with(0));
     let seen = plans.find(|plan| !plan.out.contains(STALLED));
     seen.expect("a pilot with enough turns")
 }
 
-/// Whatever the machine does, two plain processes are alike to within a factor of two, and not to within a ten-thousandth.
+/// On any machine, two plain processes are alike to within a factor of two, and not to within a ten-thousandth.
 fn decided() {
     let dir = tempfile::tempdir().unwrap();
     let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
@@ -250,7 +250,7 @@ fn decided() {
     )
     .ends_with(0);
     assert!(
-        of_whole_rounds.out.contains("sees    not known before"),
+        of_whole_rounds.out.contains("sees    not known in advance"),
         "{}",
         of_whole_rounds.out
     );
@@ -267,15 +267,15 @@ fn decided() {
     assert_eq!(rounds, 3);
     let told = said.out.contains("sees    differences of the median");
     assert_ne!(told, said.out.contains(STALLED), "{}", said.out);
-    // Twelve rounds at most, looked at after three, five, eight, ten and twelve.
+    // At most twelve rounds, with looks after three, five, eight, ten and twelve.
     let (said, [rounds, _], confidence) = rounds_of(&["--decide", "100%"]);
     assert!([3, 5, 8, 10, 12].contains(&rounds), "{}", said.err);
     assert!((confidence - (1.0 - 0.0158)).abs() < 1e-9, "{confidence}");
     assert!(said.out.contains("at most about"), "{}", said.out);
     assert!(said.err.contains("after round 3"), "{}", said.err);
     let (said, [rounds, _], _) = rounds_of(&["--decide", "0.01%", "--rounds", "4"]);
-    // A busy machine can tell equals apart after three rounds: that decides, too.
-    let differs = said.err.contains("after round 3 every ratio");
+    // A busy machine can tell equals apart after three rounds, which is a decision, too.
+    let differs = said.err.contains("after round 3: every ratio");
     assert_eq!(rounds, if differs { 3 } else { 4 }, "{}", said.err);
     let json = say(
         dir.path(),
@@ -319,14 +319,14 @@ fn killed_and_resumed() {
     }
 }
 
-/// Without the user of its other trial a run has no ratio: it does not go on, and says so.
+/// Without the user of its other trial, a run has no ratio: it does not continue, and says so.
 fn nothing_beside_the_baseline() {
     let dir = tempfile::tempdir().unwrap();
     let text = "schema = 1\nname = \"small\"\nrounds = 3\nrootless_user = \"nobody-of-this-name\"\n\
                 [workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"podman-rootless\"]\n";
     fs::write(dir.path().join("small.toml"), text).unwrap();
-    let no_ratio = "there is no ratio to know: nothing was measured beside the baseline";
+    let no_ratio = "there is no ratio: only the baseline was measured";
     let said = say(dir.path(), &["bench", "small.toml", "--decide", "1%"]).ends_with(1);
     assert!(
         said.out.contains(&format!("decide  {no_ratio}")),
@@ -334,7 +334,7 @@ fn nothing_beside_the_baseline() {
         said.out
     );
     assert!(
-        said.err.contains(&format!("after round 3 {no_ratio}")) && !said.err.contains("round 4"),
+        said.err.contains(&format!("after round 3: {no_ratio}")) && !said.err.contains("round 4"),
         "{}",
         said.err
     );
@@ -352,21 +352,17 @@ fn known() {
         fs::remove_dir_all(dir.path().join("runs")).unwrap();
         (said, rounds)
     };
-    // p90 at 99 % takes 44 jobs: known at the first look, after one round of at most 16. A machine that stands still for
+    // p90 at 99 % takes 44 jobs: known at the first look, after one round of at most 16. A machine that stalls for
     // 300 ms leaves as many of 400.
     let p90 = ["--until", "latency.p90 < 10s", "--jobs", "400"];
     let (said, rounds) = rounds_of(&p90, 0);
     assert_eq!(rounds, 1);
     assert!(
-        said.out.contains("first looked at after 1 round"),
+        said.out.contains("first look after 1 round"),
         "{}",
         said.out
     );
-    assert!(
-        said.err.contains("after round 1 it is known"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("after round 1: known"), "{}", said.err);
     assert!(said.out.contains("latency.p90 >= 10s"), "{}", said.out);
     // 44 of 45 leave no room for missed activations.
     let words = [
@@ -380,23 +376,23 @@ fn known() {
     ];
     let narrow = say(dir.path(), &words).ends_with(0);
     assert!(
-        narrow.out.contains("first looked at after 2 rounds"),
+        narrow.out.contains("first look after 2 rounds"),
         "{}",
         narrow.out
     );
     // What is known to be false is known, and fails.
     let (_, rounds) = rounds_of(&["--until", "latency.p90 < 1ns"], 3);
     assert_eq!(rounds, 1);
-    // p99 takes 459 jobs: 440 tell nothing, and 880 do on a machine that stands still in between.
+    // p99 takes 459 jobs: 440 tell nothing, and 880 do on a machine that stalls in between.
     let (said, rounds) = rounds_of(&["--until", "a.latency.p99 < 10s", "--rounds", "16"], 0);
     assert_eq!(rounds, 8, "{}", said.err);
     assert!(
         said.err
-            .contains("after round 4 1 of 1 are not known: a: latency.p99"),
+            .contains("after round 4: 1 of 1 not known: a: latency.p99"),
         "{}",
         said.err
     );
-    // 360 jobs suffice at 95 %, and not at the confidence of three looks: the end is one of them.
+    // 360 jobs suffice at 95 %, but not at the confidence of three looks: the end is one of them.
     let end = [
         "--until",
         "a.latency.p99 < 10s",
@@ -409,9 +405,9 @@ fn known() {
     assert_eq!(rounds, 3);
     assert!(said.out.contains("needs 408 jobs"), "{}", said.out);
     for (condition, told) in [
-        ("late < 1", "more jobs do not answer this"),
-        ("latency.p99 100us", "there is no comparison"),
-        ("c.latency.p99 < 1ms", "no trial and no cell is called `c`"),
+        ("late < 1", "more jobs cannot answer this"),
+        ("latency.p99 100us", "the comparison is missing"),
+        ("c.latency.p99 < 1ms", "no trial or cell is called `c`"),
     ] {
         let said = say(dir.path(), &["bench", "small.toml", "--until", condition]).ends_with(2);
         assert!(said.err.contains(told), "{}", said.err);
@@ -436,13 +432,13 @@ fn in_time() {
         let rounds = manifest.trials_done as usize / experiment.trials.len();
         (said, experiment.rounds, rounds)
     };
-    // Twelve rounds of some 200 ms each would be looked at after three of them.
+    // Of twelve rounds of some 200 ms each, the first look would be after three.
     let decide = ["small.toml", "--decide", "0.01%", "--at-most", "1s"];
     let (said, planned, rounds) = rounds_of(&decide, None);
     assert!((3..8).contains(&planned), "{planned}");
     assert!((1..=planned as usize).contains(&rounds), "{rounds}");
     assert!(said.out.contains("at most about 1 s"), "{}", said.out);
-    // Nothing tells beforehand that each execution takes a hundred times its pause.
+    // Nothing tells in advance that each execution takes a hundred times its pause.
     let slow = "schema = 1\nname = \"slow\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"/bin/sleep\", \"0.1\"]\n\
                 period = \"1ms\"\npacing = \"relative\"\njobs = 10\n[[trial]]\ncells = [\"bare\"]\n";
     fs::write(dir.path().join("slow.toml"), slow).unwrap();
@@ -458,12 +454,12 @@ fn in_time() {
     let (said, planned, rounds) = rounds_of(&until, Some(1));
     assert_eq!(planned, 16);
     assert!((1..=2).contains(&rounds), "{rounds}: {}", said.err);
-    assert!(said.err.contains("beyond --at-most"), "{}", said.err);
+    assert!(said.err.contains("exceed --at-most"), "{}", said.err);
     for (words, told) in [
         (&["--at-most", "1min"][..], "whatever is known"),
         (
             &["--decide", "2%", "--at-most", "100ms"],
-            "the 3 rounds that ratios take are about 1 s",
+            "the 3 rounds that ratios need take about 1 s",
         ),
         (
             &["--until", "latency.p90 < 1s", "--at-most", "1ms"],
@@ -494,7 +490,7 @@ fn known_resumed() {
         assert_eq!(run.manifest().unwrap().status, Status::Complete);
         let numbers = run.trial_numbers().unwrap();
         let rounds = numbers.iter().map(|n| run.trial(*n).unwrap().round).max();
-        // 459 of the 480 jobs of eight rounds suffice, those from before the resumption among them.
+        // 459 of the 480 jobs of eight rounds suffice, including those from before the run was resumed.
         let cell = summary(&path)
             .cells
             .into_iter()
@@ -509,7 +505,7 @@ fn known_resumed() {
         );
         assert_eq!(
             at_eight,
-            said.err.contains("after round 8 it is known"),
+            said.err.contains("after round 8: known"),
             "{}",
             said.err
         );

@@ -1,4 +1,4 @@
-//! Without privilege the same command runs, says what is unmet, and labels what it measured.
+//! Without privilege, the same command runs, names what is unmet, and labels its results.
 
 use record::summary::RunSummary;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,7 @@ pub const CASES: &[Case] = &[
 
 const NOBODY: u32 = 65_534;
 
-/// A directory and a copy of the binary that everybody may reach.
+/// A directory and a copy of the binary that everybody can reach.
 pub fn open_place() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let all = std::fs::Permissions::from_mode(0o777);

@@ -1,4 +1,4 @@
-//! Root in a directory of a user's: what it writes there is the user's, whatever kind of run or output it is, and no link that
+//! Root in a user's directory: what it writes there belongs to the user, whatever the kind of run or output, and no link that
 //! the user puts in its way leads to anything of root's.
 
 use std::fs::{self, Permissions};
@@ -50,12 +50,12 @@ const SUPPLY: [&str; 6] = [
 /// The user.
 pub const NOBODY: u32 = 65534;
 
-/// A place that everybody may pass through.
+/// A directory that everybody may traverse.
 pub struct Places {
     pub dir: tempfile::TempDir,
     /// The user's directory.
     pub home: PathBuf,
-    /// Root's, with nothing in it.
+    /// Root's directory, which is empty.
     pub roots: PathBuf,
 }
 
@@ -71,7 +71,7 @@ impl Places {
         Places { dir, home, roots }
     }
 
-    /// Runs the binary in the user's directory, and what is in `runs` then must be the user's; there is one run, whose
+    /// Runs the binary in the user's directory; what is in `runs` afterwards must be the user's. There is one run, whose
     /// directory is removed with the others.
     #[track_caller]
     pub fn measures(&self, words: &[&str]) {
@@ -88,7 +88,7 @@ impl Places {
     }
 }
 
-/// Makes a link that belongs to the user.
+/// Creates a link that belongs to the user.
 pub fn users_link(to: &Path, at: &Path) {
     symlink(to, at).unwrap();
     lchown(at, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -122,7 +122,7 @@ fn isolation() {
     places.measures(&[&received[..], &["--reservation", "3ms/100ms"]].concat());
 }
 
-/// The user puts a link in the place of the directory that the trials' files go to, once it is there.
+/// The user replaces the directory of the trials' files by a link, once it exists.
 fn exchanged() {
     let places = Places::make();
     let closed = Permissions::from_mode(0o700);
@@ -165,7 +165,7 @@ fn outputs() {
     fs::write(&set, text).unwrap();
     let set = set.to_string_lossy().into_owned();
 
-    // Into a file: a link that leads to nothing yet, and one to a file that only root may write.
+    // Into a file: a link to nothing yet, and one to a file that only root may write.
     let (aim, secret, link) = (
         places.roots.join("aim"),
         at("secret"),

@@ -1,4 +1,4 @@
-//! The other verbs on a real run.
+//! The other commands, on a real run.
 
 use record::summary::RunSummary;
 use std::fs;

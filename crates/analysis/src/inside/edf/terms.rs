@@ -36,7 +36,7 @@ pub(crate) struct Terms<'a> {
 
 /// What an instant tells.
 enum Look {
-    /// Nothing before it by at most so many ns is in excess, as so many tasks show.
+    /// Nothing before it by at most this many ns is in excess, as this number of tasks shows.
     Skip(Ns, usize),
     /// So much must be supplied by it.
     Required(Ns),
@@ -137,7 +137,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// An excess at a deadline in a window, searched from the window's end in at most so many turns. The load is at
+    /// An excess at a deadline in a window, searched from the window's end in at most this number of turns. The load is at
     /// most the rate, and the window within 2^62 ns.
     ///
     /// QPA (Zhang and Burns 2009) with sbf⁻¹ in the place of the identity: from t to just before sbf⁻¹(required(t)), as

@@ -1,4 +1,4 @@
-//! What a budget supplies where the kernel takes note of time only at its tick.
+//! The supply of a budget where the kernel accounts for time only at its tick.
 
 use serde::Serialize;
 

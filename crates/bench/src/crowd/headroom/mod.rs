@@ -1,4 +1,4 @@
-//! What the machine has left for a crowd: what is not to be taken, and the limit that will end a larger one.
+//! What the machine has left for a crowd: the reserve that must stay free, and the first limit that a larger crowd reaches.
 
 use engine::Footprint;
 use host::limits::{self, Kind, Limit};
@@ -8,14 +8,14 @@ use record::crowd::GaveOut;
 
 use crate::Plan;
 
-/// The part of what everybody shares that a crowd leaves to everybody else.
+/// The share of common resources that a crowd leaves to everybody else.
 const RESERVE_PART: u64 = 20;
 /// The least of it in memory, MB.
 const RESERVE_MB: u64 = 128;
 /// The least of it in process ids and threads.
 const RESERVE_PROCESSES: u64 = 256;
 
-/// What a crowd leaves to everybody else of a limit that all share, in the limit's unit.
+/// What a crowd leaves to everybody else of a shared limit, in the limit's unit.
 fn reserve(limit: &Limit, memory: Option<Bytes>) -> u64 {
     let least = match (limit.kind, memory) {
         (Kind::Memory, Some(asked)) => return asked.bytes() >> 20,
@@ -25,21 +25,21 @@ fn reserve(limit: &Limit, memory: Option<Bytes>) -> u64 {
     (limit.most / RESERVE_PART).max(least).min(limit.most / 2)
 }
 
-/// What gave out where less of it is left than the reserve; `None` while there is enough, or where nobody can tell.
-/// `memory` is the reserve of memory that was asked for.
+/// What ran out: what is left is less than the reserve; `None` while there is enough, or where that is unknown. `memory` is the requested
+/// reserve of memory.
 pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
     limits::shared(root).into_iter().find_map(|limit| {
         let left = limit.most.saturating_sub(limit.used?);
         let reserve = reserve(&limit, memory);
         let fix = match limit.kind {
-            Kind::Memory => format!("{}, or leave it less (--memory-reserve)", limit.fix),
+            Kind::Memory => format!("{}, or keep less in reserve (--memory-reserve)", limit.fix),
             _ => limit.fix,
         };
         (left < reserve).then(|| GaveOut {
             what: limit.what,
-            limit: "the reserve that a crowd leaves".to_owned(),
+            limit: "the reserve that a crowd must leave".to_owned(),
             value: Some(format!(
-                "{left} of {}{} are available, and {reserve} are kept",
+                "{left} of {}{} are available, {reserve} are kept in reserve",
                 limit.most, limit.unit
             )),
             fix,
@@ -66,7 +66,7 @@ fn taken(limit: &Limit, cell: &Footprint, groups_v2: bool) -> Option<(u64, u64)>
         Kind::Namespaces if named("/max_mnt_namespaces") => cell.mount_namespaces,
         Kind::Namespaces if named("/max_user_namespaces") => cell.user_namespaces,
         Kind::Namespaces => cell.namespaces,
-        // That of a control group holds for cells that stay in it.
+        // The limit of a control group holds for cells that stay in it.
         Kind::Memory if named("/meminfo") || cell.processes == cell.processes_beside => {
             return Some((cell.memory_kib, 1 << 10));
         }
@@ -76,7 +76,7 @@ fn taken(limit: &Limit, cell: &Footprint, groups_v2: bool) -> Option<(u64, u64)>
     (each > 0).then_some((each, 1))
 }
 
-/// The limit that cells come to first, and their number then.
+/// The first limit that cells reach, and their number then.
 struct First<'a> {
     limit: &'a Limit,
     cells: u64,
@@ -136,8 +136,8 @@ fn groups_v2(root: &Root) -> bool {
     host::cgroup::detect_at(root).is_ok_and(|found| found.v1_mount("memory").is_none())
 }
 
-/// Of every engine of a scale study, which limit will end its crowds, or comes first beyond them: one sentence each.
-/// Empty for other experiments. Raises the soft limit of open files as far as it goes, as the study does.
+/// For every engine of a scale study, the limit that will end its crowds, or the first beyond them: one sentence each. Empty for other
+/// experiments. Raises the soft limit of open files as far as it goes, as the study does.
 pub fn ahead(plan: &Plan) -> Vec<String> {
     let Some(scale) = &plan.experiment.scale else {
         return Vec::new();
@@ -160,19 +160,19 @@ pub fn ahead(plan: &Plan) -> Vec<String> {
 fn sentence(engine: &str, first: &First<'_>, most: usize) -> String {
     if u64::try_from(most).is_ok_and(|most| most <= first.cells) {
         format!(
-            "{engine}: no known limit ends {most} cells; the first one beyond is {}",
+            "{engine}: {most} cells reach no known limit; the first beyond is {}",
             first.told()
         )
     } else {
         format!(
-            "{engine}: the limit that will end it is {}; {}",
+            "{engine}: the first limit reached will be {}; {}",
             first.told(),
             first.limit.fix
         )
     }
 }
 
-/// The same of one trial, where the machine as it is now has not enough for its cells.
+/// The same for one trial, where the machine as it is now does not have enough for its cells.
 pub(super) fn certain(
     limits: &[Limit],
     cell: &Footprint,
@@ -183,15 +183,15 @@ pub(super) fn certain(
     let short = first.cells < u64::try_from(cells).ok()?;
     short.then(|| {
         format!(
-            "the limit that will end it is {}; {}",
+            "the first limit reached will be {}; {}",
             first.told(),
             first.limit.fix
         )
     })
 }
 
-/// Which limit ends larger crowds of this kind, by what `cells` have taken of each between `before` and `after`; `None` where
-/// they took nothing that could be told from the rest of the machine.
+/// Which limit ends larger crowds of this kind, by what `cells` have taken of each between `before` and `after`; `None` where they took
+/// nothing distinguishable from the rest of the machine.
 pub(super) fn forecast(before: &[Limit], after: &[Limit], cells: usize) -> Option<String> {
     let cells = u64::try_from(cells).ok().filter(|cells| *cells > 0)?;
     let (most, limit, taken) = (after.iter())
@@ -210,7 +210,7 @@ pub(super) fn forecast(before: &[Limit], after: &[Limit], cells: usize) -> Optio
         .min_by_key(|(most, _, _)| *most)?;
     let each = taken as f64 / cells as f64;
     Some(format!(
-        "the limit that ends larger ones is {} ({}), at about {most} cells: {}, {each:.1}{} for each cell",
+        "the limit for larger ones is {} ({}), at about {most} cells: {}, {each:.1}{} for each cell",
         limit.what,
         limit.name,
         limit.value(),

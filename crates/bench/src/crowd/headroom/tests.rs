@@ -1,4 +1,4 @@
-//! Limits that are invented, and what is said of them.
+//! Made-up limits, and what is said of them.
 
 use super::*;
 
@@ -57,10 +57,10 @@ fn the_limit_that_comes_first_is_named_before_the_first_cell() {
     let said = sentence("podman", &first, 256);
     assert_eq!(
         said,
-        "podman: the limit that will end it is things of /proc/sys/fs/inotify/max_user_instances \
+        "podman: the first limit reached will be things of /proc/sys/fs/inotify/max_user_instances \
          (/proc/sys/fs/inotify/max_user_instances), at about 120 cells: 8 of 128, 1 for each cell; raise it"
     );
-    assert!(sentence("podman", &first, 120).starts_with("podman: no known limit ends 120 cells"));
+    assert!(sentence("podman", &first, 120).starts_with("podman: 120 cells reach no known limit"));
     // On v1 it is memory: 20,000 MB less a twentieth of 24,000, at 9 MB each.
     let first = First::of(&limits, &CELL, None, false).unwrap();
     assert_eq!((first.limit.kind, first.cells), (Kind::Memory, 2_088));
@@ -139,7 +139,7 @@ fn a_reserve_of_memory_is_kept() {
     let said = with(8_000, 300, None).unwrap();
     assert_eq!(
         said.value.unwrap(),
-        "300 of 8000 MB are available, and 400 are kept"
+        "300 of 8000 MB are available, 400 are kept in reserve"
     );
     assert!(said.fix.contains("--memory-reserve"), "{}", said.fix);
     assert!(with(1_000, 127, None).is_some() && with(1_000, 129, None).is_none());
@@ -159,6 +159,6 @@ fn a_reserve_of_process_ids_is_kept() {
     assert_eq!(said.what, "process ids of the machine");
     assert_eq!(
         said.value.unwrap(),
-        "1568 of 32768 are available, and 1638 are kept"
+        "1568 of 32768 are available, 1638 are kept in reserve"
     );
 }

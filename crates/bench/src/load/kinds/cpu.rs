@@ -1,4 +1,4 @@
-//! `cpu`: every cpu computes without rest. stress-ng's `--cpu` mix of methods, or a loop of multiply-accumulate steps.
+//! `cpu`: every cpu computes without a pause. stress-ng's `--cpu` mix of methods, or a loop of multiply-accumulate steps.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ impl Load for Cpu {
     }
 
     fn does(&self) -> &'static str {
-        "keeps every cpu busy with computing"
+        "keeps every cpu busy with computation"
     }
 
     fn program(&self) -> Option<Program> {

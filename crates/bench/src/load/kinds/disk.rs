@@ -31,7 +31,7 @@ impl Load for Disk {
     }
 
     fn does(&self) -> &'static str {
-        "commits 1 MB blocks to the disk of --out, writes and reads random data"
+        "commits 1 MB blocks to the disk of --out, writes and reads at random"
     }
 
     fn program(&self) -> Option<Program> {
@@ -102,13 +102,13 @@ impl Load for Disk {
                     random.read_exact_at(&mut piece, random_number % places * PIECE as u64)?;
                     tally.add(2, PIECE as u64);
                 }
-                // What is random reaches the device too, and memory does not fill with it.
+                // Random writes reach the device too, and do not fill memory.
                 random.sync_data()?;
             }
             Ok(())
         };
         match run() {
-            Ok(()) => "all turns were taken".to_owned(),
+            Ok(()) => "all turns are used up".to_owned(),
             Err(error) => format!("{dir}: {error}"),
         }
     }
@@ -123,7 +123,7 @@ impl Load for Disk {
     }
 }
 
-/// A file without a name: it goes with its last process, whatever happens.
+/// A file without a name: it disappears with its last process, whatever happens.
 #[expect(clippy::disallowed_methods, reason = "the file has no name")]
 pub(super) fn nameless(dir: &str) -> std::io::Result<File> {
     OpenOptions::new()

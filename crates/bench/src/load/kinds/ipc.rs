@@ -36,13 +36,13 @@ impl Load for Ipc {
     }
 
     fn command(&self, _: &LoadPlan, _: &Setting) -> Vec<String> {
-        // So many messages that it never comes to its end.
+        // So many messages that it never ends by itself.
         let words = "hackbench -P -g 15 -f 25 -s 512 -l 1000000000";
         words.split(' ').map(str::to_owned).collect()
     }
 
     fn told(&self, window: &Window<'_>) -> Vec<Achieved> {
-        // hackbench only tells a time at its end; the kernel counts what its processes write.
+        // hackbench only prints a time at its end; the kernel counts what its processes write.
         let bytes = window
             .after
             .written_bytes
@@ -89,7 +89,7 @@ fn groups(tally: &Tally) -> std::io::Result<String> {
     ))
 }
 
-/// Does `work` in a process of its own, which ends with this one. Called before any thread is started.
+/// Does `work` in a separate process, which ends with this one. Called before any thread is started.
 fn child(work: impl FnOnce() -> std::io::Error) -> std::io::Result<()> {
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {

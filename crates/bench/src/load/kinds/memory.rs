@@ -1,5 +1,5 @@
-//! `memory`: streams through memory and touches it at random, so that neither caches nor bandwidth are left to others.
-//! stress-ng's `--stream` and `--cache`, or the same two patterns built in.
+//! `memory`: streams through memory and accesses it at random, so that neither caches nor bandwidth are left to others. stress-ng's
+//! `--stream` and `--cache`, or the same two patterns built in.
 
 use std::hint::black_box;
 

@@ -33,7 +33,7 @@ impl Load for NetDev {
     }
 
     fn does(&self) -> &'static str {
-        "asks the network devices for their settings on every cpu"
+        "queries the settings of the network devices on every cpu"
     }
 
     fn program(&self) -> Option<Program> {

@@ -142,8 +142,7 @@ fn open() -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether the answer of this number comes in time; others, and the requests that a raw socket on loopback sees, are
-/// passed over.
+/// Whether the answer of this number comes in time; others, and the requests that a raw socket on loopback sees, are skipped.
 fn answered(socket: &OwnedFd, sequence: u16) -> std::io::Result<bool> {
     let mut packet = vec![0; BYTES + 128];
     let until = clock::now() + PATIENCE.as_nanos() as i64;

@@ -87,7 +87,7 @@ fn record(setting: &Setting, tally: &Tally) -> std::io::Result<()> {
         commit(&file)?;
         tally.worked(clock::now());
         tally.add(0, BLOCK as u64);
-        // The seconds that this megabyte took beyond its own have gone without theirs.
+        // The seconds that this megabyte took beyond its own have passed without one.
         let now = (clock::now() - began) / SECOND_NS;
         tally.add(1, (now - second).unsigned_abs());
         second = now + 1;
@@ -96,8 +96,8 @@ fn record(setting: &Setting, tally: &Tally) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A small receive buffer, so that each megabyte crosses the network in its own second: a large one would be full before
-/// that begins. Where the system refuses, the megabytes come earlier.
+/// A small receive buffer, so that each megabyte crosses the network within its second: a large one would be filled before that begins.
+/// Where the system refuses, the megabytes come earlier.
 fn hold_little(stream: &TcpStream) {
     let _ = set_socket_recv_buffer_size(stream, 64 << 10);
 }

@@ -1,4 +1,4 @@
-//! What loads that are stress-ng share: its command line and the metrics it prints at its end.
+//! What loads made of stress-ng share: its command line and the metrics that it prints at the end.
 
 use record::Achieved;
 

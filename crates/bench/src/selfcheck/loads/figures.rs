@@ -5,7 +5,7 @@ use record::samples::Samples;
 use serde::Serialize;
 use stats::{Sorted, larger, median_of};
 
-/// A ratio below this is no disturbance worth the name.
+/// A ratio below this does not count as a disturbance.
 pub(super) const LEAST: f64 = 1.10;
 /// How often all figures together may err.
 const ERROR: f64 = 0.05;
@@ -139,12 +139,12 @@ pub(super) struct Moved {
     pub figure: usize,
     /// Median over rounds under load, divided by the median without.
     pub times: f64,
-    /// How often rounds that are alike would lie so high (one-sided rank-sum test).
+    /// How often equal rounds would lie so high (one-sided rank-sum test).
     pub p: f64,
 }
 
-/// The figures whose median over rounds grew by more than [`LEAST`] and whose rounds lie higher than by chance, the
-/// surest first. Each may err so seldom that all together err as seldom as one would (Bonferroni).
+/// The figures whose median over rounds grew by more than [`LEAST`] and whose rounds lie higher than by chance, the most certain first,
+/// corrected for their number (Bonferroni).
 pub(super) fn moved(idle: &[Values], loaded: &[Values]) -> Vec<Moved> {
     let column = |rounds: &[Values], at: usize| -> Option<Vec<i64>> {
         rounds.iter().map(|values| values[at]).collect()

@@ -22,7 +22,7 @@ const BUSY_PERCENT: f64 = 40.0;
 /// One load at one place, or none, with what was seen of it in every round.
 struct Row {
     name: String,
-    /// What it was asked for, for a second try; `None`: nothing runs.
+    /// The requested load, for a second try; `None`: nothing runs.
     kind: Option<LoadKind>,
     planned: Option<PlannedLoad>,
     /// Whether counters are read beside the probe.
@@ -74,7 +74,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     let mut place = new_place()?;
     let rootfs = place.rootfs()?;
     host::writer::create_dir_all(&setup.out)
-        .map_err(crate::error::failed(&setup.out, "make the directory"))?;
+        .map_err(crate::error::failed(&setup.out, "create the directory"))?;
     let planned: Vec<&PlannedLoad> = rows.iter().filter_map(|row| row.planned.as_ref()).collect();
     let (ground, remarks) = Ground::make(&planned, &setup.out, &mut place)?;
     section.unmet.extend(remarks);
@@ -112,8 +112,8 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     let busy = visit::busy_percent(&rows[0].visits);
     if busy > BUSY_PERCENT {
         section.unmet.push(format!(
-            "a quiet machine: without a load {busy:.0} % of one cpu were in use already, beside which loads hardly show; \
-             repeat it when nothing else runs"
+            "a quiet machine: without a load, {busy:.0} % of one cpu was already in use, which hides most of what loads do; repeat it \
+             when nothing else runs"
         ));
     }
     report(&rows, &mut section);
@@ -156,7 +156,7 @@ impl Row {
 }
 
 impl Around<'_> {
-    /// Visits every row once a round; who begins, changes.
+    /// Visits every row once a round, each round beginning with another row.
     fn rounds(
         &mut self,
         rows: &mut [Row],
@@ -181,7 +181,7 @@ impl Around<'_> {
     }
 }
 
-/// What a row is held against: everything without a load that is not itself; the controls only against the first.
+/// What a row is compared with: everything without a load except itself; the controls only with the first.
 fn without_load<'a>(rows: &'a [Row], row: &Row) -> Vec<&'a Row> {
     let controls = |other: &&Row| other.kind.is_none() && !other.counters;
     let most = if row.kind.is_some() { usize::MAX } else { 1 };
@@ -246,7 +246,10 @@ fn finding(row: &Row, idle: &[&Row]) -> Finding {
         )
     };
     let figure = match &moved {
-        None => format!("no figure is shown to move in {} rounds", row.visits.len()),
+        None => format!(
+            "no figure moves significantly in {} rounds",
+            row.visits.len()
+        ),
         Some(moved) => {
             let more = match moved.len() - 1 {
                 0 => String::new(),

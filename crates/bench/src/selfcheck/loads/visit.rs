@@ -25,7 +25,7 @@ pub(super) struct Around<'a> {
     pub rootfs: &'a Path,
     pub ground: &'a Ground,
     pub interrupt: &'a Interrupt,
-    /// Whether class FIFO is to be had.
+    /// Whether class FIFO is available.
     pub fifo: bool,
     /// Number of the last visit.
     pub trial: u32,
@@ -42,7 +42,7 @@ pub(super) struct Visit {
     window_ns: i64,
     /// Activations that the probes missed.
     missed: u64,
-    /// What the probes said of themselves: one clock reading, and one turn of the loop without work or sleep, ns.
+    /// What the probes reported of themselves: the cost of a clock reading, and of one iteration of the loop without work or sleep, ns.
     cost_ns: (i64, i64),
     /// What the load achieved.
     achieved: Vec<Achieved>,
@@ -159,7 +159,7 @@ pub(super) fn probe_cost<'a>(visits: impl Iterator<Item = &'a Visit>) -> String 
     let (clock, turn): (Vec<i64>, Vec<i64>) = visits.map(|visit| visit.cost_ns).unzip();
     let [clock, turn] = [clock, turn].map(|costs| stats::median_of(&costs).unwrap_or(0));
     format!(
-        "{clock} ns for a clock reading, {turn} ns for a turn of its loop without work or sleep"
+        "{clock} ns per clock reading, {turn} ns per iteration of its loop without work or sleep"
     )
 }
 

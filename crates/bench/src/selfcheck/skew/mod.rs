@@ -1,5 +1,5 @@
-//! Cells that are made, armed and released together, by our barrier or by polling for a file: one round of it, and
-//! what it tells. What the figures are held against is the parts' own.
+//! Cells created, armed and released together, by our barrier or by polling for a file: one round, and its figures. The parts compare
+//! them.
 
 mod shell;
 mod stage;

@@ -1,5 +1,5 @@
-//! The thesis's poller: a shell that looks for a file and starts `sleep 0.001` by turns (here busybox, which starts
-//! faster than bash and coreutils), and how its start is heard of.
+//! The thesis's poller: a shell that looks for a file and starts `sleep 0.001` by turns (here busybox, which starts faster than bash and
+//! coreutils), and how its start is noticed.
 
 use std::io::Read;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(super) fn install(rootfs: &Path) -> Result<(), BenchError> {
     }
     let bin = rootfs.join("bin");
     std::fs::create_dir_all(&bin).map_err(failed(&bin, "make the directory"))?;
-    // `sleep` is a program of its own, as in the scripts of the field: the shell starts it anew each time.
+    // `sleep` is a separate program, as in the scripts of the field: the shell starts it each time.
     for name in ["sh", "sleep"] {
         let program = bin.join(name);
         std::fs::copy(BUSYBOX, &program).map_err(failed(&program, "copy busybox"))?;
@@ -44,7 +44,7 @@ pub(super) fn words(index: usize) -> Vec<String> {
         .to_vec()
 }
 
-/// Hears the shells' stamps through a named pipe, in a thread above them all.
+/// Reads the shells' stamps from a named pipe, in a thread above them all.
 ///
 /// `echo` is built into the shell, so a stamp costs it no process: the thesis's `date` would look worse.
 pub(super) struct Stamps(std::thread::JoinHandle<std::io::Result<Vec<(usize, i64)>>>);

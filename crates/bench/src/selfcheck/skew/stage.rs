@@ -90,7 +90,7 @@ impl Stage {
             (made.reach(0..cells, State::Armed, PATIENCE_NS)).map_err(BenchError::Failed)?;
         }
         let pids = made.pids();
-        // A shell's sleeps are processes of their own, already reaped: only its cpu share of children tells.
+        // A shell's sleeps are separate processes, already reaped: only its children's cpu time shows them.
         let told_whole = how != How::PollShell;
         let look = || process::cpu_ns(&pids).map_err(told);
         let before = told_whole.then(look).transpose()?;

@@ -47,11 +47,11 @@ pub(super) fn choose(
     if supply.measured_to_ns < BACKGROUND_NS {
         return Err(none(
             format!(
-                "windows were measured up to {} ms only, the background task has {} ms",
+                "windows were measured only up to {} ms, the background task needs {} ms",
                 supply.measured_to_ns / 1_000_000,
                 BACKGROUND_NS / 1_000_000
             ),
-            "ask for stretches of 1s or more with --duration",
+            "request stretches of 1s or more with --duration",
         ));
     }
     let textbook = Periodic::new(held.budget_ns, held.period_ns)
@@ -80,7 +80,7 @@ pub(super) fn choose(
     };
     if accepts(&by_textbook, &measured) {
         return Err(none(
-            "the measured supply accepts the most urgent set that the textbook accepts: there is nothing to tell apart"
+            "the measured supply accepts the most urgent set that the textbook accepts: nothing distinguishes the two"
                 .to_owned(),
             "",
         ));
@@ -258,13 +258,13 @@ mod tests {
         // What the textbook promises, and more.
         let good = supply(3 * MS, 10 * MS, &[(3, 10, 7 * MS)]);
         assert!(
-            reason(&good).contains("nothing to tell apart"),
+            reason(&good).contains("nothing distinguishes the two"),
             "{}",
             reason(&good)
         );
         let mut short = supply(3 * MS, 10 * MS, &[(3, 10, 20 * MS)]);
         short.measured_to_ns = 500 * MS;
-        assert!(reason(&short).contains("up to 500 ms only"));
+        assert!(reason(&short).contains("only up to 500 ms"));
         let slow = supply(1_000 * MS, 4_000 * MS, &[(1, 4, 4_000 * MS)]);
         assert!(
             reason(&slow).contains("no urgent task"),

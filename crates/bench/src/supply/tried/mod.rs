@@ -1,6 +1,6 @@
-//! The second stage of a supply study: whether what was measured tells anything of deadlines. For each budget two sets of two
-//! tasks are run inside it, and without it to learn what the host itself makes late: one that the textbook's supply accepts
-//! and the measured one refuses, and one that the measured one accepts.
+//! The second stage of a supply study: whether what was measured says anything about deadlines. For each budget two sets of two tasks are
+//! run inside it, and without it to learn what the host itself makes late: one that the textbook's supply accepts and the measured one
+//! refuses, and one that the measured one accepts.
 
 mod choose;
 mod run;
@@ -23,7 +23,7 @@ const RUNS: u32 = 4;
 pub(super) struct Trying {
     /// Of each run of a set, ns.
     pub length_ns: i64,
-    /// Those among the measured that can hold two tasks.
+    /// The measured budgets that can hold two tasks.
     pub budgets: Vec<Budget>,
     /// Those that cannot, with the reason.
     pub without: Vec<NotMeasured>,
@@ -57,7 +57,7 @@ impl Trying {
         let each = |held: &Budget| {
             let name = name_of(held);
             format!(
-                "{name}: the textbook's set and the measured supply's, each inside the budget and without"
+                "{name}: the textbook's set and the measured supply's, each with and without the budget"
             )
         };
         self.budgets.iter().map(each).collect()

@@ -1,7 +1,7 @@
 //! Choosing the sets, and running them.
 
 use record::NotMeasured;
-use record::supply::{SupplyRecord, SupplySummary, TriedSet};
+use record::supply::{SupplyRecord, SupplySummary, Tried, TriedSet};
 
 use super::Trying;
 use super::choose::choose;
@@ -12,21 +12,24 @@ use crate::supply::SupplyPlan;
 use crate::supply::subject::name_of;
 use crate::together::Surroundings;
 
-/// Chooses the sets by what is on record, and runs them, round by round, each beginning with the next.
+/// Chooses the sets by what is on record, unless that was done before the run was resumed, and runs them, round by round, each beginning with the next.
 pub(in crate::supply) fn try_sets(
     plan: &SupplyPlan,
     trying: &Trying,
     around: &Surroundings,
     going: &mut Study<'_, SupplyRecord>,
 ) -> Result<(), BenchError> {
-    let (sets, without) = sets(plan, trying, &study::supply_study(&going.session.run)?);
-    for one in &without {
-        (going.progress).note(&format!("{}: no set tried: {}", one.trial, one.reason));
+    if going.record.tried == Tried::default() {
+        let (sets, without) = sets(plan, trying, &study::supply_study(&going.session.run)?);
+        for one in &without {
+            (going.progress).note(&format!("{}: no set tried: {}", one.trial, one.reason));
+        }
+        let tried = &mut going.record.tried;
+        tried.without.clone_from(&trying.without);
+        tried.without.extend(without);
+        tried.sets = sets;
     }
-    let tried = &mut going.record.tried;
-    tried.without.clone_from(&trying.without);
-    tried.without.extend(without);
-    tried.sets.clone_from(&sets);
+    let sets = going.record.tried.sets.clone();
     let todo: Vec<(&TriedSet, bool)> = (sets.iter())
         .flat_map(|set| [(set, true), (set, false)])
         .collect();
@@ -77,7 +80,7 @@ fn sets(
         let Some(supply) = summary.supplies.iter().find(|supply| supply.held == *held) else {
             without.push(NotMeasured {
                 trial: name_of(held),
-                reason: "nothing was measured of it".to_owned(),
+                reason: "it was not measured".to_owned(),
                 fix: String::new(),
             });
             continue;

@@ -2,7 +2,6 @@
 //! any other cell. The process that makes it becomes it.
 
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, RawFd};
@@ -23,6 +22,7 @@ use crate::app::making::Handed;
 use crate::app::program::Program;
 use crate::app::spec::{AppSpec, Ids, Network};
 use crate::app::{executor, groups, start};
+use crate::error::{Doing, Error, Result, refused};
 use crate::mounts::unshare;
 use crate::seccomp::{Filter, policy};
 use crate::{limits, made, process};
@@ -35,7 +35,7 @@ const READINESS: Duration = Duration::from_secs(60);
 pub(super) struct Cells;
 
 impl Apps for Cells {
-    fn make(&self, making: Making<'_>) -> Result<Made, String> {
+    fn make(&self, making: Making<'_>) -> Result<Made> {
         let Making {
             spec,
             mut call,
@@ -56,8 +56,8 @@ impl Apps for Cells {
         }
     }
 
-    /// Becomes the cell; returns why it could not.
-    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    /// Becomes the cell; returns only if it could not.
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
         match prepare(spec, &Program::of(spec)?, handed) {
             Ok(never) => match never {},
             Err(why) => {
@@ -67,23 +67,23 @@ impl Apps for Cells {
         }
     }
 
-    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+    fn start(&self, spec: &AppSpec) -> Result<bool> {
         start::give(spec)
     }
 }
 
 /// Why a cell was never ready.
-fn ended_early(mut child: std::process::Child, log: &Path) -> String {
+fn ended_early(mut child: std::process::Child, log: &Path) -> Error {
     let status = process::wait(&mut child, READINESS);
     let said = process::tail(log);
     match status {
-        _ if !said.is_empty() => said,
-        Ok(status) => format!("its process ended with {status}"),
+        _ if !said.is_empty() => said.into(),
+        Ok(status) => refused!("its process ended with {status}"),
         Err(error) => error,
     }
 }
 
-fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible, String> {
+fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible> {
     let filter = Filter::of(&policy(&spec.grants, spec.network))?;
     let mut groups = groups::make(spec)?;
     groups::limit(spec)?;
@@ -115,14 +115,14 @@ fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallib
     checked("stay alone", set_parent_process_death_signal(None))?;
     // SAFETY: handed down by the supervisor for this; closed on exec, or with this process.
     let mut report = unsafe { File::from_raw_fd(handed.report) };
-    start::say_ready(&mut report).map_err(|error| error.to_string())?;
-    start::wait(&listener).map_err(|error| error.to_string())?;
-    let why = executor::execute(&program.args, &program.env, &filter);
+    start::say_ready(&mut report)?;
+    start::wait(&listener)?;
+    let executed = executor::execute(&program.args, &program.env, &filter);
     std::mem::forget(report);
-    Err(why)
+    executed
 }
 
-fn take(from: RawFd, to: RawFd) -> Result<(), String> {
+fn take(from: RawFd, to: RawFd) -> Result<()> {
     // SAFETY: both are open.
     checked(
         "take over a stream",
@@ -130,7 +130,7 @@ fn take(from: RawFd, to: RawFd) -> Result<(), String> {
     )
 }
 
-fn set_limits(spec: &AppSpec) -> Result<(), String> {
+fn set_limits(spec: &AppSpec) -> Result<()> {
     for limit in limits::of_app(&spec.grants) {
         let resource = match limit.name {
             "RLIMIT_NOFILE" => Resource::Nofile,
@@ -141,7 +141,7 @@ fn set_limits(spec: &AppSpec) -> Result<(), String> {
             "RLIMIT_SIGPENDING" => Resource::Sigpending,
             "RLIMIT_MSGQUEUE" => Resource::Msgqueue,
             "RLIMIT_NPROC" => Resource::Nproc,
-            other => return Err(format!("{other} is not known")),
+            other => return Err(refused!("{other} is not known")),
         };
         let both = Rlimit {
             current: Some(limit.value),
@@ -152,15 +152,15 @@ fn set_limits(spec: &AppSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Becomes the cell's user with no capability but those granted, for ever.
-fn give_up(spec: &AppSpec, ids: Ids) -> Result<(), String> {
+/// Becomes the cell's user, irrevocably, with no capability but those granted.
+fn give_up(spec: &AppSpec, ids: Ids) -> Result<()> {
     let granted: CapsHashSet = (spec.grants.capabilities.iter())
         .filter_map(|name| name.parse::<Capability>().ok())
         .collect();
-    let failed = |error: caps::errors::CapsError| format!("cannot give up capabilities: {error}");
-    for capability in caps::read(None, CapSet::Bounding).map_err(failed)? {
+    let doing = || "cannot give up capabilities";
+    for capability in caps::read(None, CapSet::Bounding).doing(doing)? {
         if !granted.contains(&capability) {
-            caps::drop(None, CapSet::Bounding, capability).map_err(failed)?;
+            caps::drop(None, CapSet::Bounding, capability).doing(doing)?;
         }
     }
     // This process has one thread.
@@ -169,12 +169,12 @@ fn give_up(spec: &AppSpec, ids: Ids) -> Result<(), String> {
     checked("keep capabilities", set_keep_capabilities(true))?;
     checked("change the group", set_thread_res_gid(gid, gid, gid))?;
     checked("change the user", set_thread_res_uid(uid, uid, uid))?;
-    caps::set(None, CapSet::Effective, &granted).map_err(failed)?;
-    caps::set(None, CapSet::Permitted, &granted).map_err(failed)?;
+    caps::set(None, CapSet::Effective, &granted).doing(doing)?;
+    caps::set(None, CapSet::Permitted, &granted).doing(doing)?;
     if ids.uid != 0 {
         // Others than root keep over exec only what is ambient.
-        caps::set(None, CapSet::Inheritable, &granted).map_err(failed)?;
-        caps::set(None, CapSet::Ambient, &granted).map_err(failed)?;
+        caps::set(None, CapSet::Inheritable, &granted).doing(doing)?;
+        caps::set(None, CapSet::Ambient, &granted).doing(doing)?;
     }
     Ok(())
 }
@@ -186,6 +186,6 @@ fn answered(answer: libc::c_long) -> io::Result<()> {
     }
 }
 
-fn checked(doing: &str, answer: Result<(), impl Display>) -> Result<(), String> {
-    answer.map_err(|error| format!("cannot {doing}: {error}"))
+fn checked(doing: &str, answer: Result<(), impl Into<Error>>) -> Result<()> {
+    answer.doing(|| format!("cannot {doing}"))
 }

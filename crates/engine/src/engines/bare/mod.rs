@@ -1,5 +1,5 @@
-//! `bare`: a plain process in a session of the coordinator. It sees the machine as it is, so words that speak
-//! of `/cell` are turned to the shared directory itself.
+//! `bare`: a plain process in a session of the coordinator. It sees the machine as it is, so arguments that name
+//! `/cell` are rewritten to the shared directory itself.
 
 mod app;
 
@@ -9,6 +9,7 @@ use std::process::Command;
 use model::{EngineKind, Requirement};
 
 use super::info::Info;
+use crate::error::Result;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, process};
@@ -54,7 +55,7 @@ impl Engine for Bare {
     }
 }
 
-fn make(spec: &CellSpec) -> Result<Payload, String> {
+fn make(spec: &CellSpec) -> Result<Payload> {
     let mut command = Command::new(spec.rootfs.join("timecell"));
     command
         .args(

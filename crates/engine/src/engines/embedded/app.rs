@@ -12,7 +12,7 @@ use crate::app::making::Handed;
 use crate::app::program::Program;
 use crate::app::spec::{AppSpec, Image, Network};
 use crate::app::{groups, root, start};
-use crate::error::chain;
+use crate::error::{Doing, Result};
 use crate::seccomp::{Filter, policy};
 use crate::{made, oci};
 
@@ -21,20 +21,19 @@ use crate::{made, oci};
 pub(super) struct Cells;
 
 impl Apps for Cells {
-    fn make(&self, making: Making<'_>) -> Result<Made, String> {
+    fn make(&self, making: Making<'_>) -> Result<Made> {
         making.with_bundle(true)
     }
 
-    fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<(), String> {
+    fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<()> {
         if spec.network != Network::None {
             return Ok(());
         }
         // The other engines bring it up themselves.
-        host::loopback::up(process)
-            .map_err(|error| format!("its loopback device stays down: {error}"))
+        host::loopback::up(process).doing(|| "its loopback device cannot be brought up")
     }
 
-    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
         let program = Program::of(spec)?;
         let guard = Guard {
             filter: Filter::of(&policy(&spec.grants, spec.network))?,
@@ -64,8 +63,7 @@ impl Apps for Cells {
                     .as_init(oci::bundle(spec))
                     .with_systemd(false)
                     .build()
-            })
-            .map_err(|error| chain(&error))?;
+            })?;
         let pid = container.pid().ok_or("the container has no pid")?.as_raw();
         groups.enter(pid)?;
         groups.reap_helper();
@@ -74,7 +72,7 @@ impl Apps for Cells {
         Ok(())
     }
 
-    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+    fn start(&self, spec: &AppSpec) -> Result<bool> {
         start::give(spec)
     }
 
@@ -83,7 +81,7 @@ impl Apps for Cells {
     }
 }
 
-/// What of the host making this cell takes, outer directories first.
+/// Paths of the host that making this cell needs, outer directories first.
 fn seen(spec: &AppSpec, program: &Program) -> Vec<Seen> {
     let binary = match &spec.image {
         Image::Binary(binary) => Some(binary.clone()),

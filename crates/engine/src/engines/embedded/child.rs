@@ -4,12 +4,13 @@ use std::path::Path;
 
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::error::LibcontainerError;
 use libcontainer::syscall::syscall::SyscallType;
 
 use super::private_root::{self, Seen};
 use super::stamps::Stamps;
 use super::words::Errors;
-use crate::error::chain;
+use crate::error::{Doing, Result, refused};
 use crate::made::remove_dir;
 use crate::own_groups::Groups;
 use crate::process::die_with;
@@ -20,10 +21,10 @@ pub(super) const START: &str = "start";
 /// Create, start, wait for the end, delete.
 pub(super) const RUN: &str = "run";
 
-/// Makes the cell that `words` tell of; they are what the engine put there.
-pub(crate) fn child(words: &[String]) -> Result<(), String> {
+/// Makes the cell that `words` describe; the engine put them there.
+pub(crate) fn child(words: &[String]) -> Result<()> {
     let [deed, parent, id, state, rootfs, shared] = words else {
-        return Err("oci-child: words are missing".to_owned());
+        return Err("oci-child: arguments are missing".into());
     };
     let mut stamps = Stamps::new();
     Errors::listen();
@@ -47,29 +48,26 @@ pub(crate) fn child(words: &[String]) -> Result<(), String> {
         groups.reap_helper();
     }
     stamps.take("cgroups joined");
-    container.start().map_err(|error| chain(&error))?;
+    container.start()?;
     stamps.take("payload started");
     if deed == RUN {
         let mut status = 0;
         // SAFETY: the payload is a child of this process; `status` is valid.
         if unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
-            return Err(format!(
-                "wait for the payload: {}",
-                std::io::Error::last_os_error()
-            ));
+            return Err(std::io::Error::last_os_error()).doing(|| "wait for the payload");
         }
         stamps.take("payload executed and ended");
         groups.map_or(Ok(()), Groups::remove)?;
         remove_dir(&state.join("runtime"))?;
         stamps.take("cgroups and state removed");
         if !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0 {
-            return Err(format!("the payload ended with status {status:#x}"));
+            return Err(refused!("the payload ended with status {status:#x}"));
         }
     }
     Ok(())
 }
 
-fn create(id: &str, state: &Path) -> Result<Container, String> {
+fn create(id: &str, state: &Path) -> Result<Container, LibcontainerError> {
     ContainerBuilder::new(id.to_owned(), SyscallType::default())
         .with_root_path(state.join("runtime"))
         .and_then(|builder| builder.with_pid_file(Some(state.join("pid"))))
@@ -80,5 +78,4 @@ fn create(id: &str, state: &Path) -> Result<Container, String> {
                 .with_systemd(false)
                 .build()
         })
-        .map_err(|error| chain(&error))
 }

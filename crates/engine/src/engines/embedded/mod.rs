@@ -15,6 +15,7 @@ use std::process::Command;
 use model::{EngineKind, Requirement};
 
 use super::info::Info;
+use crate::error::Result;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::oci;
@@ -69,7 +70,7 @@ impl Engine for Embedded {
     }
 }
 
-fn make(spec: &CellSpec) -> Result<Payload, String> {
+fn make(spec: &CellSpec) -> Result<Payload> {
     oci::write_bundle(spec, oci::power(spec))?;
     process::run(&mut again(spec, child::START), &made::log(spec))?;
     Ok(Payload {

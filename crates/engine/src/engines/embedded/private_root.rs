@@ -15,6 +15,7 @@ use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use rustix::process::{getegid, geteuid, pivot_root};
 use rustix::thread::UnshareFlags;
 
+use crate::error::{Doing, Result};
 use crate::mounts::{bind_source, keep_mounts_private, make_place, mount, unshare};
 
 /// A file or directory of the host that keeps its path in the private root.
@@ -34,8 +35,8 @@ impl Seen {
     }
 }
 
-/// Enters it; `state` and what is `seen` keep their paths. A directory stands before what is in it.
-pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
+/// Enters it; `state` and what is `seen` keep their paths. A directory comes before its contents.
+pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<()> {
     let (uid, gid) = (geteuid(), getegid());
     let root = state.join("root");
     fs::create_dir_all(&root).map_err(at(&root))?;
@@ -50,8 +51,7 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
             ("uid_map", format!("0 {uid} 1")),
             ("gid_map", format!("0 {gid} 1")),
         ] {
-            fs::write(format!("/proc/self/{file}"), text)
-                .map_err(|error| format!("/proc/self/{file}: {error}"))?;
+            fs::write(format!("/proc/self/{file}"), text).doing(|| format!("/proc/self/{file}"))?;
         }
     }
 
@@ -84,11 +84,11 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
     // The old root ends up on top of the new one and is detached from it.
     checked("move into the private root", pivot_root(".", "."))?;
     checked("leave the old root", unmount(".", UnmountFlags::DETACH))?;
-    std::env::set_current_dir("/").map_err(|error| error.to_string())
+    Ok(std::env::set_current_dir("/")?)
 }
 
 /// Shows it at the same place below `root`, unless something is there already.
-fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<(), String> {
+fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<()> {
     let path = &seen.path;
     let place = root.join(path.strip_prefix("/").unwrap_or(path));
     if place.exists() {
@@ -105,6 +105,6 @@ fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<(), String> {
     mount(Some(path), &place, None, MountFlags::BIND | recursive)
 }
 
-fn checked(doing: &str, answer: Result<(), Errno>) -> Result<(), String> {
-    answer.map_err(|error| format!("cannot {doing}: {error}"))
+fn checked(doing: &str, answer: Result<(), Errno>) -> Result<()> {
+    answer.doing(|| format!("cannot {doing}"))
 }

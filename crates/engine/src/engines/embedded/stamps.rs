@@ -13,7 +13,7 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Opens the file now: later its path is not seen any more.
+    /// Opens the file now: later its path is not visible any more.
     pub(super) fn new() -> Stamps {
         let file = std::env::var_os(VARIABLE).and_then(|path| File::create(path).ok());
         let mut stamps = Stamps {

@@ -18,6 +18,7 @@ use crate::app::making::Handed;
 use crate::app::program::{Program, binary_target};
 use crate::app::spec::{AppSpec, Ids, Image, Network};
 use crate::app::{executor, groups};
+use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
 use crate::note::MARK;
 use crate::process::Process;
@@ -28,27 +29,27 @@ use crate::{limits, made, oci, process, programs, seccomp};
 pub(super) struct Cells;
 
 impl Apps for Cells {
-    fn make(&self, mut making: Making<'_>) -> Result<Made, String> {
+    fn make(&self, mut making: Making<'_>) -> Result<Made> {
         let spec = making.spec;
         let log = making.log.ok_or(
-            "podman writes into the streams of its cells itself; let it have a log, or choose another engine",
+            "podman writes to the streams of its cells itself; give the cell a log, or choose another engine",
         )?;
         create(spec, making.program)?;
         let made = process::run(&mut making.call, &made::log(spec));
         // podman has written into the cell's streams: the container's name, or what went wrong.
-        let said = log.take().map_err(|error| error.to_string())?;
-        made.map_err(|why| if said.is_empty() { why } else { said })?;
+        let said = log.take()?;
+        made.map_err(|why| if said.is_empty() { why } else { said.into() })?;
         Ok(Made {
             pid: oci::read_pid(&oci::pid_file(spec))?,
             report: None,
         })
     }
 
-    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
         become_monitor(spec, handed)
     }
 
-    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+    fn start(&self, spec: &AppSpec) -> Result<bool> {
         process::run_quiet(podman(spec)?.args(["start", &spec.id]), &made::log(spec))?;
         Ok(true)
     }
@@ -89,7 +90,7 @@ fn conmon_file(cell: &dyn Identity) -> PathBuf {
 }
 
 /// podman with the storage in which this cell's container is.
-fn podman(cell: &dyn Identity) -> Result<Command, String> {
+fn podman(cell: &dyn Identity) -> Result<Command> {
     if !shared_marker(cell).exists() {
         return Cli::rootful(cell)?.command();
     }
@@ -105,7 +106,7 @@ fn podman(cell: &dyn Identity) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Says in podman's usual storage for which cell a container was made: that one of the same name may be somebody else's.
+/// Says in podman's usual storage for which cell a container was made: another of the same name may not be ours.
 const LABEL: &str = "timecell.work-dir";
 
 /// What the marker says when the container has a label; containers of earlier versions have none.
@@ -116,10 +117,10 @@ fn label(cell: &dyn Identity) -> String {
 }
 
 /// Creates the container, without a process yet.
-fn create(spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
+fn create(spec: &AppSpec, program: Option<&Program>) -> Result<()> {
     match &spec.image {
         Image::Reference(_) => {
-            fs::write(shared_marker(spec), LABELLED).map_err(|error| error.to_string())?;
+            fs::write(shared_marker(spec), LABELLED)?;
         }
         _ => Cli::rootful(spec)?.prepare()?,
     }
@@ -133,7 +134,7 @@ fn create(spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
 
 /// Becomes the call that starts the container's monitor, whose streams are the container's. Its program waits, and its
 /// pid is in the cell's state.
-fn become_monitor(spec: &AppSpec, handed: Handed) -> Result<(), String> {
+fn become_monitor(spec: &AppSpec, handed: Handed) -> Result<()> {
     // SAFETY: handed down by the supervisor for this, and nobody else's here.
     let own = |end| unsafe { OwnedFd::from_raw_fd(end) };
     let mut init = podman(spec)?;
@@ -144,11 +145,10 @@ fn become_monitor(spec: &AppSpec, handed: Handed) -> Result<(), String> {
     // SAFETY: an open descriptor; closed when podman is executed.
     unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
     executor::forget_signals()?;
-    let error = init.exec();
-    Err(format!("podman cannot be executed: {error}"))
+    Err(init.exec()).doing(|| "podman cannot be executed")
 }
 
-fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
+fn confine(command: &mut Command, spec: &AppSpec) -> Result<()> {
     command
         .args(["--log-driver", "passthrough"])
         .args(["--no-hosts", "--http-proxy=false"])
@@ -173,7 +173,7 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
     let profile = made::state(spec).join("seccomp.json");
     let profile = match seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
         Some(rules) => {
-            fs::write(&profile, rules.to_string()).map_err(|error| error.to_string())?;
+            fs::write(&profile, rules.to_string())?;
             profile.display().to_string()
         }
         None => "unconfined".to_owned(),
@@ -219,11 +219,11 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
     Ok(())
 }
 
-fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Result<(), String> {
+fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Result<()> {
     for path in [source, target] {
         if path.as_os_str().as_encoded_bytes().contains(&b':') {
-            return Err(format!(
-                "podman takes no path with a colon, as in {}",
+            return Err(refused!(
+                "podman accepts no path with a colon, as in {}",
                 path.display()
             ));
         }
@@ -235,14 +235,14 @@ fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Res
 }
 
 /// Image, program and what is said about them.
-fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
+fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Result<()> {
     let ids = |command: &mut Command, ids: Ids| {
         command.args(["--user", &format!("{}:{}", ids.uid, ids.gid)]);
     };
     command.args(["--env", &format!("{MARK}={}", spec.id)]);
     let Some(program) = program else {
         let Image::Reference(name) = &spec.image else {
-            return Err("nothing is known of the image".to_owned());
+            return Err("nothing is known about the image".into());
         };
         for (name, value) in &spec.env {
             if name != MARK {
@@ -280,14 +280,14 @@ fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Res
         (None, Image::Binary(binary)) => {
             volume(command, binary, &binary_target(binary)?, "ro")?;
             let empty = made::state(spec).join("empty");
-            fs::create_dir_all(&empty).map_err(|error| error.to_string())?;
+            fs::create_dir_all(&empty)?;
             empty
         }
-        (None, _) => return Err("nothing is known of the image".to_owned()),
+        (None, _) => return Err("nothing is known about the image".into()),
     };
     if (root.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
-        return Err(format!(
-            "podman takes no root with a comma, a colon or a backslash in its path, as in {}; name another one, or choose \
+        return Err(refused!(
+            "podman accepts no root with a comma, a colon or a backslash in its path, as in {}; use another path or \
              another engine",
             root.display()
         ));
@@ -301,7 +301,7 @@ fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Res
 }
 
 /// Removes a container from podman's usual storage, if this cell has one there, with its monitor.
-pub(super) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
+pub(super) fn wipe_shared(cell: &dyn Identity) -> Result<()> {
     if !shared_marker(cell).exists() {
         return Ok(());
     }
@@ -317,8 +317,8 @@ pub(super) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
 const LISTING: Duration = Duration::from_secs(20);
 
 /// Whether the container of the cell's name, if there is one, was made for this cell.
-fn is_own(cell: &dyn Identity) -> Result<bool, String> {
-    let marker = fs::read_to_string(shared_marker(cell)).map_err(|error| error.to_string())?;
+fn is_own(cell: &dyn Identity) -> Result<bool> {
+    let marker = fs::read_to_string(shared_marker(cell))?;
     if marker != LABELLED {
         return Ok(true);
     }
@@ -326,19 +326,15 @@ fn is_own(cell: &dyn Identity) -> Result<bool, String> {
     list.args(["ps", "--all", "--no-trunc", "--format", "{{.Names}}"])
         .args(["--filter", &format!("label={}", label(cell))]);
     let listed = process::output_within(&mut list, LISTING)
-        .map_err(|error| format!("podman does not list its containers: {error}"))?;
+        .doing(|| "podman does not list its containers")?;
     if !listed.status.success() {
-        let why = match listed.err.trim() {
-            "" => listed.status.to_string(),
-            said => said.to_owned(),
-        };
-        return Err(format!("podman cannot list its containers: {why}"));
+        return Err(listed.failure("podman")).doing(|| "podman cannot list its containers");
     }
     Ok(listed.out.lines().any(|name| name.trim() == cell.id()))
 }
 
-/// Ends what watched over the container, and reaps it.
-pub(super) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
+/// Ends the container's monitor and reaps it.
+pub(super) fn wipe_monitor(cell: &dyn Identity) -> Result<()> {
     if let Ok(pid) = oci::read_pid(&conmon_file(cell))
         && host::process::name(pid).as_deref() == Some("conmon")
         && process::belonging(cell.id(), &made::state(cell)).contains(&pid)

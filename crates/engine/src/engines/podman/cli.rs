@@ -18,6 +18,7 @@ use rustix::fs::OFlags;
 
 use crate::engines::calls::Source;
 use crate::engines::info::installed;
+use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
@@ -33,7 +34,7 @@ pub(crate) struct Cli<'a> {
     pub(crate) rootless: bool,
 }
 
-/// Where podman looks for programs, whatever this process has been told.
+/// Where podman looks for programs, whatever this process's own PATH is.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The image of the payload. Nothing else is in the storage.
@@ -104,16 +105,16 @@ pub(crate) fn version(rootless: bool) -> Option<String> {
 
 impl<'a> Cli<'a> {
     /// Of root's podman.
-    pub(crate) fn rootful(cell: &'a dyn Identity) -> Result<Cli<'a>, String> {
+    pub(crate) fn rootful(cell: &'a dyn Identity) -> Result<Cli<'a>> {
         Cli::of(cell, false)
     }
 
     /// Of an unprivileged user's.
-    pub(crate) fn rootless(cell: &'a dyn Identity) -> Result<Cli<'a>, String> {
+    pub(crate) fn rootless(cell: &'a dyn Identity) -> Result<Cli<'a>> {
         Cli::of(cell, true)
     }
 
-    fn of(cell: &'a dyn Identity, rootless: bool) -> Result<Cli<'a>, String> {
+    fn of(cell: &'a dyn Identity, rootless: bool) -> Result<Cli<'a>> {
         let (_, runtime) = runtime(rootless).ok_or("there is no OCI runtime for podman")?;
         Ok(Cli {
             cell,
@@ -136,12 +137,12 @@ impl<'a> Cli<'a> {
     }
 
     /// Makes the private directory with its configuration, for a storage that is used once.
-    pub(crate) fn prepare(&self) -> Result<(), String> {
+    pub(crate) fn prepare(&self) -> Result<()> {
         self.prepare_with("vfs")
     }
 
     /// As [`Cli::prepare`], with this storage driver.
-    pub(crate) fn prepare_with(&self, driver: &str) -> Result<(), String> {
+    pub(crate) fn prepare_with(&self, driver: &str) -> Result<()> {
         let home = self.home();
         // Nobody else's directory will do.
         fs::DirBuilder::new()
@@ -154,11 +155,11 @@ impl<'a> Cli<'a> {
             })
             .and_then(|()| fs::write(home.join("containers.conf"), config(self.cell.id())))
             .and_then(|()| fs::write(home.join(DRIVER), driver))
-            .map_err(|error| format!("{}: {error}", home.display()))
+            .doing(|| format!("{}", home.display()))
     }
 
     /// `podman` with everything that makes the storage private; the environment holds nothing else.
-    pub(crate) fn command(&self) -> Result<Command, String> {
+    pub(crate) fn command(&self) -> Result<Command> {
         let program = programs::find("podman").ok_or("`podman` is not installed")?;
         let home = self.home();
         let mut command = Command::new(program);
@@ -201,7 +202,7 @@ impl<'a> Cli<'a> {
         &self,
         spec: &CellSpec,
         as_user: impl FnOnce(&mut Command),
-    ) -> Result<Payload, String> {
+    ) -> Result<Payload> {
         let mut command = self.command()?;
         as_user(&mut command);
         command
@@ -231,12 +232,7 @@ impl<'a> Cli<'a> {
     }
 
     /// One call that creates a container, runs the payload, waits for its end and removes the container.
-    pub(crate) fn call(
-        &self,
-        spec: &CellSpec,
-        source: Source,
-        network: &str,
-    ) -> Result<Command, String> {
+    pub(crate) fn call(&self, spec: &CellSpec, source: Source, network: &str) -> Result<Command> {
         let mut command = self.command()?;
         reach::become_user(&mut command, spec);
         command
@@ -254,9 +250,9 @@ impl<'a> Cli<'a> {
         Ok(command)
     }
 
-    /// The pid of the cell's first process. Of a rootless cell it stands in a file of the user's, who could have put
-    /// anybody's there for us to give priority to and to kill.
-    fn payload(&self) -> Result<i32, String> {
+    /// The pid of the cell's first process. For a rootless cell it comes from a file of the user, who could have put any pid there for us to raise in
+    /// priority and to kill.
+    fn payload(&self) -> Result<i32> {
         let pid = parse_pid(&self.pid_file())?;
         if let Some(user) = self.cell.user()
             && !believed(pid, user.uid, self.cell.id())
@@ -265,8 +261,8 @@ impl<'a> Cli<'a> {
             if has_ended(pid) {
                 return Ok(NO_PID);
             }
-            return Err(format!(
-                "{} holds pid {pid}, which is no process of this cell and user `{}`",
+            return Err(refused!(
+                "{} holds pid {pid}, which is not a process of this cell and of user `{}`",
                 self.pid_file().display(),
                 user.name
             ));
@@ -274,7 +270,7 @@ impl<'a> Cli<'a> {
         Ok(pid)
     }
 
-    /// What a cell may and may not, whatever way it is started.
+    /// Sets what a cell may and may not do, whichever way it is started.
     pub(crate) fn confine(&self, spec: &CellSpec, command: &mut Command) {
         command
             .args(["--no-hosts", "--http-proxy=false"])
@@ -308,7 +304,7 @@ impl<'a> Cli<'a> {
     }
 
     /// Removes the container, podman's helpers and mounts, and the cgroups.
-    pub(crate) fn wipe(&self, as_user: impl FnOnce(&mut Command)) -> Result<(), String> {
+    pub(crate) fn wipe(&self, as_user: impl FnOnce(&mut Command)) -> Result<()> {
         if self.home().join("root").exists()
             && let Ok(mut command) = self.command()
         {
@@ -328,7 +324,7 @@ impl<'a> Cli<'a> {
     }
 
     /// Ends conmon, and the process that keeps a rootless user's namespaces open.
-    fn kill_helpers(&self) -> Result<(), String> {
+    fn kill_helpers(&self) -> Result<()> {
         for file in [
             self.conmon_file(),
             self.home().join("tmp/pause.pid"),
@@ -358,7 +354,7 @@ fn config(id: &str) -> String {
     )
 }
 
-/// The storage driver that was noted. Of a rootless cell the note is the user's: only words that podman knows are taken.
+/// The storage driver that was noted. The note of a rootless cell belongs to the user: only names that podman knows are accepted.
 fn driver(home: &Path) -> &'static str {
     let noted = read_small(&home.join(DRIVER)).unwrap_or_default();
     match noted.trim() {
@@ -371,10 +367,10 @@ fn driver(home: &Path) -> &'static str {
 const NO_PID: i32 = i32::MAX;
 
 /// The pid in a file that may be a user's.
-fn parse_pid(file: &Path) -> Result<i32, String> {
+fn parse_pid(file: &Path) -> Result<i32> {
     let text = read_small(file).map_err(at(file))?;
     let pid = text.trim().parse().ok().filter(|pid: &i32| *pid > 1);
-    pid.ok_or_else(|| format!("{} holds no pid", file.display()))
+    pid.ok_or_else(|| refused!("{} holds no pid", file.display()))
 }
 
 /// The beginning of a regular file that no link leads to: one of a user's could point anywhere, be a pipe or have no end.
@@ -517,7 +513,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = fs::canonicalize(dir.path()).unwrap();
         fs::write(dir.join("other"), "17").unwrap();
-        assert_eq!(parse_pid(&dir.join("other")), Ok(17));
+        assert_eq!(parse_pid(&dir.join("other")).unwrap(), 17);
         symlink(dir.join("other"), dir.join("pid")).unwrap();
         parse_pid(&dir.join("pid")).unwrap_err();
         symlink(&dir, dir.join("way")).unwrap();

@@ -1,4 +1,4 @@
-//! The images in podman's usual storage: whether there is one of a name, and whose its program is, known before a container of it is made.
+//! The images in podman's usual storage: whether one of a name exists, and which user its program runs as, before a container is made from it.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,9 +7,10 @@ use model::Requirement;
 
 use crate::app::engine::Images;
 use crate::app::spec::Ids;
+use crate::error::{Doing, Result, refused};
 use crate::{process, programs};
 
-/// How long podman may take to tell of one.
+/// How long podman may take to answer about one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The storage.
@@ -28,7 +29,7 @@ impl Images for Storage {
         }
     }
 
-    fn user(&self, name: &str) -> Result<Ids, String> {
+    fn user(&self, name: &str) -> Result<Ids> {
         let program = programs::find("podman").ok_or("podman is not installed")?;
         let mut inspect = Command::new(program);
         inspect.args([
@@ -41,7 +42,7 @@ impl Images for Storage {
         ]);
         let answer = process::output_within(&mut inspect, PATIENCE)?;
         if !answer.status.success() {
-            return Err(format!("podman does not tell it: {}", answer.err.trim()));
+            return Err(answer.failure("podman")).doing(|| "podman does not say");
         }
         numbers(answer.out.trim())
     }
@@ -61,13 +62,15 @@ impl Images for Storage {
 }
 
 /// `1000`, `1000:100`, or nothing for root, as an image's configuration has it.
-fn numbers(user: &str) -> Result<Ids, String> {
+fn numbers(user: &str) -> Result<Ids> {
     let (uid, gid) = user.split_once(':').unwrap_or((user, ""));
     let number = |text: &str| match text {
         // The group of a user without one is that of its files, or root's; whoever looks at a page needs to be its user.
         "" => Ok(0),
         text => (text.parse::<u32>()).map_err(|_| {
-            format!("its image calls it `{user}`, and the number stands in its files")
+            refused!(
+                "its image names it `{user}`, and only files in the image say which number that is"
+            )
         }),
     };
     Ok(Ids {
@@ -83,11 +86,11 @@ mod tests {
     #[test]
     fn numbers_are_understood_and_names_are_not_guessed() {
         let ids = |user: &str| numbers(user).map(|ids| (ids.uid, ids.gid));
-        assert_eq!(ids(""), Ok((0, 0)));
-        assert_eq!(ids("1000"), Ok((1000, 0)));
-        assert_eq!(ids("1000:100"), Ok((1000, 100)));
+        assert_eq!(ids("").unwrap(), (0, 0));
+        assert_eq!(ids("1000").unwrap(), (1000, 0));
+        assert_eq!(ids("1000:100").unwrap(), (1000, 100));
         for name in ["app", "app:app", "1000:staff", "-1"] {
-            let why = ids(name).unwrap_err();
+            let why = ids(name).unwrap_err().to_string();
             assert!(why.contains(&format!("`{name}`")), "{why}");
         }
     }

@@ -10,6 +10,7 @@ use model::{EngineKind, Requirement};
 
 use super::calls::{Calls, Form, Namespaces, Network, Source};
 use super::info::Info;
+use crate::error::Result;
 use crate::identity::Identity;
 use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, process, programs};
 use cli::Cli;
@@ -83,7 +84,7 @@ impl Calls for Podman {
         FORMS
     }
 
-    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>, String> {
+    fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>> {
         let namespaces = Namespaces::make()?;
         let cli = Cli::rootful(spec)?;
         cli.prepare_with("overlay")?;
@@ -101,7 +102,7 @@ impl Calls for Podman {
         own: Option<&Namespaces>,
         source: Source,
         network: Network,
-    ) -> Result<Command, String> {
+    ) -> Result<Command> {
         let mut command = Cli::rootful(spec)?.call(spec, source, network.name())?;
         if let Some(own) = own {
             own.enter(&mut command);
@@ -110,7 +111,7 @@ impl Calls for Podman {
     }
 }
 
-fn wipe(cell: &dyn Identity) -> Result<(), String> {
+fn wipe(cell: &dyn Identity) -> Result<()> {
     app::wipe_shared(cell)?;
     app::wipe_monitor(cell)?;
     Cli::rootful(cell)?.wipe(|_| ())

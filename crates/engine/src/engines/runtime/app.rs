@@ -1,4 +1,4 @@
-//! Cells of applications: the runtime is executed by the process that has prepared the root, so that it sees that root.
+//! Cells of applications: the process that has prepared the root executes the runtime, so that the runtime sees that root.
 
 use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -13,20 +13,20 @@ use crate::app::making::Handed;
 use crate::app::program::Program;
 use crate::app::spec::AppSpec;
 use crate::app::{executor, root};
+use crate::error::{Doing, Result};
 use crate::mounts::{keep_mounts_private, unshare};
 use crate::{made, process};
 
 impl Apps for Runtime {
-    fn make(&self, making: Making<'_>) -> Result<Made, String> {
+    fn make(&self, making: Making<'_>) -> Result<Made> {
         making.with_bundle(false)
     }
 
     /// Becomes the runtime that creates the cell; its program waits.
-    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
         let program = Program::of(spec)?;
-        unshare(UnshareFlags::NEWNS)
-            .map_err(|error| format!("cannot make a mount namespace: {error}"))?;
-        keep_mounts_private().map_err(|error| format!("cannot mount /: {error}"))?;
+        unshare(UnshareFlags::NEWNS).doing(|| "cannot make a mount namespace")?;
+        keep_mounts_private().doing(|| "cannot mount /")?;
         root::build(spec, &program)?;
         let mut command = self.logging(spec)?;
         with_bundle(command.arg("create"), spec)
@@ -37,11 +37,10 @@ impl Apps for Runtime {
         // SAFETY: an open descriptor; closed when the runtime is executed.
         unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
         executor::forget_signals()?;
-        let error = command.exec();
-        Err(format!("{} cannot be executed: {error}", spec.engine))
+        Err(command.exec()).doing(|| format!("{} cannot be executed", spec.engine))
     }
 
-    fn start(&self, spec: &AppSpec) -> Result<bool, String> {
+    fn start(&self, spec: &AppSpec) -> Result<bool> {
         let mut command = self.logging(spec)?;
         process::run(command.args(["start", &spec.id]), &made::log(spec))?;
         Ok(true)
@@ -50,7 +49,7 @@ impl Apps for Runtime {
 
 impl Runtime {
     /// The runtime with its words in the log: its own standard error is the cell's.
-    fn logging(&self, spec: &AppSpec) -> Result<Command, String> {
+    fn logging(&self, spec: &AppSpec) -> Result<Command> {
         let log = made::log(spec);
         process::open_log(&log)?;
         let mut command = self.command(spec)?;

@@ -1,4 +1,4 @@
-//! What OCI runtimes that are programs of their own share: cells are driven by the command line that all of them have.
+//! What all OCI runtimes that are separate programs share: the command line that drives their cells.
 
 mod app;
 
@@ -7,6 +7,7 @@ use std::process::Command;
 use model::{EngineKind, Requirement};
 
 use super::info::Steps;
+use crate::error::Result;
 use crate::identity::Identity;
 use crate::made::{self, Payload, Wipe};
 use crate::note::MARK;
@@ -67,7 +68,7 @@ impl Engine for Program {
 
 impl Runtime {
     /// Creates and starts a cell.
-    pub(super) fn make(&self, spec: &CellSpec) -> Result<Payload, String> {
+    pub(super) fn make(&self, spec: &CellSpec) -> Result<Payload> {
         oci::write_bundle(spec, Power::Root)?;
         let mut command = self.command(spec)?;
         command.args(["run", "--detach"]);
@@ -80,14 +81,14 @@ impl Runtime {
     }
 
     /// The command from a cell's creation to its end.
-    pub(super) fn run(&self, spec: &CellSpec) -> Result<Command, String> {
+    pub(super) fn run(&self, spec: &CellSpec) -> Result<Command> {
         let mut run = self.command(spec)?;
         with_bundle(run.arg("run"), spec);
         Ok(run)
     }
 
     /// The same in three steps.
-    pub(super) fn steps(&self, spec: &CellSpec) -> Result<Steps, String> {
+    pub(super) fn steps(&self, spec: &CellSpec) -> Result<Steps> {
         let mut steps = Steps {
             create: self.command(spec)?,
             start: self.command(spec)?,
@@ -100,7 +101,7 @@ impl Runtime {
     }
 
     /// Removes what it keeps of a cell.
-    pub(super) fn wipe(&self, cell: &dyn Identity) -> Result<(), String> {
+    pub(super) fn wipe(&self, cell: &dyn Identity) -> Result<()> {
         if oci::runtime_state(cell).join(cell.id()).exists()
             && let Ok(mut command) = self.command(cell)
         {
@@ -114,7 +115,7 @@ impl Runtime {
     }
 
     /// The program with its state of this cell, as whoever runs the cell.
-    fn command(&self, cell: &dyn Identity) -> Result<Command, String> {
+    fn command(&self, cell: &dyn Identity) -> Result<Command> {
         let name = self.name;
         let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
         let mut command = Command::new(program);

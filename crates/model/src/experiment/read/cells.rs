@@ -1,4 +1,4 @@
-//! The cells of a trial, and the tasks that they have of their own.
+//! Reading the cells of a trial, and their own tasks.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::{Class, EngineKind, Experiment, Pacing, ProgramJobs, ProgramLoad, Tri
 /// Keys that say which program does the jobs.
 pub(super) const OF_PROGRAMS: [&str; 3] = ["program", "reports", "endless"];
 
-/// Engines and own tasks of a trial; the latter empty where no cell has any.
+/// Engines and own tasks of a trial's cells; the latter empty if no cell has one.
 pub(super) fn cells(table: &Node<'_>, faults: &mut Faults<'_>) -> (Vec<EngineKind>, Vec<OwnTask>) {
     let items = table.any("cells").and_then(|cells| cells.items());
     let mut names = HashSet::new();
@@ -22,8 +22,8 @@ pub(super) fn cells(table: &Node<'_>, faults: &mut Faults<'_>) -> (Vec<EngineKin
                 .as_ref()
                 .filter(|name| !names.insert((*name).clone()))
             {
-                let what = format!("there are two cells named `{name}` in this trial");
-                faults.report_at(&item.place.key("name"), what, "give each its own name");
+                let what = format!("this trial has two cells named `{name}`");
+                faults.report_at(&item.place.key("name"), what, "give each a different name");
             }
             Some((engine, own))
         }
@@ -37,7 +37,7 @@ pub(super) fn cells(table: &Node<'_>, faults: &mut Faults<'_>) -> (Vec<EngineKin
     }
     let has_own = own.iter().any(|own| *own != OwnTask::default());
     if has_own && table.says("competitors") {
-        let what = "a task set has the tasks of its cells";
+        let what = "in a task set, cells have the tasks of the set";
         faults.report(&table.place, &["cells"], what, "name engines only");
     }
     (engines, if has_own { own } else { Vec::new() })
@@ -68,7 +68,7 @@ fn own(table: &Node<'_>, faults: &mut Faults<'_>) -> OwnTask {
     }
 }
 
-/// What of a trial's own tasks does not go with the rest of the experiment.
+/// Own tasks of a trial that do not fit the rest of the experiment.
 pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(String, String)> {
     let (workload, class) = (&experiment.workload, experiment.scheduling.class);
     let own = &trial.own;
@@ -79,21 +79,24 @@ pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(S
     let reports = |own: &OwnTask| (own.program.as_ref()).is_some_and(ProgramLoad::reports);
     let without = own.is_empty() || own.iter().any(|own| own.work.is_none());
     let (what, fix) = if workload.work == Work::Busy && !own.is_empty() {
-        ("a task set has the tasks of its cells", "name engines only")
+        (
+            "in a task set, cells have the tasks of the set",
+            "name engines only",
+        )
     } else if workload.work == Work::Timer && own.iter().any(|own| own.work.is_some()) {
         (
-            "beside a `timer`, whose jobs take no time, no cell has work of its own",
+            "with kind \"timer\", whose jobs take no time, no cell can have its own work",
             "set `kind` of [workload] to \"mac\" or \"program\"",
         )
     } else if mixed {
         (
-            "programs that end or tell their jobs stand beside one that is endless, and not the same is measured of both",
+            "an endless program cannot be measured together with programs that end or report their jobs",
             "make all of them endless, or none",
         )
     } else if is_endless(workload.work) && own.iter().any(has_jobs) {
         (
             "an endless program has neither jobs nor a deadline",
-            "say with `period` how long it runs in each round",
+            "remove them; `period` sets how long it runs in each round",
         )
     } else if class == Class::Other && own.iter().any(|own| own.priority.is_some()) {
         (
@@ -102,7 +105,7 @@ pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(S
         )
     } else if workload.pacing == Pacing::Relative && own.iter().any(reports) {
         (
-            "the jobs that a program reports are periodic",
+            "jobs that a program reports must be periodic",
             "set pacing = \"periodic\"",
         )
     } else if workload.work == Work::Program && workload.program.is_none() && without {
@@ -116,7 +119,7 @@ pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(S
     Some((format!("trial `{}`: {what}", trial.name), fix.to_owned()))
 }
 
-/// The program that a table names; `None` where that cannot be one.
+/// The program that a table names; `None` if it is not valid.
 pub(super) fn program(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<ProgramLoad> {
     let place = table.place.key("program");
     let jobs = match (table.boolean("reports"), table.boolean("endless")) {
@@ -124,7 +127,7 @@ pub(super) fn program(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<Progr
         (true, false) => ProgramJobs::Reported,
         (false, true) => ProgramJobs::Endless,
         (true, true) => {
-            let what = "`endless` is said of a program whose jobs are not known";
+            let what = "a program that reports its jobs cannot be `endless`";
             faults.report(&table.place, &["endless"], what, "remove it, or `reports`");
             ProgramJobs::Reported
         }

@@ -1,4 +1,4 @@
-//! Loads: a name, or a table.
+//! Reading loads, each a name or a table.
 
 use crate::experiment::keys::{FORMS, PLACES};
 use crate::file::{Faults, Node, Value};
@@ -36,7 +36,7 @@ pub(super) fn point(value: &Value<'_>, faults: &mut Faults<'_>) -> Vec<LoadPlan>
     let mut loads: Vec<LoadPlan> = Vec::with_capacity(items.len());
     for item in &items {
         if item.text() == Some(IDLE) {
-            let what = "`idle` is the absence of load and cannot stand beside others";
+            let what = "`idle` is the absence of load and cannot be combined with loads";
             faults.report_at(&item.place, what, "remove it or the others");
             continue;
         }
@@ -44,8 +44,8 @@ pub(super) fn point(value: &Value<'_>, faults: &mut Faults<'_>) -> Vec<LoadPlan>
             continue;
         };
         if loads.iter().any(|other| other.name == load.name) {
-            let what = format!("there are two loads named `{}` in one trial", load.name);
-            faults.report_at(&item.place, what, "give one a `name` of its own");
+            let what = format!("this trial has two loads named `{}`", load.name);
+            faults.report_at(&item.place, what, "give one a different `name`");
         }
         loads.push(load);
     }
@@ -71,7 +71,7 @@ fn full(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<LoadPlan> {
     let mut load = LoadPlan::new(kind);
     if let Some(name) = table.some_text("name") {
         if name == IDLE {
-            let what = format!("`{name}` is no name for a load");
+            let what = format!("`{name}` cannot be the name of a load");
             faults.report(
                 &table.place,
                 &["name"],
@@ -104,14 +104,14 @@ fn full(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<LoadPlan> {
     } else if !is_custom && table.says("command") {
         fault(
             &["command"],
-            format!("the load `{kind}` has no command"),
+            format!("the load `{kind}` takes no command"),
             "remove the line or set kind = \"custom\"",
         );
     }
     if is_custom && load.form == Some(LoadForm::BuiltIn) {
         fault(
             &["form"],
-            "a custom load is a program".to_owned(),
+            "a custom load is always a program".to_owned(),
             "remove the line",
         );
     }
@@ -119,7 +119,7 @@ fn full(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<LoadPlan> {
     if is_program && in_cell {
         fault(
             &["in", "form"],
-            "a cell holds nothing but timecell, so only built-in loads run in one".to_owned(),
+            "a cell contains nothing but timecell, so only built-in loads can run in it".to_owned(),
             "set form = \"built-in\" or in = \"host\"",
         );
     }

@@ -1,5 +1,5 @@
-//! A surveyed experiment file to [`Experiment`], and what is wrong with what its parts mean together. The top level is here,
-//! trials, loads, task sets and studies of growing numbers in files of their own.
+//! From a surveyed experiment file to [`Experiment`], with the faults that only show when its parts are taken together. The
+//! top level is here; trials, loads, task sets and scale studies have their own files.
 
 mod cells;
 mod loads;
@@ -23,7 +23,7 @@ use super::{
 use crate::file::{self, Faults, Format, Node};
 use crate::{Duration, InputErrors, Threshold};
 
-/// The file as its reader knows it.
+/// The format of the file, for its reader.
 pub(crate) const FORMAT: Format = Format {
     name: "experiment",
     schema: SCHEMA,
@@ -63,7 +63,7 @@ impl Experiment {
     /// ```
     ///
     /// # Errors
-    /// Every fault, each with its line and what would be right. A text that is not TOML has only its faults as TOML.
+    /// Every fault, each with its line and how to fix it. A text that is not TOML has only its faults as TOML.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, InputErrors> {
         file::read(&FORMAT, name, text, experiment).map(|(experiment, _)| experiment)
     }
@@ -110,11 +110,11 @@ fn together(top: &Node<'_>, experiment: &Experiment, faults: &mut Faults<'_>) {
     let is_known = faults.is_clear(&workload) && faults.is_clear(&workload.key("kind"));
     let is_set = experiment.tasks.is_some();
     if is_known && is_set {
-        let what = "the cells of a task set run all the time";
+        let what = "the cells of a task set cannot take turns";
         if experiment.turns.is_some() {
             faults.report(&top.place, &["turns"], what, "remove [turns]");
         }
-        let what = "a task set's jobs are kept one by one";
+        let what = "the jobs of a task set are recorded one by one";
         if experiment.keep != Keep::Samples {
             faults.report(&top.place, &["record"], what, "remove the line");
         }
@@ -146,29 +146,29 @@ fn together(top: &Node<'_>, experiment: &Experiment, faults: &mut Faults<'_>) {
     let is_whole = ["trial", "matrix", "scale"].map(|key| faults.is_whole(&top.place.key(key)));
     if !names.is_empty() && !names.contains(&experiment.baseline.as_str()) && is_whole == [true; 3]
     {
-        let what = format!("the baseline `{}` is no trial", experiment.baseline);
+        let what = format!("the baseline `{}` is not a trial", experiment.baseline);
         let fix = format!("the trials are {}", names.join(", "));
         faults.report(&top.place, &["baseline"], what, fix);
     }
 }
 
-/// What a trial asks that only a task set has, or that one cannot have.
+/// Settings of a trial that only a task set has, or that a task set cannot have.
 fn set_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(String, String)> {
     let name = &trial.name;
     let fault = |what: String, fix: &str| Some((what, fix.to_owned()));
     match experiment.tasks {
         Some(_) if trial.cells.len() > 1 || trial.period.is_some() || trial.jobs.is_some() => {
             fault(
-                format!("trial `{name}` has cells, a period or jobs of its own"),
-                "with a task set a trial names one engine, and the set has the cells and periods",
+                format!("trial `{name}` has its own cells, period or jobs"),
+                "with a task set, name one engine; cells and periods come from the set",
             )
         }
         None if trial.competitors > 0 => fault(
-            format!("only a task set has competitors, as trial `{name}` asks"),
+            format!("trial `{name}` has `competitors`, which only a task set has"),
             "set kind = \"taskset\", or use a load",
         ),
         None if trial.reserve.is_some() || !trial.parts.is_empty() => fault(
-            format!("only a task set has cells with reservations, as trial `{name}` asks"),
+            format!("trial `{name}` has `reserve` or `parts`, which only a task set has"),
             "set kind = \"taskset\", or remove `reserve` and `parts`",
         ),
         _ => None,
@@ -209,7 +209,7 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
     let is_set = kind == Work::Busy;
     let mut refuse = |keys: &[&str], whose: &str, fix: &str| {
         for key in keys.iter().filter(|key| table.says(key)) {
-            let what = format!("`{key}` says nothing of {whose}");
+            let what = format!("`{key}` has no meaning for {whose}");
             faults.report(&table.place, &[key], what, fix);
         }
     };
@@ -218,7 +218,7 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
         let whose = format!("{name}, whose tasks have their own");
         refuse(&OF_JOBS, &whose, "remove the line");
     } else {
-        let whose = format!("{name}, which is no task set");
+        let whose = format!("{name}, which is not a task set");
         refuse(&OF_SETS, &whose, "remove the line");
     }
     if kind != Work::Program {
@@ -249,20 +249,20 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
     if is_endless {
         for key in ["jobs", "pacing", "deadline"] {
             if table.says(key) {
-                let what = format!("`{key}` says nothing of a program that is endless");
+                let what = format!("`{key}` has no meaning for an endless program");
                 let fix = "remove the line; `period` is how long it runs in each round";
                 faults.report(&table.place, &[key], what, fix);
             }
         }
         if keep != Keep::Samples {
-            let what = "what is measured of an endless program is no histogram";
+            let what = "an endless program cannot be recorded as histograms";
             faults.report(&top.place, &["record"], what, "remove the line");
         }
     }
     let pacing = table.choice("pacing", &PACINGS).unwrap_or(Pacing::Periodic);
     let reports = (program.as_ref()).is_some_and(ProgramLoad::reports);
     if reports && pacing == Pacing::Relative {
-        let what = "the jobs that a program reports are periodic";
+        let what = "jobs that a program reports must be periodic";
         faults.report(&table.place, &["pacing"], what, "remove the line");
     }
     let usual = if is_endless {
@@ -316,7 +316,7 @@ fn counters(top: &Node<'_>) -> Counters {
     }
 }
 
-/// What `[turns]` asks for; `None` where there is none.
+/// The settings of `[turns]`; `None` if there are none.
 fn turns(
     top: &Node<'_>,
     keep: Keep,
@@ -332,17 +332,17 @@ fn turns(
         ),
         (
             workload.pacing == Pacing::Periodic,
-            "only periodic jobs keep to a timetable",
+            "turns need periodic jobs",
             "set pacing = \"periodic\", or remove [turns]",
         ),
         (
             workload.work != Work::Endless,
-            "a program that is endless has each round to itself",
+            "an endless program cannot take turns",
             "remove [turns]",
         ),
         (
             !top.says("scale"),
-            "the trials of a scale study have the machine each for itself",
+            "the trials of a scale study cannot take turns",
             "remove [turns]",
         ),
     ] {
@@ -380,7 +380,7 @@ fn until(top: &Node<'_>, faults: &mut Faults<'_>) -> Vec<Threshold> {
             faults.report(
                 &top.place,
                 &["until"],
-                format!("`until` does not go together with {other}"),
+                format!("`until` cannot be combined with {other}"),
                 "remove one of the two",
             );
         }

@@ -1,10 +1,10 @@
-//! `[scale]`.
+//! Reading `[scale]`.
 
 use crate::experiment::scale::{COUNTS, check_counts, check_engines, thousandths};
 use crate::file::{Faults, Node};
 use crate::{EngineKind, Keep, Scale, Work};
 
-/// The study that the table asks for; `None` where there is none.
+/// The study that the table describes; `None` if there is none.
 pub(super) fn scale(
     top: &Node<'_>,
     keep: Keep,
@@ -13,15 +13,15 @@ pub(super) fn scale(
 ) -> Option<Scale> {
     let table = top.table("scale")?;
     for key in ["trial", "matrix"].into_iter().filter(|key| top.says(key)) {
-        let what = "[scale] makes the trials itself, and none stands beside it";
+        let what = "[scale] makes the trials itself and cannot be combined with others";
         faults.report(&top.place, &[key], what, "remove one of the two");
     }
     if keep != Keep::Samples {
-        let what = "the jobs of a scale study are kept one by one";
+        let what = "the jobs of a scale study are recorded one by one";
         faults.report(&top.place, &["record"], what, "remove the line");
     }
     if work == Work::Busy {
-        let what = "a task set has its own number of cells";
+        let what = "a task set has a fixed number of cells";
         faults.report_at(&table.place, what, "set kind = \"mac\" or \"timer\"");
         faults.doubt(&table.place);
     }
@@ -119,11 +119,11 @@ mod tests {
         for (text, expected) in [
             (
                 "[scale]\nengines = []\n",
-                "x.toml:8: `engines` is empty; name one at least",
+                "x.toml:8: `engines` is empty; give at least one",
             ),
             (
                 "[scale]\nengines = [\"bare\"]\ncounts = [2, 1]\n",
-                "x.toml:9: the counts do not ascend; name ascending numbers of 1 to 4096, such as 1, 2, 10",
+                "x.toml:9: the counts do not ascend; give ascending numbers from 1 to 4096, such as 1, 2, 10",
             ),
             (
                 "[scale]\nengines = [\"bare\"]\ncounts = [5000]\n",

@@ -1,4 +1,4 @@
-//! `[workload] kind = "taskset"`: the tasks, and the reservations of their cells.
+//! Reading `[workload] kind = "taskset"`: the tasks, and the reservations of their cells.
 
 use crate::Duration;
 use crate::file::{Faults, Node};
@@ -7,7 +7,7 @@ use crate::taskset::{
     CellServer, CellTask, Order, Policy, Refill, Reservation, ServerKind, TaskCell, TaskSet,
 };
 
-/// Length of a trial unless the file says it.
+/// Length of a trial unless the file sets it.
 const DURATION: Duration = Duration::from_ns(10_000_000_000);
 
 /// The task set of `[workload]`.
@@ -19,7 +19,7 @@ pub(super) fn task_load(workload: &Node<'_>, faults: &mut Faults<'_>) -> TaskLoa
         faults.report(
             &workload.place,
             &["margin", "policy"],
-            "a FIFO thread has no runtime that a margin could be added to",
+            "a FIFO thread has no runtime to which a margin could be added",
             "remove the line or set policy = \"deadline\"",
         );
     }
@@ -29,8 +29,11 @@ pub(super) fn task_load(workload: &Node<'_>, faults: &mut Faults<'_>) -> TaskLoa
         faults.report(
             &workload.place,
             &["tasks", "task"],
-            "a task set stands either in a file or below [workload]",
-            "write tasks = \"FILE\", or [[workload.task]] with name, wcet and period",
+            match file {
+                Some(_) => "the task set is given both as a file and below [workload]",
+                None => "no task set is given",
+            },
+            "write either tasks = \"FILE\", or [[workload.task]] with name, wcet and period",
         );
     }
     let mut cells: Vec<TaskCell> = Vec::new();
@@ -44,7 +47,7 @@ pub(super) fn task_load(workload: &Node<'_>, faults: &mut Faults<'_>) -> TaskLoa
                         &node.place,
                         &["name", "cell"],
                         what,
-                        "give each its own name",
+                        "give each a different name",
                     );
                 }
                 known.tasks.push(task);
@@ -67,7 +70,7 @@ pub(super) fn task_load(workload: &Node<'_>, faults: &mut Faults<'_>) -> TaskLoa
                 &workload.place,
                 &["task"],
                 format!("only some tasks of cell `{}` have a priority", cell.name),
-                "give every task one, or none: then deadlines order them",
+                "give every task one, or none to order them by deadline",
             );
         }
     }
@@ -116,8 +119,8 @@ fn reserve(
         faults.report(
             &workload.place,
             &["reservation"],
-            format!("the tasks are in {file}, and so are the reservations of their cells"),
-            "write `reservation = { budget = \"3ms\", period = \"10ms\" }` below [[cell]] in that file, or the tasks here as [[workload.task]]",
+            format!("the tasks are in {file}, so the reservations of their cells belong there too"),
+            "write `reservation = { budget = \"3ms\", period = \"10ms\" }` below [[cell]] in that file, or move the tasks here as [[workload.task]]",
         );
         return;
     }
@@ -129,7 +132,7 @@ fn reserve(
         let name = node.text("cell");
         let Some(cell) = cells.iter_mut().find(|cell| cell.name == name) else {
             let known = format!("the cells are {}", names.join(", "));
-            fault(&["cell"], format!("no task is in cell `{name}`"), &known);
+            fault(&["cell"], format!("cell `{name}` has no task"), &known);
             continue;
         };
         if cell.reservation.is_some() || cell.server.is_some() {
@@ -167,7 +170,7 @@ fn reserve(
         }
         let (cpu, priority) = (node.count("cpu"), node.integer("priority"));
         if (budget, period, cpu, priority) == (None, None, None, None) {
-            let what = format!("the reservation of cell `{name}` says nothing");
+            let what = format!("the reservation of cell `{name}` is empty");
             let fix = "give budget and period, or cpu, or priority";
             fault(&["cell", "budget", "period", "cpu", "priority"], what, fix);
         }
@@ -230,12 +233,12 @@ mod tests {
             ),
             (
                 parse("steps = 5\n", TASKS, TRIAL),
-                "x:5: `steps` says nothing of kind \"taskset\"",
+                "x:5: `steps` has no meaning for kind \"taskset\"",
             ),
-            (parse("", "", TRIAL), "either in a file or below"),
+            (parse("", "", TRIAL), "no task set is given"),
             (
                 parse("tasks = \"y\"\n", TASKS, TRIAL),
-                "either in a file or below",
+                "both as a file and below",
             ),
             (
                 parse("", &prioritized, TRIAL),
@@ -249,7 +252,7 @@ mod tests {
                 parse("", &TASKS.replace("\"1ms\"", "\"0ms\""), TRIAL),
                 "`wcet` is 0",
             ),
-            (parse("", TASKS, &own_period), "names one engine"),
+            (parse("", TASKS, &own_period), "name one engine"),
         ] {
             let error = found.unwrap_err();
             assert!(error.contains(wanted), "{error}");

@@ -111,7 +111,7 @@ fn trials_that_one_table_makes_have_their_fault_once() {
     for (text, expected) in [
         (
             format!("{head}{set}{scale}"),
-            "mine.toml:9: a task set has its own number of cells; set kind = \"mac\" or \"timer\"",
+            "mine.toml:9: a task set has a fixed number of cells; set kind = \"mac\" or \"timer\"",
         ),
         (
             format!("{head}{program}{scale}"),
@@ -120,8 +120,8 @@ fn trials_that_one_table_makes_have_their_fault_once() {
         ),
         (
             format!("{head}{set}{points}"),
-            "mine.toml:9: trial `bare-1ms` has cells, a period or jobs of its own; with a task set a trial names one \
-             engine, and the set has the cells and periods",
+            "mine.toml:9: trial `bare-1ms` has its own cells, period or jobs; with a task set, \
+             name one engine; cells and periods come from the set",
         ),
     ] {
         assert_eq!(error(&text), expected, "{text}");

@@ -2,7 +2,6 @@
 
 use super::FORMAT;
 use crate::Experiment;
-use crate::experiment::keys::RUNTIMES;
 use crate::file::agree::assert_agree;
 use crate::file::reference::{assert_has_every_key, block, page};
 
@@ -147,11 +146,6 @@ fn the_documentation_has_every_key() {
 }
 
 #[test]
-fn loads_run_in_the_runtimes() {
-    assert!(RUNTIMES.into_iter().eq(crate::EngineKind::runtimes()));
-}
-
-#[test]
 fn all_faults_of_a_file_are_told_at_once() {
     let text = "schema = 1\nname = \"a b\"\nrounds = 0\nbaseline = \"nobody\"\n[workload]\nkind = \"mac\"\nperoid = \"1ms\"\njobs = 5\n\
         [scheduling]\nclass = \"other\"\npriority = 3\n[[trial]]\nname = \"t\"\ncells = [\"podmna\"]\n[[trial]]\nname = \"u\"\ncells = [\"bare\"]\n\
@@ -166,9 +160,9 @@ fn all_faults_of_a_file_are_told_at_once() {
             "mine.toml:7: unknown key `peroid` in [workload]; did you mean `period`?",
             "mine.toml:11: class \"other\" has no priority; remove the line or set class = \"fifo\"",
             "mine.toml:14: unknown engine `podmna`; did you mean `podman`? the engines are bare, embedded, crun, runc, podman, podman-rootless, docker",
-            "mine.toml:18: there are two loads named `cpu` in one trial; give one a `name` of its own",
-            "mine.toml:18: `idle` is the absence of load and cannot stand beside others; remove it or the others",
-            "mine.toml:21: there are two trials named `u`; give each its own name",
+            "mine.toml:18: this trial has two loads named `cpu`; give one a different `name`",
+            "mine.toml:18: `idle` is the absence of load and cannot be combined with loads; remove it or the others",
+            "mine.toml:21: there are two trials named `u`; give each a different name",
             "mine.toml:22: a cell has no `program`; add a line such as `program = [\"./app\"]`",
             "mine.toml:24: `decide` is 2; it must be a number of 0.0001 to 1.0",
         ]

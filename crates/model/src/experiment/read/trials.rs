@@ -1,4 +1,4 @@
-//! `[[trial]]` and `[matrix]`.
+//! Reading `[[trial]]` and `[matrix]`.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(super) fn trials(top: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> 
         let is_new = names.insert(trial.name.clone());
         if !is_new && (table.says("name") || faults.is_whole(&table.place)) {
             let what = format!("there are two trials named `{}`", trial.name);
-            faults.report(&table.place, &["name"], what, "give each its own name");
+            faults.report(&table.place, &["name"], what, "give each a different name");
         }
         trials.push(trial);
     }
@@ -35,7 +35,7 @@ pub(super) fn trials(top: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> 
         for trial in points(table, faults) {
             if !names.insert(trial.name.clone()) && faults.is_whole(&top.place.key("trial")) {
                 let what = format!("there are two trials named `{}`", trial.name);
-                let fix = "leave out what stands twice, or give a load its own `name`";
+                let fix = "remove the duplicate, or give a load its own `name`";
                 faults.report(&table.place, &["cells"], what, fix);
             }
             trials.push(trial);
@@ -91,8 +91,8 @@ fn trial(table: &Node<'_>, faults: &mut Faults<'_>) -> TrialPlan {
     }
 }
 
-/// The cross product of the matrix: cells outermost, so that what is compared first runs close together in time. Nothing where
-/// any of it cannot be read.
+/// The cross product of the matrix: cells outermost, so that the trials that are compared first run close together in time.
+/// Empty if any of it cannot be read.
 fn points(table: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> {
     let items = |key: &str| table.any(key).and_then(|list| list.items());
     let engines = |list: &Value<'_>| {
@@ -122,7 +122,7 @@ fn points(table: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> {
         faults.report(
             &table.place,
             &["duration"],
-            "`duration` of [matrix] goes with `periods`",
+            "`duration` of [matrix] needs `periods`",
             "add `periods`, or set `jobs` of [workload]",
         );
     }
@@ -144,7 +144,7 @@ fn points(table: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> {
         if !Limits::JOBS.contains(&jobs) {
             let (least, most) = (Limits::JOBS.start(), Limits::JOBS.end());
             let duration = duration.unwrap_or(*period);
-            let what = format!("{duration} hold {jobs} periods of {period}");
+            let what = format!("{duration} has room for {jobs} periods of {period}");
             let fix = format!("a trial has {least} to {most} jobs");
             faults.report(&table.place, &["duration"], what, fix);
         }
@@ -157,8 +157,8 @@ fn points(table: &Node<'_>, faults: &mut Faults<'_>) -> Vec<TrialPlan> {
                     let name = point_name(engines, load.as_deref(), *period, isolate);
                     if !is_name(&name) {
                         let what =
-                            format!("the matrix has a trial named `{name}`, which is too long");
-                        let fix = "write the trial out as a [[trial]] with a `name` of up to 64 characters";
+                            format!("the matrix makes a trial named `{name}`, which is too long");
+                        let fix = "write it as a [[trial]] with a `name` of up to 64 characters";
                         faults.report(&table.place, &["cells"], what, fix);
                     }
                     let jobs = duration.zip(*period).map(|(duration, period)| {
@@ -258,10 +258,13 @@ mod tests {
         assert!(experiment.trials.iter().all(|trial| trial.per_cpu));
         let message =
             refused("[matrix]\ncells = [[\"bare\"]]\nperiods = [\"10ms\"]\nduration = \"1ms\"\n");
-        assert!(message.contains("1ms hold 0 periods of 10ms"), "{message}");
+        assert!(
+            message.contains("1ms has room for 0 periods of 10ms"),
+            "{message}"
+        );
         let message = refused("[matrix]\ncells = [[\"bare\"]]\nduration = \"1s\"\n");
         assert!(
-            message.contains("`duration` of [matrix] goes with `periods`"),
+            message.contains("`duration` of [matrix] needs `periods`"),
             "{message}"
         );
     }
@@ -296,11 +299,11 @@ mod tests {
             ),
             (
                 trial("loads = [\"cpu\", \"idle\"]"),
-                "x.toml:7: `idle` is the absence of load and cannot stand beside others; remove it or the others",
+                "x.toml:7: `idle` is the absence of load and cannot be combined with loads; remove it or the others",
             ),
             (
                 trial("loads = [\"cpu\", \"cpu\"]"),
-                "x.toml:7: there are two loads named `cpu` in one trial; give one a `name` of its own",
+                "x.toml:7: this trial has two loads named `cpu`; give one a different `name`",
             ),
             (
                 trial("load = \"custom\""),
@@ -309,12 +312,12 @@ mod tests {
             ),
             (
                 trial("load = { kind = \"cpu\", command = [\"x\"] }"),
-                "x.toml:7: the load `cpu` has no command; remove the line or set kind = \"custom\"",
+                "x.toml:7: the load `cpu` takes no command; remove the line or set kind = \"custom\"",
             ),
             (
                 trial("load = { kind = \"cpu\", form = \"program\", in = \"cell\" }"),
-                "x.toml:7: a cell holds nothing but timecell, so only built-in loads run in one; set form = \
-                 \"built-in\" or in = \"host\"",
+                "x.toml:7: a cell contains nothing but timecell, so only built-in loads can run \
+                 in it; set form = \"built-in\" or in = \"host\"",
             ),
             (
                 trial("load = { kind = \"cpu\", cpu = [1] }"),
@@ -334,12 +337,12 @@ mod tests {
             ),
             (
                 refused("[matrix]\ncells = [[\"bare\"]]\nloads = []"),
-                "x.toml:7: `loads` is empty; name one at least, or remove the line",
+                "x.toml:7: `loads` is empty; give at least one, or remove the line",
             ),
             (
                 refused("[matrix]\ncells = [[\"bare\"], [\"bare\"]]"),
-                "x.toml:6: there are two trials named `bare`; leave out what stands twice, or give a load its own \
-                 `name`",
+                "x.toml:6: there are two trials named `bare`; remove the duplicate, or give a \
+                 load its own `name`",
             ),
         ] {
             assert_eq!(message, expected);

@@ -6,7 +6,8 @@ use crate::file::nearest;
 use crate::mission::keys::PARAMETERS;
 use crate::mission::{Action, Cell, Mission, Observed, Place, Rule};
 
-/// The health rules of a cell: parameters that lack or have no meaning, what cannot be observed, and what cannot be done.
+/// The health rules of a cell: parameters that are missing or have no meaning, what cannot be observed, and what cannot be
+/// done.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     for (index, rule) in cell.health.iter().enumerate() {
         let at = place.key("health").item(index);
@@ -20,7 +21,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
             faults.report(
                 &at,
                 &["when", "do"],
-                "this rule stands there twice".to_owned(),
+                "this rule is declared twice".to_owned(),
                 format!("the first is on line {line}; remove one"),
             );
         }
@@ -53,7 +54,7 @@ fn parameters(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
         for key in others.iter().chain(*further) {
             let known = required.contains(key) || optional.contains(key);
             if !known && faults.says(&at.key(key)) {
-                let what = format!("`{key}` says nothing of when = \"{when}\"");
+                let what = format!("`{key}` has no meaning for when = \"{when}\"");
                 faults.report(at, &[key], what, "remove the line");
             }
         }
@@ -66,7 +67,7 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
     match &rule.when {
         Observed::DeadlineMisses { misses, jobs, .. } => {
             if misses > jobs {
-                let what = format!("of {jobs} jobs, {misses} cannot be late");
+                let what = format!("{misses} of {jobs} jobs cannot be late");
                 let fix = "`misses` must be at most `jobs`";
                 faults.report(at, &["misses", "jobs"], what, fix);
             }
@@ -87,7 +88,7 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
         }
         Observed::MemoryLimit if cell.rights.memory.is_none() => {
             let what = format!(
-                "cell `{}` has no memory limit to come up against",
+                "cell `{}` has no memory limit that it could reach",
                 cell.name
             );
             let fix = "add `memory` to [cell.rights], or remove the rule";
@@ -134,7 +135,7 @@ fn ladder(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
     let counts = rule.times > 1 || !rule.escalate.is_empty();
     if counts && rule.window.is_none() && !faults.says(&at.key("window")) {
         let why = if rule.times > 1 { "times" } else { "escalate" };
-        let what = format!("`{why}` counts within a window, and there is none");
+        let what = format!("`{why}` counts within a window, but none is set");
         faults.report(
             at,
             &[why, "window"],
@@ -149,11 +150,11 @@ fn ladder(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
             let place = at.key("escalate").item(number + 1);
             let before = at.key("escalate").item(number).key("after");
             let what = format!(
-                "a step after {} follows one after {}",
+                "a step after {} follows a step after {}",
                 upper.after, lower.after
             );
             if faults.is_clear(&before) {
-                faults.report(&place, &["after"], what, "let them ascend");
+                faults.report(&place, &["after"], what, "order them by ascending `after`");
             }
         }
     }
@@ -170,13 +171,12 @@ fn action(
 ) {
     match action {
         Action::Restart | Action::RestartBackoff if rule.when == Observed::RestartLimit => {
-            let what =
-                "the cell was restarted as often as it may be, and cannot be restarted for that";
+            let what = "the cell has used up its restarts, so it cannot be restarted for that";
             faults.report(
                 at,
                 &["do"],
                 what,
-                "raise `limit` of [cell.restart], or do something else",
+                "raise `limit` of [cell.restart], or choose another action",
             );
         }
         Action::Shed if !cell.is_high() => {
@@ -184,7 +184,7 @@ fn action(
                 "cell `{}` of criticality `lo` cannot have others shed",
                 cell.name
             );
-            let fix = "set its criticality to `hi`, or do something else";
+            let fix = "set its criticality to `hi`, or choose another action";
             faults.report(at, &["do"], what, fix);
         }
         Action::Shed if mission.cells.iter().all(Cell::is_high) => {
@@ -193,21 +193,21 @@ fn action(
                 at,
                 &["do"],
                 what,
-                "give one that criticality, or do something else",
+                "give one that criticality, or choose another action",
             );
         }
         Action::SwitchMode
             if mission.modes.is_none() && !faults.says(&Place::top().key("modes")) =>
         {
-            let what = "the mission has one mode, and cannot switch to another";
-            faults.report(at, &["do"], what, "add [modes], or do something else");
+            let what = "the mission has only one mode";
+            faults.report(at, &["do"], what, "add [modes], or choose another action");
         }
         Action::SwitchMode if !cell.is_high() => {
             let what = format!(
                 "cell `{}` of criticality `lo` cannot switch to the mode in which it is shed",
                 cell.name
             );
-            let fix = "set its criticality to `hi`, or do something else";
+            let fix = "set its criticality to `hi`, or choose another action";
             faults.report(at, &["do"], what, fix);
         }
         _ => {}

@@ -4,7 +4,7 @@ use crate::EngineKind;
 use crate::file::Faults;
 use crate::mission::{Cell, Image, Place};
 
-/// Whether image, engine and command go together.
+/// Whether image, engine and command fit together.
 pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !faults.is_clear(&place.key("image")) {
         return;
@@ -17,7 +17,7 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let engines = EngineKind::of_missions_from(image.kind());
     if !engines.contains(&cell.engine) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        let what = format!("engine `{}` makes no cell of a {kind}", cell.engine);
+        let what = format!("engine `{}` cannot make a cell from a {kind}", cell.engine);
         let fix = format!("set `engine` to one of {}", names.join(", "));
         let keys = if faults.says(&place.key("engine")) {
             ["engine", "image"]
@@ -34,7 +34,7 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
                 &place,
                 &["command"],
                 format!(
-                    "cell `{}` has a root filesystem and no `command`",
+                    "cell `{}` has a root filesystem but no `command`",
                     cell.name
                 ),
                 "add a line such as `command = [\"/usr/bin/control\"]`",
@@ -43,14 +43,14 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
         Image::Binary(_) if says_command => faults.report(
             place,
             &["command"],
-            "the binary of the image is the program, and `command` names another",
-            "remove the line; arguments stand in `args`",
+            "the image's binary is the program, but `command` names another",
+            "remove the line; arguments go into `args`",
         ),
         Image::Bundle(_) if !cell.args.is_empty() && !says_command => faults.report(
             place,
             &["args"],
-            "a bundle has program and arguments in one, which `args` alone cannot change",
-            "write `command` as well, or neither",
+            "a bundle keeps program and arguments together, so `args` alone cannot change them",
+            "set `command` as well, or neither",
         ),
         _ => {}
     }
@@ -59,7 +59,7 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
             place,
             &["command"],
             "the program of `command` has no name",
-            "write it first, such as [\"/usr/bin/control\", \"-v\"]",
+            "put it first, such as [\"/usr/bin/control\", \"-v\"]",
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Whether the values of a mission go together, as far as no machine is needed to tell. Each file looks at one concern; all of
-//! them look at the whole mission, whatever the others found.
+//! Whether the values of a mission are consistent, as far as this can be checked without a machine. Each file checks one
+//! concern; all of them check the whole mission, whatever the others found.
 
 mod health;
 mod image;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use crate::file::Faults;
 use crate::mission::{Mission, Place};
 
-/// Stands among the cells in tables and in what a mission holds of the machine.
+/// Reserved: the supervisor appears with this name among the cells in tables and in the mission's cgroups.
 const SUPERVISOR: &str = "supervisor";
 
-/// Names that stand twice, or stand for something else.
+/// Duplicate names, and names that are reserved.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     let mut cells = HashMap::new();
     for (index, cell) in mission.cells.iter().enumerate() {
@@ -18,7 +18,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             twice(faults, &place, &first, "name", what);
         }
         if cell.name == SUPERVISOR {
-            let what = format!("`{SUPERVISOR}` is what the mission's own supervisor is called");
+            let what = format!("the name `{SUPERVISOR}` is reserved for the mission's supervisor");
             let fix = "give the cell another name".to_owned();
             faults.report(&place, &["name"], what, fix);
         }
@@ -46,7 +46,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     }
 }
 
-/// Where the name stood first, if it is not new. Absent names are reported as such.
+/// Where the name occurred first, if it is not new. Missing names are reported elsewhere.
 fn first<'n>(seen: &mut HashMap<&'n str, Place>, name: &'n str, place: Place) -> Option<Place> {
     if name.is_empty() {
         return None;
@@ -62,6 +62,6 @@ fn first<'n>(seen: &mut HashMap<&'n str, Place>, name: &'n str, place: Place) ->
 
 fn twice(faults: &mut Faults<'_>, second: &Place, first: &Place, key: &str, what: String) {
     let line = faults.line(&first.key(key));
-    let fix = format!("the first is on line {line}; give each its own {key}");
+    let fix = format!("the first is on line {line}; give each a different {key}");
     faults.report(second, &[key], what, fix);
 }

@@ -68,14 +68,14 @@ impl Check<'_, '_> {
             if !self.cpus.contains(cpu) {
                 self.faults.report_at(
                     &place.item(at),
-                    format!("this machine has no cpu {cpu} for cells"),
+                    format!("cpu {cpu} is not available for cells on this machine"),
                     format!("it has {}", list(&self.cpus)),
                 );
             }
         }
     }
 
-    /// Whether one of the kinds stands at the path.
+    /// Whether the path is of one of the kinds.
     fn path(&mut self, path: &Path, place: &Place, what: &str, wanted: &[PathKind]) {
         if !self.faults.is_clear(place) || path.as_os_str().is_empty() {
             return;
@@ -91,7 +91,7 @@ impl Check<'_, '_> {
             PathKind::Absent => self.faults.report_at(
                 place,
                 format!("there is no {what} `{shown}`"),
-                "make it, or correct the path",
+                "create it, or correct the path",
             ),
             found => self.faults.report_at(
                 place,
@@ -101,7 +101,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Whether the engines make cells here; told at the first cell of each.
+    /// Whether the engines make cells here; reported at the first cell of each.
     fn engines(&mut self, cells: &[Cell]) {
         let mut asked = Vec::new();
         for (index, cell) in cells.iter().enumerate() {
@@ -144,9 +144,9 @@ impl Check<'_, '_> {
                 if asked && self.machine.knows_image(engine, name) == Some(false) {
                     self.faults.report_at(
                         &at,
-                        format!("{engine} knows no image `{name}`"),
+                        format!("{engine} has no image `{name}`"),
                         format!(
-                            "`{engine} images` lists those it knows; pull, build or load it first"
+                            "pull, build or load it first; `{engine} images` lists those that it has"
                         ),
                     );
                 }
@@ -154,7 +154,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// What is executed is a file of the image.
+    /// Whether the program that is executed is a file of the image.
     fn program(&mut self, cell: &Cell, place: &Place) {
         let image = place.key("image").key(cell.image.key());
         let Some(path) = cell.image.path().filter(|_| self.faults.is_clear(&image)) else {
@@ -162,7 +162,7 @@ impl Check<'_, '_> {
         };
         let path = resolve(self.file, path);
         if let Some(why) = self.machine.refuses_image(cell, &path) {
-            let fix = "a link in an image may lead whoever mounts there to a directory of the host";
+            let fix = "through a link in an image, a mount can end up in a directory of the host";
             return self.faults.report_at(&image, why, fix);
         }
         let Some(why) = self.machine.refuses_program(cell, &path) else {
@@ -173,7 +173,7 @@ impl Check<'_, '_> {
             false => place.key("command"),
         };
         self.faults
-            .report_at(&at, why, "a cell executes only what its image holds");
+            .report_at(&at, why, "a cell executes only what is in its image");
     }
 
     fn rights(&mut self, cell: &Cell, place: &Place) {

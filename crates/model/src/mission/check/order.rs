@@ -5,10 +5,10 @@ use crate::file::nearest;
 use crate::mission::order::cycles;
 use crate::mission::{Mission, Place};
 
-/// More cycles than these are not told one by one.
+/// Maximum number of cycles that are reported one by one.
 const CYCLES: usize = 32;
 
-/// Who waits for whom: names that are no cell's, and cells that wait for each other.
+/// Which cell waits for which: names of no cell, and cells that wait for each other.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     let names: Vec<&str> = mission
         .cells
@@ -42,7 +42,9 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
                         "cell `{}` of criticality `hi` needs `{name}`, which may be shed",
                         cell.name
                     ),
-                    format!("give `{name}` the criticality `hi` too, or wait for it with `after`"),
+                    format!(
+                        "set the criticality of `{name}` to `hi` too, or wait for it with `after`"
+                    ),
                 );
             }
         }
@@ -79,7 +81,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     }
 }
 
-/// Where the cell says that it waits for the other.
+/// The place where the cell says that it waits for the other.
 fn where_said(mission: &Mission, index: usize, other: &str) -> Place {
     let cell = &mission.cells[index];
     let place = Place::cell(index);
@@ -91,7 +93,7 @@ fn where_said(mission: &Mission, index: usize, other: &str) -> Place {
     place
 }
 
-/// A name that should be a cell's and is none.
+/// A name that should be that of a cell and is not.
 pub(super) fn unknown(
     faults: &mut Faults<'_>,
     names: &[&str],
@@ -109,6 +111,6 @@ pub(super) fn unknown(
         None if names.len() <= 16 => format!("the cells are {}", names.join(", ")),
         None => "name a cell of the file".to_owned(),
     };
-    let what = format!("{who} names the cell `{name}`, which is none");
+    let what = format!("{who} names `{name}`, which is not a cell");
     faults.report_at(place, what, fix);
 }

@@ -1,11 +1,11 @@
-//! Checks of priorities, within a cell and among those that meet on a cpu.
+//! Checks of priorities, within a cell and among cells that share a cpu.
 
 use super::tasks::runs_by_deadline;
 use super::top::list;
 use crate::file::Faults;
 use crate::mission::{Band, Cell, Mission, Place};
 
-/// The priorities of every cell, and of those that may meet on a cpu.
+/// The priorities within every cell, and among cells that may share a cpu.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     let mut bands: Vec<(usize, Band)> = Vec::new();
     for (index, cell) in mission.cells.iter().enumerate() {
@@ -36,8 +36,8 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
 
 /// SCHED_DEADLINE has no priorities.
 fn of_deadline(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
-    let what = "threads of SCHED_DEADLINE have no priority";
-    let fix = "remove it, or set class = \"fifo\" and another enforcer than `deadline`";
+    let what = "SCHED_DEADLINE threads have no priority";
+    let fix = "remove it, or set class = \"fifo\" and an enforcer other than `deadline`";
     if cell.priorities.is_some() {
         faults.report(place, &["priorities"], what, fix);
     }
@@ -75,10 +75,10 @@ fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
                     &at,
                     &["priority"],
                     format!(
-                        "task `{name}` has no priority, and others of cell `{}` have",
+                        "task `{name}` has no priority, but others of cell `{}` do",
                         cell.name
                     ),
-                    "give every task of the cell one, or none: then deadlines order them",
+                    "give every task of the cell one, or none to order them by deadline",
                 );
             }
             continue;
@@ -88,21 +88,21 @@ fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
                 &at,
                 &["priority"],
                 format!("tasks `{first}` and `{name}` both have priority {priority}"),
-                "who goes first among equals is not analysed; give each its own priority",
+                "the order among equals is not analysed; give each a different priority",
             );
         }
         if let Some(band) = band.filter(|band| !band.holds(priority)) {
             faults.report(
                 &at,
                 &["priority"],
-                format!("priority {priority} of task `{name}` is none of the cell's {band}"),
+                format!("priority {priority} of task `{name}` is outside the cell's {band}"),
                 "change it, or `priorities` of the cell",
             );
         }
     }
 }
 
-/// Two bands that overlap, unless the cells cannot meet.
+/// Two bands that overlap, unless the cells cannot share a cpu.
 fn collision(
     (before, other): (usize, Band),
     (index, band): (usize, Band),
@@ -134,9 +134,9 @@ fn collision(
     faults.report_at(
         &said,
         format!(
-            "cells `{}` (line {line}, priorities {other}) and `{}` (priorities {band}) {whereabouts} and have priorities in common",
+            "cells `{}` (line {line}, priorities {other}) and `{}` (priorities {band}) {whereabouts} and their priorities overlap",
             first.name, second.name
         ),
-        "give each cell priorities of its own, or cpus of its own",
+        "give each cell different priorities, or different cpus",
     );
 }

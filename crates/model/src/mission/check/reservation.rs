@@ -7,7 +7,7 @@ use crate::mission::bounds::fixed;
 use crate::mission::{Cell, Mission, Place};
 use crate::taskset::Reservation;
 
-/// A reservation that no cpu could keep, or no kernel.
+/// A reservation that no cpu or no kernel could keep.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let Some(reservation) = &cell.reservation else {
         return;
@@ -19,7 +19,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         faults.report(
             &at,
             &["deadline"],
-            "a reservation on several cpus has no deadline of its own",
+            "a reservation on several cpus cannot have a deadline",
             "remove it: the budget is supplied by the end of each period",
         );
     }
@@ -39,7 +39,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
             "`budget_hi` is {budget}, less than the budget of {}",
             reservation.budget
         );
-        let fix = "in high mode the cell may use at least as much; `budget_hi` must be at least the budget";
+        let fix = "`budget_hi` must be at least the budget";
         faults.report(&at, &["budget_hi", "budget"], what, fix);
     } else if clear {
         let reservation = Reservation {
@@ -73,7 +73,7 @@ fn range(reservation: &Reservation, cpus: u32, at: &Place, key: &str, faults: &m
     }
 }
 
-/// The bound that a reservation is beyond with every enforcer that could hold it.
+/// The bound that a reservation exceeds with every enforcer that could hold it.
 fn beyond(
     mission: &Mission,
     cell: &Cell,
@@ -88,8 +88,7 @@ fn beyond(
     first
 }
 
-/// The enforcers that may come to hold a cell: that of the mission, else those that its class leaves. Without a budget they are
-/// none.
+/// The enforcers that may hold a cell: that of the mission, else those that its class allows; none without a budget.
 pub(in super::super) fn candidates(mission: &Mission, cell: &Cell) -> Vec<Enforcer> {
     match mission.enforcer {
         Some(Enforcer::CpusetOnly) => Vec::new(),

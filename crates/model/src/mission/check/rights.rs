@@ -1,4 +1,4 @@
-//! Checks of what cells may have: nothing that breaks the cage.
+//! Checks of rights: nothing that lets a cell escape.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -8,14 +8,14 @@ use crate::file::nearest;
 use crate::mission::capability::{allowed, escape, is_known};
 use crate::mission::{Cell, Place};
 
-/// File systems of the kernel, through which a cell could reach out of its cage.
+/// File systems of the kernel, through which a cell could escape.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Below the latter it is only shared memory that may be mounted.
+/// Below the latter only shared memory may be mounted.
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Devices through which the machine's memory can be written.
 const MEMORY: [&str; 4] = ["/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg"];
 
-/// Rights that break the cage, and places that are given twice.
+/// Rights that would let the cell escape, and places that are given twice.
 pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let at = place.key("rights");
     capabilities(cell, &at, faults);
@@ -45,7 +45,7 @@ fn capabilities(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         let place = at.key("capabilities").item(index);
         if let Some(escape) = escape(name) {
             let what = format!("with `{name}` the cell could {escape}");
-            let fix = "no guarantee would hold then; remove it, and do this outside the cells";
+            let fix = "no guarantee would hold then; remove it and do this outside the cells";
             faults.report_at(&place, what, fix);
         } else if !is_known(name) {
             let all: Vec<String> = allowed().collect();
@@ -77,8 +77,8 @@ fn devices(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
             faults.report(
                 &place,
                 &["path"],
-                format!("`{}` is no path below /dev", path.display()),
-                "name a device such as \"/dev/ttyS1\"; other files are mounted",
+                format!("`{}` is not a path below /dev", path.display()),
+                "name a device such as \"/dev/ttyS1\"; use `mounts` for other files",
             );
         }
         if MEMORY.iter().any(|memory| path == Path::new(memory)) {
@@ -86,7 +86,7 @@ fn devices(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
                 "through `{}` the cell could reach the whole machine",
                 path.display()
             );
-            let fix = "no guarantee would hold then; remove it, and do this outside the cells";
+            let fix = "no guarantee would hold then; remove it and do this outside the cells";
             faults.report(&place, &["path"], what, fix);
         }
         if seen.insert(path, index).is_some() {
@@ -108,7 +108,7 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         }
         let shown = target.display();
         if target == Path::new("/") {
-            let fix = "the image is its root; choose a directory in it";
+            let fix = "the root is the image; choose a directory in it";
             faults.report(
                 &place,
                 &["target"],
@@ -118,13 +118,13 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
         } else if KERNEL.iter().any(|kernel| is_below(target, kernel))
             && !is_below(target, SHARED_MEMORY)
         {
-            let what = format!("`{shown}` is where the cell has the kernel's own files");
+            let what = format!("`{shown}` holds the kernel's own files in the cell");
             faults.report(&place, &["target"], what, "choose another directory");
         }
         if let Some(first) = seen.insert(target, place.clone()) {
             let line = faults.line(&first);
             let what = format!("two mounts have the target `{shown}`");
-            let fix = format!("the first is on line {line}; give each its own");
+            let fix = format!("the first is on line {line}; give each a different one");
             faults.report(&place, &["target"], what, fix);
         }
     }
@@ -137,11 +137,8 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
             faults.report(
                 &place,
                 &["source"],
-                format!(
-                    "through `{}` the cell could reach out of its cage",
-                    source.display()
-                ),
-                "mount what the application needs; devices stand in `devices`",
+                format!("through `{}` the cell could escape", source.display()),
+                "mount only what the application needs; devices go into `devices`",
             );
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     }
 }
 
-/// What a cell says of its own shedding.
+/// The cell's own settings for shedding.
 pub(super) fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if cell.is_high() && faults.says(&place.key("when_shed")) {
         faults.report(

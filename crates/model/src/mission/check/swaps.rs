@@ -1,5 +1,5 @@
-//! Paths of the host that a cell could lead elsewhere: whoever may write to a directory can put a link in the place of what is in
-//! it, and another cell would be shown what the link leads to.
+//! Host paths that a cell could redirect: a cell that may write to a directory can replace an entry with a link, and another cell
+//! would then be given the target of the link.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ struct Writable<'m> {
 }
 
 /// Reports sources of mounts and images whose path leads through a directory that a cell of the mission may write to. A source
-/// that is such a directory itself is shared, and stays what it is. So with the program that is told of incidents: it runs on the host,
-/// as whoever the supervisor is.
+/// that is such a directory itself is shared, which is safe. The same is checked for the `notify` program: it runs on the host,
+/// as the supervisor's user.
 pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults: &mut Faults<'_>) {
     // By where it is.
     let mut writable: HashMap<PathBuf, Writable<'_>> = HashMap::new();
@@ -54,8 +54,8 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
             faults.report_at(
                 &Place::top().key("notify").item(0),
                 format!(
-                    "`{shown}` leads through `{outer}`, where cell `{}` may write and so could put a program of its own in its place, which \
-                     would run on the host",
+                    "`{shown}` leads through `{outer}`, where cell `{}` may write and so could \
+                     replace the program with its own, which would run on the host",
                     by.name
                 ),
                 format!("move the program out of `{outer}`"),
@@ -74,14 +74,14 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
                 false => format!("cell `{}`", by.name),
             };
             let what = format!(
-                "`{shown}` leads through `{outer}`, where {who} may write and so could lead it to any directory of the host"
+                "`{shown}` leads through `{outer}`, where {who} may write and so could redirect it to any directory of the host"
             );
             let fix = match is_mount {
                 true => format!(
-                    "mount `{outer}` itself, make that mount read-only, or move this out of it"
+                    "mount `{outer}` itself, make that mount read-only, or move this elsewhere"
                 ),
                 false => {
-                    format!("make the mount of `{outer}` read-only, or move the image out of it")
+                    format!("make the mount of `{outer}` read-only, or move the image elsewhere")
                 }
             };
             faults.report_at(&place, what, fix);
@@ -89,7 +89,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
     }
 }
 
-/// What of the host a cell is shown: its place, its path, and whether it is the source of a mount.
+/// A host path that a cell is given: its place, its path, and whether it is the source of a mount.
 fn paths(cell: &Cell, at: &Place) -> Vec<(Place, PathBuf, bool)> {
     let place = at.key("image").key(cell.image.key());
     let image = match &cell.image {

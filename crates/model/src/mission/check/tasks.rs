@@ -4,7 +4,7 @@ use crate::Enforcer;
 use crate::file::Faults;
 use crate::mission::{Cell, CellClass, Mission, Place};
 
-/// The tasks of a cell: what none can do, and what does not go with its class.
+/// The tasks of a cell: impossible ones, and ones that do not fit its class.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     class(mission, cell, place, faults);
     only_tasks(mission, cell, place, faults);
@@ -16,10 +16,10 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         let due = if said { "deadline" } else { "period" };
         if timing.wcet > timing.deadline {
             let what = format!(
-                "task `{}` runs for {} and is due after {}",
+                "the wcet of task `{}` is {}, longer than its deadline of {}",
                 timing.name, timing.wcet, timing.deadline
             );
-            let fix = "a job cannot finish before its deadline even alone; the wcet must be at most the deadline";
+            let fix = "the wcet must be at most the deadline: otherwise a job misses it even alone";
             faults.report(&at, &["wcet", due], what, fix);
         }
         if let Some(fault) = timing.high_fault() {
@@ -27,10 +27,10 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         }
         if deadlines && timing.deadline > timing.period {
             let what = format!(
-                "the deadline of task `{}` of {} exceeds its period of {}, which SCHED_DEADLINE does not know",
+                "the deadline of task `{}` of {} exceeds its period of {}, which SCHED_DEADLINE does not support",
                 timing.name, timing.deadline, timing.period
             );
-            let fix = "it must be at most the period, or the class another than `deadline`";
+            let fix = "it must be at most the period, or choose a class other than `deadline`";
             faults.report(&at, &["deadline", "period"], what, fix);
         }
         if faults.says(&at.key("wcet_hi")) {
@@ -39,7 +39,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
     }
 }
 
-/// Whether the threads of the cell are certain to be of SCHED_DEADLINE.
+/// Whether the threads of the cell are certain to be SCHED_DEADLINE threads.
 pub(in super::super) fn runs_by_deadline(mission: &Mission, cell: &Cell) -> bool {
     match cell.class {
         Some(class) => class == CellClass::Deadline,
@@ -62,25 +62,25 @@ pub(super) fn high(mission: &Mission, cell: &Cell, at: &Place, key: &str, faults
     }
 }
 
-/// Whether a cell that says that nothing runs in it but its tasks can have a budget that these cannot use up.
+/// Whether a cell with `only_tasks` can have a budget that its tasks cannot use up.
 fn only_tasks(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !cell.only_tasks {
         return;
     }
     let what = match (cell.class, mission.enforcer) {
         (Some(CellClass::Deadline), _) => {
-            "`only_tasks` is of no use in class `deadline`, whose budgets are not used up by what else runs"
+            "`only_tasks` has no effect in class `deadline`, where other threads do not use up the budget"
                 .to_owned()
         }
         (Some(CellClass::Other), _) => {
-            "`only_tasks` is of no use in class `other`, whose tasks are not analysed".to_owned()
+            "`only_tasks` has no effect in class `other`, whose tasks are not analysed".to_owned()
         }
         (_, Some(enforcer)) if !enforcer.has_ample_budgets() => format!(
-            "`only_tasks` is of no use under the enforcer `{}`, which has no budgets that tasks cannot use up",
+            "`only_tasks` has no effect under enforcer `{}`, which has no ample budgets",
             enforcer.name()
         ),
         _ if cell.tasks.is_empty() => format!(
-            "`only_tasks` says that nothing runs in cell `{}` but its tasks, and it has none",
+            "`only_tasks` says that cell `{}` runs nothing but its tasks, and it has none",
             cell.name
         ),
         _ => return,
@@ -117,7 +117,10 @@ fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>)
     if cell.is_real_time() {
         let says = |key: &str| faults.says(&place.key(key));
         if !says("task") && !says("reservation") {
-            let what = format!("nothing says how much cpu time cell `{}` needs", cell.name);
+            let what = format!(
+                "cell `{}` does not declare how much cpu time it needs",
+                cell.name
+            );
             let fix =
                 "add [[cell.task]] or `reservation`, or set class = \"other\" for best effort";
             faults.report(place, &["class", "task", "reservation"], what, fix);
@@ -129,7 +132,7 @@ fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>)
             faults.report(
                 place,
                 &[key],
-                format!("class `other` guarantees nothing, and `{key}` asks for a guarantee"),
+                format!("class `other` guarantees nothing, but `{key}` asks for a guarantee"),
                 "remove it, or set class = \"fifo\" or \"deadline\"",
             );
         }

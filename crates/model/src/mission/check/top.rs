@@ -3,14 +3,14 @@
 use crate::file::Faults;
 use crate::mission::{Mission, Place, Supervisor, Uids};
 
-/// What holds for the mission as a whole.
+/// Checks of the mission as a whole.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     let top = Place::top();
     if faults.says(&top.key("latency")) && faults.says(&top.key("latency_run")) {
         faults.report(
             &top,
             &["latency_run"],
-            "there are both `latency` and `latency_run`",
+            "both `latency` and `latency_run` are set",
             "remove one of the two",
         );
     }
@@ -22,8 +22,11 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
         faults.report(
             &top,
             &["notify"],
-            format!("`{}` is no absolute path", mission.notify[0].escape_debug()),
-            "write the program with its path, such as \"/usr/bin/logger\"",
+            format!(
+                "`{}` is not an absolute path",
+                mission.notify[0].escape_debug()
+            ),
+            "write the program's full path, such as \"/usr/bin/logger\"",
         );
     }
     if mission.modes.is_some() {
@@ -38,7 +41,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             faults.report(
                 &top,
                 &["modes"],
-                format!("there are two modes and no cell of criticality `{missing}`"),
+                format!("there are two modes but no cell of criticality `{missing}`"),
                 "remove [modes], or give cells a criticality",
             );
         }
@@ -49,7 +52,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             &top.key("uids"),
             &["highest"],
             format!("{highest} is below the lowest user id, {lowest}"),
-            "exchange the two",
+            "swap them",
         );
     }
     supervisor(mission, faults);
@@ -81,7 +84,7 @@ fn supervisor(mission: &Mission, faults: &mut Faults<'_>) {
             &place,
             &["period"],
             format!("the period of {} is longer than 1 s", own.period),
-            "shorten it: beyond its budget the supervisor is an ordinary process until the period is over",
+            "shorten it: once its budget is used up, the supervisor is an ordinary process until the period ends",
         );
     }
 }
@@ -103,7 +106,10 @@ fn cpus(mission: &Mission, faults: &mut Faults<'_>) {
             {
                 faults.report_at(
                     &place.key("cpus").item(at),
-                    format!("cpu {cpu} of cell `{}` is none of the mission's", cell.name),
+                    format!(
+                        "cpu {cpu} of cell `{}` is not one of the mission's",
+                        cell.name
+                    ),
                     format!("the mission's `cpus` are {}", list(&mission.cpus)),
                 );
             }

@@ -11,12 +11,12 @@ const COUNT: Kind = Kind::Integer {
     most: 1_000_000,
 };
 const SOME_TIME: Kind = Kind::Time { least_ns: 1 };
-/// What a supervisor can tell apart from its own waking.
+/// The shortest time that a supervisor can tell from its own wake-up latency.
 const SILENCE: Kind = Kind::Time {
     least_ns: 1_000_000,
 };
 
-/// Which parameters say more of what is observed: its name, those that must be there, those that may.
+/// The parameters of each observation: its name, the required ones, the optional ones.
 pub(in crate::mission) const PARAMETERS: [(&str, &[&str], &[&str]); 8] = [
     ("exit", &[], &["status"]),
     ("heartbeat", &["timeout"], &["task"]),
@@ -32,35 +32,35 @@ pub(in crate::mission) const PARAMETERS: [(&str, &[&str], &[&str]); 8] = [
 pub(super) static RULE: Shape = Shape {
     title: "[[cell.health]]",
     name: "rule",
-    doc: "A health rule: what is observed of the cell, and what is done about it.",
+    doc: "A health rule: what is watched of the cell, and what is done when it is observed.",
     choice: false,
     keys: keys! {
-        "when": Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"", "what is observed";
-        "do": Kind::Choice(ACTIONS), Required "\"restart\"", "what is done about it";
-        "task": Kind::Label, Without "any; misses are counted for each by itself",
-            "the task that it is about; of `heartbeat`, `deadline-misses` and `overrun`";
-        "timeout": SILENCE, Without "required", "the longest silence or standstill; of `heartbeat` and `no-progress`";
-        "misses": COUNT, Without "required", "late or missed jobs, at most `jobs`; of `deadline-misses`";
-        "jobs": COUNT, Without "required", "among the last so many jobs; of `deadline-misses`";
-        "periods": COUNT, Without "required", "periods in a row in which the budget was used up; of `budget-exhausted`";
-        "status": Kind::Choice(STATUSES), Without "`failure`", "whether a status of 0 counts too; of `exit`";
+        "when": Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"", "what is watched";
+        "do": Kind::Choice(ACTIONS), Required "\"restart\"", "what is done when it is observed";
+        "task": Kind::Label, Without "any; misses are counted for each task separately",
+            "the task that is watched; for `heartbeat`, `deadline-misses` and `overrun`";
+        "timeout": SILENCE, Without "required", "the longest silence or standstill; for `heartbeat` and `no-progress`";
+        "misses": COUNT, Without "required", "late or missed jobs, at most `jobs`; for `deadline-misses`";
+        "jobs": COUNT, Without "required", "number of latest jobs among which `misses` counts; for `deadline-misses`";
+        "periods": COUNT, Without "required", "consecutive periods in which the budget was used up; for `budget-exhausted`";
+        "status": Kind::Choice(STATUSES), Without "`failure`", "whether a status of 0 counts too; for `exit`";
         "times": COUNT, Default "1", "how often it must be observed within `window` before the rule acts";
         "window": SOME_TIME, Without "required with `times` above 1 and with `escalate`",
             "how long an observation and an action count";
         "cooldown": Kind::Time { least_ns: 0 }, Default "\"0ms\"",
-            "how long after an action nothing is done; what is observed then is counted and recorded";
+            "time after an action in which no other is taken; observations are still counted and recorded";
         "escalate": Kind::Tables { of: &STEP, most: 16 }, Without "never",
-            "what is done instead once the rule has acted often; ascending by `after`";
+            "actions to take instead once the rule has acted often; ascending by `after`";
     },
 };
 
 static STEP: Shape = Shape {
     title: "an item of `escalate`",
     name: "step",
-    doc: "A step up.",
+    doc: "A step of escalation.",
     choice: false,
     keys: keys! {
         "after": COUNT, Required "3", "how often the rule must have acted within `window`";
-        "do": Kind::Choice(ACTIONS), Required "\"stop\"", "what is done from then on";
+        "do": Kind::Choice(ACTIONS), Required "\"stop\"", "action from then on";
     },
 };

@@ -17,31 +17,31 @@ const ID: Kind = Kind::Integer {
 pub(super) static RIGHTS: Shape = Shape {
     title: "[cell.rights]",
     name: "rights",
-    doc: "What the cell may have of the machine beside cpu time; nothing by default.",
+    doc: "What the cell may use of the machine besides cpu time; nothing by default.",
     choice: false,
     keys: keys! {
         "network": Kind::Choice(NETWORKS), Default "\"none\"",
-            "`none`: a network of its own with nothing but loopback; `host`: that of the host";
+            "`none`: its own network with only loopback; `host`: that of the host";
         "writable_root": Kind::Boolean, Default "false",
             "whether it may write to its root; what it writes is lost with the cell";
         "capabilities": Kind::List { of: &Kind::Label, least: 0, most: 64, unique: true }, Default "[]",
-            "capabilities beyond what its class needs, such as `CAP_NET_RAW`; those that break the cage are refused";
+            "capabilities beyond what its class needs, such as `CAP_NET_RAW`; those that would let it escape are refused";
         "seccomp": Kind::Choice(FILTERS), Default "\"default\"",
-            "`default`: what container engines refuse is refused, and what breaks the cage; `cage`: only the latter";
+            "`default`: refuses the system calls that container engines refuse and those that would let it escape; `cage`: only the latter";
         "user": Kind::Table(&USER), Without "those of the bundle or image, else one of the mission's `uids` that no other cell has",
             "user and group of its program";
         "devices": Kind::Tables { of: &DEVICE, most: 256 }, Without "none", "devices of the host";
         "mounts": Kind::Tables { of: &MOUNT, most: 256 }, Without "none", "files and directories of the host";
         "tmpfs": Kind::Tables { of: &TMPFS, most: 64 }, Without "none", "directories in memory, empty at first";
-        "memory": Kind::Size { least: 1 << 20 }, Without "its share of what is free, as `admit` says",
-            "the most memory that it may use, tmpfs included";
-        "pids": Kind::Integer { least: 1, most: 4_194_304 }, Default "64", "the most processes and threads that it may have";
+        "memory": Kind::Size { least: 1 << 20 }, Without "its share of what is free, shown by `admit`",
+            "maximum memory, tmpfs included";
+        "pids": Kind::Integer { least: 1, most: 4_194_304 }, Default "64", "maximum number of processes and threads";
         "pending_signals": Kind::Integer { least: 1, most: 1_048_576 }, Default "256",
-            "the most signals that may wait for its user, each POSIX timer counting as one (RLIMIT_SIGPENDING)";
+            "maximum number of pending signals of its user, including one for each POSIX timer (RLIMIT_SIGPENDING)";
         "message_queues": Kind::Size { least: 0 }, Default "\"800KiB\"",
-            "the most that the POSIX message queues of its user hold (RLIMIT_MSGQUEUE)";
+            "maximum size of its user's POSIX message queues (RLIMIT_MSGQUEUE)";
         "open_files": Kind::Integer { least: 16, most: 1_048_576 }, Default "1024",
-            "the most descriptors that each of its processes may have open, timerfds among them (RLIMIT_NOFILE)";
+            "maximum number of open descriptors of each of its processes, timerfds included (RLIMIT_NOFILE)";
     },
 };
 
@@ -63,7 +63,7 @@ static DEVICE: Shape = Shape {
     choice: false,
     keys: keys! {
         "path": Kind::CellPath, Required "\"/dev/ttyS1\"",
-            "its path below `/dev`, on the host and in the cell; none that reaches the machine's memory";
+            "its path below `/dev`, on the host and in the cell; not one that gives access to the machine's memory";
         "access": Kind::Choice(ACCESSES), Default "\"rw\"", "whether it may be read, written, or both";
     },
 };
@@ -74,8 +74,8 @@ static MOUNT: Shape = Shape {
     doc: "A file or directory of the host inside the cell.",
     choice: false,
     keys: keys! {
-        "source": Kind::HostPath, Required "\"/var/lib/telemetry\"", "path on the host; none that holds the kernel's files";
-        "target": Kind::CellPath, Required "\"/data\"", "absolute path in the cell; each once";
+        "source": Kind::HostPath, Required "\"/var/lib/telemetry\"", "path on the host; not one that holds the kernel's files";
+        "target": Kind::CellPath, Required "\"/data\"", "absolute path in the cell; unique";
         "writable": Kind::Boolean, Default "false", "whether the cell may write to it";
     },
 };
@@ -86,7 +86,7 @@ static TMPFS: Shape = Shape {
     doc: "A directory in memory.",
     choice: false,
     keys: keys! {
-        "target": Kind::CellPath, Required "\"/tmp\"", "absolute path in the cell; each once";
-        "size": Kind::Size { least: 4096 }, Required "\"8MiB\"", "the most that it holds";
+        "target": Kind::CellPath, Required "\"/tmp\"", "absolute path in the cell; unique";
+        "size": Kind::Size { least: 4096 }, Required "\"8MiB\"", "maximum size";
     },
 };

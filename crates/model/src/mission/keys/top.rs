@@ -22,32 +22,32 @@ const WORDS: Kind = Kind::List {
 pub(in crate::mission) static TOP: Shape = Shape {
     title: "the top level",
     name: "mission",
-    doc: "The cells that are to be kept running, and what holds for all of them.",
+    doc: "The cells to keep running, and what applies to all of them.",
     choice: false,
     keys: keys! {
-        "schema": Kind::Integer { least: 1, most: i64::MAX }, Required "1", "version of this format; a newer one is refused";
+        "schema": Kind::Integer { least: 1, most: i64::MAX }, Required "1", "version of this format; newer ones are refused";
         "name": Kind::Name, Required "\"my-mission\"",
-            "name of the mission and part of the names of its cgroups and directories";
-        "description": Kind::Text, Default "\"\"", "what it is for";
+            "name of the mission; part of the names of its cgroups and directories";
+        "description": Kind::Text, Default "\"\"", "its purpose";
         "enforcer": Kind::Choice(ENFORCERS), Default "\"auto\"",
-            "kernel mechanism that holds cells to their budgets; `auto`: the cheapest that the kernel has";
+            "mechanism that holds cells to their budgets; `auto`: the cheapest that the kernel has";
         "cpus": CPUS, Without "chosen on the machine", "cpus for the real-time cells";
-        "latency": Kind::Time { least_ns: 0 }, Without "no allowance",
-            "how late the kernel may wake a task; counts as blocking of every task";
+        "latency": Kind::Time { least_ns: 0 }, Without "none assumed",
+            "how late the kernel may wake a task; counted as blocking of every task";
         "latency_run": Kind::HostPath, Without "`latency`",
-            "directory of a run whose measured wake-up latency is taken for it; refused beside `latency`";
+            "directory of a run whose measured wake-up latency is used for it; refused with `latency`";
         "supply_run": Kind::HostPath, Without "a conservative model",
-            "directory of a run of `timecell bench supply`: what this kernel's budgets really supply";
-        "notify": WORDS, Without "only subscribers are told",
-            "program of the host, by its absolute path, and its arguments: started by action `notify` with the incident as JSON on its standard input";
-        "shed": CELL_NAMES, Without "the last of the file first",
-            "cells of criticality `lo` in the order in which they are shed; those not named follow, the last of the file first";
+            "directory of a run of `timecell bench supply`, which measured what this kernel's budgets really supply";
+        "notify": WORDS, Without "only subscribers are notified",
+            "absolute path and arguments of a program on the host; action `notify` starts it with the incident as JSON on its standard input";
+        "shed": CELL_NAMES, Without "from the end of the file",
+            "cells of criticality `lo` in the order in which they are shed; those not named follow, from the end of the file";
         "uids": Kind::Table(&UIDS), Without "2,000,000,000 to 2,000,065,535",
-            "user ids, and group ids of the same numbers, of which each cell gets one of its own";
+            "user and group ids, of which each cell gets its own";
         "supervisor": Kind::Table(&SUPERVISOR), Without "1 ms every 20 ms",
-            "what the supervisor reserves for itself, so that it reacts beside cells that use all that they were granted";
-        "modes": Kind::Table(&MODES), Without "one mode", "makes it a mission with a low and a high mode";
-        "cell": Kind::Tables { of: &CELL, most: Limits::CELLS }, Required "one with a name, an image, and tasks or a reservation",
+            "what the supervisor reserves for itself, so that it reacts even if the cells use everything granted to them";
+        "modes": Kind::Table(&MODES), Without "one mode", "gives the mission a low and a high mode";
+        "cell": Kind::Tables { of: &CELL, most: Limits::CELLS }, Required "at least one, with a name, an image, and tasks or a reservation",
             "the cells";
     },
 };
@@ -56,7 +56,7 @@ pub(in crate::mission) static TOP: Shape = Shape {
 static UIDS: Shape = Shape {
     title: "`uids`",
     name: "uids",
-    doc: "A range of user ids for cells that have none of their own.",
+    doc: "A range of user ids for cells that name no user.",
     choice: false,
     keys: keys! {
         "lowest": UID, Required "2000000000", "the lowest of them";
@@ -68,13 +68,13 @@ static UIDS: Shape = Shape {
 static SUPERVISOR: Shape = Shape {
     title: "`supervisor`",
     name: "supervisor",
-    doc: "The reservation of the supervisor itself: before every cell of class FIFO within its budget, an ordinary process beyond it.",
+    doc: "The supervisor's own reservation: within its budget it runs before every cell of class FIFO, beyond it as an ordinary process.",
     choice: false,
     keys: keys! {
         "class": Kind::Choice(SUPERVISOR_CLASSES), Default "\"fifo\"",
-            "`other`: it reserves nothing and is an ordinary process";
+            "`other`: reserves nothing and runs as an ordinary process";
         "budget": Kind::Time { least_ns: Supervisor::LEAST_NS }, Default "\"1ms\"",
-            "cpu time of its threads together in each period; every cpu on which it may run is counted with it";
+            "cpu time of all its threads in each period; counted on every cpu on which it may run";
         "period": Kind::Time { least_ns: Supervisor::LEAST_NS }, Default "\"20ms\"", "the period, from the budget to 1 s";
     },
 };
@@ -95,6 +95,6 @@ static MODES: Shape = Shape {
         "policy": Kind::Choice(MODE_POLICIES), Default "\"amc-rtb\"",
             "how the switch is analysed: adaptive mixed criticality, response-time bound";
         "return_after": Kind::Time { least_ns: 0 }, Default "\"0ms\"",
-            "how long the real-time cpus must have been idle before the mission goes back to low mode";
+            "how long the real-time cpus must be idle before the mission returns to low mode";
     },
 };

@@ -1,5 +1,5 @@
-//! A surveyed document to [`Mission`]. Nothing is refused here: the survey has reported what cannot be read, and such a value
-//! is taken for its default or for nothing, so that the rest of the file can be checked as well.
+//! From a surveyed document to [`Mission`]. Nothing is refused here: the survey has already reported what cannot be read.
+//! Such a value is replaced by its default or left out, so that the rest of the file can be checked as well.
 
 mod cell;
 mod health;
@@ -9,7 +9,7 @@ use super::{Latency, Mission, ModePolicy, Modes, Supervisor, SupervisorClass, Ui
 use crate::Enforcer;
 use crate::file::Node;
 
-/// The mission that the document says, as far as it can be read.
+/// The mission of the document, as far as it can be read.
 pub(super) fn mission(top: &Node<'_>) -> Mission {
     let latency = (top.time("latency").map(Latency::Allowance))
         .or_else(|| top.path("latency_run").map(Latency::Run));

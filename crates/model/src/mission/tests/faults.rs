@@ -25,7 +25,7 @@ fn a_fault_names_its_line_and_the_fix() {
         ),
         (
             with("\"control\"", "\"supervisor\""),
-            "4: `supervisor` is what the mission's own supervisor is called; give the cell another name",
+            "4: the name `supervisor` is reserved for the mission's supervisor; give the cell another name",
         ),
         (
             with("image", "imgae"),
@@ -78,15 +78,15 @@ fn a_fault_names_its_line_and_the_fix() {
         ),
         (
             with("rootfs = \"root\"", "reference = \"--privileged\""),
-            "5: `reference` is no name of an image; write it as the engine lists it, such as \"localhost/camera:1.2\"",
+            "5: `reference` is not an image name; write it as the engine lists it, such as \"localhost/camera:1.2\"",
         ),
         (
             command("cpus = [1, 0x1]"),
-            "6: `cpus` names 1 twice; name it once",
+            "6: `cpus` contains 1 twice; name it once",
         ),
         (
             command("cpus = []"),
-            "6: `cpus` is empty; name one at least, or remove the line",
+            "6: `cpus` is empty; give at least one, or remove the line",
         ),
         (
             command("cpus = [\"1\"]"),
@@ -103,22 +103,23 @@ fn a_fault_names_its_line_and_the_fix() {
         ),
         (
             command("engine = \"bare\""),
-            "6: engine `bare` makes plain processes, which nothing keeps from the rest of the machine; \
-             it is one of embedded, crun, runc, podman",
+            "6: engine `bare` makes plain processes, which nothing isolates from the rest of \
+             the machine; it is one of embedded, crun, runc, podman",
         ),
         (
             command("engine = \"docker\""),
-            "6: engine `docker` makes no cells of missions: its daemon starts programs itself, before they have their \
-             budget; it is one of embedded, crun, runc, podman",
+            "6: engine `docker` makes no cells of missions: its daemon starts programs before \
+             they have their budget; it is one of embedded, crun, runc, podman",
         ),
         (
             command("engine = \"podman-rootless\""),
-            "6: engine `podman-rootless` makes no cells of missions: an ordinary user may neither give a cell its budget \
-             nor hold it to one; it is one of embedded, crun, runc, podman",
+            "6: engine `podman-rootless` makes no cells of missions: an ordinary user may \
+             neither set a cell's budget nor enforce it; it is one of embedded, crun, runc, \
+             podman",
         ),
         (
             command("needs = [\"contrl\"]"),
-            "6: `needs` of cell `control` names the cell `contrl`, which is none; did you mean `control`?",
+            "6: `needs` of cell `control` names `contrl`, which is not a cell; did you mean `control`?",
         ),
         (
             command("needs = [\"control\"]"),
@@ -126,17 +127,17 @@ fn a_fault_names_its_line_and_the_fix() {
         ),
         (
             with("command = [\"/bin/control\"]\n", ""),
-            "3: cell `control` has a root filesystem and no `command`; \
-             add a line such as `command = [\"/usr/bin/control\"]`",
+            "3: cell `control` has a root filesystem but no `command`; add a line such as \
+             `command = [\"/usr/bin/control\"]`",
         ),
         (
             with("reservation = { budget = \"3ms\", period = \"10ms\" }", ""),
-            "3: nothing says how much cpu time cell `control` needs; \
-             add [[cell.task]] or `reservation`, or set class = \"other\" for best effort",
+            "3: cell `control` does not declare how much cpu time it needs; add [[cell.task]] \
+             or `reservation`, or set class = \"other\" for best effort",
         ),
         (
             with("reservation", "class = \"other\"\nreservation"),
-            "8: class `other` guarantees nothing, and `reservation` asks for a guarantee; \
+            "8: class `other` guarantees nothing, but `reservation` asks for a guarantee; \
              remove it, or set class = \"fifo\" or \"deadline\"",
         ),
     ] {
@@ -164,38 +165,38 @@ fn a_cell_without_budgets_that_its_tasks_cannot_use_up_is_told_so() {
             "",
             "",
             "",
-            "nothing runs in cell `control` but its tasks, and it has none; add [[cell.task]], or remove it",
+            "cell `control` runs nothing but its tasks, and it has none; add [[cell.task]], or remove it",
         ),
         (
             "",
             "class = \"deadline\"\n",
             task,
-            "is of no use in class `deadline`, whose budgets are not used up by what else runs",
+            "has no effect in class `deadline`, where other threads do not use up the budget",
         ),
         (
             "enforcer = \"hcbs\"",
             "",
             task,
-            "is of no use under the enforcer `hcbs`",
+            "has no effect under enforcer `hcbs`",
         ),
         (
             "enforcer = \"deadline\"",
             "",
             task,
-            "is of no use under the enforcer `deadline`",
+            "has no effect under enforcer `deadline`",
         ),
         (
             "enforcer = \"cpuset-only\"",
             "class = \"fifo\"\n",
             task,
-            "is of no use under the enforcer `cpuset-only`",
+            "has no effect under enforcer `cpuset-only`",
         ),
     ] {
         let found = only(head, class, more).unwrap_err();
         assert!(found.contains(why) && found.lines().count() == 1, "{found}");
     }
     let found = only("enforcer = \"freezer\"", "class = \"other\"\n", task).unwrap_err();
-    let why = "is of no use in class `other`, whose tasks are not analysed";
+    let why = "has no effect in class `other`, whose tasks are not analysed";
     assert!(found.contains(why), "{found}");
 }
 
@@ -234,13 +235,13 @@ fn reservations_beyond_what_any_kernel_grants_are_refused() {
     assert_eq!(
         faults(&text("deadline", "1023ns")),
         [
-            "8: the budget is 1023ns on each cpu, and SCHED_DEADLINE grants no less than 1024ns; give more"
+            "8: the budget is 1023ns on each cpu, and SCHED_DEADLINE grants no less than 1024ns; raise it"
         ]
     );
     assert_eq!(
         faults(&text("rt-cgroup", "999ns")),
         [
-            "8: the budget is 999ns on each cpu, and a real-time group counts in microseconds; give at least 1us"
+            "8: the budget is 999ns on each cpu, and a real-time group counts in microseconds; raise it to at least 1us"
         ]
     );
     assert!(parse(&text("auto", "1023ns")).is_ok());
@@ -266,7 +267,7 @@ fn every_fault_of_the_syntax_is_told() {
     assert_eq!(empty.len(), 3);
     assert_eq!(
         empty[2],
-        "1: there is no [[cell]]; add one with a name, an image, and tasks or a reservation"
+        "1: there is no [[cell]]; add at least one, with a name, an image, and tasks or a reservation"
     );
 }
 

@@ -1,4 +1,4 @@
-//! A mission that says every key there is.
+//! A mission that sets every key.
 
 /// A mission that says every key there is, each with another value than its default.
 pub(super) const FULL: &str = r#"schema = 1

@@ -1,4 +1,4 @@
-//! Missions made from bytes: valid ones of every kind, the more varied the more bytes there are.
+//! Missions generated from bytes: valid ones of every kind, more varied the more bytes there are.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

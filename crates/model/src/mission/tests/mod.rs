@@ -1,4 +1,4 @@
-//! Tests of the mission file as a whole: what is read, what is refused and how it is told, and what holds for every mission.
+//! Tests of the mission file as a whole: what is read, what is refused with which message, and what holds for every mission.
 
 mod everything;
 mod examples;

@@ -1,4 +1,4 @@
-//! Missions held against machines that are made up.
+//! Missions checked against made-up machines.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -90,7 +90,7 @@ fn relative_paths_count_from_the_file() {
     assert_eq!(faults(LEAST, &board), Vec::<String>::new());
     assert_eq!(
         faults(LEAST, &Board::new(&[])),
-        ["/etc/m.toml:5: there is no root filesystem `/etc/root`; make it, or correct the path"]
+        ["/etc/m.toml:5: there is no root filesystem `/etc/root`; create it, or correct the path"]
     );
     assert_eq!(
         faults(LEAST, &Board::new(&[("/etc/root", PathKind::Program)])),
@@ -157,22 +157,22 @@ reservation = { budget = "99ms", period = "100ms" }
     assert_eq!(
         faults(text, &board),
         [
-            "/etc/m.toml:3: this machine has no cpu 7 for cells; it has 0 and 1",
-            "/etc/m.toml:4: there is no run `/etc/runs/latency`; make it, or correct the path",
-            "/etc/m.toml:5: there is no run `/etc/runs/supply`; make it, or correct the path",
+            "/etc/m.toml:3: cpu 7 is not available for cells on this machine; it has 0 and 1",
+            "/etc/m.toml:4: there is no run `/etc/runs/latency`; create it, or correct the path",
+            "/etc/m.toml:5: there is no run `/etc/runs/supply`; create it, or correct the path",
             "/etc/m.toml:6: the program `/usr/bin/tell` is a file that is not executable; it must be a program",
-            "/etc/m.toml:10: there is no bundle `/etc/a`; make it, or correct the path",
-            "/etc/m.toml:13: this machine has no cpu 7 for cells; it has 0 and 1",
+            "/etc/m.toml:10: there is no bundle `/etc/a`; create it, or correct the path",
+            "/etc/m.toml:13: cpu 7 is not available for cells on this machine; it has 0 and 1",
             "/etc/m.toml:16: the cells a -> b -> a wait for each other; remove one of them from `after` or `needs` of the one before it",
-            "/etc/m.toml:19: there is no device `/dev/ttyS1`; make it, or correct the path",
-            "/etc/m.toml:22: there is no source of a mount `/etc/data`; make it, or correct the path",
-            "/etc/m.toml:26: podman knows no image `localhost/unknown`; `podman images` lists those it knows; pull, build or load it first",
-            "/etc/m.toml:29: the period of 5s is beyond what SCHED_DEADLINE takes on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
+            "/etc/m.toml:19: there is no device `/dev/ttyS1`; create it, or correct the path",
+            "/etc/m.toml:22: there is no source of a mount `/etc/data`; create it, or correct the path",
+            "/etc/m.toml:26: podman has no image `localhost/unknown`; pull, build or load it first; `podman images` lists those that it has",
+            "/etc/m.toml:29: the period of 5s is outside the range of SCHED_DEADLINE on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
             "/etc/m.toml:34: the binary `/etc/c` is a directory; it must be a program",
             "/etc/m.toml:36: unknown key `cpuss` in [[cell]]; did you mean `cpus`?",
-            "/etc/m.toml:40: the period of 50us is beyond what SCHED_DEADLINE takes on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
-            "/etc/m.toml:44: there is no configuration `/etc/d/config.json`; make it, or correct the path",
-            "/etc/m.toml:47: the budget of 99ms every 100ms on a cpu is more than the 950ms every 1s that this kernel leaves to real-time tasks; give less, or raise kernel.sched_rt_runtime_us",
+            "/etc/m.toml:40: the period of 50us is outside the range of SCHED_DEADLINE on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
+            "/etc/m.toml:44: there is no configuration `/etc/d/config.json`; create it, or correct the path",
+            "/etc/m.toml:47: the budget of 99ms every 100ms on a cpu exceeds the 950ms every 1s that this kernel leaves to real-time tasks; lower it, or raise kernel.sched_rt_runtime_us",
         ]
     );
 }
@@ -256,16 +256,18 @@ fn nothing_leads_through_what_a_cell_may_write_to() {
     assert_eq!(
         swaps("/data", "/images/b", "/data/b"),
         [
-            "/etc/m.toml:14: `/data/b` leads through `/data`, where cell `control` may write and so could lead it to any directory of the \
-          host; mount `/data` itself, make that mount read-only, or move this out of it"
+            "/etc/m.toml:14: `/data/b` leads through `/data`, where cell `control` may write and so \
+          could redirect it to any directory of the host; mount `/data` itself, make that mount \
+          read-only, or move this elsewhere"
         ]
     );
     assert_eq!(swaps("/images/b", "/images/b", "/etc/b"), none);
     assert_eq!(
         swaps("/images", "/images/b", "/etc/b"),
         [
-            "/etc/m.toml:11: `/images/b` leads through `/images`, where cell `control` may write and so could lead it to any directory of \
-          the host; make the mount of `/images` read-only, or move the image out of it"
+            "/etc/m.toml:11: `/images/b` leads through `/images`, where cell `control` may write and \
+          so could redirect it to any directory of the host; make the mount of `/images` \
+          read-only, or move the image elsewhere"
         ]
     );
 }

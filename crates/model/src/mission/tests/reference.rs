@@ -1,4 +1,4 @@
-//! The page of the documentation.
+//! Tests that the documentation has the tables of the mission file's keys.
 
 use crate::file::reference::{assert_has_every_key, block, grouped, page};
 use crate::mission::keys::TOP;

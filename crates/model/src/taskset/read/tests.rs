@@ -129,7 +129,7 @@ fn each_fault_has_its_line_and_fix() {
         (
             "policy = \"edf\"",
             "policy = \"edf\"\norder = \"rm\"",
-            ["set.toml:23:", "has no order"],
+            ["set.toml:23:", "takes no `order`"],
         ),
         (
             "budget = \"5ms\"",
@@ -215,7 +215,7 @@ fn policies_have_keys_of_their_own() {
         (
             &reserved("global-fp", ", cpus = 2, deadline = \"9ms\""),
             "",
-            "no deadline of its own",
+            "cannot have a deadline",
         ),
         (
             &reserved("global-fp", ", cpus = 2").replace("5ms", "21ms"),
@@ -225,20 +225,24 @@ fn policies_have_keys_of_their_own() {
         (
             &format!("cpus = 2\n{}", reserved("global-fp", "")),
             "",
-            "stands in it",
+            "belongs in it",
         ),
-        (&reserved("amc-rtb", ""), "", "on a cpu of its own"),
+        (&reserved("amc-rtb", ""), "", "on a whole cpu"),
         (
             "policy = \"global-fp\"\ncpus = 2\norder = \"audsley\"",
             "",
-            "is not sought with",
+            "cannot be combined with",
         ),
         (
             "policy = \"amc-rtb\"\norder = \"audsley\"",
             "",
-            "is not sought with",
+            "cannot be combined with",
         ),
-        ("policy = \"edf-vd\"\norder = \"rm\"", "", "has no order"),
+        (
+            "policy = \"edf-vd\"\norder = \"rm\"",
+            "",
+            "takes no `order`",
+        ),
         (
             "order = \"audsley\"",
             "priority = 3",
@@ -272,7 +276,7 @@ fn policies_have_keys_of_their_own() {
                 reserved("fp", "")
             ),
             "",
-            "not sought inside a server",
+            "searched for inside a server",
         ),
     ] {
         let error = with(cell, task).expect_err(cell);
@@ -393,7 +397,7 @@ fn each_fault_of_servers_has_its_line_and_fix() {
         (
             "\"apart\"",
             "\"together\"",
-            ["set.toml:20:", "no refill in common"],
+            ["set.toml:20:", "is not refilled together"],
         ),
         (
             "refill = \"apart\"\nenforcer = \"rt-cgroup\"",

@@ -88,9 +88,9 @@ fn all_faults_of_a_file_are_told_at_once() {
             "set.toml:5: unknown key `police` in [[cell]]; did you mean `policy`?",
             "set.toml:6: the budget of 9ms exceeds the reservation's period of 7ms; the budget must be at most the period",
             "set.toml:9: `wcet`: `1` has no unit; write `1us`, `1ms` or `1s`",
-            "set.toml:12: there are two tasks named `t`; give each its own name",
-            "set.toml:13: task `t` runs for 9ms and is due after 5ms; a job cannot finish before its deadline even alone; the wcet must be at most the deadline",
-            "set.toml:15: only a task of high criticality runs on in high mode; add criticality = \"hi\" or remove `wcet_hi`",
+            "set.toml:12: there are two tasks named `t`; give each a different name",
+            "set.toml:13: the wcet of task `t` is 9ms, longer than its deadline of 5ms; the wcet must be at most the deadline: otherwise a job misses it even alone",
+            "set.toml:15: only tasks of high criticality run in high mode; add criticality = \"hi\" or remove `wcet_hi`",
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! `cyclictest --json` and the same frame as other tools of rt-tests write it, oslat among them.
+//! `cyclictest --json`, and the same JSON frame from other tools of rt-tests, such as oslat.
 //!
 //! Traps: keys with a colon inside, a command line that is not escaped, `min` that starts at 1,000,000, no unit (us, or
 //! ns with -N, which `resolution_in_ns` tells), and no count of overflows (they are `cycles` less the histogram).
@@ -44,7 +44,7 @@ struct Thread {
     cpu: Option<u32>,
 }
 
-/// What `min` holds before the first value.
+/// The value of `min` before the first measurement.
 const NO_MINIMUM: f64 = 1_000_000.0;
 
 fn read(source: &mut Source, oslat: bool) -> Result<Measured, InputError> {
@@ -77,7 +77,7 @@ fn read(source: &mut Source, oslat: bool) -> Result<Measured, InputError> {
         );
     }
     if unit_ns == 1_000 && !oslat {
-        notes.push("values were cut to whole microseconds by the tool".to_owned());
+        notes.push("the tool truncated values to whole microseconds".to_owned());
     }
     let machine = frame.machine();
     Ok(Measured {
@@ -136,7 +136,7 @@ fn distribution(
     Ok(d)
 }
 
-/// oslat counts what is too long in its last bucket; its maximum tells whether it did.
+/// oslat counts too long values in its last bucket; its maximum tells whether there were any.
 pub(super) fn last_bucket_overflows(d: &mut Distribution) {
     let end = |highest: i64| highest.saturating_add(d.unit_ns);
     if let Some(&(highest, count)) = d.counts.last()

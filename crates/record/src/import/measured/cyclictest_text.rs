@@ -1,9 +1,9 @@
 //! cyclictest's text: the histogram of `-h`, `-H` and `--histfile`, and the summary lines `T: 0 ...` without one.
 //!
-//! `-H` with more than one thread adds a column of sums to rows, `# Total:`, `# Max Latencies:` and
-//! `# Histogram Overflows:` only, so the number of threads is that of `# Min Latencies:`. Newer versions leave empty
-//! rows out, older ones print `# Total:`; both are read. With -N values are nanoseconds, which the text does not say:
-//! the caller may.
+//! `-H` with more than one thread adds a column of sums to rows, `# Total:`, `# Max Latencies:` and `# Histogram
+//! Overflows:` only, so the number of threads is that of `# Min Latencies:`. Newer versions leave empty rows out,
+//! older ones print `# Total:`; both are read. With -N values are nanoseconds, which the text does not say; the
+//! caller may.
 
 use model::InputError;
 
@@ -24,8 +24,8 @@ pub(super) const READER: Reader = Reader {
     )
 };
 
-const CUT: &str = "the tool that wrote it may have been stopped before its end";
-/// What the smallest value is before the first, in units.
+const CUT: &str = "the tool that wrote it may have been stopped early";
+/// The minimum before the first measurement, in units.
 const NO_MINIMUM: i64 = 1_000_000;
 
 fn senses(head: &Head) -> bool {
@@ -50,7 +50,7 @@ pub(super) fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 /// The number of the thread of a status line, or a clause that says why not.
 pub(super) fn thread_number(line: &str) -> Result<u64, String> {
     let number = after(line, "T:").and_then(|n| n.trim_end_matches('(').parse().ok());
-    number.ok_or_else(|| "the line begins with no number of a thread".to_owned())
+    number.ok_or_else(|| "the line does not begin with the number of a thread".to_owned())
 }
 
 /// The figures of a status line, or a clause that says why not.
@@ -58,7 +58,7 @@ pub(super) fn said(line: &str, unit_ns: i64) -> Result<Said, String> {
     let cycles = after(line, " C:")
         .map(|n| {
             n.parse::<u64>()
-                .map_err(|_| format!("`{}` is no number of cycles", excerpt(n)))
+                .map_err(|_| format!("`{}` is not a number of cycles", excerpt(n)))
         })
         .transpose()?;
     let mut said = Said {
@@ -79,7 +79,7 @@ pub(super) fn said(line: &str, unit_ns: i64) -> Result<Said, String> {
 
 struct Found {
     unit_ns: i64,
-    /// Pairs of bucket in ns and count of each column, the column of sums of `-H` included.
+    /// Pairs of bucket in ns and count for each column, including the column of sums of `-H`.
     columns: Vec<Tally>,
     last_row: usize,
     highest: i64,
@@ -117,7 +117,10 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         found.status.into_iter().map(|(d, _)| d).collect()
     };
     if options.unit.is_none() {
-        notes.push("values are taken as microseconds, cut to whole ones by the tool; with -N they are nanoseconds (--unit ns)".to_owned());
+        notes.push(
+            "values are read as microseconds, truncated by the tool; if -N was used, say --unit ns"
+                .to_owned(),
+        );
     }
     Ok(Measured {
         distributions,
@@ -139,25 +142,25 @@ impl Found {
             return match line {
                 "" => Ok(()),
                 _ if self.histogram => Err(format!(
-                    "`{}` is no row of the histogram: the file may be cut short here",
+                    "`{}` is not a row of the histogram: the file may be cut short here",
                     excerpt(line)
                 )),
                 _ => Ok(()),
             };
         };
         if !self.histogram {
-            // Load averages and such, before the histogram.
+            // Load averages and the like, before the histogram.
             return Ok(());
         }
         let bucket: i64 = bucket
             .parse()
-            .map_err(|_| format!("`{}` is no bucket of the histogram", excerpt(bucket)))?;
+            .map_err(|_| format!("`{}` is not a bucket of the histogram", excerpt(bucket)))?;
         let value = scaled(bucket, self.unit_ns)?;
         let mut columns = 0;
         for text in counts.split_whitespace() {
             let count: u64 = text
                 .parse()
-                .map_err(|_| format!("`{}` is no count", excerpt(text)))?;
+                .map_err(|_| format!("`{}` is not a count", excerpt(text)))?;
             if self.last_row == 1 && columns == self.columns.len() {
                 self.columns.push(Tally::default());
             }
@@ -182,11 +185,11 @@ impl Found {
         if rest.starts_with("/dev/cpu_dma_latency")
             && !(self.status.is_empty() && self.columns.is_empty())
         {
-            return Err("a second run begins: give each a file of its own".to_owned());
+            return Err("a second run begins: put each into its own file".to_owned());
         }
         if rest == "Histogram" {
             if self.histogram {
-                return Err("a second histogram begins: give each a file of its own".to_owned());
+                return Err("a second histogram begins: put each into its own file".to_owned());
             }
             self.histogram = true;
             return Ok(());
@@ -295,7 +298,7 @@ impl Found {
             let total = self.value(name, "Total", number)?;
             if let Some(total) = total.filter(|total| u64::try_from(*total) != Ok(d.counted())) {
                 let what = format!(
-                    "thread {number}: `# Total:` says {total}, and the rows hold {}",
+                    "thread {number}: `# Total:` says {total}, but the rows hold {}",
                     d.counted()
                 );
                 return Err(InputError::new(
@@ -343,7 +346,7 @@ impl Found {
             fault(
                 name,
                 line,
-                format!("`{}` is no whole number", excerpt(text)),
+                format!("`{}` is not a whole number", excerpt(text)),
                 "",
             )
         })?;

@@ -60,14 +60,14 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
             }
             let thread = threads.entry(thread).or_default();
             if cycle < thread.next {
-                let what = "the cycles begin anew: give each run a file of its own".to_owned();
+                let what = "the cycles start again: put each run into its own file".to_owned();
                 return Err(at(what));
             }
             thread.skipped = thread.skipped.saturating_add(cycle - thread.next);
             thread.next = cycle.saturating_add(1);
             thread.values.add(scaled(value, unit_ns).map_err(at)?);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(':') {
-            return Err(at("the line is no `thread: cycle: value`".to_owned()));
+            return Err(at("the line is not `thread: cycle: value`".to_owned()));
         }
     }
     let mut measured = Measured::by("cyclictest");
@@ -90,7 +90,10 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         measured.distributions.push(d);
     }
     if options.unit.is_none() {
-        measured.notes.push("values are taken as microseconds, cut to whole ones by the tool; with -N they are nanoseconds (--unit ns)".to_owned());
+        measured.notes.push(
+            "values are read as microseconds, truncated by the tool; if -N was used, say --unit ns"
+                .to_owned(),
+        );
     }
     Ok(measured)
 }

@@ -1,9 +1,9 @@
-//! Measured values with their counts, and what may be said of them when the tool cut its histogram off.
+//! Measured values with their counts, and what can be concluded from them when the tool cut its histogram off.
 
-/// What the tool says of the values beyond its histogram.
+/// What the tool says about values beyond its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow {
-    /// How many values lie there; `None` when the file only shows that there are some.
+    /// Their number; `None` if the file only shows that there are some.
     pub count: Option<u64>,
     /// They are at least this, ns.
     pub at_least_ns: i64,
@@ -23,23 +23,23 @@ pub struct Said {
 }
 
 impl Said {
-    /// Whether these may be the figures of the same series later on, or a clause that says why not.
+    /// Whether these can be later figures of the same series, or a clause that says why not.
     pub(super) fn follows(&self, before: &Said) -> Result<(), String> {
         let falls = |before: Option<i64>, now: Option<i64>| {
             before.zip(now).is_some_and(|(before, now)| now < before)
         };
         let cycles = before.cycles.zip(self.cycles);
         let what = if cycles.is_some_and(|(before, now)| now < before) {
-            "cycles, which fall"
+            "cycles fall"
         } else if falls(before.max_ns, self.max_ns) {
-            "maximum, which falls"
+            "maximum falls"
         } else if falls(self.min_ns, before.min_ns) {
-            "minimum, which rises"
+            "minimum rises"
         } else {
             return Ok(());
         };
         Err(format!(
-            "a second run begins, by its {what}: give each a file of its own"
+            "its {what}, so a second run begins: put each into its own file"
         ))
     }
 }
@@ -51,10 +51,10 @@ pub struct Distribution {
     pub name: String,
     /// What was measured, such as `wake-up latency`.
     pub quantity: String,
-    /// The cpu, where the file names one.
+    /// The cpu, if the file names one.
     pub cpu: Option<u32>,
-    /// Each value in ns with how often it occurred, ascending, no count 0; a bucket stands at the largest whole unit
-    /// in it, or at the largest value where that is in it and known.
+    /// Each value in ns with its count, ascending, no count 0; a bucket is represented by the largest whole unit in it, or
+    /// by the largest value if that is in it and known.
     pub counts: Vec<(i64, u64)>,
     /// Unit in which the tool counted, ns: each value may be larger by less than this.
     pub unit_ns: i64,
@@ -64,10 +64,10 @@ pub struct Distribution {
     pub overflow: Option<Overflow>,
     /// The tool's own figures.
     pub said: Said,
-    /// The tool keeps only what is longer than this, ns; `None` where it keeps every value.
+    /// The tool keeps only values longer than this, ns; `None` if it keeps every value.
     pub kept_above_ns: Option<i64>,
-    /// Binary digits after the first that bins keep, where there were too many different values to hold each; `None`
-    /// where each is held.
+    /// Binary digits after the first that bins keep, if there were too many different values to keep each; `None` if each
+    /// is kept.
     pub(super) bits: Option<u32>,
 }
 
@@ -76,14 +76,14 @@ pub struct Distribution {
 pub enum Reach {
     /// This bucket, ns.
     At(i64),
-    /// Among the overflowed: at least this, ns.
+    /// Among the overflows: at least this, ns.
     Above(i64),
-    /// The file does not hold it.
+    /// The file does not contain it.
     Unknown,
 }
 
 impl Distribution {
-    /// A distribution of nothing yet, in units of `unit_ns`.
+    /// An empty distribution, in units of `unit_ns`.
     pub fn new(name: impl Into<String>, quantity: &str, unit_ns: i64) -> Distribution {
         Distribution {
             name: name.into(),
@@ -119,13 +119,13 @@ impl Distribution {
         self.counts.is_empty() && self.overflow.is_none() && !figures
     }
 
-    /// Values in the histogram.
+    /// Number of values in the histogram.
     pub fn counted(&self) -> u64 {
         let counts = self.counts.iter().map(|pair| pair.1);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Values in the histogram and beyond it; `None` when the file does not tell.
+    /// Number of values in the histogram and beyond it; `None` if the file does not say.
     pub fn total(&self) -> Option<u64> {
         match self.overflow {
             Some(Overflow { count: None, .. }) => None,
@@ -158,15 +158,15 @@ impl Distribution {
         self.said.mean_ns.or_else(|| complete.then(own))
     }
 
-    /// The value of rank ⌈n·p⌉ among all values, the overflowed included.
+    /// The value of rank ⌈n·p⌉ among all values, including overflows.
     ///
-    /// `probability` is a share strictly between 0 and 1. [`Reach::Above`] where the rank lies among the overflowed,
-    /// [`Reach::Unknown`] where the file has no histogram or hides how many values it left out.
+    /// `probability` is a share strictly between 0 and 1. [`Reach::Above`] if the rank lies among the overflows,
+    /// [`Reach::Unknown`] if the file has no histogram or does not say how many values it left out.
     pub fn quantile(&self, probability: f64) -> Reach {
         let Some(total) = self.total().filter(|&total| total > 0) else {
             return Reach::Unknown;
         };
-        // The product of a count below 2^53 and a decimal share may end a hair above a whole number.
+        // The product of a count below 2^53 and a decimal share may be slightly above a whole number.
         let rank = ((total as f64 * probability) - 1e-9).ceil().max(1.0) as u64;
         let mut passed = 0_u64;
         for &(value, count) in &self.counts {
@@ -179,9 +179,9 @@ impl Distribution {
         beyond.unwrap_or(Reach::Unknown)
     }
 
-    /// Points (value in ns, share of values that reach it), the overflowed counted among those that do, so that the
-    /// curve ends above 0 where the histogram was cut off. Nothing without a histogram or a total. One by one, since there
-    /// may be millions.
+    /// Points (value in ns, share of values that reach it), overflows counted among those that do, so that the curve ends
+    /// above 0 where the histogram was cut off. Empty without a histogram or a total. An iterator, since there may be
+    /// millions.
     pub fn ccdf(&self) -> impl Iterator<Item = (i64, f64)> + Clone + '_ {
         let total = self.total().unwrap_or(0);
         let counts = if total > 0 { &self.counts[..] } else { &[] };
@@ -214,7 +214,7 @@ impl Distribution {
         }
     }
 
-    /// Marks that values lie beyond the histogram when the tool's largest value does and its counts do not say so.
+    /// Marks that values lie beyond the histogram if the tool's largest value does but its counts do not say so.
     pub(super) fn notice_hidden_overflow(&mut self) {
         let Some(&(highest, _)) = self.counts.last() else {
             return;
@@ -228,8 +228,8 @@ impl Distribution {
         }
     }
 
-    /// Whether its figures can be true together: min <= mean <= max, the histogram between them, and no more and no
-    /// fewer values in it than were counted. A clause says which cannot.
+    /// Checks that its figures are consistent: min <= mean <= max, the histogram between them, and as many values in it as
+    /// were counted. A clause says which are not.
     pub(super) fn consistent(&self) -> Result<(), String> {
         let Said {
             min_ns,
@@ -237,13 +237,13 @@ impl Distribution {
             max_ns,
             cycles,
         } = self.said;
-        // Means are of values before they were cut to whole units.
+        // Means are those of values before they were truncated to whole units.
         let slack = self.resolution_ns.max(1);
         if let (Some(min), Some(max)) = (min_ns, max_ns)
             && min > max
         {
             return Err(format!(
-                "the minimum is {min} ns and the maximum {max} ns, which is less"
+                "the minimum of {min} ns exceeds the maximum of {max} ns"
             ));
         }
         if let Some(mean) = mean_ns {
@@ -251,7 +251,7 @@ impl Distribution {
             let high = max_ns.is_some_and(|max| mean > max.saturating_add(slack) as f64);
             if low || high || !mean.is_finite() {
                 return Err(format!(
-                    "the mean is {mean:.0} ns, which does not lie between minimum and maximum"
+                    "the mean of {mean:.0} ns is not between minimum and maximum"
                 ));
             }
         }
@@ -262,7 +262,7 @@ impl Distribution {
                 && (min >= end(first) || (min >= 0 && min < lower(first)))
             {
                 return Err(format!(
-                    "the minimum is {min} ns, and the histogram begins at {} ns",
+                    "the minimum is {min} ns, but the histogram begins at {} ns",
                     lower(first)
                 ));
             }
@@ -270,7 +270,7 @@ impl Distribution {
                 && max < lower(last)
             {
                 return Err(format!(
-                    "the maximum is {max} ns, and the histogram holds values of {} ns",
+                    "the maximum is {max} ns, but the histogram holds values of {} ns",
                     lower(last)
                 ));
             }
@@ -285,27 +285,27 @@ impl Distribution {
             && max < at_least_ns
         {
             return Err(format!(
-                "the maximum is {max} ns, and values of {at_least_ns} ns or more are counted beyond the histogram"
+                "the maximum is {max} ns, but values of {at_least_ns} ns or more are counted beyond the histogram"
             ));
         }
         let sum: u128 = self.counts.iter().map(|pair| u128::from(pair.1)).sum();
         if sum > u128::from(u64::MAX) {
-            return Err("the counts of the histogram are more than any tool can count".to_owned());
+            return Err("the histogram has higher counts than any tool can reach".to_owned());
         }
         let histogram = !self.counts.is_empty() || self.overflow.is_some();
         if let (Some(cycles), Some(total)) = (cycles.filter(|_| histogram), self.total())
             && total != cycles
         {
             return Err(format!(
-                "the histogram and what lies beyond it hold {total} values, and {cycles} were counted"
+                "the histogram and its overflows hold {total} values, but {cycles} were counted"
             ));
         }
-        // What is known to be there although it was not counted may not be below what was.
+        // Values that are known to exist although they were not counted cannot be below counted ones.
         if let (Some(cycles), None) = (cycles.filter(|_| histogram), self.total())
             && self.counted() > cycles
         {
             return Err(format!(
-                "the histogram holds {} values, and {cycles} were counted",
+                "the histogram holds {} values, but {cycles} were counted",
                 self.counted()
             ));
         }

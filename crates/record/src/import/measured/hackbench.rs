@@ -36,14 +36,14 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     if values.is_empty() {
         return Err(InputError::new(
             name,
-            "cut short: no line says `Time:`",
-            "the tool that wrote it may have been stopped before its end",
+            "cut short: there is no line `Time:`",
+            "the tool that wrote it may have been stopped early",
         ));
     }
     let mut notes = Vec::new();
     if announced > ended {
         notes.push(format!(
-            "{announced} runs begin and {ended} end with a time"
+            "{announced} runs begin, but {ended} end with a time"
         ));
     }
     let mut d = Distribution::new("run", "completion time", 1_000_000);

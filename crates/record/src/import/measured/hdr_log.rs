@@ -1,5 +1,5 @@
 //! Interval logs of HdrHistogram (`.hlog`), those of `timecell export --hdr` among them: the histograms of all intervals
-//! added up, one distribution for each tag. The format names no unit and no quantity; those of timecell say both in a
+//! added up, one distribution for each tag. The format names neither unit nor quantity; timecell's logs name both in a
 //! comment.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn senses(head: &Head) -> bool {
     })
 }
 
-/// A log that timecell wrote, which says what was measured.
+/// A log written by timecell, which says what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ours {
     /// For other tools: one metric, named in a comment.
@@ -90,7 +90,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         if let Some(found) = Ours::of(line) {
             if ours.is_some_and(|known| known != found) {
                 let what = "a log of another metric begins";
-                return Err(fault(&name, number, what, "give each a file of its own"));
+                return Err(fault(&name, number, what, "put each into its own file"));
             }
             ours = Some(found);
             continue;
@@ -140,7 +140,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         measured.distributions.push(d);
     }
     measured.notes.push(
-        "values stand at the upper ends of their bins; the width is that of the widest".to_owned(),
+        "values are the upper ends of their bins; the width is that of the widest".to_owned(),
     );
     if options.unit.is_none() && ours.is_none() {
         measured.notes.push(

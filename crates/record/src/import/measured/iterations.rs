@@ -1,5 +1,5 @@
 //! Logs with a line `Iteration N - Execution Time: X ms` per job, as the test program of a thesis on real-time
-//! containers writes them. A number that does not follow its predecessor is a gap, and counted; one that falls
+//! containers writes them. A number that does not follow its predecessor counts as a gap; one that is smaller
 //! begins another run in the same file.
 
 use model::InputError;
@@ -42,11 +42,11 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
                 Some((index.trim(), value, unit.trim()))
             });
         let Some((index, value, unit)) = parts else {
-            let fix = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
+            let fix = "a line looks like `Iteration 12 - Execution Time: 0.275 ms`";
             return Err(fault(
                 name,
                 number,
-                "the line is cut short or another one",
+                "the line is cut short or of another format",
                 fix,
             ));
         };
@@ -54,7 +54,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             fault(
                 name,
                 number,
-                format!("`{}` is no number of an iteration", excerpt(index)),
+                format!("`{}` is not the number of an iteration", excerpt(index)),
                 "",
             )
         })?;
@@ -89,28 +89,30 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             }
         }
         last = Some(index);
-        let run = runs.last_mut().expect("a run was begun");
+        let run = runs.last_mut().expect("a run has begun");
         run.add(value_ns);
         if runs.len() > MOST_DISTRIBUTIONS {
             return Err(fault(
                 name,
                 number,
-                "the file holds more than 65,536 runs",
+                "the file contains more than 65,536 runs",
                 "",
             ));
         }
     }
     if runs.is_empty() {
-        let fix = "a line reads `Iteration 12 - Execution Time: 0.275 ms`";
+        let fix = "a line looks like `Iteration 12 - Execution Time: 0.275 ms`";
         return Err(InputError::new(name, "the log has no iteration", fix));
     }
     let mut notes = Vec::new();
     if missing > 0 {
-        notes.push(format!("{missing} iterations are missing by their numbers"));
+        notes.push(format!(
+            "{missing} iterations are missing, as their numbers show"
+        ));
     }
     if others > 0 {
         notes.push(format!(
-            "{others} other lines are not read, the first is line {first_other}"
+            "{others} other lines are ignored, the first is line {first_other}"
         ));
     }
     let several = runs.len() > 1;

@@ -68,7 +68,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             ));
         }
         None => {
-            notes.push("the file names no resolution; microseconds are assumed".to_owned());
+            notes.push("the file gives no resolution; microseconds are assumed".to_owned());
             1_000
         }
     };
@@ -77,7 +77,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         let number: u64 = key.parse().map_err(|_| {
             InputError::new(
                 name,
-                format!("`cpu` has a key `{}`, which is no number", excerpt(&key)),
+                format!("`cpu` has a key `{}`, which is not a number", excerpt(&key)),
                 "",
             )
         })?;
@@ -99,7 +99,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             .push(found.map_err(|what| InputError::new(name, format!("{place}: {what}"), ""))?);
     }
     notes.push(
-        "threads are numbered by the tool; on which cpu each ran is not in the file".to_owned(),
+        "threads are numbered by the tool; the file does not say on which cpu each ran".to_owned(),
     );
     Ok(Measured {
         version: file

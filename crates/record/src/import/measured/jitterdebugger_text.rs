@@ -42,13 +42,13 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         measured.latest(d).map_err(at)?;
     }
     measured.notes.push(
-        "the file has no histogram, so there are no quantiles (-f or -o writes results.json)"
+        "the file has no histogram, so there are no quantiles (use -f or -o to write results.json)"
             .to_owned(),
     );
     if options.unit.is_none() {
-        measured.notes.push(
-            "values are taken as microseconds; with -N they are nanoseconds (--unit ns)".to_owned(),
-        );
+        measured
+            .notes
+            .push("values are read as microseconds; if -N was used, say --unit ns".to_owned());
     }
     Ok(measured)
 }

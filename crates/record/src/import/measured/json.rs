@@ -26,14 +26,14 @@ pub(super) struct Frame<T> {
     #[serde(default)]
     pub resolution_in_ns: u64,
     pub return_code: Option<i64>,
-    /// What it says it holds and does not, found by [`Frame::threads`].
+    /// What it claims to hold but does not, found by [`Frame::threads`].
     #[serde(skip)]
     pub incomplete: Option<String>,
     #[serde(deserialize_with = "few")]
     thread: BTreeMap<String, T>,
 }
 
-/// The threads, no more than are read of any file: each is more in memory than in the file.
+/// The threads, at most as many as are read of any file: each takes more memory than room in the file.
 fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {
@@ -52,7 +52,7 @@ fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
                     return Err(A::Error::custom("there are more than 65,536 threads"));
                 }
                 if threads.insert(key, map.next_value()?).is_some() {
-                    return Err(A::Error::custom("a thread stands in it twice"));
+                    return Err(A::Error::custom("a thread occurs twice"));
                 }
             }
             Ok(threads)
@@ -62,7 +62,7 @@ fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 impl<T: DeserializeOwned> Frame<T> {
-    /// Reads it. The tools do not escape their command line, so that is done here.
+    /// Reads the frame. The tools do not escape their command line, so that is done here.
     pub fn read(source: &mut Source) -> Result<Frame<T>, InputError> {
         let name = source.name().to_owned();
         let length = source.head().len() as u64;
@@ -88,7 +88,7 @@ impl<T> Frame<T> {
         basename(self.cmdline.as_deref()?)
     }
 
-    /// The threads by their numbers, at least one; what the frame says of their number and its end becomes notes.
+    /// The threads by their numbers, at least one; what the frame says about their number and its end becomes notes.
     pub fn threads(
         &mut self,
         name: &str,
@@ -98,7 +98,7 @@ impl<T> Frame<T> {
         let mut threads: Vec<(u64, T)> = Vec::new();
         for (key, thread) in std::mem::take(&mut self.thread) {
             let number = key.parse().map_err(|_| {
-                let what = format!("thread `{}` has no number", excerpt(&key));
+                let what = format!("`{}` is not the number of a thread", excerpt(&key));
                 InputError::new(name, what, "")
             })?;
             threads.push((number, thread));
@@ -110,7 +110,7 @@ impl<T> Frame<T> {
         }
         if let Some(planned) = self.num_threads.filter(|n| *n != threads.len() as u64) {
             let held = threads.len();
-            let what = format!("the file says {planned} threads and holds {held}");
+            let what = format!("the file says {planned} threads but holds {held}");
             notes.push(what.clone());
             self.incomplete = Some(what);
         }
@@ -130,7 +130,7 @@ impl<T> Frame<T> {
     }
 }
 
-/// Where the command line of rt-tests begins.
+/// Beginnings of the command line of rt-tests.
 const COMMAND: [&str; 2] = ["\"cmdline:\": \"", "\"cmdline\": \""];
 
 /// The program that a file of rt-tests names.
@@ -150,7 +150,7 @@ fn basename(command: &str) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-/// The text with the command line escaped; `None` where that changes nothing.
+/// The text with the command line escaped; `None` if that changes nothing.
 fn escaped(text: &str) -> Option<String> {
     for key in COMMAND {
         let Some(start) = text.find(key).map(|at| at + key.len()) else {
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for Buckets {
                 while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                     let bucket = key.parse().map_err(|_| {
                         A::Error::custom(format!(
-                            "the histogram has a bucket `{}`, which is no whole number",
+                            "the histogram has a bucket `{}`, which is not a whole number",
                             excerpt(&key)
                         ))
                     })?;
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Buckets {
     }
 }
 
-/// The fault of JSON that does not parse; one that ends early is called so.
+/// The fault of JSON that does not parse; one that ends early is reported as such.
 pub(super) fn json_fault(name: &str, error: &serde_json::Error) -> InputError {
     use serde_json::error::Category;
     let line = error.line().max(1);
@@ -217,15 +217,10 @@ pub(super) fn json_fault(name: &str, error: &serde_json::Error) -> InputError {
             name,
             line,
             "cut short: the JSON ends here",
-            "the tool that wrote it may have been stopped before its end",
+            "the tool that wrote it may have been stopped early",
         ),
         Category::Syntax => fault(name, line, format!("not JSON: {error}"), ""),
         Category::Io => fault(name, line, error.to_string(), ""),
-        Category::Data => fault(
-            name,
-            line,
-            format!("not as its tool writes it: {error}"),
-            "",
-        ),
+        Category::Data => fault(name, line, format!("not what its tool writes: {error}"), ""),
     }
 }

@@ -1,8 +1,8 @@
 //! What other tools measured: histograms and single values, read into one type, [`Measured`].
 //!
-//! A format is a file here and a line in [`FORMATS`]. Files are read as a stream. Nothing is dropped in silence:
-//! values beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never
-//! the last bucket. What a file leaves open is a note; what cannot be true together is refused.
+//! A format is a file here and a line in `FORMATS`. Files are read as a stream. Nothing is dropped in silence: values
+//! beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never the
+//! last bucket. What a file leaves open becomes a note; contradictions are refused.
 
 mod cyclictest_json;
 mod cyclictest_text;
@@ -42,7 +42,7 @@ use super::source::Source;
 pub use super::taskset::Unit;
 use super::words::{bounded, excerpt, shortened};
 
-/// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
+/// Every format. The first that recognises a file's opening reads it, so narrower formats come first.
 const FORMATS: &[sense::Reader] = &[
     rt_tests_json::READER,
     cyclictest_json::OSLAT,
@@ -70,41 +70,41 @@ const FORMATS: &[sense::Reader] = &[
 /// A file of another tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What it is called in messages, usually its path.
+    /// Its name in messages, usually its path.
     pub file: String,
     /// The format that it was read as; `None` for a run of our own.
     pub format: Option<Format>,
     /// The tool, such as `cyclictest`.
     pub tool: String,
-    /// Its version, where the file says it.
+    /// Its version, if the file has it.
     pub version: Option<String>,
-    /// How it was called, where the file says it.
+    /// Its command line, if the file has it.
     pub command: Option<String>,
-    /// The machine, where the file says it: kernel release, version and architecture.
+    /// The machine, if the file has it: kernel release, version and architecture.
     pub machine: Option<String>,
     /// One entry per thread, cpu or task; at least one.
     pub distributions: Vec<Distribution>,
-    /// What the file says it holds and does not, a clause; then no limit is shown to be kept by what it does hold.
+    /// What the file claims to hold but does not, as a clause; its content then cannot show that a limit is kept.
     pub incomplete: Option<String>,
-    /// What was assumed, rounded or left out by the tool or the import, a sentence each without a full stop.
+    /// What was assumed, rounded or left out by the tool or the import, one sentence each without a full stop.
     pub notes: Vec<String>,
 }
 
 /// What a file does not say itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Unit of the values of formats that do not say it; `None`: that of the tool without options, with a note.
+    /// Unit of the values, for formats that do not state it; `None`: the tool's default, with a note.
     pub unit: Option<Unit>,
 }
 
-/// Most distributions in one file.
+/// Maximum number of distributions in one file.
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
 impl Measured {
-    /// How quantities end whose values are figures of intervals, not single measurements.
+    /// Suffix of quantities whose values are figures of intervals, not single measurements.
     pub const OF_EACH_INTERVAL: &str = "of each interval";
 
-    /// Nothing yet, by this tool; [`import`] adds file and format.
+    /// Empty, for this tool; [`import`] adds file and format.
     fn by(tool: &str) -> Measured {
         Measured {
             file: String::new(),
@@ -119,8 +119,8 @@ impl Measured {
         }
     }
 
-    /// Adds a distribution, in the place of one of the same name: tools print a line again and again while they run. The answer is
-    /// a clause where both cannot be of one run.
+    /// Adds a distribution, or replaces one of the same name: tools print a line repeatedly while they run. Returns a clause if
+    /// both cannot be of one run.
     fn latest(&mut self, d: Distribution) -> Result<(), String> {
         match self.distributions.iter_mut().find(|old| old.name == d.name) {
             Some(old) => {
@@ -160,8 +160,7 @@ pub fn import_file(
     read(format, Source::new(name, file, again), options).map_err(bounded)
 }
 
-/// Reads what `reader` gives, unpacked where gzip packed it; `name` is what messages call it. Without a `format` the
-/// content tells it.
+/// Reads from `reader`, decompressed if it is gzip; `name` names it in messages. Without a `format`, the content decides.
 ///
 /// # Errors
 /// One sentence with the line, where there is one, that quotes no more than a few words of the file: the file is empty,
@@ -182,7 +181,7 @@ fn read(
 ) -> Result<Measured, InputError> {
     let mut source = source?;
     let name = source.name().to_owned();
-    let stopped = "the tool that wrote it may have been stopped before its end";
+    let stopped = "the tool that wrote it may have been stopped early";
     if source.head().iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(name, "the file is empty", stopped));
     }
@@ -196,7 +195,7 @@ fn read(
         let open: Vec<&str> = open.map(Format::name).collect();
         return Err(InputError::new(
             name,
-            format!("a {} file says its unit itself", format.name()),
+            format!("a {} file states its unit itself", format.name()),
             format!("remove --unit; it is for {}", open.join(", ")),
         ));
     }
@@ -207,14 +206,14 @@ fn read(
     for d in &mut measured.distributions {
         d.notice_hidden_overflow();
         d.consistent().map_err(|what| {
-            let what = format!("its figures cannot be true together: {}: {what}", d.name);
+            let what = format!("its figures contradict each other: {}: {what}", d.name);
             InputError::new(&name, what, "the file may be cut short, edited or damaged")
         })?;
     }
     measured.notes.extend(bins(&measured.distributions));
     let empty = measured.distributions.iter().all(Distribution::is_empty);
     if empty && !reader.may_be_empty {
-        let what = "the file holds no measured value";
+        let what = "the file contains no measured value";
         return Err(InputError::new(name, what, stopped));
     }
     for text in [
@@ -227,12 +226,12 @@ fn read(
     Ok(measured)
 }
 
-/// What is said where values stand in bins.
+/// The note on values that are kept in bins.
 fn bins(distributions: &[Distribution]) -> Option<String> {
     let bits = distributions.iter().filter_map(|d| d.bits).min()?;
     Some(format!(
-        "there are too many different values to hold each: those of some series stand at the upper ends of bins that are up \
-         to {:.1}% of a value wide, but for the smallest and the largest",
+        "there are too many different values to keep each: some series are rounded up to bins \
+         that are up to {:.1}% of a value wide, except for the smallest and the largest value",
         100.0 / f64::from(1 << bits)
     ))
 }
@@ -242,28 +241,29 @@ fn fault(name: &str, line: usize, what: impl Into<String>, fix: &str) -> InputEr
     InputError::new(name, what, fix).at(line)
 }
 
-/// `value` of `unit_ns` each as ns, or a clause that says why not.
+/// `value` in units of `unit_ns` as ns, or a clause that says why not.
 fn scaled(value: i64, unit_ns: i64) -> Result<i64, String> {
     value
         .checked_mul(unit_ns)
-        .ok_or_else(|| format!("the value {value} is larger than any time"))
+        .ok_or_else(|| format!("the value {value} is too large for a time"))
 }
 
-/// A decimal number of `unit_ns` each, in ns, exact to the nanosecond and rounded beyond; a clause says why not.
+/// A decimal number in units of `unit_ns`, as ns, exact to the nanosecond and rounded beyond; or a clause that says why
+/// not.
 fn decimal(text: &str, unit_ns: i64) -> Result<i64, String> {
     let plain = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
     let value: f64 = text
         .parse()
         .ok()
         .filter(|_| text.chars().all(plain))
-        .ok_or_else(|| format!("`{}` is no number", excerpt(text)))?;
+        .ok_or_else(|| format!("`{}` is not a number", excerpt(text)))?;
     let ns = value * unit_ns as f64;
     // Beyond 2^53 a double no longer holds every nanosecond: 104 days.
     if ns.abs() < 9.007e15 {
         Ok(ns.round() as i64)
     } else {
         Err(format!(
-            "the value {} is larger than any time",
+            "the value {} is too large for a time",
             excerpt(text)
         ))
     }

@@ -1,5 +1,5 @@
-//! oslat's text: a column per cpu and a row per bucket, the last of them with what is longer, then smallest, mean and
-//! largest value.
+//! oslat's text: a column per cpu and a row per bucket, the last of them for everything longer, then smallest, mean
+//! and largest value.
 
 use model::InputError;
 
@@ -15,7 +15,7 @@ fn senses(head: &Head) -> bool {
 }
 
 fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    const CUT: &str = "the tool that wrote it may have been stopped before its end";
+    const CUT: &str = "the tool that wrote it may have been stopped early";
     let name = source.name().to_owned();
     let mut measured = Measured::by("oslat");
     let mut tallies: Vec<Tally> = Vec::new();
@@ -41,13 +41,13 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         if key == "Core" {
             if !tallies.is_empty() {
                 return Err(at(
-                    "a second table begins: give each a file of its own".to_owned()
+                    "a second table begins: put each into its own file".to_owned()
                 ));
             }
             for cpu in values {
                 let cpu: u32 = cpu
                     .parse()
-                    .map_err(|_| at(format!("`{}` is no cpu", excerpt(cpu))))?;
+                    .map_err(|_| at(format!("`{}` is not a cpu", excerpt(cpu))))?;
                 let mut d = Distribution::new(format!("cpu {cpu}"), "interruption", 1_000);
                 d.cpu = Some(cpu);
                 measured.distributions.push(d);
@@ -60,7 +60,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         }
         if values.len() != tallies.len() {
             let what = format!(
-                "{} values in a table of {} cpus",
+                "{} values in a table for {} cpus",
                 values.len(),
                 tallies.len()
             );
@@ -77,7 +77,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             if bucket.is_some() {
                 let upper = key.strip_suffix(" (us)").unwrap_or(key).trim();
                 let count = text.parse::<u64>();
-                let count = count.map_err(|_| at(format!("`{}` is no count", excerpt(text))))?;
+                let count = count.map_err(|_| at(format!("`{}` is not a count", excerpt(text))))?;
                 tally.add_times(decimal(upper, 1_000).map_err(at)?, count);
                 continue;
             }

@@ -22,7 +22,7 @@ pub(super) const READER: Reader = Reader {
 };
 
 const RECORD: usize = 28;
-/// Most threads that are believed.
+/// Maximum plausible number of threads.
 const THREADS: u32 = 65_536;
 
 struct Record {
@@ -53,7 +53,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     let unit_ns = options.unit.unwrap_or(Unit::Us).ns();
     if options.unit.is_none() {
         measured.notes.push(
-            "the file has no units; microseconds are assumed, as without -N (--unit)".to_owned(),
+            "the file gives no unit; microseconds are assumed, as without -N (--unit)".to_owned(),
         );
     }
     let mut threads: BTreeMap<u32, Tally> = BTreeMap::new();
@@ -66,7 +66,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
             rest => {
                 let what = format!("cut short: record {} has {rest} of 28 bytes", whole + 1);
                 let first = whole * RECORD;
-                let fix = format!("the {whole} records before it are whole (head -c {first})");
+                let fix = format!("keep the {whole} records before it: head -c {first}");
                 return Err(InputError::new(&name, what, fix));
             }
         }
@@ -76,7 +76,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
             InputError::new(&name, what, fix)
         };
         let record =
-            record(&bytes).ok_or_else(|| bad("no thread and time that can be".to_owned()))?;
+            record(&bytes).ok_or_else(|| bad("its thread or its time is impossible".to_owned()))?;
         let value = i64::try_from(record.value)
             .map_err(|_| bad(format!("the value is {}", record.value)))?;
         let value_ns = scaled(value, unit_ns).map_err(bad)?;

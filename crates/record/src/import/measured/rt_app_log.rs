@@ -13,7 +13,7 @@ fn senses(head: &Head) -> bool {
     head.line(|line| line.starts_with("#idx"))
 }
 
-/// Columns that are drawn, and what they are.
+/// Columns that are read, and their quantities.
 const DRAWN: [(&str, &str); 3] = [
     ("run", "execution time"),
     ("wu_lat", "wake-up latency"),
@@ -32,7 +32,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             if rest.starts_with("idx") {
                 let names: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
                 if columns.as_ref().is_some_and(|known| *known != names) {
-                    let what = "a second log begins: give each a file of its own";
+                    let what = "a second log begins: put each into its own file";
                     return Err(fault(name, number, what, ""));
                 }
                 columns = Some(names);
@@ -49,13 +49,13 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             return Err(fault(
                 name,
                 number,
-                "a row stands before the line `#idx ...`",
+                "a row precedes the line `#idx ...`",
                 "",
             ));
         };
         if values.len() != columns.len() {
             let what = format!(
-                "{} values where the head names {} columns",
+                "{} values, but the header names {} columns",
                 values.len(),
                 columns.len()
             );
@@ -92,11 +92,11 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             "the task ran no loop",
         ));
     }
-    let mut notes = vec!["times were cut to whole microseconds by the tool".to_owned()];
+    let mut notes = vec!["the tool truncated times to whole microseconds".to_owned()];
     if late > 0 {
         notes.push(format!(
-            "wu_lat is 0 in {late} rows: rt-app writes 0 where the timer had passed already, so these are no early \
-             wake-ups but missed ones, or rows without a timer"
+            "wu_lat is 0 in {late} rows: rt-app writes 0 if the timer has already passed, so \
+             these are missed wake-ups, not early ones, or rows without a timer"
         ));
     }
     Ok(Measured {

@@ -66,7 +66,7 @@ fn read_pairs(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         let line = line.trim();
         if let Some((_, count)) = line.split_once("Cycles ") {
             let count = count.trim().parse::<u64>();
-            let what = "`Cycles` is followed by no number";
+            let what = "`Cycles` is not followed by a number";
             cycles.push(count.map_err(|_| fault(&name, number, what, ""))?);
         }
         let Some((pair, _)) = line.split_once(',').filter(|(pair, _)| {

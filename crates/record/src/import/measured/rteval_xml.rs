@@ -25,9 +25,9 @@ pub(super) const READER: Reader = Reader::new(
 
 /// rteval counts whole microseconds.
 const UNIT_NS: i64 = 1_000;
-/// Elements within each other: rteval writes ten.
+/// Maximum nesting of elements: rteval writes ten.
 const DEEPEST: usize = 1_000;
-/// Bytes of a text that are kept: figures and names are shorter.
+/// Maximum bytes of a text that are kept: figures and names are shorter.
 const LONGEST_TEXT: usize = 256;
 
 fn senses(head: &Head) -> bool {
@@ -63,10 +63,10 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
 
 const DAMAGED: &str = "the XML is cut short or damaged";
 
-/// Counts the lines of what is read.
+/// Counts the lines that are read.
 struct Lines<R> {
     inner: R,
-    /// Of the next byte, from 1.
+    /// Line of the next byte, from 1.
     line: usize,
 }
 
@@ -84,7 +84,7 @@ impl<R: BufRead> BufRead for Lines<R> {
     }
 
     fn consume(&mut self, amount: usize) {
-        // What is consumed lies in the buffer, so that nothing is read for this.
+        // Consumed bytes are in the buffer, so nothing is read for this.
         if let Ok(read) = self.inner.fill_buf() {
             let ends = read.iter().take(amount).filter(|byte| **byte == b'\n');
             self.line += ends.count();
@@ -129,12 +129,12 @@ struct Summary {
     timerlat: bool,
     /// Runs of cyclictest.
     tests: usize,
-    /// Of which run each distribution is, from 1.
+    /// The run of each distribution, from 1.
     of: Vec<usize>,
-    /// The latency at which this run was stopped, us, where it was: known, or not.
+    /// Whether this run was stopped early, and the latency at which, us, if known.
     aborted: Option<Option<u64>>,
     core: Option<Core>,
-    /// Of the innermost element, where it counts.
+    /// The text of the innermost element, if it counts.
     text: String,
 }
 
@@ -163,7 +163,7 @@ impl Summary {
         }
     }
 
-    /// Takes what comes next in the document; a clause says what is wrong with it.
+    /// Takes the next event of the document; a clause says what is wrong with it.
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Start(tag) => {
@@ -171,9 +171,7 @@ impl Summary {
                     return Err("a second document begins".to_owned());
                 }
                 if self.open.len() == DEEPEST {
-                    return Err(format!(
-                        "more than {DEEPEST} elements lie within each other"
-                    ));
+                    return Err(format!("more than {DEEPEST} elements are nested"));
                 }
                 let element = self.begin(tag)?;
                 if matches!(element, Element::Text(_)) {
@@ -297,9 +295,9 @@ impl Summary {
                 if let Some(latency) = self.aborted.take() {
                     self.measured.notes.push(match latency {
                         Some(us) => format!(
-                            "cyclictest stopped at a latency of {us} us, as its threshold said"
+                            "cyclictest stopped at a latency of {us} us because of its threshold"
                         ),
-                        None => "cyclictest stopped before its time".to_owned(),
+                        None => "cyclictest stopped early".to_owned(),
                     });
                 }
             }
@@ -317,7 +315,7 @@ impl Summary {
         Ok(())
     }
 
-    /// When all was read.
+    /// Called at the end of the document.
     fn end(self, name: &str) -> Result<Measured, InputError> {
         let mut measured = self.measured;
         if measured.distributions.is_empty() {
@@ -337,12 +335,12 @@ impl Summary {
         measured.machine = (!parts.is_empty()).then(|| format!("Linux {}", parts.join(" ")));
         measured
             .notes
-            .push("values were cut to whole microseconds by the tool".to_owned());
+            .push("the tool truncated values to whole microseconds".to_owned());
         Ok(measured)
     }
 }
 
-/// What a core of the run of this number is called: by then it is not known whether there are more runs.
+/// The name of a core in the run of this number; the first run may be the only one and has no number.
 fn place(test: usize, cpu: u32) -> String {
     match test {
         1 => format!("cpu {cpu}"),
@@ -350,7 +348,7 @@ fn place(test: usize, cpu: u32) -> String {
     }
 }
 
-/// Why a document without cores of cyclictest holds nothing that can be drawn.
+/// Why a document without cores of cyclictest has nothing that can be drawn.
 fn nothing(name: &str, tested: bool, timerlat: bool) -> InputError {
     if tested {
         return InputError::new(
@@ -362,8 +360,8 @@ fn nothing(name: &str, tested: bool, timerlat: bool) -> InputError {
     if timerlat {
         return InputError::new(
             name,
-            "rteval adds up the latencies of interrupt, kernel thread and user thread of its timerlat, which tells none of them",
-            "`rtla timerlat hist` itself keeps them apart",
+            "rteval adds up the latencies of interrupt, kernel thread and user thread of its timerlat, so none of them can be told",
+            "use `rtla timerlat hist`, which keeps them apart",
         );
     }
     let what = "it is a summary of rteval without a latency test";
@@ -400,13 +398,13 @@ impl Core {
             None | Some("") => Ok(None),
             Some(text) => match text.parse::<f64>() {
                 Ok(us) if us.is_finite() && us >= 0.0 => Ok(Some(us * UNIT_NS as f64)),
-                _ => Err(format!("its {name} is no time")),
+                _ => Err(format!("its {name} is not a time")),
             },
         };
         let whole = |ns: Option<f64>| ns.map(|ns| ns.round() as i64);
         let samples = samples.filter(|text| !text.is_empty());
         let samples = samples.map(|text| text.parse::<u64>()).transpose();
-        let samples = samples.map_err(|_| "its number of samples is none".to_owned())?;
+        let samples = samples.map_err(|_| "its number of samples is not a number".to_owned())?;
         d.said = Said {
             min_ns: whole(figure("minimum", minimum)?),
             mean_ns: figure("mean", mean)?.filter(|_| samples.is_some_and(|samples| samples > 1)),

@@ -21,7 +21,7 @@ pub(super) const READER: Reader = Reader {
     )
 };
 
-const CUT: &str = "the tool that wrote it may have been stopped before its end";
+const CUT: &str = "the tool that wrote it may have been stopped early";
 
 fn senses(head: &Head) -> bool {
     head.line(|line| line.contains("# RTLA") && line.contains("histogram"))
@@ -34,7 +34,7 @@ struct Run {
     unit_ns: i64,
     duration: Option<String>,
     table: Option<Table>,
-    /// Sums over all cpus follow, which the columns hold already.
+    /// Sums over all cpus follow, which the columns already contain.
     sums: bool,
 }
 
@@ -84,14 +84,16 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         let index = first.parse::<i64>().ok();
         let Some(table) = run.table.as_mut() else {
             if known || index.is_some() {
-                return Err(at("a row stands before the line `Index ...`".to_owned()));
+                return Err(at("a row precedes the line `Index ...`".to_owned()));
             }
             continue;
         };
         if !known && index.is_none() {
             if notes.len() < 8 {
                 let line = excerpt(line.trim());
-                notes.push(format!("line {number} is no part of the histogram: {line}"));
+                notes.push(format!(
+                    "line {number} is not part of the histogram: {line}"
+                ));
             }
             continue;
         }
@@ -114,10 +116,10 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     finish(name, runs, notes)
 }
 
-/// The tables of all runs, their columns called after the run where there are several.
+/// The tables of all runs; columns are named after the run if there are several.
 fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured, InputError> {
     let Some(osnoise) = runs.first().map(|run| run.osnoise) else {
-        let what = "no line says `# RTLA ... histogram`";
+        let what = "there is no line `# RTLA ... histogram`";
         return Err(InputError::new(name, what, "was it run with --no-header?"));
     };
     let tool = |osnoise| if osnoise { "osnoise" } else { "timerlat" };
@@ -125,8 +127,8 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
     let several = runs.len() > 1;
     for (run, number) in runs.into_iter().zip(1..) {
         if run.osnoise != osnoise {
-            let what = "it holds histograms of timerlat and of osnoise";
-            return Err(InputError::new(name, what, "give each a file of its own"));
+            let what = "it contains histograms of both timerlat and osnoise";
+            return Err(InputError::new(name, what, "put each into its own file"));
         }
         let place = if several {
             format!("run {number}, ")
@@ -150,8 +152,8 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
             none.kept_above_ns = Some(THRESHOLD_NS);
             found.push(none);
             notes.push(format!(
-                "{place}no noise above the tool's threshold was seen on any cpu; the file does not tell the threshold, \
-                 5 us are assumed, as without -T"
+                "{place}no noise above the tool's threshold was seen on any cpu; the file does \
+                 not state the threshold, so 5 us is assumed, as without -T"
             ));
         }
         if let Some(duration) = run.duration {
@@ -164,7 +166,7 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
             measured.distributions.push(d);
         }
         if measured.distributions.len() > MOST_DISTRIBUTIONS {
-            let what = "the file holds more than 65,536 columns";
+            let what = "the file contains more than 65,536 columns";
             return Err(InputError::new(name, what, ""));
         }
     }
@@ -174,7 +176,7 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
 
 /// What osnoise measures.
 const NOISE: &str = "operating-system noise";
-/// What osnoise takes for noise without `-T`; its files do not tell.
+/// The threshold of osnoise without `-T`; its files do not state it.
 const THRESHOLD_NS: i64 = 5_000;
 
 struct Table {
@@ -213,7 +215,7 @@ impl Table {
             });
             let (word, quantity, cpu) = known.ok_or_else(|| {
                 format!(
-                    "a column is called `{}`, not IRQ-, Thr-, Usr- or CPU-",
+                    "a column is called `{}`, which is not IRQ-, Thr-, Usr- or CPU-",
                     excerpt(name)
                 )
             })?;
@@ -251,7 +253,7 @@ impl Table {
 
     fn footer(&mut self, key: &str, values: &[&str]) -> Result<(), String> {
         for (column, text) in self.columns.iter_mut().zip(values) {
-            // A dash stands where nothing was measured.
+            // A dash means that nothing was measured.
             if *text == "-" {
                 continue;
             }
@@ -272,7 +274,7 @@ impl Table {
 
     fn finish(self, notes: &mut Vec<String>) -> Result<Vec<Distribution>, String> {
         if !self.over {
-            return Err("cut short: the line `over:` is missing, which counts the values beyond the histogram".to_owned());
+            return Err("cut short: the line `over:`, which counts the values beyond the histogram, is missing".to_owned());
         }
         // Without --no-summary the tool writes all of them, the maximum last.
         if self.summary && !self.complete {
@@ -298,7 +300,7 @@ impl Table {
         // Every row stands at a multiple of the width, so it is no more than what all of them have in common.
         if width > 0 && u64::try_from(reach).is_ok_and(|reach| reach > width) {
             return Err(format!(
-                "its figures cannot be true together: `max:` lies beyond the last row, {highest}, and `over:` counts no value there"
+                "its figures contradict each other: `max:` lies beyond the last row, {highest}, but `over:` counts no value there"
             ));
         }
         let width = width.max(u64::try_from(reach).unwrap_or(0)).max(1);
@@ -329,7 +331,7 @@ impl Table {
 
 fn count(text: &str) -> Result<u64, String> {
     text.parse()
-        .map_err(|_| format!("`{}` is no count", excerpt(text)))
+        .map_err(|_| format!("`{}` is not a count", excerpt(text)))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -51,7 +51,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         };
         let at = |what: String| fault(&name, number, what, "");
         let cycles = cycles.parse::<u64>();
-        let cycles = cycles.map_err(|_| at("`#` is followed by no number".to_owned()))?;
+        let cycles = cycles.map_err(|_| at("`#` is not followed by a number".to_owned()))?;
         if osnoise {
             // Runtime, noise, % available, max noise, max single, ...
             let single = words.nth(4);
@@ -70,11 +70,11 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             let figures: Vec<&str> = figures.split_whitespace().collect();
             let [_, min, mean, max] = figures[..] else {
                 return Err(at(format!(
-                    "{} figures of `{part}` where there are 4 (cur, min, avg, max)",
+                    "{} figures for `{part}` instead of 4 (cur, min, avg, max)",
                     figures.len()
                 )));
             };
-            // A dash stands where nothing was measured.
+            // A dash means that nothing was measured.
             if max == "-" {
                 continue;
             }
@@ -91,9 +91,9 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         }
     }
     let what = if osnoise {
-        "the largest single noise of each cpu is read; the table has no histogram, so there are no quantiles"
+        "only the largest single noise of each cpu is read; the table has no histogram, so there are no quantiles"
     } else {
-        "the table has no histogram, so there are no quantiles (rtla timerlat hist makes one)"
+        "the table has no histogram, so there are no quantiles (rtla timerlat hist writes one)"
     };
     measured.notes.push(what.to_owned());
     Ok(measured)

@@ -1,4 +1,4 @@
-//! What an entry in the list of formats says, and which of them a file is of, by what its opening holds.
+//! The entries of the list of formats, and recognising a file's format by its first bytes.
 
 use std::borrow::Cow;
 
@@ -9,24 +9,24 @@ use crate::export::not_read_back;
 use crate::import::format::{self, Described};
 use crate::import::taskset;
 
-/// How a format is known and read: what each file of this folder gives.
+/// How a format is recognised and read; each file of this folder provides one.
 pub struct Reader {
     /// The name by which users ask for it.
     pub(super) name: &'static str,
     /// Which files these are, for `--help`.
     pub(super) files: &'static str,
-    /// Whether a file that opens so is of this format.
+    /// Whether a file with this opening is of this format.
     pub(super) looks_like: fn(&Head) -> bool,
-    /// Whether files leave their unit open, so that the caller may say it.
+    /// Whether files do not state their unit, so that the caller may.
     pub(super) unit_is_open: bool,
-    /// Whether a file without any value is a result, as of tools that write only what is above a threshold.
+    /// Whether a file without values is a valid result, as for tools that write only what is above a threshold.
     pub(super) may_be_empty: bool,
-    /// Reads one; `file`, `format` and what is true of every file are set and checked by the caller.
+    /// Reads one; the caller sets `file` and `format` and makes the checks that are common to all formats.
     pub(super) read: fn(&mut Source, Options) -> Result<Measured, InputError>,
 }
 
 impl Reader {
-    /// One that says its unit and holds at least one value.
+    /// A format that states its unit and has at least one value.
     pub(super) const fn new(
         name: &'static str,
         files: &'static str,
@@ -60,7 +60,7 @@ impl Described for Reader {
 pub type Format = format::Format<Reader>;
 
 impl Format {
-    /// The one whose files open so.
+    /// The format whose files have this opening.
     pub fn of(bytes: &[u8]) -> Option<Format> {
         let head = Head::of(bytes);
         Format::all().find(|format| (format.entry().looks_like)(&head))
@@ -69,7 +69,7 @@ impl Format {
 
 /// The opening of a file.
 pub struct Head<'a> {
-    /// As it is.
+    /// The bytes.
     pub(super) bytes: &'a [u8],
     text: Cow<'a, str>,
 }
@@ -82,12 +82,12 @@ impl Head<'_> {
         }
     }
 
-    /// Whether it holds bytes of 0, as no text does.
+    /// Whether it contains zero bytes, as no text does.
     pub(super) fn binary(&self) -> bool {
         self.bytes.contains(&0)
     }
 
-    /// Whether it is text and holds this.
+    /// Whether it is text and contains this.
     pub(super) fn has(&self, part: &str) -> bool {
         !self.binary() && self.text.contains(part)
     }
@@ -116,37 +116,37 @@ pub(super) fn sense(name: &str, bytes: &[u8]) -> Result<Format, InputError> {
         return Ok(format);
     }
     let head = Head::of(bytes);
-    // Before task sets, which have columns in common with a table of isolation.
+    // Before task sets, which share columns with an isolation table.
     if let Some(study) = head.text.lines().next().and_then(not_read_back) {
         return Err(InputError::new(
             name,
-            format!("timecell's own table of {study} is not read back"),
-            "`timecell report RUN` draws the run that it was exported from",
+            format!("timecell does not read back its own table of {study}"),
+            "use `timecell report RUN` on the run from which it was exported",
         ));
     }
     let tasks = taskset::Format::sensed(&head.text);
     let what = match tasks {
-        Some(tool) => format!("it is a task set{tool}: `timecell analyze` reads it"),
+        Some(tool) => format!("it is a task set{tool}, which `timecell analyze` reads"),
         None if head.binary() => {
-            "it is binary, and its records are not those of jitterdebugger's samples.raw".to_owned()
+            "it is binary, but does not have the records of jitterdebugger's samples.raw".to_owned()
         }
         None if head.is_json() => match head.program() {
             Some("ssdd") => {
-                "ssdd counts forks and steps and writes no time into its JSON".to_owned()
+                "ssdd counts forks and steps but writes no times into its JSON".to_owned()
             }
             Some(program) => format!(
-                "it is JSON of `{}`, which is not known here",
+                "it is JSON of `{}`, which timecell does not read",
                 super::excerpt(program)
             ),
-            None => "it is JSON of no tool that is known here".to_owned(),
+            None => "it is JSON of an unknown tool".to_owned(),
         },
-        None => "its content is of no format that is known here".to_owned(),
+        None => "its format is unknown".to_owned(),
     };
     Err(InputError::new(
         name,
         format!("not a file that can be drawn: {what}"),
         format!(
-            "the formats are {}; --format says outright which it is",
+            "the formats are {}; choose one with --format",
             Format::names().join(", ")
         ),
     ))

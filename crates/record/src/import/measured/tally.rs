@@ -5,17 +5,17 @@ use std::cell::Cell;
 
 use super::{Distribution, scaled};
 
-/// Values that wait to be sorted in, at least.
+/// Minimum number of values that wait to be sorted in.
 const WAITING: usize = 1_024;
-/// Different values that are held exactly, over all series: 8 MiB.
+/// Maximum number of different values that are kept exactly, over all series: 8 MiB.
 const MOST: usize = 1 << 19;
 /// Binary digits after the first that bins keep to begin with: a bin is at most a 1,024th of its values wide.
 const BITS: u32 = 10;
-/// The least that they keep, where thousands of series share the room.
+/// The minimum that they keep, if thousands of series share the room.
 const FEWEST_BITS: u32 = 4;
 
 thread_local! {
-    /// Entries and series of all tallies of this thread: those of one import, which parsers make where they get no context.
+    /// Entries and series of all tallies of this thread, that is, of one import: parsers create tallies without a context.
     static HELD: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -41,7 +41,7 @@ impl Tally {
         self.add_times(value, 1);
     }
 
-    /// Counts a value that occurred so many times.
+    /// Counts a value that occurred `times` times.
     pub fn add_times(&mut self, value: i64, times: u64) {
         if times == 0 {
             return;
@@ -77,7 +77,7 @@ impl Tally {
             (self.bits, self.most, d.counts.last_mut())
         {
             let widest = width(self.least, bits).max(width(most, bits));
-            // What shares the bin of the largest value is smaller.
+            // Other values in the bin of the largest value are smaller.
             *last = (last.0.min(most - 1), last.1.saturating_sub(times));
             if last.1 == 0 {
                 d.counts.pop();
@@ -89,7 +89,7 @@ impl Tally {
         }
     }
 
-    /// As [`Tally::fill`], of values in units of the distribution; a clause says which is larger than any time.
+    /// Like [`Tally::fill`], for values in units of the distribution; a clause says which one is too large.
     pub fn fill_scaled(self, d: &mut Distribution) -> Result<(), String> {
         let unit_ns = d.unit_ns;
         let said = d.said.min_ns;
@@ -111,7 +111,7 @@ impl Tally {
 
     fn sort_in(&mut self) {
         self.waiting.sort_unstable();
-        // Counts what is known already first, so that only new values make the table longer.
+        // Counts known values first, so that only new values lengthen the table.
         let mut new: Vec<(i64, u64)> = Vec::new();
         let mut at = 0;
         for (value, times) in self.waiting.drain(..) {
@@ -175,7 +175,7 @@ impl Drop for Tally {
     }
 }
 
-/// The largest value in the bin of a value, where bins keep so many digits.
+/// The largest value in the bin of a value if bins keep `bits` binary digits.
 fn upper(value: i64, bits: u32) -> i64 {
     // Bins of negative values mirror the others, so that their upper end is the one next to 0.
     if value < 0 {

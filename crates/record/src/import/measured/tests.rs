@@ -65,7 +65,7 @@ fn what_cyclictest_wrote_with_n_is_read_in_nanoseconds_where_the_caller_says_so(
     let (name, _, bytes) = FILES[0];
     let refused = import(None, name, bytes, Options { unit }).unwrap_err();
     assert!(
-        refused.to_string().contains("says its unit itself"),
+        refused.to_string().contains("states its unit itself"),
         "{refused}"
     );
 }
@@ -303,10 +303,13 @@ fn rt_app_hackbench_and_iterations() {
         [(300_000, 1), (624_000, 1), (836_000, 1)]
     );
     assert_eq!(log.distributions[0].resolution_ns, 1_000);
-    assert_eq!(log.notes[0], "2 iterations are missing by their numbers");
+    assert_eq!(
+        log.notes[0],
+        "2 iterations are missing, as their numbers show"
+    );
     assert_eq!(
         log.notes[1],
-        "1 other lines are not read, the first is line 2"
+        "1 other lines are ignored, the first is line 2"
     );
 }
 
@@ -327,31 +330,31 @@ fn damaged_files_are_refused_with_one_sentence() {
             lines(histogram, 100),
             "f:100: cut short: `# Min Latencies:` does not follow",
         ),
-        (lines(histogram, 100) + "0000", "f:101: `0000` is no row"),
+        (lines(histogram, 100) + "0000", "f:101: `0000` is not a row"),
         (lines(rtla, 2), "cut short: no line `Index ...`"),
-        (lines(rtla, 20), "cut short: the line `over:` is missing"),
+        (lines(rtla, 20), "cut short: the line `over:`"),
         (
             lines(rtla, 20) + "33   1 2",
             "f:21: 2 values in a table of 4 columns",
         ),
         ("hello".to_owned(), "f: not a file that can be drawn"),
         ("{\"tasks\": {}}".to_owned(), "timecell analyze"),
-        ("{\"a\": 1}".to_owned(), "JSON of no tool"),
+        ("{\"a\": 1}".to_owned(), "JSON of an unknown tool"),
         (
             "run,host,scenario,subject,part,share_of,unit,round,order,value\na,b,startup".to_owned(),
-            "f: timecell's own table of single measurements is not read back; `timecell report RUN` draws",
+            "f: timecell does not read back its own table of single measurements; use `timecell report RUN`",
         ),
         (
             "run,host,trial,round,utilisation,set,load,attacker,enforcer,cell,task,wcet_ns,period_ns,job,missed_before,\
              release_ns,start_ns,end_ns,missed_after\r\n"
                 .to_owned(),
-            "table of a study of isolation is not",
+            "its own table of a study of isolation",
         ),
         (
             // As it was before tables of several runs could be told apart.
             "trial,round,enforcer,budget_ns,period_ns,stretch,stretch_begin_ns,stretch_end_ns,gap_begin_ns,gap_end_ns\n"
                 .to_owned(),
-            "table of a study of supply is not",
+            "its own table of a study of supply",
         ),
         (
             "Iteration 3 - Execution Ti\nIteration 4 - Execution Time: 1 ms".to_owned(),
@@ -363,11 +366,11 @@ fn damaged_files_are_refused_with_one_sentence() {
         ),
         (
             "Running in process mode with 2 groups\n".to_owned(),
-            "cut short: no line says `Time:`",
+            "cut short: there is no line `Time:`",
         ),
         (
             "#idx run wu_lat\n0 5".to_owned(),
-            "f:2: 2 values where the head names 3 columns",
+            "f:2: 2 values, but the header names 3 columns",
         ),
     ] {
         let error = read(&text).expect_err(&text);

@@ -1,4 +1,4 @@
-//! Files whose figures contradict each other or cannot be, each refused with what is wrong.
+//! Files whose figures are contradictory or impossible, each refused with what is wrong.
 
 use super::*;
 
@@ -18,17 +18,17 @@ fn figures_that_go_back_are_of_a_second_run() {
         (
             "C: 1000 Min: 1 Act: 2 Avg: 2 Max: 90",
             "C: 2000 Min: 1 Act: 2 Avg: 2 Max: 80",
-            "f:2: a second run begins, by its maximum",
+            "f:2: its maximum falls, so a second run begins",
         ),
         (
             "C: 1000 Min: 1 Act: 2 Avg: 2 Max: 90",
             "C: 2000 Min: 2 Act: 2 Avg: 2 Max: 90",
-            "by its minimum",
+            "its minimum rises",
         ),
         (
             "C: 2000 Min: 1 Act: 2 Avg: 2 Max: 90",
             "C: 1000 Min: 1 Act: 2 Avg: 2 Max: 90",
-            "by its cycles",
+            "its cycles fall",
         ),
     ] {
         let error = fault_of(&lines(first, second));
@@ -63,7 +63,7 @@ fn a_histogram_of_rtla_reaches_its_maximum_or_counts_what_is_beyond() {
     assert!(read(text(0, 1)).is_ok(), "{:?}", read(text(0, 1)));
     assert!(read(text(1, 9)).is_ok(), "{:?}", read(text(1, 9)));
     let error = fault_of(&text(0, 9));
-    assert!(error.contains("cannot be true together"), "{error}");
+    assert!(error.contains("contradict each other"), "{error}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_summary_of_rteval_may_be_long_and_not_cut_short() {
     for cut in 40..ends {
         let error = read(&short[..cut]).expect_err("cut short");
         assert!(
-            error.contains("cut short") || error.contains("no format"),
+            error.contains("cut short") || error.contains("format is unknown"),
             "{cut}: {error}"
         );
     }

@@ -1,5 +1,5 @@
-//! Files that could be read as something they are not: cut within a number, at odds with themselves, of tools that look
-//! alike, packed, encoded, empty, or several in one.
+//! Files that could be misread: cut within a number, contradicting themselves, from tools with similar output,
+//! compressed, encoded, empty, or several in one.
 
 use std::io::Write;
 
@@ -102,11 +102,11 @@ fn task_sets_are_recognised() {
     ] {
         refused(
             text,
-            &format!("it is a task set{tool}: `timecell analyze` reads it"),
+            &format!("it is a task set{tool}, which `timecell analyze` reads"),
         );
     }
-    refused("<rteval2/>", "no format that is known here");
-    refused("name,max_us\na,3\n", "no format that is known here");
+    refused("<rteval2/>", "format is unknown");
+    refused("name,max_us\na,3\n", "format is unknown");
 }
 
 #[test]
@@ -117,23 +117,23 @@ fn figures_that_cannot_be_true_together_are_refused() {
         Some(100)
     );
     for (was, is, part) in [
-        (": 60", ": 110", "150 values, and 100 were counted"),
+        (": 60", ": 110", "150 values, but 100 were counted"),
         (
             ": 60",
             ": 18446744073709551615",
-            "more than any tool can count",
+            "higher counts than any tool can reach",
         ),
         (
             "\"min\": 5",
             "\"min\": 8",
-            "the minimum is 8000 ns and the maximum 7000 ns",
+            "the minimum of 8000 ns exceeds the maximum of 7000 ns",
         ),
         (
             "\"min\": 5",
             "\"min\": 6",
             "the histogram begins at 5000 ns",
         ),
-        ("\"avg\": 5.8", "\"avg\": 500.5", "does not lie between"),
+        ("\"avg\": 5.8", "\"avg\": 500.5", "is not between"),
         ("\"max\": 7", "\"max\": 6", "holds values of 7000 ns"),
     ] {
         refused(&cyclictest(&good.replace(was, is)), part);
@@ -144,11 +144,11 @@ fn figures_that_cannot_be_true_together_are_refused() {
     );
     refused(
         &HISTOGRAM.replace("Max Latencies: 00012", "Max Latencies: 00003"),
-        "and the maximum 3000 ns, which is less",
+        "exceeds the maximum of 3000 ns",
     );
     refused(
         &RTLA.replace("990", "991"),
-        "hold 1001 values, and 1000 were counted",
+        "hold 1001 values, but 1000 were counted",
     );
 }
 
@@ -380,7 +380,7 @@ fn tables_of_rtla_top_are_read_and_the_last_one_counts() {
     assert_eq!((said.max_ns, said.cycles), (Some(70_000), Some(12_634)));
     refused(
         &table(59).replace("        1        59", "        1"),
-        "figures of `thread`",
+        "figures for `thread`",
     );
     let noise = "                                          Operating System Noise\nduration:   0 00:01:00 | time is in us\n\
         CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW          NMI\n  \
@@ -411,14 +411,8 @@ fn tables_of_our_own_are_read_back() {
         (first.name.as_str(), first.cpu, first.counts.as_slice()),
         ("r1/a, b/1-bare", Some(1), &[(5_000, 1)][..])
     );
-    assert_eq!(
-        table_read.notes[0],
-        "1 rows of trials that failed are left out"
-    );
-    assert_eq!(
-        table_read.notes[1],
-        "4 activations were missed and have no value"
-    );
+    assert_eq!(table_read.notes[0], "1 rows of failed trials are left out");
+    assert_eq!(table_read.notes[1], "4 missed activations have no value");
     refused(&table.replace("5000,5000,5000", "5000,5000"), "22 fields");
 }
 
@@ -462,17 +456,20 @@ fn a_table_of_intervals_is_read_as_extremes_and_figures_of_intervals() {
     );
     let notes = measured.notes.join("; ");
     for part in [
-        "1 rows of trials that failed",
-        "5 activations were missed",
-        "1 jobs were lost",
+        "1 rows of failed trials",
+        "5 missed activations",
+        "1 lost jobs",
         "--hdr",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
-    refused(&table.replace("7,22,33,44", "7,22,33,32"), "do not ascend");
+    refused(
+        &table.replace("7,22,33,44", "7,22,33,32"),
+        "are not in ascending order",
+    );
     refused(
         &table.replace("execution_time,2", "sleep,2"),
-        "`sleep` is no metric",
+        "`sleep` is not a metric",
     );
 }
 

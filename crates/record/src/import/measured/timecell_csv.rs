@@ -1,5 +1,5 @@
-//! timecell's own CSV of jobs, read back: a row per executed job, counted by trial and cell. Runs put together in one
-//! table stay apart by the column `run`.
+//! timecell's own CSV of jobs, read back: a row per executed job, counted by trial and cell. Runs combined in one
+//! table are kept apart by the column `run`.
 
 use model::InputError;
 
@@ -16,7 +16,7 @@ pub(super) const READER: Reader = Reader::new(
     read,
 );
 
-/// Columns that are counted, and what they are.
+/// Columns that are read, and their quantities.
 pub(super) const COUNTED: [(&str, Metric); 3] = [
     ("wakeup_latency_ns", Metric::WakeupLatency),
     ("execution_time_ns", Metric::ExecutionTime),
@@ -66,16 +66,16 @@ type Key = (String, String, String);
 pub(super) struct Rows {
     cells: Vec<(Key, Option<u32>, [Tally; COUNTED.len()])>,
     last: usize,
-    /// Rows of trials that failed, which are left out.
+    /// Rows of failed trials, which are left out.
     pub failed: u64,
-    /// Activations that were missed and have no row.
+    /// Missed activations, which have no row.
     pub missed: i64,
 }
 
 impl Rows {
-    /// The counts of a cell; `None` where there are too many cells.
+    /// The counts of a cell; `None` if there are too many cells.
     pub fn of(&mut self, key: Key, cpu: Option<u32>) -> Option<&mut [Tally; COUNTED.len()]> {
-        // Rows of a cell follow one another.
+        // Rows of a cell are consecutive.
         if self.cells.get(self.last).is_none_or(|known| known.0 != key) {
             let known = self.cells.iter().position(|known| known.0 == key);
             self.last = known.unwrap_or(self.cells.len());
@@ -111,15 +111,14 @@ impl Rows {
         measured.distributions = by_metric.into_iter().flatten().collect();
         if self.failed > 0 {
             measured.notes.push(format!(
-                "{} rows of trials that failed are left out",
+                "{} rows of failed trials are left out",
                 self.failed
             ));
         }
         if self.missed > 0 {
-            measured.notes.push(format!(
-                "{} activations were missed and have no value",
-                self.missed
-            ));
+            measured
+                .notes
+                .push(format!("{} missed activations have no value", self.missed));
         }
         measured
     }

@@ -1,5 +1,6 @@
 //! timecell's own CSV of a run that kept histograms, read back: a row per interval and metric. The extremes of the rows are
-//! those of the run; medians and 99th percentiles are of intervals, which do not add up to those of a run, and stand as that.
+//! those of the run; medians and 99th percentiles are those of intervals, from which those of a run do not follow, and are
+//! kept as such.
 
 use model::InputError;
 
@@ -26,7 +27,7 @@ fn senses(head: &Head) -> bool {
 /// Run, trial, cell and metric.
 type Key = (String, String, String, Metric);
 
-/// What the intervals of one cell say of one metric.
+/// The intervals of one cell for one metric.
 struct Seen {
     key: Key,
     cpu: Option<u32>,
@@ -65,19 +66,20 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             *unrecorded = unrecorded.saturating_add(row.whole(lost)?);
             last = interval;
         }
-        // Where no job ran, there is nothing to tell of.
+        // Intervals without jobs have no figures.
         let tag = row.text(metric);
         if tag.is_empty() {
             continue;
         }
         let known = Metric::ALL.into_iter().find(|m| m.tag() == tag);
-        let known = known.ok_or_else(|| row.fault(format!("`{}` is no metric", excerpt(tag))))?;
+        let known =
+            known.ok_or_else(|| row.fault(format!("`{}` is not a metric", excerpt(tag))))?;
         let mut ns = [0_i64; FIGURES.len()];
         for (figure, &at) in ns.iter_mut().zip(&figures) {
             *figure = row.whole(at)?;
         }
         if !ns.is_sorted() {
-            let what = "minimum, median, 99th percentile and maximum do not ascend";
+            let what = "minimum, median, 99th percentile and maximum are not in ascending order";
             return Err(row.fault(what));
         }
         let [min_ns, median, p99, max_ns] = ns;
@@ -144,14 +146,14 @@ fn finish(mut seen: Vec<Seen>, [failed, missed, lost]: [u64; 3]) -> Measured {
     intervals.sort_by(|a, b| a.quantity.cmp(&b.quantity));
     measured.distributions.append(&mut intervals);
     measured.notes.push(
-        "a row is an interval: quantiles of a run do not follow from those of its intervals; `timecell export --hdr` writes \
-         the histograms, which do tell them"
+        "each row is an interval: the quantiles of a run do not follow from those of its \
+         intervals; `timecell export --hdr` writes histograms, from which they do"
             .to_owned(),
     );
     for (count, what) in [
-        (failed, "rows of trials that failed are left out"),
-        (missed, "activations were missed and have no value"),
-        (lost, "jobs were lost and have no value"),
+        (failed, "rows of failed trials are left out"),
+        (missed, "missed activations have no value"),
+        (lost, "lost jobs have no value"),
     ] {
         if count > 0 {
             measured.notes.push(format!("{count} {what}"));

@@ -20,7 +20,7 @@ pub(super) const READER: Reader = Reader::new(
     read,
 );
 
-/// Values that are taken at once.
+/// Number of values that are read at once.
 const BATCH: usize = 8_192;
 
 fn senses(head: &Head) -> bool {
@@ -30,8 +30,8 @@ fn senses(head: &Head) -> bool {
 fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     let name = source.name().to_owned();
     let Some(file) = source.take_file() else {
-        let what = "Parquet is read from its end, which a pipe does not have";
-        return Err(InputError::new(name, what, "name the file, unpacked"));
+        let what = "Parquet is read from its end, so it cannot come from a pipe";
+        return Err(InputError::new(name, what, "name the unpacked file"));
     };
     let bad = |error: ParquetError| {
         let what = format!("not Parquet of jobs: {}", excerpt(&error.to_string()));

@@ -1,4 +1,4 @@
-//! The rows of timecell's own CSV, whichever kind of run it is of.
+//! The rows of timecell's own CSV, of any kind of run.
 
 use std::str::FromStr;
 
@@ -29,12 +29,12 @@ impl Table {
         }
     }
 
-    /// Where a column is.
+    /// Index of a column.
     pub(super) fn column(&self, wanted: &str) -> Option<usize> {
         self.head.iter().position(|field| field == wanted)
     }
 
-    /// Where a column is that must be there.
+    /// Index of a required column.
     pub(super) fn need(&self, wanted: &str) -> Result<usize, InputError> {
         let missing = || format!("the header has no column `{wanted}`");
         (self.column(wanted)).ok_or_else(|| fault(&self.name, 1, missing(), ""))
@@ -58,15 +58,15 @@ impl Table {
 }
 
 impl Row<'_> {
-    /// What stands in a column.
+    /// The text in a column.
     pub(super) fn text(&self, at: usize) -> &str {
         &self.record[at]
     }
 
-    /// The whole number that stands in a column.
+    /// The whole number in a column.
     pub(super) fn whole<T: FromStr>(&self, at: usize) -> Result<T, InputError> {
         let text = self.text(at);
-        let no_number = || self.fault(format!("`{}` is no whole number", excerpt(text)));
+        let no_number = || self.fault(format!("`{}` is not a whole number", excerpt(text)));
         text.parse().map_err(|_| no_number())
     }
 
@@ -78,7 +78,7 @@ impl Row<'_> {
 
 /// The fields of one line.
 fn fields(line: &str) -> Option<csv::StringRecord> {
-    // Most lines quote nothing, and a reader of quotes takes 0.1 ms to be made.
+    // Most lines quote nothing, and creating a reader of quotes takes 0.1 ms.
     if !line.contains('"') {
         return Some(line.split(',').collect());
     }

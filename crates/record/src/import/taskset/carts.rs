@@ -12,7 +12,7 @@ use super::{
 
 pub(super) const READER: Reader = Reader {
     name: "carts",
-    files: "The XML that CARTS reads",
+    files: "XML as CARTS reads it",
     endings: &["xml"],
     looks_like: |text| {
         is_xml(text) && root(text).map_or_else(|| text.contains("<system"), |root| root == "system")
@@ -28,7 +28,10 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         return Err(fault_at(
             name,
             line(root),
-            format!("<{}> is no CARTS system", excerpt(root.tag_name().name())),
+            format!(
+                "<{}> is not a CARTS system",
+                excerpt(root.tag_name().name())
+            ),
             "the outermost element is <system>; for SchedCAT files use --format schedcat",
         ));
     }
@@ -50,8 +53,8 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             return Err(fault_at(
                 name,
                 line(holder),
-                "a component holds tasks and components at once",
-                "put the tasks into a component of their own; timecell analyses one level",
+                "a component contains both tasks and components",
+                "put the tasks into a separate component; timecell analyses one level",
             ));
         }
         nested += usize::from(within && holder != root);
@@ -71,7 +74,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         }
     }
     if nested > 0 {
-        notes.push(format!("{nested} components hold other components; only the innermost are analysed, each for itself"));
+        notes.push(format!("{nested} components contain other components; only the innermost are analysed, each separately"));
     }
     if root
         .descendants()
@@ -82,7 +85,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     unread.tell(&mut notes);
     let set = cells.finish(
         name,
-        "a CARTS file holds <component> with one <task> or more",
+        "a CARTS file contains <component> with one <task> or more",
     )?;
     Ok(Imported::of(set, notes))
 }
@@ -145,8 +148,8 @@ fn task(
     }
 }
 
-/// What to do about an attribute of a task that would change a verdict, and is not read; `None`: it is read, says nothing, or
-/// changes none for the worse, as an offset.
+/// The fix for a task's attribute that would change a verdict but is not read; `None`: it is read, has no meaning, or cannot
+/// make a verdict worse, as an offset.
 fn meaning(key: &str, value: &str) -> Option<&'static str> {
     let value = value.trim().to_ascii_lowercase();
     let yes = matches!(value.as_str(), "1" | "true" | "yes");
@@ -262,17 +265,17 @@ mod tests {
             (
                 "<component name=\"C1\"",
                 "<group><task p=\"1\" e=\"1\"/></group><component name=\"C1\"",
-                ["c.xml:2:", "within <group>"],
+                ["c.xml:2:", "inside <group>"],
             ),
             (
                 "e=\"5\"/>",
                 "e=\"5\"><task p=\"1\" e=\"1\"/></task>",
-                ["c.xml:4:", "within <task>"],
+                ["c.xml:4:", "inside <task>"],
             ),
             (
                 "<component name=\"C1\"",
                 "<task p=\"1\" e=\"1\"/><component name=\"C1\"",
-                ["c.xml:1:", "at once"],
+                ["c.xml:1:", "contains both"],
             ),
         ] {
             let error = error(&GOOD.replacen(from, to, 1));

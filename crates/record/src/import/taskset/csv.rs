@@ -13,7 +13,7 @@ use super::{
 };
 use crate::import::source::cut;
 
-/// What a column may hold, and the names it goes by.
+/// What a column can hold, and its possible names.
 const FIELDS: [(Field, &[&str]); 8] = [
     (Field::Name, &["name", "task", "task_name", "id", "task_id"]),
     (
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// A column that is used: where it stands, and its unit.
+/// A column that is used: its index and unit.
 struct Column {
     field: Field,
     place: usize,
@@ -74,7 +74,7 @@ pub(super) const READER: Reader = Reader {
     read: |name, text, options| Ok(read(name, text, options)?),
 };
 
-/// Whether a text that begins so is a table of tasks.
+/// Whether a text with this beginning is a table of tasks.
 fn begins(head: &str) -> bool {
     let mut reader = reader(head);
     let header = reader.headers();
@@ -134,8 +134,11 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             return Err(fault_at(
                 name,
                 at,
-                format!("`{}` is no name for a task, or is taken", excerpt(&title)),
-                "give each task a name of its own, 1 to 64 characters",
+                format!(
+                    "`{}` cannot be the name of a task, or is already taken",
+                    excerpt(&title)
+                ),
+                "give each task a different name of 1 to 64 characters",
             ));
         }
         let task = row.task(title, by_priority)?;
@@ -157,7 +160,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     Ok(Imported::of(set, notes))
 }
 
-/// The character that parts the header's fields.
+/// The separator of the header's fields.
 fn delimiter(text: &str) -> u8 {
     let is_header = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     let header = text.lines().find(is_header).unwrap_or_default();
@@ -168,7 +171,7 @@ fn delimiter(text: &str) -> u8 {
     most.unwrap_or(b',')
 }
 
-/// The line of a record: the reader's own count does not yet know of the empty lines and comments that it skips.
+/// The line of a record: the reader's own count does not include the empty lines and comments that it is about to skip.
 fn line_of(text: &str, position: Option<&Position>) -> usize {
     let Some(position) = position else {
         return 1;
@@ -190,14 +193,14 @@ fn plain(error: &csv::Error) -> String {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => {
-            format!("the line has {len} fields, the header {expected_len}")
+            format!("the line has {len} fields, but the header has {expected_len}")
         }
         csv::ErrorKind::Utf8 { .. } => "the line is not UTF-8".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// A decimal comma parts a number where commas part the fields.
+/// A decimal comma splits a number if commas separate the fields.
 fn fix(error: &csv::Error, text: &str) -> &'static str {
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
@@ -247,7 +250,7 @@ fn columns(
             return Err(fault_at(
                 name,
                 line,
-                format!("columns `{}` and `{quoted}` say the same", first.title),
+                format!("columns `{}` and `{quoted}` mean the same", first.title),
                 "keep one",
             ));
         }
@@ -277,7 +280,7 @@ fn columns(
         }
     }
     if !unused.is_empty() {
-        notes.push(format!("columns that are not used: {}", unused.join(", ")));
+        notes.push(format!("unused columns: {}", unused.join(", ")));
     }
     Ok(columns)
 }
@@ -310,7 +313,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The column and its text, if the file has the one and the line the other.
+    /// The column and its text, if the file has the column and the line the text.
     fn cell(&self, field: Field) -> Option<(&Column, &str)> {
         let column = self.columns.iter().find(|column| column.field == field)?;
         let text = self
@@ -421,7 +424,7 @@ mod tests {
             (task.period.ns(), task.wcet.ns(), task.jitter.ns()),
             (10_000_000, 1_000_000, 5)
         );
-        assert_eq!(read.notes, ["columns that are not used: note"]);
+        assert_eq!(read.notes, ["unused columns: note"]);
     }
 
     #[test]
@@ -473,11 +476,11 @@ mod tests {
             ),
             (
                 "name,wcet_us,runtime_us,period_us\n",
-                ["t.csv:1:", "say the same"],
+                ["t.csv:1:", "mean the same"],
             ),
             (
                 "name,wcet_us,period_us\na,1\n",
-                ["t.csv:2:", "2 fields, the header 3"],
+                ["t.csv:2:", "2 fields, but the header has 3"],
             ),
             (
                 "name,wcet_ms,period_ms\na,1,5,20\n",
@@ -489,7 +492,7 @@ mod tests {
             ),
             (
                 "name,wcet_us,period_us\n\n# b\na,x,10\n",
-                ["t.csv:4:", "no decimal number"],
+                ["t.csv:4:", "not a decimal number"],
             ),
             (
                 "name,wcet_us,period_us\na,,10\n",

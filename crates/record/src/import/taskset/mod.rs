@@ -1,5 +1,5 @@
-//! Task sets of other tools, read into ours: SchedCAT and CARTS (XML), rt-app (JSON), and tables (CSV) whose header
-//! names the units. Nothing is guessed in silence: what a file says and timecell does not use comes back as notes.
+//! Importing task sets of other tools: SchedCAT and CARTS (XML), rt-app (JSON), and tables (CSV) whose header names
+//! the units. Nothing is guessed in silence: whatever timecell does not use of a file is returned as notes.
 
 mod carts;
 mod csv;
@@ -17,7 +17,8 @@ use super::words::{bounded, excerpt, noted};
 use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
 use model::{Duration, InputError, InputErrors};
 
-/// Every format, in the order in which options name them. Of those that share an ending, the first that a file looks like reads it.
+/// Every format, in the order in which options name them. Of those that share a file extension, the first that recognises the
+/// file reads it.
 const FORMATS: &[Reader] = &[
     timecell::READER,
     schedcat::READER,
@@ -26,19 +27,19 @@ const FORMATS: &[Reader] = &[
     csv::READER,
 ];
 
-/// How a format is known and read: what each file of this folder gives.
+/// How a format is recognised and read; each file of this folder provides one.
 pub struct Reader {
     /// The name by which users ask for it.
     name: &'static str,
     /// Which files these are, for `--help`.
     files: &'static str,
-    /// How the names of its files end.
+    /// The extensions of its files.
     endings: &'static [&'static str],
-    /// Whether a text that opens so is of this format; the name may tell it without that.
+    /// Whether a text with this opening is of this format; the file name alone may decide.
     looks_like: fn(&str) -> bool,
     /// Whose task set it is, as the end of a clause.
     whose: &'static str,
-    /// Reads one: name, text, and what it does not say.
+    /// Reads one: name, text, and what the text does not state.
     read: fn(&str, &str, Options) -> Result<Imported, InputErrors>,
 }
 
@@ -58,8 +59,8 @@ impl Described for Reader {
 pub type Format = format::Format<Reader>;
 
 impl Format {
-    /// The format that a file's name announces, without what gzip adds to it; where several have its ending, the content decides. What is
-    /// called XML and is none goes to a reader of XML, which says where it breaks off.
+    /// The format indicated by a file's name, without the extension of gzip; if several have the extension, the content decides.
+    /// A file called XML that is not goes to a reader of XML, which reports where it breaks off.
     fn of(name: &str, text: &str) -> Option<Format> {
         let name = name.strip_suffix(".gz").unwrap_or(name);
         let (_, ending) = name.rsplit_once('.')?;
@@ -72,7 +73,7 @@ impl Format {
         Some(alike.unwrap_or(first))
     }
 
-    /// Whose task set a text is by its opening, as the end of a clause, for readers of something else that are given one.
+    /// Whose task set a text is, by its opening, as the end of a clause, for readers of other kinds of files.
     pub(super) fn sensed(head: &str) -> Option<&'static str> {
         let mut all = Format::all().map(Format::entry);
         all.find(|reader| (reader.looks_like)(head))
@@ -80,7 +81,7 @@ impl Format {
     }
 }
 
-/// The unit of one tick in a format that has no units.
+/// The unit of numbers in a format without units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -102,7 +103,7 @@ impl Unit {
         ("s", Unit::S),
     ];
 
-    /// Nanoseconds in one.
+    /// Nanoseconds in one unit.
     pub const fn ns(self) -> i64 {
         match self {
             Unit::Ns => 1,
@@ -124,25 +125,25 @@ impl Unit {
 pub struct Options {
     /// Unit of the numbers in SchedCAT and CARTS files; `None`: microseconds, with a note.
     pub unit: Option<Unit>,
-    /// How the tasks of formats without a policy are ordered; `None`: earliest deadline first, with a note.
+    /// Policy for formats without one; `None`: earliest deadline first, with a note.
     pub policy: Option<Policy>,
-    /// Cpus of the machine, for threads of rt-app files that may run on all; `None`: such files are refused.
+    /// Number of cpus, for threads of rt-app files that may run on all; `None`: such files are refused.
     pub cpus: Option<u32>,
 }
 
-/// A task set, and what its file says beyond it.
+/// A task set, and what else its file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The tasks.
     pub set: TaskSet,
-    /// What was assumed or left out, a sentence each.
+    /// What was assumed or left out, one sentence each.
     pub notes: Vec<String>,
-    /// Names of cells whose threads have no real-time class: what is found of them is what would hold if they had one.
+    /// Names of cells whose threads have no real-time class: results on them would hold only if they had one.
     pub unguaranteed: Vec<String>,
 }
 
 impl Imported {
-    /// Of threads that all have a real-time class.
+    /// For threads that all have a real-time class.
     fn of(set: TaskSet, notes: Vec<String>) -> Imported {
         Imported {
             set,
@@ -168,12 +169,12 @@ pub fn import(
     import_from(format, name, bytes, options)
 }
 
-/// Reads the task set that `reader` gives, unpacked where gzip packed it; `name` is what messages call it, usually its
-/// path. Without a `format` the name tells it.
+/// Reads the task set from `reader`, decompressed if it is gzip; `name` names it in messages, usually its path. Without a
+/// `format`, the name decides.
 ///
 /// # Errors
-/// The first fault, of a file of our own every one, with its line where it has one, and what would be right, in one sentence
-/// that quotes no more than a few words of the file.
+/// The first fault (for our own format, every fault), with its line if it has one and how to fix it, in one sentence that
+/// quotes no more than a few words of the file.
 pub fn import_from(
     format: Option<Format>,
     name: &str,
@@ -194,7 +195,7 @@ fn read(
     options: Options,
 ) -> Result<Imported, InputErrors> {
     let mut source = Source::new(name, reader, None)?;
-    // What a tool measured is no task set, whatever it is called.
+    // Measurements of a tool are not a task set, whatever the file is called.
     let measured = measured::Format::of(source.head());
     let read = text(format, &mut source, options);
     let looks_like = measured.map(|measured| {
@@ -217,13 +218,13 @@ fn text(
     let text = source.text(MOST_MIB)?;
     let name = source.name();
     if text.trim().is_empty() {
-        let fix = "the program that wrote it may have been stopped before its end";
+        let fix = "the program that wrote it may have been stopped early";
         return Err(InputError::new(name, "the file is empty", fix).into());
     }
     let format = format.or_else(|| Format::of(name, &text)).ok_or_else(|| {
         InputError::new(
             name,
-            "the name does not tell the format",
+            "the name does not show the format",
             format!("add --format with one of {}", Format::names().join(", ")),
         )
     })?;
@@ -242,7 +243,7 @@ fn faulty(place: &str, line: usize, fault: Fault) -> InputError {
     InputError::new(place, fault.what, fault.fix).at(line)
 }
 
-/// A number of another tool and its unit as a time; the answer is a clause that says what is wrong.
+/// A number of another tool and its unit as a time; the error is a clause that says what is wrong.
 fn time(number: &str, unit: &str) -> Result<Duration, String> {
     let number = number.trim();
     // 1000.0 and 1000. are how Python and Java print a whole number.
@@ -264,19 +265,19 @@ fn time(number: &str, unit: &str) -> Result<Duration, String> {
     }
     let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     if digits.is_empty() || !plain {
-        return Err(format!("`{}` is no decimal number", excerpt(number)));
+        return Err(format!("`{}` is not a decimal number", excerpt(number)));
     }
     format!("{digits}{unit}")
         .parse::<Duration>()
         .map_err(|error| error.to_string())
 }
 
-/// Names as task sets allow them: 1 to 64 characters, none of them for control, each once.
+/// Names as task sets allow them: 1 to 64 characters, no control characters, unique.
 #[derive(Default)]
 struct Names(HashSet<String>);
 
 impl Names {
-    /// The name itself, or the nearest to it that is still free.
+    /// The name itself, or the most similar one that is still free.
     fn unique(&mut self, wanted: &str) -> String {
         let clean = |c: char| if c.is_control() { '?' } else { c };
         let mut base: String = wanted.trim().chars().map(clean).take(64).collect();
@@ -296,13 +297,13 @@ impl Names {
         name
     }
 
-    /// Takes the name if it is free and one as it stands.
+    /// Takes the name unchanged if it is valid and free.
     fn take(&mut self, name: &str) -> bool {
         self.unique(name) == name
     }
 }
 
-/// The cells of a file in which any number of tasks name theirs.
+/// The cells of a file in which tasks name their cell.
 #[derive(Default)]
 struct Cells {
     cells: Vec<(String, TaskCell)>,
@@ -311,7 +312,7 @@ struct Cells {
 }
 
 impl Cells {
-    /// The tasks of the cell that the file calls `key`; one is made, named `name`, at its first mention.
+    /// The tasks of the cell that the file calls `key`; the cell is created, named `name`, at its first mention.
     fn of(&mut self, key: &str, name: &str, policy: Policy) -> &mut TaskCell {
         let known = self.cells.iter().position(|(known, _)| known == key);
         let place = known.unwrap_or_else(|| {
@@ -362,23 +363,23 @@ impl Cells {
     }
 }
 
-/// The policy asked for, or EDF with a note that nobody asked.
+/// The requested policy, or EDF with a note that it is assumed.
 fn policy(options: Options, notes: &mut Vec<String>) -> Policy {
     options.policy.unwrap_or_else(|| {
-        notes.push("the file names no policy; edf is assumed (--policy fp for deadline-monotonic priorities)".to_owned());
+        notes.push("the file gives no policy; edf is assumed (--policy fp for deadline-monotonic priorities)".to_owned());
         Policy::Edf
     })
 }
 
-/// The unit asked for, or microseconds with a note that nobody asked.
+/// The requested unit, or microseconds with a note that they are assumed.
 fn unit(options: Options, notes: &mut Vec<String>) -> Unit {
     options.unit.unwrap_or_else(|| {
-        notes.push("the file has no units; microseconds are assumed (--unit)".to_owned());
+        notes.push("the file gives no units; microseconds are assumed (--unit)".to_owned());
         Unit::Us
     })
 }
 
-/// What `--policy fp` means for tasks that have no priorities.
+/// The meaning of `--policy fp` for tasks without priorities.
 pub const FIXED: Policy = Policy::Fixed(Order::Deadline);
 
 /// Whether a text may be XML.
@@ -412,21 +413,21 @@ fn line(node: roxmltree::Node<'_, '_>) -> usize {
     usize::try_from(position.row).unwrap_or(1)
 }
 
-/// Elements and attributes of an XML file that are not read, each named once.
+/// Elements and attributes of an XML file that are not read, each once.
 #[derive(Default)]
 struct Unread {
     elements: BTreeSet<String>,
     attributes: BTreeSet<String>,
 }
 
-/// How many kinds of elements or attributes are named, before the others are only counted.
+/// Number of kinds of elements or attributes that are named; others are only counted.
 const UNREAD: usize = 8;
 
 impl Unread {
-    /// Takes note of the children of `node` that are neither read nor `known` to change nothing.
+    /// Notes the children of `node` that are neither read nor `known` to be irrelevant.
     ///
     /// # Errors
-    /// When a task stands in one of these: a set without it would be another one.
+    /// When one of these contains a task: a set without it would be a different one.
     fn elements(
         &mut self,
         place: &str,
@@ -448,10 +449,10 @@ impl Unread {
                     place,
                     line(task),
                     format!(
-                        "a task stands within <{}>, where none is read",
+                        "a task is inside <{}>, where none is read",
                         excerpt(within.tag_name().name())
                     ),
-                    "put it where the others are",
+                    "put it next to the others",
                 ));
             }
             if !is(&child, known) {
@@ -462,7 +463,7 @@ impl Unread {
         Ok(())
     }
 
-    /// Takes note of the attributes of `node` that are not read.
+    /// Notes the attributes of `node` that are not read.
     fn attributes(&mut self, node: roxmltree::Node<'_, '_>, read: &[&str]) {
         let others = node
             .attributes()
@@ -482,10 +483,7 @@ impl Unread {
                 more => format!(" and {more} more"),
             };
             if !named.is_empty() {
-                notes.push(format!(
-                    "{what} that are not used: {}{more}",
-                    named.join(", ")
-                ));
+                notes.push(format!("unused {what}: {}{more}", named.join(", ")));
             }
         }
     }
@@ -507,7 +505,7 @@ fn attribute_time(
         .map_err(|what| fault_at(place, at, format!("`{key}`: {what}"), ""))
 }
 
-/// A time that the element must have.
+/// A required time of the element.
 fn required_time(
     place: &str,
     node: roxmltree::Node<'_, '_>,

@@ -1,5 +1,5 @@
 //! SchedCAT's XML: `<taskset><task id period wcet deadline partition/></taskset>`, times without a unit. A missing
-//! deadline is the period; a partition of -1, or none, is no partition.
+//! deadline means the period; a partition of -1, or none, means no partition.
 
 use model::InputError;
 use model::taskset::CellTask;
@@ -46,7 +46,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             return Err(fault_at(
                 name,
                 line(node),
-                "the task shares resources, and timecell does not derive blocking from resource models",
+                "the task shares resources, but timecell does not derive blocking from resource models",
                 "leave <resources> out and give the blocking in timecell's own format",
             ));
         }
@@ -63,7 +63,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             return Err(fault_at(
                 name,
                 line(node),
-                format!("the task has a jitter of {jitter}, which SchedCAT's files do not know"),
+                format!("the task has a jitter of {jitter}, which SchedCAT's files do not have"),
                 "give it as `jitter` in timecell's own format",
             ));
         }
@@ -91,27 +91,27 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             name,
             line(properties),
             format!(
-                "`count` is \"{}\", and the set holds {} tasks",
+                "`count` is \"{}\", but the set holds {} tasks",
                 excerpt(said),
                 cells.tasks
             ),
-            "the file may be cut short or edited; leave `count` out if it is not",
+            "the file may be cut short or edited; if it is not, remove `count`",
         ));
     }
     let set = cells.finish(
         name,
-        "a SchedCAT file holds <taskset> with one <task> or more",
+        "a SchedCAT file contains <taskset> with one <task> or more",
     )?;
     if bound > 0 {
         notes.push(format!(
-            "the <affinity> of {bound} tasks is left out: a task runs where its partition, or the policy of its cell, lets it"
+            "the <affinity> of {bound} tasks is ignored: a task runs where its partition, or the policy of its cell, allows it"
         ));
     }
     unread.tell(&mut notes);
     Ok(Imported::of(set, notes))
 }
 
-/// What SchedCAT writes of a task; the last three are results and sizes, not what is analysed.
+/// What SchedCAT writes about a task; the last three are results and sizes, which are not analysed.
 const ATTRIBUTES: [&str; 9] = [
     "id",
     "period",
@@ -124,7 +124,7 @@ const ATTRIBUTES: [&str; 9] = [
     "wss",
 ];
 
-/// The one task set of the file, which may stand within a test point.
+/// The only task set of the file, which may be inside a test point.
 fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputError> {
     if root.has_tag_name("taskset") {
         return Ok(root);
@@ -135,14 +135,14 @@ fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputErr
         (true, Some(_), Some(second)) => Err(fault_at(
             name,
             line(second),
-            "the file holds more than one task set",
-            "write each into a file of its own",
+            "the file contains more than one task set",
+            "put each into its own file",
         )),
         _ => Err(fault_at(
             name,
             line(root),
             format!(
-                "<{}> is no SchedCAT task set",
+                "<{}> is not a SchedCAT task set",
                 excerpt(root.tag_name().name())
             ),
             "the outermost element is <taskset>; for CARTS files use --format carts",
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(notes(&with("<resources> </resources>")), plain);
         let told = notes(&with("<affinity><cpu id=\"0\" /></affinity>"));
         assert!(
-            told.contains("the <affinity> of 1 tasks is left out"),
+            told.contains("the <affinity> of 1 tasks is ignored"),
             "{told}"
         );
     }
@@ -205,7 +205,7 @@ mod tests {
         ] {
             let error = error(&GOOD.replacen("</taskset>", dropped, 1));
             assert!(
-                error.contains("s.xml:5:") && error.contains("a task stands within"),
+                error.contains("s.xml:5:") && error.contains("a task is inside"),
                 "{error}"
             );
         }
@@ -257,7 +257,7 @@ mod tests {
     fn each_fault_has_its_line() {
         for (from, to, parts) in [
             ("period=\"20000\" ", "", ["s.xml:4:", "no `period`"]),
-            ("\"500\"", "\"five\"", ["s.xml:4:", "no decimal number"]),
+            ("\"500\"", "\"five\"", ["s.xml:4:", "not a decimal number"]),
             ("\"500\"", "\"9000\"", ["s.xml:4:", "at most the deadline"]),
             ("\"500\"", "\"0\"", ["s.xml:4:", "zero"]),
             ("</taskset>", "", ["s.xml:", "not XML"]),

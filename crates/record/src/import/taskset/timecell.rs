@@ -10,14 +10,14 @@ pub(super) const READER: Reader = Reader {
     name: "toml",
     files: "timecell's own",
     endings: &["toml"],
-    // Nothing but its name tells it from a mission or an experiment.
+    // Only its name distinguishes it from a mission or an experiment.
     looks_like: |_| false,
     whose: " of timecell",
     read,
 };
 
-/// A last line without an end is as people write it, but not where its number may have lost digits; times
-/// are within quotes, which show that they are whole.
+/// A last line without an end is accepted, as people write such files, unless its number may have lost digits; times are
+/// quoted, so they are known to be complete.
 fn read(name: &str, text: &str, _: Options) -> Result<Imported, InputErrors> {
     let last = text.rsplit('\n').next().unwrap_or_default();
     if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {

@@ -1,4 +1,4 @@
-//! What figures and tables of loads and periods are made of, beyond the summary.
+//! The data of pictures and tables of loads and periods, beyond the summary.
 
 use super::super::pass::CellSamples;
 use super::super::points::{self, Pairs};
@@ -8,7 +8,7 @@ use host::isolate::Isolated;
 use record::summary::{CounterSummary, Metric, Per, PointSummary, RunSummary};
 use std::collections::BTreeMap;
 
-/// Values from which on a correlation may choose what is drawn.
+/// Number of values from which a correlation may decide what is drawn.
 const ENOUGH: u64 = 30;
 /// Clouds of one scatter at most, the first of the run, and marks of each.
 const CLOUDS: usize = 8;
@@ -49,10 +49,10 @@ pub struct Moved {
     pub isolated: Isolated,
 }
 
-/// What is kept of one cell for the figures of its conditions.
+/// What is kept of one cell for the pictures of its conditions.
 #[derive(Default)]
 pub(in crate::jobs) struct OfPoint {
-    /// What its counters amount to.
+    /// Its counters summed up.
     pub counters: Vec<CounterSummary>,
     /// Their values beside the metric, thinned.
     clouds: Pairs,
@@ -157,7 +157,7 @@ pub(super) fn scatter(
     })
 }
 
-/// The largest values, and of the others every so many-th: a quarter of the marks is for the tail.
+/// The largest values, and every n-th of the others: a quarter of the marks is for the tail.
 fn thinned(mut pairs: Vec<(u64, i64)>) -> Vec<(u64, i64)> {
     if pairs.len() <= MARKS {
         return pairs;
@@ -171,7 +171,7 @@ fn thinned(mut pairs: Vec<(u64, i64)>) -> Vec<(u64, i64)> {
     pairs.into_iter().step_by(step).chain(tail).collect()
 }
 
-/// What a reading cost the threads that counted their activations, ns: smallest and largest of the run.
+/// The cost of a reading to the threads that counted their activations, ns: smallest and largest of the run.
 pub(super) fn reading_cost(source: &Source) -> Option<(u64, u64)> {
     let cells = source.trials.iter().flat_map(|trial| &trial.counters);
     let costs = cells

@@ -1,4 +1,4 @@
-//! What the figures draw of a cell of which histograms were kept.
+//! What pictures show of a cell that kept histograms.
 
 use super::super::source::{Source, is_good};
 use super::super::{binned, logs};
@@ -10,7 +10,7 @@ use record::trial::TrialRecord;
 use stats::{BoxPlot, ccdf_binned};
 use std::collections::BTreeMap;
 
-/// One interval of a cell, placed behind the ones before it.
+/// One interval of a cell, placed after the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// Where it begins and ends, ns since the first release; trials follow each other without a gap.
@@ -130,7 +130,7 @@ fn merged(spans: Vec<(i64, i64, i64)>) -> Vec<(i64, i64, i64)> {
     spans.chunks(every).map(merge).collect()
 }
 
-/// The intervals of a cell one behind the other.
+/// The intervals of a cell one after the other.
 fn stretches(cell: &CellSummary) -> Vec<Stretch> {
     let mut before = 0i64;
     let mut trial = None;

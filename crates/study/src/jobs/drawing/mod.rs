@@ -1,4 +1,4 @@
-//! What the figures are drawn from, filled in the pass over the samples of each cell and thinned there.
+//! The data of the pictures, collected and thinned in the pass over the samples of each cell.
 
 mod conditions;
 mod histograms;
@@ -33,7 +33,7 @@ pub struct Drawing {
     pub left_out: String,
     /// Jobs of each cpu under each condition.
     pub histograms: Vec<CpuHistogram>,
-    /// The counters that go with the primary metric most closely: one over windows, one over activations.
+    /// The counters most closely correlated with the primary metric: one over windows, one over activations.
     pub scatters: Vec<Scatter>,
     /// Cost of reading the counters once for each activation, ns: smallest and largest of all cells.
     pub reading_cost_ns: Option<(u64, u64)>,
@@ -161,7 +161,7 @@ pub(super) fn choose(cells: &[CellSummary]) -> (Vec<usize>, String) {
 }
 
 impl CellData {
-    /// One metric of a cell, of which `sorted` are all values; its place and its look are another's to say.
+    /// One metric of a cell, of which `sorted` are all values; the caller sets its place and its look.
     pub(super) fn of(
         cell: &CellSummary,
         samples: &CellSamples,

@@ -1,4 +1,4 @@
-//! Studies of supplies that are made up.
+//! Studies of made-up supplies.
 
 use super::*;
 use record::supply::Times;
@@ -110,7 +110,7 @@ fn the_host_is_what_a_thread_without_a_budget_lost() {
     assert_eq!(host.received.cpu_ns, 196 * MS);
     assert_eq!(host.longest_gap_ns.most, 3 * MS);
     assert_eq!(host.lost_in(3 * MS), 3 * MS);
-    // Of the next longer window that was looked at.
+    // The value of the next longer window examined.
     assert!((MS..=MS + MS / 20).contains(&host.lost_in(MS)));
     assert!(host.lost_in(500 * MS) >= 15 * MS);
 }
@@ -167,7 +167,7 @@ fn what_the_freezer_supplies_is_bounded_by_how_exact_it_was() {
             .all(|line| line.2 >= bound.delay_ns)
     );
     assert_eq!(found.reaction.as_ref().unwrap().textbook_gap_ns, 14_400_000);
-    // What is relied on before anybody has measured.
+    // What is assumed without a measurement.
     assert_eq!(found.cautious.unwrap().kept, Kept::Held);
     // A gap that no such reaction explains.
     let gap = by_freezer(&[3, 7, 3, 27, 3, 7, 3, 7, 3], 100_000, 300_000);

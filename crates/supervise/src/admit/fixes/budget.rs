@@ -1,4 +1,5 @@
-//! Another budget: more of the same period, one that is sought where the file has one, or another period where none is found.
+//! Fix by another budget: more in the same period, a searched one where the file gives one, or another period where none
+//! is found.
 
 use analysis::Ns;
 use model::mission::Cell;
@@ -11,7 +12,7 @@ pub(super) fn find(search: &Search<'_>) -> Option<Vec<Edit>> {
     search.by_cell(|cell, edits, open| of_cell(search, cell, edits, open))
 }
 
-/// Of one cell, after these edits, which leave so much refused.
+/// For one cell, after these edits, which leave this much refused.
 pub(super) fn of_cell(
     search: &Search<'_>,
     cell: &Cell,

@@ -1,4 +1,4 @@
-//! Other cpus: any, or one more for the mission.
+//! Fix by other cpus: any, or one more for the mission.
 
 use super::super::Outcome;
 use super::Edit;

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::super::Facts;
 
-/// One key of a mission file set to another value, or a cell or somebody else's mission left out.
+/// One key of a mission file set to another value, or a cell or another mission removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// The mission's `cpus`.
@@ -199,16 +199,16 @@ impl Edit {
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.key(), self.value()) {
-            (Edit::LeaveOut(name), ..) => return write!(f, "leave out cell `{name}`"),
+            (Edit::LeaveOut(name), ..) => return write!(f, "remove cell `{name}`"),
             (Edit::End(who), ..) => return write!(f, "end {who} first"),
             (_, Some(key), Some(value)) => write!(f, "{key} = {value}")?,
-            (_, key, _) => write!(f, "leave out `{}`", key.unwrap_or_default())?,
+            (_, key, _) => write!(f, "remove `{}`", key.unwrap_or_default())?,
         }
         match self {
             Edit::Time(cell, task, ..) => write!(f, " in task `{task}` of `{cell}`"),
             _ => match self.cell() {
                 Some(cell) => write!(f, " in `{cell}`"),
-                None => write!(f, " of the mission"),
+                None => write!(f, " in the mission"),
             },
         }
     }

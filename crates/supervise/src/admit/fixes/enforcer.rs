@@ -1,4 +1,4 @@
-//! Another mechanism that holds cells to their budgets: of a cell by its class, or of the mission; or none.
+//! Fix by another enforcer: of a cell by its class, or of the mission; or by none.
 
 use model::Enforcer;
 use model::mission::{Cell, CellClass};

@@ -1,4 +1,4 @@
-//! Fewer cells: other missions end first, or cells of this one are left out, those of low criticality first.
+//! Fix by fewer cells: other missions end first, or cells of this one are removed, those of low criticality first.
 
 use model::mission::Cell;
 

@@ -1,6 +1,6 @@
-//! Changes that would let a refused mission be admitted, found by search: each kind proposes changed missions, and a change is
-//! offered only after the changed mission was written, read again and admitted by the same rules. Another kind is one file (or
-//! function) and one line in [`KINDS`]. Changes to the machine itself are not sought here.
+//! Changes that would let a refused mission be admitted, found by search: each kind proposes changed missions, and a
+//! change is offered only after the changed mission was written, read again and admitted by the same rules. Another kind
+//! is one file (or function) and one line in [`KINDS`]. Changes to the machine itself are not searched.
 
 mod budget;
 mod cpus;
@@ -72,7 +72,7 @@ const KINDS: [Kind; 8] = [
     Kind {
         name: "wcet",
         tries: "shorter execution times",
-        remark: Some("the program has to become faster"),
+        remark: Some("the program must become faster"),
         find: times::wcet,
     },
     Kind {
@@ -198,7 +198,7 @@ pub fn find_fixes(
 /// Shares of the time that are kept, beside one for each kind, for several of them together.
 const PAIRS: u32 = 4;
 
-/// What a kind finds in one of so many shares of the time that is left.
+/// What a kind finds in one of this many shares of the remaining time.
 fn proved(search: &Search<'_>, kind: &Kind, shares: u32) -> Option<Vec<Edit>> {
     search.begin(shares);
     (kind.find)(search).filter(|edits| search.is_proved(edits))

@@ -1,4 +1,4 @@
-//! Searching for the least change that is admitted.
+//! Searches for the least change that is admitted.
 
 use std::borrow::Cow;
 use std::cell::Cell as Counter;
@@ -15,10 +15,10 @@ use super::Edit;
 /// Changed missions that one kind may put to admission, times the cells of each: what a kind may cost.
 const CELLS_TRIED: usize = 2_400;
 
-/// How long the whole search may take: whoever asked waits for it. No trial begins later.
+/// How long the whole search may take, for which the user waits. No trial begins later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// At least so many missions are tried of each kind.
+/// At least this many missions are tried for each kind.
 const LEAST_TRIED: usize = 24;
 
 /// What the kinds ask: is the mission admitted after these edits?
@@ -103,7 +103,7 @@ impl<'a> Search<'a> {
         (mission, facts)
     }
 
-    /// These edits without those that a later one makes void, and, as far as there is time to find them, without those that are
+    /// These edits without those that a later one overrides and, if there is time to find them, without those that are
     /// not needed.
     pub(super) fn pruned(&self, edits: &[Edit]) -> Vec<Edit> {
         let mut kept: Vec<Edit> = Vec::new();
@@ -131,14 +131,14 @@ impl<'a> Search<'a> {
         self.share_time(kinds);
     }
 
-    /// Leaves what comes next one of so many equal shares of the time that is left.
+    /// Gives the next step one of this many equal shares of the remaining time.
     fn share_time(&self, shares: u32) {
         let now = Instant::now();
         let left = self.until.saturating_duration_since(now);
         self.kind_until.set(now + left / shares.max(1));
     }
 
-    /// Whether the search may go on; that it may not is remembered.
+    /// Whether the search may continue; once it may not, that is remembered.
     fn has_time(&self) -> bool {
         let has_time = Instant::now() < self.kind_until.get();
         if !has_time {
@@ -147,8 +147,8 @@ impl<'a> Search<'a> {
         has_time
     }
 
-    /// Whether another mission may be tried. Whoever goes through many cells asks before each: only to make the edits of a thousand
-    /// cells a thousand times takes seconds.
+    /// Whether another mission may be tried. A loop over many cells asks before each: just making the edits of a
+    /// thousand cells a thousand times takes seconds.
     pub(super) fn may_go_on(&self) -> bool {
         let may_go_on = self.has_time() && self.left.get() > 0;
         if !may_go_on {

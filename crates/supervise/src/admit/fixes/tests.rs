@@ -1,4 +1,4 @@
-//! Fixes of refusals: each, applied, is admitted.
+//! Fixes of refusals: each, once applied, is admitted.
 
 use model::Enforcer;
 use model::mission::{CellClass, MissionFile};
@@ -200,10 +200,7 @@ fn where_deadline_threads_cannot_keep_to_a_cpu_their_cpus_are_left_out() {
         .collect();
     assert_eq!(
         edits,
-        [
-            "class = \"deadline\" in `fast`",
-            "leave out `cpus` in `fast`"
-        ]
+        ["class = \"deadline\" in `fast`", "remove `cpus` in `fast`"]
     );
 }
 

@@ -1,4 +1,4 @@
-//! Other times of tasks: of the late one first, then of all tasks of its cell in the same proportion.
+//! Fix by other times of tasks: of the late one first, then of all tasks of its cell in the same proportion.
 
 use analysis::Ns;
 use model::mission::{Cell, Limits, Task};

@@ -1,4 +1,4 @@
-//! Budgets that the tasks of a cell cannot use up.
+//! Ample budgets: those that the tasks of a cell cannot use up.
 
 use super::beside::{beside, neighbour};
 use super::*;
@@ -175,7 +175,7 @@ fn what_is_said_of_a_cell_and_not_made_use_of_is_told() {
         .replace("name = \"t\"\n", "name = \"t\"\nthread = \"loop\"\n");
     let found = notes(&named);
     let is_told = |note: &String| {
-        note.contains("`only_tasks` of cell `control` is not made use of: deadline has no budgets")
+        note.contains("`only_tasks` of cell `control` has no effect: deadline has no ample budgets")
     };
     assert!(found.iter().any(is_told), "{found:?}");
     assert!(
@@ -202,7 +202,7 @@ fn a_reservation_of_the_file_may_be_ample() {
     assert!(is_ample(&granted(&with("7500us", only))["control"]));
     let found = with("7400us", only);
     let why = &refused(&found).why;
-    assert!(why.contains("not shown never to use it up"), "{why}");
+    assert!(why.contains("not proven to be ample"), "{why}");
     // The kernel gets whole microseconds: five jobs of 1500.1 us take more than 7500.
     let longer = |budget: &str| {
         let cells = control(&format!(
@@ -223,7 +223,7 @@ fn a_reservation_of_the_file_may_be_ample() {
     // As ever where something else may run, and where so much is supplied.
     let found = with("7500us", "");
     let why = &refused(&found).why;
-    assert!(!why.contains("use it up"), "{why}");
+    assert!(!why.contains("ample"), "{why}");
     let often = "reservation = { budget = \"6ms\", period = \"10ms\" }\n";
     let supplied = admit(&under("rt-cgroup", &control(often)), &facts(), &[], 0);
     let supplied = &granted(&supplied)["control"];

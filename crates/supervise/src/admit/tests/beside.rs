@@ -114,7 +114,7 @@ fn two_cells_of_one_priority_do_not_meet_on_a_cpu() {
     let admission = on(0);
     let why = &refused(&admission).why;
     assert!(
-        why.contains("`spin` of mission `a` has the priority 89"),
+        why.contains("`spin` of mission `a` already has the priority 89"),
         "{why}"
     );
 }
@@ -155,7 +155,7 @@ fn nobody_is_put_where_is_measured() {
     let cells = cell("c", &format!("cpus = [0]\n{}", task("1ms", "10ms")));
     let admission = admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000);
     let why = &refused(&admission).why;
-    assert!(why.contains("(process 7) measures on cpu 0"), "{why}");
+    assert!(why.contains("(process 7) is measuring on cpu 0"), "{why}");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn too_little_left_of_the_runtime_of_groups_names_who_has_it() {
     let admission = admit(&sought, &facts, &[], 0);
     let why = &refused(&admission).why;
     assert!(
-        why.contains("within 5.0 % of one") && why.contains(named),
+        why.contains("up to 5.0 % of one") && why.contains(named),
         "{why}"
     );
     let reserved = cell(

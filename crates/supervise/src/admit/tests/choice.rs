@@ -1,4 +1,4 @@
-//! What holds the cells that leave it to timecell.
+//! Which enforcer is chosen for cells that leave it to timecell.
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn cells_that_are_to_be_held_as_a_whole_are_not_held_by_single_threads_unasked()
         let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
         assert_eq!(choice(&admission).chosen, Enforcer::RtCgroup);
         let why = offer(&admission, Enforcer::Deadline).why.clone().unwrap();
-        assert!(why.contains("`w` is to be held as a whole"), "{why}");
+        assert!(why.contains("`w` needs holding as a whole"), "{why}");
         facts.rt_cgroup = Err("no cgroup v1".to_owned());
         facts.freezer = Ok(());
         let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
@@ -209,7 +209,7 @@ fn a_cell_that_is_watched_more_often_than_its_task_comes_is_not_held_by_single_t
     let often = with("19ms");
     assert_eq!(choice(&often).chosen, Enforcer::RtCgroup);
     let why = offer(&often, Enforcer::Deadline).why.as_ref().unwrap();
-    assert!(why.contains("`a` is to give signs of life"), "{why}");
+    assert!(why.contains("signs of life from `a`"), "{why}");
 }
 
 #[test]

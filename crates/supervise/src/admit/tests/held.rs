@@ -1,4 +1,4 @@
-//! What runs already and is held without a mission: its own admission, and what it costs missions that come later.
+//! What already runs and is held without a mission: its own admission, and its cost to later missions.
 
 use analysis::Supply as _;
 
@@ -100,7 +100,7 @@ fn it_takes_the_first_cpu_on_which_there_is_room() {
     let mut measured = facts;
     measured.beside[0].measured_cpus = vec![0, 1];
     let why = room_for(&wanted(3, None), &[], &measured).unwrap_err();
-    assert_eq!(why, "mission `m` measures on cpu 0");
+    assert_eq!(why, "mission `m` is measuring on cpu 0");
     assert!(room_for(&anywhere, &[0, 1], &measured).is_err());
 }
 
@@ -117,7 +117,7 @@ fn it_breaks_no_guarantee_and_takes_nobodys_priority() {
     let above = room_for(&wanted(8, Some(60)), &[], &facts).unwrap_err();
     assert!(above.contains("`own` of mission `m`"), "{above}");
     let same = room_for(&wanted(1, Some(50)), &[], &facts).unwrap_err();
-    assert!(same.contains("has the priority 50 on its cpu"), "{same}");
+    assert!(same.contains("already has the priority 50"), "{same}");
     // Ordinary threads come after it, but not those who hold them.
     assert!(room_for(&wanted(8, None), &[], &facts).is_ok());
 }
@@ -153,7 +153,7 @@ fn what_a_mission_beside_it_has_measured_here_counts_for_it_and_for_them() {
     // What it overruns by takes from those below it.
     let long = room_for(&wanted, &[], &with(20_000, 30 * MS)).unwrap_err();
     assert!(
-        long.contains("the guarantee of `own` of mission `m` would not be kept"),
+        long.contains("it would break the guarantee of `own` of mission `m`"),
         "{long}"
     );
 }

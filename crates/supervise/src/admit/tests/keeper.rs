@@ -1,4 +1,4 @@
-//! What holding cells with the freezer costs the others of their cpu.
+//! What holding cells with the freezer costs the others on their cpu.
 
 use super::beside::{beside, neighbour};
 use super::*;
@@ -175,7 +175,7 @@ fn nobody_who_is_held_shares_a_cpu_with_one_who_is_not() {
     let admission = admit(&own, &held(1), &[], 0);
     let why = &refused(&admission).why;
     assert!(
-        why.contains("`freezer` holds") && why.contains("nothing holds this cell"),
+        why.contains("`freezer` holds") && why.contains("this cell has no enforced budget"),
         "{why}"
     );
 }
@@ -294,7 +294,7 @@ fn what_was_measured_of_the_reaction_takes_the_place_of_what_was_published() {
 fn nothing_is_certain_of_a_budget_that_the_measured_lateness_takes() {
     let why = with(&[measured_by_freezer(MS, 3 * MS, 3 * MS)], &facts()).unwrap_err();
     assert!(
-        why.contains("nothing of 3.000 ms every 10.000 ms is certain")
+        why.contains("none of 3.000 ms every 10.000 ms is guaranteed")
             && why.contains("3.000 ms late"),
         "{why}"
     );

@@ -1,4 +1,4 @@
-//! What the kernel lets all real-time threads of a cpu have, and who may meet there.
+//! The kernel's limit for all real-time threads of a cpu, and which cells may share a cpu.
 
 use analysis::linux::Bandwidth;
 use proptest::prelude::*;
@@ -34,13 +34,13 @@ fn unlimited() -> RootDomain {
 
 #[test]
 fn cells_that_nothing_holds_stay_within_what_the_kernel_lets_real_time_threads_have() {
-    let stopped = "stops all real-time threads after 950.000 ms";
+    let stopped = "throttles all real-time threads after 950.000 ms";
     let cases = [
         (facts(), Some(stopped)),
         (without_groups(RootDomain::of_cpus(2)), Some(stopped)),
         (
             without_groups(unlimited().with_fair_server()),
-            Some("server of ordinary work goes before"),
+            Some("fair server runs before"),
         ),
         (without_groups(unlimited()), None),
     ];
@@ -76,7 +76,7 @@ fn threads_of_every_class_count() {
     assert!(fifo("35ms").is_admitted(), "{:?}", fifo("35ms"));
     let admission = fifo("42ms");
     let why = &refused(&admission).why;
-    assert!(why.contains("stops all real-time threads"), "{why}");
+    assert!(why.contains("throttles all real-time threads"), "{why}");
 }
 
 /// One cell of a mission by itself on cpu 0.
@@ -110,7 +110,11 @@ fn a_held_cell_and_one_that_nothing_holds_do_not_meet_on_a_cpu() {
     let free = one("free", "cpuset-only", 10, (5, 500));
     for (first, second, who) in [
         (&held, &free, "`rt-cgroup` holds `held` of mission `first`"),
-        (&free, &held, "nothing holds `free` of mission `first`"),
+        (
+            &free,
+            &held,
+            "`free` of mission `first`, on the same cpu, has no enforced budget",
+        ),
     ] {
         let admission = second_beside_first(first, second).unwrap();
         let why = &refused(&admission).why;

@@ -1,4 +1,4 @@
-//! Memory: what is left to cells that say nothing, and missions beside each other.
+//! Memory: what is left to cells that declare none, and missions beside each other.
 
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ fn cells_without_memory_share_what_is_free() {
         admission
             .notes
             .join("\n")
-            .contains("can use up that of the machine")
+            .contains("can use up the machine's memory")
     );
 }
 
@@ -129,7 +129,7 @@ fn what_missions_declare_must_fit_into_the_machine_together() {
     assert_eq!(
         admission.refusals,
         [
-            "the cells' `memory` is 513 MiB together, and the machine has 512 MiB for cells: 4096 MiB less 512 MiB for everything \
+            "the cells' `memory` adds up to 513 MiB, but the machine has 512 MiB for cells: 4096 MiB less 512 MiB for everything \
              else and 3072 MiB that mission `a` declares; lower it by 1 MiB"
         ]
     );

@@ -1,4 +1,4 @@
-//! Cpus that a mission has for itself.
+//! Cpus that a mission has to itself.
 
 use analysis::linux::Bandwidth;
 
@@ -47,7 +47,7 @@ fn cells_on_one_cpu_are_tested_on_it_alone_and_have_it_for_themselves() {
             .all(|grant| grant.partition == Some(vec![1]))
     );
     assert_eq!(admission.partitions, [[1]]);
-    let note = "cpu 1 is a cpuset partition of its own";
+    let note = "cpu 1 is a cpuset partition";
     assert!(admission.notes.iter().any(|said| said.contains(note)));
     // Runtimes of 18.9 ms and a tick of 1 ms are within 20 ms, those of 19.1 ms are not: by the demand of earliest deadline first, which is exact on one cpu.
     let more = |wcet: &str| {
@@ -85,7 +85,7 @@ fn one_cpu_is_left_for_all_else_of_the_machine() {
     assert_eq!(four.partitions, [[2], [3]]);
     let named = asked(&two(["cpus = [0]", "cpus = [1]"]), &of_cpus(2));
     let why = &refused(&named).why;
-    assert!(why.contains("no cpu is left for all else"), "{why}");
+    assert!(why.contains("leave no cpu for the rest"), "{why}");
     assert!(asked(&two(["cpus = [0]", "cpus = [1]"]), &of_cpus(3)).is_admitted());
     // Where there is no room for partitions, threads that name no cpus run on all of them.
     let anywhere = asked(&two(["", ""]), &of_cpus(2));
@@ -197,7 +197,7 @@ fn other_cells_of_the_mission_run_inside_and_those_of_the_freezer_are_refused() 
     assert_eq!(grants["u"].partition, Some(vec![1]));
     let admission = with("");
     let why = &refused(&admission).why;
-    assert!(why.contains("by which the freezer holds `u`"), "{why}");
+    assert!(why.contains("the freezer's threads for `u`"), "{why}");
     // On another cpu they are no trouble to each other.
     let text = urgent("u", "cpus = [0]", "") + &timed("a", "cpus = [1]", "1ms");
     let grants = granted(&asked(&text, &of_cpus(2)));

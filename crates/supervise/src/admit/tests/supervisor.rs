@@ -52,7 +52,7 @@ fn where_it_has_no_room_one_sentence_says_so() {
     let admission = admit(&mission(&text), &facts(), &[], 0);
     assert!(!admission.is_admitted());
     assert!(
-        admission.refusals[0].contains("not for the supervisor beside them"),
+        admission.refusals[0].contains("but not the supervisor beside them"),
         "{:?}",
         admission.refusals
     );
@@ -104,7 +104,10 @@ fn a_priority_of_its_own_is_not_given_twice() {
     );
     let admission = admit(&mission(&text), &facts(), &[], 0);
     let why = &refused(&admission).why;
-    assert!(why.contains("the supervisor has the priority 98"), "{why}");
+    assert!(
+        why.contains("the supervisor already has the priority 98"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod sweep;
 
 use host::cgroup;
-use host::hcbs::{self, HcbsError, Top};
+use host::hcbs::{self, Top};
 use host::rtgroup::Budget;
 use model::mission::Cell;
 
@@ -74,7 +74,7 @@ impl Mechanism for ByServer {
         })
     }
 
-    /// Its group has its budget, which somebody may have changed; also where its threads have no class for now.
+    /// Its group has its budget, which somebody may have changed; even if its threads have no class at the moment.
     fn adopt(&self, grant: &Grant, cell: &Cell, _: bool) -> Result<Box<dyn Enforce>, EnforceError> {
         if grant.budget_ns.is_some() {
             self.cell(grant)?.give()?;
@@ -109,7 +109,7 @@ impl Mechanism for ByServer {
             match freezer::hold::is_populated(&group) {
                 _ if kept.iter().any(|kept| group.ends_with(kept)) => {}
                 true => result = result.and(Err(EnforceError::Populated(group))),
-                // Whoever makes cells removes it.
+                // The creator of cells removes it.
                 false => hcbs::give_up(top.root(), &group),
             }
         }
@@ -139,7 +139,7 @@ impl Mechanism for ByServer {
 /// server of SCHED_DEADLINE.
 #[derive(Debug)]
 struct Server {
-    /// Whoever reserves for it.
+    /// The one that reserves for it.
     owner: String,
     group: String,
     budget: Budget,
@@ -162,8 +162,7 @@ impl Server {
             })?;
         }
         let group = top.path().join(&self.group);
-        cgroup::hand_down(top.root(), top.path(), &group, "cpu", hcbs::MAX)
-            .map_err(|why| EnforceError::Hcbs(HcbsError::Absent(why)))?;
+        cgroup::hand_down(top.root(), top.path(), &group, "cpu", hcbs::MAX)?;
         Ok(hcbs::give(top.root(), top.path(), &group, self.budget)?)
     }
 }
@@ -190,7 +189,7 @@ impl Enforce for Server {
     }
 
     fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline("whose runtime is beside the budget of cpu.rt.max")
+        inside.of_deadline("whose runtime comes on top of the budget of cpu.rt.max")
     }
 
     /// Its group is gone with its budget by now, and what is reserved for it stays for its next life.

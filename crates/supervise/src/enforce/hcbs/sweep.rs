@@ -1,4 +1,4 @@
-//! What missions and measurements have left behind that were killed with all their cells: what the group at the top reserves for them,
+//! Cleans up after missions and measurements that were killed with all their cells: what the top group reserves for them,
 //! and their groups.
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use crate::enforce::Left;
 use crate::ledger::{self, Entry, Holder, Ledger, LedgerError};
 use crate::names;
 
-/// Gives back what the group at the top reserves for missions and measurements of which nothing runs any more, as the ledger knows it.
-/// Those that run are not told of.
+/// Gives back what the top group reserves for missions and measurements of which nothing runs any more, by the ledger.
+/// Those that run are not reported.
 ///
 /// # Errors
 /// When the ledger cannot be locked, read or understood; nothing is given back then.
@@ -33,7 +33,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
             return Ok(vec![Left { text, failed: true }]);
         }
     };
-    // Whoever reserves has entered itself before, and nobody can while the ledger is locked.
+    // A reserver enters itself first, which nobody can do while the ledger is locked.
     let locked = ledger.lock()?;
     let entries = locked.entries()?;
     let mut left = Vec::new();
@@ -52,7 +52,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
         let (who, fix) = match mission {
             Some(mission) => (
                 format!("mission `{mission}`"),
-                format!("`timecell up` takes them over, `timecell down {mission}` ends them"),
+                format!("`timecell up` adopts them, `timecell down {mission}` ends them"),
             ),
             None => (
                 format!("a measurement (groups `{}...`)", owner.escape_debug()),
@@ -69,7 +69,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
             .iter()
             .any(|group| freezer::hold::is_populated(group))
         {
-            let text = format!("{what}: they stay, for cells have their budgets from it; {fix}");
+            let text = format!("{what}: they stay because cells take their budgets from it; {fix}");
             left.push(Left {
                 text,
                 failed: false,
@@ -85,7 +85,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
             .and_then(|()| (top.change(owner, BTreeMap::clear)).map_err(|error| error.to_string()));
         let (text, failed) = match given {
             Ok(()) => (
-                format!("{what}: given back, nothing runs by it any more"),
+                format!("{what}: given back, nothing uses it any more"),
                 false,
             ),
             Err(why) => (format!("{what}: {why}"), true),

@@ -1,4 +1,4 @@
-//! What holds of any rules and any events: rules against a reckoning from everything that was observed.
+//! Properties of any rules and any events: rules against a calculation from everything that was observed.
 
 use proptest::prelude::*;
 

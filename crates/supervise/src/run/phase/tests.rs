@@ -1,4 +1,5 @@
-//! Every phase with every event, by what holds of all of them; the interesting pairs by what follows; and long lives at random.
+//! Every phase with every event, by properties that hold of all of them; the interesting pairs by their results; and long
+//! random lives.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -109,7 +110,7 @@ fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &
     for (at, effect) in effects.iter().enumerate() {
         assert!(!effects[..at].contains(effect), "{pair}");
     }
-    // It is made only where nothing is there, and only where it is to be.
+    // It is created only where nothing is there, and only if it is wanted.
     let makes = has(effects, "Make");
     assert_eq!(
         makes,
@@ -123,7 +124,7 @@ fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &
     // It is watched exactly when it has begun to run.
     let begins = matches!(event, Event::Made(_)) && before.is_starting();
     assert_eq!(has(effects, "Begin"), begins, "{pair}");
-    // Nothing is left only once its end is on record, or that it could not be made; and then somebody says what follows.
+    // Nothing is left only once its end, or its failed creation, is on record; and then somebody says what follows.
     let ends = before.is_there() && !after.is_there();
     let told = has(effects, "TellEnd") || has(effects, "TellNotMade");
     assert_eq!(told, ends, "{pair}");
@@ -140,13 +141,13 @@ fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &
         is_ending || !(has(effects, "Ask") || has(effects, "Kill")),
         "{pair}"
     );
-    // Whatever is there, it was told to end once it was asked; and what runs, once it is to be killed.
+    // Whatever is there was told to end once it was asked; and what runs, once it has to be killed.
     match event {
         Event::AskEnd(_) => assert_eq!(after.is_told(), after.is_there(), "{pair}"),
         Event::Kill(_) => assert!(after.is_told() || after.live().is_none(), "{pair}"),
         _ => {}
     }
-    // What was told to end does not come to be wanted by that, and only `Follow` says what follows.
+    // What was told to end does not become wanted by that, and only `Follow` says what follows.
     assert!(!before.is_told() || after.is_told() || ends, "{pair}");
     if !matches!(event, Event::Follow(_)) && before.next() != Next::Stays {
         assert!(after.next() == before.next() || makes, "{pair}");

@@ -20,7 +20,7 @@ const HEARTBEAT_NS: i64 = 10 * MS;
 /// Jobs of the shortest period between two looks: half of what the page keeps.
 const JOBS: i64 = 16;
 
-/// How often a cell is to be looked at, and for what.
+/// How often a cell is looked at, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {
     /// Its jobs, for the rules and for incidents, ns.
@@ -50,8 +50,8 @@ pub(super) struct BudgetOf {
 }
 
 impl BudgetOf {
-    /// Whether so much of at most that much is all that there was: the supply is enforced by the tick, and periods are not
-    /// aligned with ours, so a twentieth may be missing.
+    /// Whether this use amounts to the whole budget: the supply is enforced by the tick, and periods are not aligned
+    /// with ours, so a twentieth may be missing.
     pub(super) fn is_used_up(&self, used_ns: i64, most_ns: i64) -> bool {
         used_ns >= most_ns - most_ns / 20
     }

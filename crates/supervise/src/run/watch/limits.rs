@@ -1,6 +1,6 @@
-//! What the kernel counts of a cell's limits: processes that it has killed for memory, and forks that it has refused.
+//! The kernel's counts for a cell's limits: processes that it killed for memory, and forks that it refused.
 //!
-//! The counters go with the cell's groups, which its removal takes away, so the last look at them is kept.
+//! The counters go with the cell's groups, which its removal takes away, so the last reading is kept.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
@@ -16,7 +16,7 @@ use crate::state::Limit;
 /// The counters of one life of a cell.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
-    /// Processes killed for memory, whoever had none left.
+    /// Processes killed for memory, whatever ran out.
     kills: Counter,
     /// How often the cell itself came up against its limit of memory.
     own: Counter,
@@ -51,7 +51,8 @@ impl Limits {
         self
     }
 
-    /// Of these groups and those below them, where engines put what they make; `told`: what this life was told of before.
+    /// For these groups and those below them, where engines put theirs; `told`: what was already reported for this
+    /// life.
     pub(super) fn of(groups: &[PathBuf], told: &[Limit]) -> Limits {
         let groups = with_those_below(groups);
         let count = |file, key| Counter::of(&groups, file, key);
@@ -130,7 +131,7 @@ impl Limits {
         }
     }
 
-    /// The limits that were reached and are told for the first time.
+    /// The limits that were reached and are reported for the first time.
     pub(super) fn reached(&mut self, now_ns: i64) -> Vec<Limit> {
         self.look_at_kills(now_ns);
         let memory = (self.kills.now() > 0).then(|| Limit::Memory(self.for_memory()));
@@ -149,12 +150,12 @@ impl Limits {
         new
     }
 
-    /// Whether refused forks are to be looked for, as nobody is woken for them.
+    /// Whether to look for refused forks, for which nobody is woken.
     pub(super) fn forks_are_silent(&self) -> bool {
         self.silent
     }
 
-    /// Whether a fork was refused that nobody was told of.
+    /// Whether a fork was refused that was not reported.
     pub(super) fn has_refused_forks(&self) -> bool {
         let told = (self.told.iter()).any(|told| matches!(told, Limit::Pids { .. }));
         !told && self.forks.now() > 0
@@ -199,8 +200,9 @@ impl Counter {
         each.max().map_or(self.kept, |now| now.max(self.kept))
     }
 
-    /// The same, and the files of groups that are gone are let go of: an engine may take its group away before the end of the
-    /// program is seen. Each file is read once, which takes its signal back: a second time could take that of a later change.
+    /// The same, and the files of removed groups are dropped: an engine may remove its group before the end of the
+    /// program is seen. Each file is read once, which takes its signal back: a second time could take that of a later
+    /// change.
     fn look(&mut self) -> u64 {
         let (kept, key) = (&mut self.kept, self.key);
         self.files.retain(|file| {
@@ -232,7 +234,7 @@ pub(super) fn with_those_below(groups: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The least of the limits that stand in these files; `max` is none.
+/// The least of the limits in these files; `max` is no limit.
 fn least(groups: &[PathBuf], files: &[&str]) -> Option<u64> {
     /// Version 1 writes "no limit" as the largest number of whole pages.
     const NONE: u64 = 1 << 62;
@@ -313,7 +315,7 @@ mod tests {
         // The kill was counted, and seen, a moment before the program was gone.
         assert!(killed(after(1), JUST_NS / 2));
         assert!(!killed(after(1), hour_ns));
-        // One that was taken over had outlived what was counted before.
+        // An adopted cell had outlived what was counted before.
         assert!(!killed(Limits::of(&groups, &[]).outlived(), 1));
         let (again, adopted) = (after(1), Limits::of(&groups, &[]).outlived());
         put(2);

@@ -1,6 +1,6 @@
-//! What the supervisor sees of a cell that runs: the page in which its application reports its jobs, and what the kernel counts
-//! of it; all of it given to the cell's health monitor. Looking costs time, so each cell is looked at as seldom as its rules
-//! allow: when a silence would be over, and else by the shortest period that a rule needs.
+//! What the supervisor sees of a running cell: the page in which its application reports its jobs, and what the kernel
+//! counts for it; all of it goes to the cell's health monitor. Looking costs time, so each cell is looked at as seldom as
+//! its rules allow: when a silence would be over, and otherwise by the shortest period that a rule needs.
 
 mod interval;
 mod limits;
@@ -101,7 +101,7 @@ pub(in crate::run) struct Looked {
 }
 
 impl CellWatch {
-    /// Of a cell that does not run yet and may use so many cpus. `past_restarts_ns` count to its restart limit.
+    /// Of a cell that does not run yet and may use this many cpus. `past_restarts_ns` count towards its restart limit.
     pub(in crate::run) fn new(
         cell: &Cell,
         grant: Option<&Grant>,
@@ -175,8 +175,8 @@ impl CellWatch {
         self.health.observe(now_ns, Event::Started);
     }
 
-    /// A cell that already ran was taken over; `dir` is where its page would be, `told` the limits that it is known to have come
-    /// up against.
+    /// A running cell was adopted; `dir` is where its page would be, `told` the limits that it is known to have
+    /// reached.
     pub(in crate::run) fn adopted(
         &mut self,
         dir: &Path,
@@ -218,7 +218,7 @@ impl CellWatch {
         self.life.is_some_and(|life| life.ready)
     }
 
-    /// When it is to be looked at; `None`: nothing that it does is of interest until it ends.
+    /// When to look at it; `None`: nothing that it does is of interest until it ends.
     pub(in crate::run) fn due_ns(&self) -> Option<i64> {
         let life = self.life?;
         let look = (self.every_ns(life)).map(|every| life.looked_ns.saturating_add(every));
@@ -430,7 +430,7 @@ impl CellWatch {
         self.page = None;
     }
 
-    /// It was frozen, or goes on.
+    /// It was frozen, or continues.
     pub(in crate::run) fn frozen(&mut self, now_ns: i64, frozen: bool) {
         for grid in self.grids.iter_mut().flatten() {
             grid.interrupt();

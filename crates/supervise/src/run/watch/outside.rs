@@ -1,4 +1,4 @@
-//! What can be seen of a cell without its help.
+//! What can be seen of a cell without its cooperation.
 
 use std::fs::{self, File};
 use std::io;
@@ -105,7 +105,8 @@ impl Outside {
     }
 }
 
-/// What may be missing of the cpu time of a cell on so many cpus, ns: the kernel counts at its tick and when a thread stops.
+/// How much of the cpu time of a cell on this many cpus may be uncounted, ns: the kernel counts at its tick and when a
+/// thread stops.
 pub(super) fn unseen_ns(cpus: usize) -> i64 {
     /// Where nothing tells.
     const LONGEST_TICK_NS: i64 = 10_000_000;

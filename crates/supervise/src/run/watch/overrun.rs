@@ -1,11 +1,12 @@
-//! Noticing that a cell uses more cpu time than its tasks could.
+//! Detects that a cell uses more cpu time than its tasks can.
 
 /// Whether a cell has used more cpu time than its tasks could have if every job kept to its wcet.
 ///
-/// Cpu time of single jobs is not to be had from outside, so it is that of all processes of the cell which is compared, between an
-/// anchor and now, with what the jobs since then may have used: the wcet of each that has ended, and of the one of each
-/// task that may be running. What is found is certain; what is not found may be an overrun all the same, shorter than a wcet of
-/// each task together. The anchor moves on whenever the cell has used less than its jobs may.
+/// The cpu time of single jobs cannot be measured from outside, so the cpu time of all processes of the cell, between
+/// an anchor and now, is compared with what the jobs since then may have used: the wcet of each that has ended, and of
+/// the one of each task that may be running. What is found is certain; what is not found may be an overrun all the
+/// same, shorter than a wcet of each task together. The anchor moves on whenever the cell has used less than its jobs
+/// may.
 ///
 /// The kernel adds to the cpu time that others see of a thread at its tick and when the thread stops: at the anchor a tick of each cpu
 /// may be missing, which is allowed once more.
@@ -45,7 +46,7 @@ impl Believed {
 }
 
 impl Overrun {
-    /// Of tasks with these wcets and periods, ns, whose cpu time is told with up to `unseen_ns` missing.
+    /// For tasks with these wcets and periods, ns, whose reported cpu time lacks up to `unseen_ns`.
     pub(super) fn new(tasks: impl IntoIterator<Item = (i64, i64)>, unseen_ns: i64) -> Overrun {
         let believed = |(wcet_ns, period_ns): (i64, i64)| Believed {
             wcet_ns,
@@ -83,7 +84,7 @@ impl Overrun {
         }
     }
 
-    /// So many more jobs of a task have ended, as the cell says.
+    /// More jobs of a task have ended, according to the cell.
     pub(super) fn ended(&mut self, task: usize, jobs: u64) {
         let Some(task) = self.tasks.get_mut(task) else {
             return;
@@ -94,8 +95,8 @@ impl Overrun {
         self.allowed_ns = (self.allowed_ns).saturating_add(task.wcet_ns.saturating_mul(believed));
     }
 
-    /// Whether there was an overrun, when the process had used `used_ns` of cpu time before the jobs were looked at that
-    /// [`Overrun::ended`] was last told of.
+    /// Whether there was an overrun, if the process had used `used_ns` of cpu time before the look at the jobs that
+    /// [`Overrun::ended`] was last given.
     pub(super) fn look(&mut self, used_ns: i64) -> bool {
         let Some(anchor_ns) = self.anchor_ns else {
             self.anchor_ns = Some(used_ns);

@@ -1,4 +1,4 @@
-//! The page of a cell's next life, as it is made before the cell is: where that may take a moment.
+//! Creates the page of a cell's next life before the cell exists, where that may take a moment.
 
 use std::path::Path;
 
@@ -27,15 +27,15 @@ impl Paging {
         }
     }
 
-    /// Makes it in this directory: the page, and what is to be mounted into the cell; else why there is none.
+    /// Creates it in this directory: the page, and what is to be mounted into the cell; otherwise why there is none.
     pub(in crate::run) fn make(
         &self,
         dir: &Path,
         generation: u64,
-        owner: Result<Ids, String>,
+        owner: Result<Ids, engine::Error>,
     ) -> Result<(Page, Bind), String> {
         let owner = owner.map_err(|why| {
-            format!("its user is not known before it runs ({why}); say it in `rights`")
+            format!("its user is not known before it runs ({why}); set it in `rights`")
         })?;
         let slots = Page::slots(self.tasks.len()).map_err(|error| error.to_string())?;
         let owner = Some((owner.uid, owner.gid));

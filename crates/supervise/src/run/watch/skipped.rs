@@ -1,8 +1,9 @@
-//! Releases that a periodic task has left out: what no job reports, and yet a missed deadline.
+//! Skipped releases of a periodic task: no job reports them, yet each is a missed deadline.
 //!
-//! A loop that goes on at the next period after a stall ends fewer jobs than periods have passed, each of them in time. So the
-//! releases of its jobs are held against a grid of the task's period. The grid follows a release that comes late to within half
-//! a period, so that neither the jitter of a loop nor a clock that runs a little slower adds up to a release that was left out.
+//! A loop that continues at the next period after a stall ends fewer jobs than periods have passed, each of them in time.
+//! So the releases of its jobs are compared with a grid of the task's period. The grid follows a release that comes late
+//! to within half a period, so that neither the jitter of a loop nor a clock that runs a little slower adds up to a
+//! skipped release.
 
 use crate::page::Job;
 
@@ -10,7 +11,7 @@ use crate::page::Job;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grid {
     period_ns: i64,
-    /// A release may come so long after its arrival.
+    /// How long after its arrival a release may come.
     jitter_ns: i64,
     /// Number of the last job, and where it stands on the grid.
     last: Option<(u64, i64)>,
@@ -51,7 +52,7 @@ impl Grid {
         let steps = jobs.saturating_add(skipped);
         let due_ns = at_ns.saturating_add(steps.saturating_mul(self.period_ns));
         let slack_ns = (self.period_ns / 2).max(self.jitter_ns);
-        // One that comes early begins the grid anew; one that comes late draws it along.
+        // An early release restarts the grid; a late one moves it.
         let next_ns = due_ns
             .min(job.release_ns)
             .max(job.release_ns.saturating_sub(slack_ns));

@@ -1,11 +1,11 @@
-//! What a page has told of one life of a cell.
+//! What a page has reported over one life of a cell.
 
 use std::collections::BTreeMap;
 
 use crate::health::Event;
 use crate::page::{News, Nonsense};
 
-/// What a page has told of one life of a cell, so that nothing is told twice.
+/// What a page has reported over one life of a cell, so that nothing is reported twice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     /// The last job of each slot that was seen to run.
@@ -24,13 +24,13 @@ impl Told {
         self.heartbeats
     }
 
-    /// The first thing that an honest application cannot have written, as a sentence; further ones are not told.
+    /// The first thing that an honest application cannot have written, as a sentence; further ones are not reported.
     pub(super) fn nonsense_once(&mut self, what: Nonsense) -> Option<String> {
         let first = !std::mem::replace(&mut self.nonsense, true);
-        first.then(|| format!("its page cannot be believed: {what}"))
+        first.then(|| format!("its job page is inconsistent: {what}"))
     }
 
-    /// Whether something was told that an honest application cannot have written.
+    /// Whether something was reported that an honest application cannot have written.
     pub(super) fn is_unbelievable(&self) -> bool {
         self.nonsense
     }

@@ -1,4 +1,4 @@
-//! `timecell analyze FILE`.
+//! `timecell analyze FILE`: tests whether the deadlines of a task set hold.
 
 use std::path::Path;
 
@@ -62,20 +62,20 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     Ok(ended(study.outcome()))
 }
 
-/// Draws what can be drawn, and says what; a set that cannot be drawn is no reason to leave its answer out.
+/// Draws what can be drawn, and says what it drew; a set that cannot be drawn still gets its answer.
 fn plot(path: &Path, set: &TaskSet, study: &Study) -> Result<Option<String>, CommandError> {
     let Some(picture) = picture(set, study) else {
         out::note(
-            "note    no plot: no cell can be drawn; cells of two criticalities or on several cpus have no one demand and \
-             supply, and times beyond the range no curve",
+            "note    no plot: no cell can be drawn; cells of two criticalities or on several cpus have no single demand and \
+             supply, and times out of range have no curve",
         );
         return Ok(None);
     };
     if path.is_dir() {
         return Err(InputError::new(
             path.display().to_string(),
-            "the plot cannot be written: this is a directory",
-            "give the name of a file, such as plot.svg",
+            "cannot write the plot: this is a directory",
+            "name a file, such as plot.svg",
         )
         .into());
     }

@@ -1,4 +1,4 @@
-//! `timecell analyze design`.
+//! `timecell analyze design`: places cells on cpus with the least reservations.
 
 use feasibility::{DesignOptions, Designed, design, design_table, with_latency};
 use model::taskset::TaskSet;
@@ -74,8 +74,8 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
     Ok(ended(plan.outcome))
 }
 
-/// What shorter periods would save, tried: a reservation whose period is about a deadline inside has to hold nearly the whole
-/// cpu. `None` where no cell has such a deadline or nothing is saved.
+/// What shorter periods would save, found by trying: a reservation whose period is about as long as a deadline inside it needs
+/// nearly the whole cpu. `None` if no cell has such a deadline or nothing is saved.
 fn shorter(set: &TaskSet, cpus: u32, asked: &DesignOptions, plan: &Designed) -> Option<String> {
     let deadlines = |cell: usize| {
         set.cells[cell]

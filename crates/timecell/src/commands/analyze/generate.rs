@@ -1,4 +1,4 @@
-//! `timecell analyze generate`.
+//! `timecell analyze generate`: prints a random task set.
 
 use feasibility::generated;
 use model::InputError;
@@ -8,7 +8,7 @@ use crate::cli::Generate;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Prints a random task set as a file of ours.
+/// Prints a random task set in timecell's own format.
 pub fn run(options: &Generate) -> Result<Ended, CommandError> {
     let recipe = recipe(&options.making, options.utilization, options.deadlines)?;
     let set = generated(&recipe, policy(options.policy))

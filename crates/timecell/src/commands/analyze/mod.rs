@@ -1,5 +1,6 @@
-//! `timecell analyze` and its questions, one file each. Nothing is computed here.
+//! `timecell analyze` and its subcommands, one file each, and what they share. The computing is done in `feasibility`.
 
+mod ask;
 mod check;
 mod design;
 mod generate;
@@ -16,47 +17,38 @@ use record::import::taskset::{FIXED, Options, import_from};
 use record::supply::MeasuredSupply;
 
 use super::measured::is_input;
-use crate::cli::{Analyze, AnalyzeCommand, Kernel, Making, PolicyName, Source};
+use crate::cli::{Kernel, Making, PolicyName, Source};
 use crate::exit::{CommandError, Ended};
 use crate::out;
+pub use ask::run;
 
-/// Answers the question that was asked.
-pub fn run(options: &Analyze) -> Result<Ended, CommandError> {
-    match &options.command {
-        None => check::run(&options.check),
-        Some(AnalyzeCommand::Design(options)) => design::run(options),
-        Some(AnalyzeCommand::Generate(options)) => generate::run(options),
-        Some(AnalyzeCommand::Schedulability(options)) => schedulability::run(options),
-    }
-}
-
-/// How exact the freezer is taken to be: as asked, or as the run says that was named.
+/// How exact the freezer is assumed to be: as given by `--reaction`, or as the `--supply` run measured.
 fn reaction(kernel: &Kernel) -> Result<Reaction, CommandError> {
     let Some(run) = &kernel.supply else {
         return Ok(kernel.reaction.0);
     };
     let measured = record::supply::load(run)?;
     study::supply_reaction(&measured).ok_or_else(|| {
-        let what = format!("{} has measured no budget under the freezer", run.display());
+        let what = format!("{} measured no budget under the freezer", run.display());
         let fix = "name a run of `timecell bench supply --enforcer freezer`";
         InputError::new("--supply", what, fix).into()
     })
 }
 
-/// The same for a design, whose budgets nobody has measured: of a run, only the freezer's reaction counts.
+/// The same for a design, whose budgets have not been measured: only the freezer's reaction counts.
 fn reaction_of_design(kernel: &Kernel, enforcer: Enforcer) -> Result<Reaction, CommandError> {
     if kernel.supply.is_some() && enforcer != Enforcer::Freezer {
         let what = format!(
-            "`analyze design` takes nothing from a run but the freezer's reaction, and the enforcer is {}",
+            "`analyze design` uses only the freezer's reaction of a run, and the enforcer is {}",
             enforcer.name()
         );
-        let fix = "leave it out, or add --enforcer freezer; `timecell analyze FILE --supply RUN` takes reservations that were measured";
+        let fix = "leave it out, or add --enforcer freezer; `timecell analyze FILE --supply RUN` uses measured reservations";
         return Err(InputError::new("--supply", what, fix).into());
     }
     reaction(kernel)
 }
 
-/// What is known of how this enforcer holds budgets: as asked, or as the run says that was named.
+/// What is known about how this enforcer holds budgets: as given by `--reaction`, or as the `--supply` run measured.
 fn known(
     kernel: &Kernel,
     enforcer: Enforcer,
@@ -67,14 +59,14 @@ fn known(
     let measured = record::supply::load(run)?;
     if measured.iter().all(|one| one.held.enforcer != enforcer) {
         let name = enforcer.name();
-        let what = format!("{} has measured no budget under {name}", run.display());
+        let what = format!("{} measured no budget under {name}", run.display());
         let fix = format!("name a run of `timecell bench supply --enforcer {name}`");
         return Err(InputError::new("--supply", what, fix).into());
     }
     Ok((kernel.reaction.0, measured))
 }
 
-/// A task set, what its file is called, and what was assumed of it.
+/// A task set, the name of its file, and what was assumed about it.
 struct Loaded {
     name: String,
     set: TaskSet,
@@ -83,7 +75,7 @@ struct Loaded {
     unguaranteed: Vec<String>,
 }
 
-/// Reads the task set, in whatever format, and prints what was assumed; `cpus` is how many there are if not as many as here.
+/// Reads the task set, in any format, and prints what was assumed; `cpus` replaces the number of this machine's cpus.
 fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
     let format = source.format;
@@ -113,7 +105,7 @@ fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     })
 }
 
-/// The task set of a file, and what messages call it; the format is told by the file's name.
+/// The task set of a file, and its name in messages; the file's name tells the format.
 pub fn task_set(path: &Path) -> Result<(String, TaskSet), CommandError> {
     let source = Source {
         file: Some(path.to_owned()),
@@ -132,7 +124,7 @@ fn policy(name: PolicyName) -> Policy {
     }
 }
 
-/// How an answer ends.
+/// How the command ends with this answer.
 fn ended(outcome: Outcome) -> Ended {
     match outcome {
         Outcome::Holds => Ended::Fine,
@@ -153,7 +145,7 @@ fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Result<Re
                 "{} is longer than --longest, {}",
                 making.shortest, making.longest
             ),
-            "the shortest period is at most the longest",
+            "the shortest period must be at most the longest",
         ));
     }
     Ok(Recipe {
@@ -177,7 +169,7 @@ fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Result<Re
     })
 }
 
-/// A file of our own, whole or not at all.
+/// Writes a file completely or not at all.
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     Ok(record::run::write_atomically(path, text.as_bytes())?)
 }
@@ -201,7 +193,7 @@ mod tests {
             assert!(of(None).is_ok());
             let why = of(Some("no-run")).unwrap_err().to_string();
             let told = format!(
-                "the freezer's reaction, and the enforcer is {}",
+                "the freezer's reaction of a run, and the enforcer is {}",
                 enforcer.name()
             );
             assert!(why.contains(&told), "{why}");

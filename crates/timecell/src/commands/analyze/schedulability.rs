@@ -1,4 +1,4 @@
-//! `timecell analyze schedulability`.
+//! `timecell analyze schedulability`: draws the share of random task sets that each test accepts.
 
 use feasibility::{Sweep, acceptance_csv, acceptance_table, sweep};
 use model::InputError;

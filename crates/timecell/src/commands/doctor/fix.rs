@@ -1,4 +1,4 @@
-//! `timecell doctor --fix` and `--persist`: what can be done about what the doctor finds.
+//! `timecell doctor --fix` and `--persist`: change what the doctor finds, now or permanently.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use record::RecordError;
 use record::output::Output;
 use serde::Serialize;
 
-use super::{alone, rows};
+use super::{alone, rows, taken};
 use crate::cli::Doctor;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -25,7 +25,7 @@ struct Left<'a> {
     why: &'a str,
 }
 
-/// Makes the fixes for these cpus, says what it would do, or writes what makes them last.
+/// Applies the fixes for these cpus, prints what it would change, or writes the files that make it permanent.
 pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     let root = Root::live();
     let changes = options.fix && !options.dry_run;
@@ -36,7 +36,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
         }
         false => None,
     };
-    let fixes = super::fixes(&root, cpus);
+    let fixes = taken::fixes(&root, cpus);
     let pieces = match &options.persist {
         Some(_) => {
             let program = std::env::current_exe().unwrap_or_else(|_| "timecell".into());
@@ -46,7 +46,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
         None => Vec::new(),
     };
     let dir = options.persist.as_ref().and_then(Option::as_deref);
-    // A directory that cannot be written leaves the machine as it is.
+    // Written first: if the directory is not writable, the machine stays as it is.
     let removed = match dir {
         Some(dir) => write(dir, &pieces)?,
         None => Vec::new(),
@@ -55,14 +55,14 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
         true => fix::apply(&root, &fixes, Path::new(USUAL))?,
         false => Applied::default(),
     };
-    // Not until all is printed: nobody need read it.
+    // Dropped before printing, which may wait for a reader.
     drop(alone);
     let open: Vec<Change> = fixes.iter().flat_map(Change::open_of).collect();
     let left: Vec<Left<'_>> = (fixes.iter())
         .flat_map(|fix| fix.left.iter().map(|why| Left { id: &fix.id, why }))
         .collect();
     if options.json {
-        // A name need not be text, as JSON has to be.
+        // A path need not be UTF-8, but JSON must be.
         let text = |path: &Path| path.display().to_string();
         let removed: Vec<String> = removed.iter().map(|path| text(path)).collect();
         let json = serde_json::json!({
@@ -86,7 +86,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
             text.push_str(&of_changes(&applied, &open, changes));
             let all = fixes.iter().flat_map(|fix: &Fix| {
                 let left = fix.left.iter();
-                left.map(|why| rows::line(&fix.id, &format!("left: {why}"), out::width()))
+                left.map(|why| rows::line(&fix.id, &format!("left to you: {why}"), out::width()))
             });
             all.for_each(|line| text.push_str(&format!("{line}\n")));
             let _ = writeln!(text, "{}", verdict(&applied, &open, changes));
@@ -95,7 +95,7 @@ pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError>
         for path in &removed {
             let name = out::name(&path.display().to_string());
             let line =
-                format!("{name}: removed, which an earlier call wrote and nothing needs now");
+                format!("{name}: removed; an earlier call wrote it, and nothing needs it now");
             let _ = writeln!(text, "\n{}", textwrap::fill(&line, out::width()));
         }
         out::print(text.trim_end());
@@ -136,14 +136,14 @@ fn verdict(applied: &Applied, open: &[Change], changes: bool) -> String {
         count => format!("{count} files"),
     };
     match (changes, applied.changed.len(), open.len()) {
-        (_, _, 0) => "nothing is left that can be changed at once".to_owned(),
+        (_, _, 0) => "nothing is left to change without a reboot".to_owned(),
         (false, _, count) => format!(
-            "nothing was changed; without --dry-run it is {}",
+            "nothing was changed; without --dry-run, {} would be",
             files(count)
         ),
         (true, 0, _) => "nothing was changed".to_owned(),
         (true, count, _) => format!(
-            "{} changed until the next start of the machine; `timecell doctor --undo` puts it back, as {USUAL} tells",
+            "{} changed until the next boot; undo with `timecell doctor --undo`, from {USUAL}",
             files(count)
         ),
     }
@@ -151,7 +151,7 @@ fn verdict(applied: &Applied, open: &[Change], changes: bool) -> String {
 
 fn of_pieces(pieces: &[Piece], dir: Option<&Path>, asked: bool) -> String {
     if asked && pieces.is_empty() {
-        return "nothing has to be put in place to make it last\n".to_owned();
+        return "nothing to install to make it permanent\n".to_owned();
     }
     let mut text = String::new();
     for piece in pieces {
@@ -170,8 +170,8 @@ fn of_pieces(pieces: &[Piece], dir: Option<&Path>, asked: bool) -> String {
     text
 }
 
-/// Writes the pieces into a directory, which is made if it is not there. What an earlier call wrote there is replaced, or removed
-/// where it is needed no more: those are the answer.
+/// Writes the pieces into a directory, which is created if missing. Files of an earlier call are replaced, or removed if no longer
+/// needed; returns the removed ones.
 fn write(dir: &Path, pieces: &[Piece]) -> Result<Vec<PathBuf>, CommandError> {
     let failed = |path: &Path, doing, source| RecordError::Io {
         path: path.to_owned(),

@@ -1,11 +1,11 @@
-//! `timecell doctor`: looking at the machine. Changing it and putting it back are files beside this one.
+//! `timecell doctor`: checks the machine. Changing it and putting it back are in the files beside this one.
 
 mod alone;
 mod fix;
 mod rows;
+mod taken;
 mod undo;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,13 +16,13 @@ use host::fix::undo::{USUAL, noted};
 use host::provenance::{EngineFound, Provenance};
 use host::root::Root;
 use model::InputError;
-use supervise::ledger::{Entry, Holder, Ledger};
 
 use crate::cli::Doctor;
 use crate::exit::{CommandError, Ended};
 use crate::out;
+use taken::{fixes, held};
 
-/// Says what the machine is like, changes it, or puts it back.
+/// Checks the machine, changes it, or puts it back.
 pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
     if let Some(file) = &options.undo {
         return undo::run(file.as_deref(), options.json);
@@ -34,7 +34,7 @@ pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
     look(options, &cpus)
 }
 
-/// Prints the checks; the exit code is 0 whatever they found, since advice is not failure, unless `--strict` asks for it.
+/// Prints the checks. Advice is not failure: the exit code is 0 whatever they find, unless `--strict` is given.
 fn look(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     let root = Root::live();
     let machine = Provenance::collect_for(&root, env!("CARGO_PKG_VERSION"), cpus);
@@ -78,44 +78,19 @@ fn look(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     Ok(ended(&machine.checks, options.strict))
 }
 
-/// What `--fix` would do, but for files that the kernel has refused to have changed before.
+/// What `--fix` would change, except files that the kernel has refused to change before.
 fn hint(fixes: &[Fix], stayed: &[String]) -> Option<String> {
     let can = |fix: &&Fix| fix.open().any(|write| !stayed.contains(&write.path));
     let can: Vec<&str> = (fixes.iter().filter(can)).map(|fix| &*fix.id).collect();
     (!can.is_empty()).then(|| {
         format!(
-            "`timecell doctor --fix` changes until the next start of the machine: {}",
+            "`timecell doctor --fix` changes until the next boot: {}",
             can.join(", ")
         )
     })
 }
 
-/// What can be done for real-time work on these cpus, without any harm to that of others.
-fn fixes(root: &Root, cpus: &[u32]) -> Vec<Fix> {
-    let online = host::cpus::online_at(root).unwrap_or_default();
-    let mut taken = held(&online);
-    taken.retain(|cpu| !cpus.contains(cpu));
-    host::doctor::fixes_for(root, cpus, &taken)
-}
-
-/// The cpus on which missions, and whoever else is held to a budget, have something.
-fn held(online: &[u32]) -> Vec<u32> {
-    // Whoever cannot read it sees what can be seen without.
-    of_cells(&Ledger::default().entries().unwrap_or_default(), online)
-}
-
-/// The cpus of these cells, without those that run on any: for them no cpu can be kept free of other work.
-fn of_cells(entries: &[Entry], online: &[u32]) -> Vec<u32> {
-    let of_bench = |entry: &&Entry| matches!(entry.holder, Holder::Bench { .. });
-    let cells = (entries.iter().filter(|entry| !of_bench(entry)))
-        .flat_map(|entry| &entry.cells)
-        .filter(|cell| !cell.supervisor);
-    let some = cells.filter(|cell| online.iter().any(|cpu| !cell.cpus.contains(cpu)));
-    let all: BTreeSet<u32> = some.flat_map(|cell| &cell.cpus).copied().collect();
-    all.into_iter().collect()
-}
-
-/// Whether what is bad counts.
+/// How the command ends: bad checks count only if `strict`.
 fn ended(checks: &[Check], strict: bool) -> Ended {
     if strict && checks.iter().any(|check| check.state == State::Bad) {
         Ended::Unmet
@@ -173,7 +148,7 @@ fn wrapped(text: &str, width: usize, indent: &str) -> String {
     textwrap::fill(text, options)
 }
 
-/// The cpus that are asked about.
+/// The cpus to check.
 fn cpus(options: &Doctor) -> Result<Vec<u32>, InputError> {
     let root = Root::live();
     let online = host::cpus::online_at(&root).unwrap_or_default();
@@ -184,7 +159,7 @@ fn cpus(options: &Doctor) -> Result<Vec<u32>, InputError> {
             None if cpus.is_empty() => Err(fault("no cpu is named".to_owned())),
             None => Ok(cpus),
             Some(cpu) => Err(fault(format!(
-                "cpu {cpu} is not online here; these are: {}",
+                "cpu {cpu} is not online; online are {}",
                 host::cpus::format_list(&online)
             ))),
         };
@@ -197,13 +172,13 @@ fn cpus(options: &Doctor) -> Result<Vec<u32>, InputError> {
     Ok(cpus)
 }
 
-/// Good is what missions can have; `cpuset-only`, which enforces nothing, is worth knowing at most.
+/// An enforcer is good if missions can use it; `cpuset-only`, which enforces nothing, is informational.
 fn enforcer_line(found: &Found) -> String {
     let state = match found.holds_missions && found.enforcer.has_budgets() {
         true => State::Good,
         false => State::Info,
     };
-    let missing = if found.has { "" } else { "not here: " };
+    let missing = if found.has { "" } else { "not available: " };
     let (state, name) = (state.to_string(), found.enforcer.name());
     format!("{state:<8}{name}: {missing}{}", found.found)
 }
@@ -226,32 +201,6 @@ fn engine_line(engine: &EngineFound) -> String {
 mod tests {
     use super::*;
     use host::fix::{Form, Write};
-
-    #[test]
-    fn a_cell_that_runs_on_any_cpu_takes_none() {
-        let holder = Holder::Mission {
-            name: "a".to_owned(),
-            dir: "/nowhere".into(),
-        };
-        let mut entry = Entry::own(holder).unwrap();
-        let cell = |cpus: &[u32], supervisor: bool| {
-            serde_json::from_value(serde_json::json!({
-                "cell": "c", "enforcer": "deadline", "class": "deadline", "cpus": cpus, "budget_ns": 1, "period_ns": 2,
-                "reservation_ns": null, "priorities": null, "tasks": [], "supervisor": supervisor,
-            }))
-            .unwrap()
-        };
-        entry.cells = vec![
-            cell(&[0, 1, 2, 3], false),
-            cell(&[2], false),
-            cell(&[0], true),
-        ];
-        assert_eq!(of_cells(&[entry.clone()], &[0, 1, 2, 3]), [2]);
-        entry.cells.truncate(1);
-        assert_eq!(of_cells(&[entry.clone()], &[0, 1, 2, 3]), [0; 0]);
-        // One that is left out by name is.
-        assert_eq!(of_cells(&[entry], &[0, 1, 2, 3, 4]), [0, 1, 2, 3]);
-    }
 
     #[test]
     fn what_the_kernel_refused_is_not_promised_again() {

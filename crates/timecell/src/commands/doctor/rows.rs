@@ -1,11 +1,11 @@
-//! Changed files as lines: files that differ in a number alone, and were changed alike, are one line.
+//! Changed files as lines: files whose names differ only in numbers, and that were changed alike, share a line.
 
 use host::fix::undo::Change;
 
 /// Width of the names of checks.
 const NAME: usize = 24;
 
-/// A line: the check, and what there is to say.
+/// A line: the check, and the text.
 pub(super) fn line(id: &str, text: &str, width: usize) -> String {
     let options = textwrap::Options::new(width)
         .subsequent_indent("        ")
@@ -14,7 +14,7 @@ pub(super) fn line(id: &str, text: &str, width: usize) -> String {
     textwrap::fill(&format!("{name}{text}"), options)
 }
 
-/// `PATH: FROM -> TO` for each change, in the order of the first of each kind.
+/// `PATH: FROM -> TO` for each change, in the order of the first of each group.
 pub(super) fn changes(changes: &[Change], back: bool) -> Vec<(String, String)> {
     let values = |change: &Change| match back {
         true => format!("{} -> {}", change.set, change.was),
@@ -24,7 +24,7 @@ pub(super) fn changes(changes: &[Change], back: bool) -> Vec<(String, String)> {
     alike(each.map(|change| (change, values(change))))
 }
 
-/// `PATH: TEXT` for each, those alike in one.
+/// `PATH: TEXT` for each, with those alike merged.
 pub(super) fn alike<'a>(each: impl Iterator<Item = (&'a Change, String)>) -> Vec<(String, String)> {
     let mut kinds: Vec<(&str, String, String, Vec<&str>)> = Vec::new();
     for (change, text) in each {

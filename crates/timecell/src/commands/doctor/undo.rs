@@ -1,4 +1,4 @@
-//! `timecell doctor --undo`: the machine as it was before `--fix`.
+//! `timecell doctor --undo`: puts the machine back as it was before `--fix`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{alone, rows};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Puts back what this file tells of, or the usual one.
+/// Puts back what this undo file records, or the usual one.
 pub(super) fn run(file: Option<&Path>, json: bool) -> Result<Ended, CommandError> {
     let path = file.unwrap_or(Path::new(USUAL));
     fix::must_be_root()?;
@@ -21,7 +21,7 @@ pub(super) fn run(file: Option<&Path>, json: bool) -> Result<Ended, CommandError
         Some(done) => done,
         None if file.is_some() => {
             let what = "there is no such file";
-            let fix = format!("`timecell doctor --fix` notes what it changes in {USUAL}");
+            let fix = format!("`timecell doctor --fix` records what it changes in {USUAL}");
             return Err(InputError::new(path.display().to_string(), what, fix).into());
         }
         None => PutBack::default(),
@@ -44,15 +44,15 @@ fn text(done: &PutBack, path: &Path) -> String {
     let name = out::name(&path.display().to_string());
     if done.other_boot {
         return format!(
-            "the machine was started after {name} was written, and what it tells of is gone with that: nothing to put back"
+            "the machine was rebooted after {name} was written, which reverted the changes: nothing to put back"
         );
     }
     let mut lines = rows::changes(&done.put_back, true);
-    let has = (done.already.iter()).map(|change| (change, format!("has {} already", change.was)));
+    let has = (done.already.iter()).map(|change| (change, format!("is already {}", change.was)));
     lines.extend(rows::alike(has));
     let not = |failed: &Failed, word: &str| format!("{word}: {}", failed.why);
-    let gone = (done.gone.iter())
-        .map(|failed| (&failed.change, not(failed, "cannot be put back any more")));
+    let gone =
+        (done.gone.iter()).map(|failed| (&failed.change, not(failed, "can no longer be put back")));
     lines.extend(rows::alike(gone));
     let absent = (done.absent.iter()).map(|failed| (&failed.change, not(failed, "absent for now")));
     lines.extend(rows::alike(absent));
@@ -68,16 +68,16 @@ fn text(done: &PutBack, path: &Path) -> String {
         done.gone.is_empty(),
     ) {
         _ if lines.is_empty() => {
-            format!("nothing to put back: {name} tells of nothing that is still changed")
+            format!("nothing to put back: {name} records nothing that is still changed")
         }
         (false, true, _) => format!("what failed stays in {name}: try again"),
         (false, false, _) => format!(
-            "what failed stays in {name}: try again; so does what is absent: try again once it is there"
+            "what failed or is absent stays in {name}: try again; for what is absent, once it is there"
         ),
         (true, false, _) => {
             format!("what is absent stays in {name}: try again once it is there")
         }
-        (true, true, false) => "the machine is as it was, as far as it can be".to_owned(),
+        (true, true, false) => "the machine is as it was, as far as possible".to_owned(),
         (true, true, true) => "the machine is as it was".to_owned(),
     };
     text.push_str(&end);

@@ -1,4 +1,4 @@
-//! The mission that is made of the command line.
+//! Makes a mission from the command line of `timecell run`.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,17 +13,19 @@ use supervise::admit::HIGHEST_HELD;
 use supervise::machine::Here;
 use supervise::run::Inputs;
 
-use super::CELL;
 use crate::cli::Run;
 use crate::commands::admit::latency;
 use crate::exit::CommandError;
 
-/// What messages call it.
+/// The name of its cell.
+pub(super) const CELL: &str = "app";
+
+/// Its name in messages.
 const PLACE: &str = "timecell run";
 /// The highest priority that a cell may have.
 const HIGHEST: i64 = *Limits::PRIORITY.end();
 
-/// The mission of the command line, held against this machine; its threads have priorities between these two, if they are given.
+/// The mission of the command line, checked against this machine; its threads get priorities in this range, if one is given.
 pub(super) fn inputs(
     options: &Run,
     name: &str,
@@ -50,7 +52,7 @@ pub(super) fn inputs(
     })
 }
 
-/// The lines are those of a file that nobody has seen.
+/// Removes line numbers: they belong to a file that the user never sees.
 fn without_lines(faults: InputErrors) -> CommandError {
     let plain = |fault: &InputError| InputError {
         line: None,
@@ -62,25 +64,26 @@ fn without_lines(faults: InputErrors) -> CommandError {
     }
 }
 
-/// What a mission file would be refused for, in the words of the options.
+/// Checks what a mission file would be refused for, so that the error names the option.
 fn check(options: &Run) -> Result<(), InputError> {
     if let Some(priority) = options.fifo.filter(|fifo| i64::from(*fifo) > HIGHEST) {
-        let what = format!("{priority} is too high: the kernel's own threads are above {HIGHEST}");
-        let fix = format!("say 1 to {HIGHEST}, for `--enforcer freezer` at most {HIGHEST_HELD}");
+        let what = format!("{priority} is too high: the kernel's own threads run above {HIGHEST}");
+        let fix =
+            format!("it must be 1 to {HIGHEST}, with `--enforcer freezer` at most {HIGHEST_HELD}");
         return Err(InputError::new("--fifo", what, fix));
     }
     let mut names = HashSet::new();
     match options.task.iter().find(|task| !names.insert(&task.name)) {
         Some(task) => Err(InputError::new(
             "--task",
-            format!("two tasks have the name `{}`", task.name),
-            "a program reports its jobs by it: give each its own",
+            format!("two tasks are called `{}`", task.name),
+            "give each its own name, under which the program reports its jobs",
         )),
         None => Ok(()),
     }
 }
 
-/// Its text.
+/// The text of the mission file.
 fn mission(
     options: &Run,
     name: &str,
@@ -179,7 +182,7 @@ fn made_of(text: &mut String, options: &Run, words: &[&str]) -> Result<(), Input
     Ok(())
 }
 
-/// Where a program is: a path, or a name on the PATH. Links are not followed: a program may go by the name by which it is called.
+/// Finds a program by path, or by name on the PATH. Links are not followed: a program may depend on the name by which it is called.
 fn found(program: &str) -> Result<PathBuf, InputError> {
     let path = match program.contains('/') {
         true => std::path::absolute(program)
@@ -190,7 +193,7 @@ fn found(program: &str) -> Result<PathBuf, InputError> {
     path.ok_or_else(|| no_program(program))
 }
 
-/// Whether a root surely has no such program. Links are the cell's to follow, and names on its PATH to find.
+/// Whether a root directory certainly lacks a program. Links and names on its PATH are left to the cell to resolve.
 fn lacks(root: &Path, program: &str) -> bool {
     let Ok(within) = Path::new(program).strip_prefix("/") else {
         return false;
@@ -211,38 +214,40 @@ fn lacks(root: &Path, program: &str) -> bool {
 fn no_program(program: &str) -> InputError {
     let found = (program.contains('/')).then(|| Path::new(program).metadata());
     let (what, fix) = match found {
-        Some(Ok(found)) if found.is_dir() => ("this is a directory, and no program", String::new()),
+        Some(Ok(found)) if found.is_dir() => ("this is a directory, not a program", String::new()),
         Some(Ok(_)) => (
-            "nobody may execute this file",
+            "this file is not executable",
             format!("chmod +x {program}, if it is a program"),
         ),
         Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            ("no permission to look at it", String::new())
+            ("no permission to access it", String::new())
         }
         _ => ("there is no such program", String::new()),
     };
     InputError::new(program, what, fix)
 }
 
-/// Variables that a plain process has from this command.
+/// Variables that a plain process inherits from this command.
 const KEPT: [&str; 8] = [
     "PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER", "LOGNAME", "HOME",
 ];
 
-/// Those of them that are the user's own.
+/// Those of them that describe the user.
 const OF_USER: [&str; 3] = ["USER", "LOGNAME", "HOME"];
 
-/// Who has called `sudo`, as whom a plain process runs; `None`: nobody, and it is root's.
+/// The user who called `sudo`, as whom a plain process runs.
 struct Caller {
     uid: u32,
     gid: u32,
-    /// Name and home, as the machine knows them.
+    /// Name and home, from the machine's user database.
     user: Option<User>,
 }
 
 impl Caller {
+    /// `None` without `sudo`: the process is root's.
+    ///
     /// # Errors
-    /// When nobody says which group is theirs: it must not be root's.
+    /// If the user's group is unknown: it must not be root's.
     fn of_sudo() -> Result<Option<Caller>, InputError> {
         let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         match id("SUDO_UID") {
@@ -251,21 +256,17 @@ impl Caller {
         }
     }
 
-    /// The one of this id; `gid` is what `sudo` says, else their own group counts.
+    /// The user of this id, with the group of `sudo`, else their own.
     fn of(uid: u32, gid: Option<u32>, user: Option<User>) -> Result<Caller, InputError> {
         let gid = gid.or_else(|| Some(user.as_ref()?.gid));
         let gid = gid.ok_or_else(|| {
-            let what = format!("SUDO_UID is {uid}, of whom /etc/passwd does not tell the group");
-            InputError::new(
-                "SUDO_GID",
-                what,
-                "set it to the number of the group, as `sudo` does",
-            )
+            let what = format!("SUDO_UID is {uid}, which has no group in /etc/passwd");
+            InputError::new("SUDO_GID", what, "set it to the group id, as `sudo` does")
         })?;
         Ok(Caller { uid, gid, user })
     }
 
-    /// What a variable of the user's own is; the rest are those of this command.
+    /// The value of a variable that describes the user.
     fn variable(&self, name: &str) -> Option<String> {
         let user = self.user.as_ref()?;
         match name {
@@ -275,7 +276,7 @@ impl Caller {
     }
 }
 
-/// The variables that a plain process has before any is set: `here` are those of this command, some of which are root's under `sudo`.
+/// The variables that a plain process has before `--env`: those of this command (`here`), except those that describe root under `sudo`.
 fn usual(caller: Option<&Caller>, here: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let value = |name: &str| match caller.filter(|_| OF_USER.contains(&name)) {
         Some(caller) => caller.variable(name),
@@ -287,7 +288,7 @@ fn usual(caller: Option<&Caller>, here: impl Fn(&str) -> Option<String>) -> Vec<
         .collect()
 }
 
-/// The variables that it gets: of a plain process the usual ones, and what is set.
+/// The variables of the program: those of `--env`, and for a plain process the usual ones.
 fn environment(options: &Run, is_process: bool) -> Result<Vec<(String, String)>, InputError> {
     let here = |name: &str| std::env::var(name).ok();
     let own = |name: &str| Some((name.to_owned(), here(name)?));
@@ -301,8 +302,8 @@ fn environment(options: &Run, is_process: bool) -> Result<Vec<(String, String)>,
             None => own(set),
         };
         let (name, value) = pair.ok_or_else(|| {
-            let what = format!("`{set}` is not set here");
-            InputError::new("--env", what, "say it as NAME=VALUE")
+            let what = format!("`{set}` is not set in this environment");
+            InputError::new("--env", what, "write NAME=VALUE")
         })?;
         env.retain(|(known, _)| *known != name);
         env.push((name, value));
@@ -334,7 +335,7 @@ fn text_of(word: &OsStr) -> Result<&str, InputError> {
         InputError::new(
             PLACE,
             format!("{word:?} is not UTF-8"),
-            "such words cannot be in a mission",
+            "a mission can contain only UTF-8",
         )
     })
 }
@@ -342,7 +343,7 @@ fn text_of(word: &OsStr) -> Result<&str, InputError> {
 /// As a basic string of TOML.
 fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
-    // The one control character that JSON takes as it is.
+    // The only control character that JSON does not escape.
     json.replace('\u{7f}', "\\u007f")
 }
 

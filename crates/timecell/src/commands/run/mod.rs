@@ -1,4 +1,4 @@
-//! `timecell run`: one program under a budget, as a mission of one cell made in memory.
+//! `timecell run`: runs one program under a budget, as a mission of one cell made in memory.
 
 mod mission;
 mod other;
@@ -31,19 +31,17 @@ use crate::cli::Run;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::printer::Printer;
-use mission::inputs;
+use mission::{CELL, inputs};
 use words::Why;
 
-/// The name of its cell.
-const CELL: &str = "app";
-/// Between two looks at what a program has written whose engine keeps its streams.
+/// Interval between two looks at the output of a program whose engine owns its streams.
 const LOOK: Duration = Duration::from_millis(20);
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: i32 = 128;
-/// Of a program that ran for less, a share of the cpu says nothing: what it took to make its cell is in it.
+/// If a program ran for less, ns, its share of the cpu means nothing: it includes the creation of its cell.
 const SHORT_NS: i64 = 50_000_000;
 
-/// Runs it to its end; exits with its status.
+/// Runs the program to its end; exits with its status.
 pub fn run(options: &Run) -> Result<Ended, CommandError> {
     if !rustix::process::geteuid().is_root() {
         return Err(HeldError::NotRoot.into());
@@ -68,14 +66,14 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         held: _held,
     } = match (options.fifo, other::priorities(&dir)) {
         (Some(fifo), _) => entered(Some((fifo, fifo)))?,
-        // Of the same command line, which had its own.
+        // Those that the same command line had before.
         (None, Some(before)) => entered(before)?,
         (None, None) => {
             let by_period = priority::by_period(options, &ledger.entries()?);
             let first = entered(by_period)?;
             match first.plan.admission.is_admitted() || by_period.is_none() {
                 true => first,
-                // Where it would come before others it may take too much of what they were granted.
+                // A priority above others may take too much of what they were granted.
                 false => {
                     drop(first);
                     entered(None)?
@@ -99,17 +97,17 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             .iter()
             .for_each(|note| out::note(&format!("note    {}", words::note(note))));
     }
-    // A program that is no container finds its page there.
+    // A plain process finds its job page there.
     let made = DirBuilder::new().mode(0o711).recursive(true).create(&dir);
     made.map_err(|source| CommandError::File {
         path: dir.clone(),
-        doing: "make it",
+        doing: "create it",
         source,
     })?;
     let signals = Signals::take_for_one()?;
     let mut read = |_: &Path| -> Result<Inputs, Vec<String>> {
         Err(vec![
-            "this mission was made of a command line, and cannot be updated".to_owned(),
+            "this mission was made from a command line, and cannot be updated".to_owned(),
         ])
     };
     let follow = (options.image.is_some())
@@ -125,7 +123,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
     let mut seen = Seen::default();
     let mut printer = Printer::of_errors().map_err(RunError::no_printer)?;
     let mut tell = |event: &Event| {
-        // Nobody counts on jobs that nobody has named.
+        // Without --task, nobody expects jobs to be reported.
         if matches!(event, Event::Unwatched { .. }) && options.task.is_empty() {
             return;
         }
@@ -133,7 +131,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             printer.print(&line);
         }
     };
-    // Its service manager is not told that a program of the user's is ready.
+    // A program's service manager is not notified for it.
     let notify = Notify::default();
     let kept = keep(
         plan,
@@ -150,16 +148,16 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
     if kept.is_ok() && !options.quiet {
         report(&seen).iter().for_each(|line| printer.print(line));
     }
-    // Nobody reads who does not by now.
+    // What has no reader by now never has one.
     let _ = printer.finish();
     kept?;
-    // All that is of use in it was told.
+    // All that is of use in it has been printed.
     let _ = std::fs::remove_dir_all(&dir);
     own_name.forget();
     Ok(seen.status(signals.last()))
 }
 
-/// A name that no other has, also none that was killed before this process got its number: its cell may still run.
+/// A name that nothing else has, not even a killed command whose process had the same id: its cell may still run.
 fn free_name(pid: u32, is_taken: impl Fn(&str) -> bool) -> String {
     let first = format!("run-{pid}");
     let others = (2_u64..).map(|number| format!("run-{pid}-{number}"));
@@ -167,7 +165,7 @@ fn free_name(pid: u32, is_taken: impl Fn(&str) -> bool) -> String {
     names.find(|name| !is_taken(name)).unwrap_or(first)
 }
 
-/// What is told while it runs.
+/// What the supervisor reports while the program runs.
 #[derive(Debug, Default)]
 struct Seen {
     used: Option<Used>,
@@ -176,18 +174,18 @@ struct Seen {
 }
 
 impl Seen {
-    /// What is to be printed of it.
+    /// The line to print for an event, if any.
     fn see(&mut self, event: &Event, quiet: bool) -> Option<String> {
         let line = match event {
             Event::Started { pid, guarantee, .. } => {
                 Signals::hand_on_to(*pid);
                 format!("note    process {pid}: {guarantee}")
             }
-            // Of an earlier command of this name, which was killed.
+            // Started by an earlier command of this name that was killed.
             Event::Adopted { pid, .. } => {
                 Signals::hand_on_to(*pid);
                 format!(
-                    "note    process {pid} runs since before and is taken over; what it writes goes where it went"
+                    "note    process {pid} was already running and is adopted; its output goes where it went before"
                 )
             }
             Event::Used { used, .. } => {
@@ -208,11 +206,11 @@ impl Seen {
         (!quiet).then_some(line)
     }
 
-    /// What the program ended with, as a shell says it; `signal` came last.
+    /// The exit status, as a shell reports it; `signal` is the last one received.
     fn status(&self, signal: Option<i32>) -> Ended {
         match self.end {
             Some(End::Exited { code }) => Ended::Program(code),
-            // One that does not handle what it is asked to end by is killed, and ended by that all the same. What it crashes with is its own.
+            // A program that was asked to end and had to be killed reports the signal that asked; one that crashed reports its own.
             Some(End::Killed { signal: by, .. }) => {
                 let asked = signal.filter(|_| self.asked && by == libc::SIGKILL);
                 Ended::Program(BY_SIGNAL + asked.unwrap_or(by))
@@ -222,7 +220,7 @@ impl Seen {
     }
 }
 
-/// What it has used, a line each.
+/// What the program used, one line for the cell and one for each task.
 fn report(seen: &Seen) -> Vec<String> {
     let Some(used) = &seen.used else {
         return Vec::new();
@@ -254,17 +252,17 @@ fn sum(used: &Used) -> String {
             let _ = write!(text, ", used {} of cpu time", time(cpu));
             let share = cpu as f64 * 100.0 / used.lasted_ns.max(1) as f64;
             let _ = match used.lasted_ns < SHORT_NS {
-                true => write!(text, ", its making included"),
+                true => write!(text, ", including its start"),
                 false => write!(text, " ({share:.1} %)"),
             };
         }
-        None => text.push_str(", the kernel does not say how much cpu time it used"),
+        None => text.push_str("; the kernel does not report its cpu time"),
     }
     match used.counted {
         Some(counted) => {
             let _ = write!(
                 text,
-                ", its budget was used up in {} of {}, and overrun by {} at most",
+                "; its budget was used up in {} of {}, and overrun by at most {}",
                 counted.exhausted,
                 words::count(counted.periods, "period"),
                 time(counted.overrun_ns)
@@ -275,13 +273,13 @@ fn sum(used: &Used) -> String {
     text
 }
 
-/// Why it is not admitted, a sentence each.
+/// Why the program is not admitted, one sentence per reason.
 fn refusals(admission: &Admission) -> Vec<Why> {
     let of_cell = admission.cells.iter().filter_map(|outcome| match outcome {
         Outcome::Refused(refused) => Some(Why {
             text: match &refused.witness {
-                Some(late) => format!("it is not admitted: {}; {late}", refused.why),
-                None => format!("it is not admitted: {}", refused.why),
+                Some(late) => format!("not admitted: {}; {late}", refused.why),
+                None => format!("not admitted: {}", refused.why),
             },
             is_late: refused.witness.is_some(),
         }),
@@ -294,7 +292,7 @@ fn refusals(admission: &Admission) -> Vec<Why> {
     of_cell.chain(of_all).collect()
 }
 
-/// Prints what a program has written whose engine keeps its streams, as it comes.
+/// Prints the output of a program whose engine owns its streams, as it is written.
 struct Follow {
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -309,7 +307,7 @@ impl Follow {
         let thread = thread.spawn(move || {
             let mut reader = Reader::default();
             loop {
-                // What came before it was over is there then.
+                // Read before the last look, which then sees everything.
                 let last = theirs.load(Ordering::SeqCst);
                 let mut bytes = Vec::new();
                 // The first look finds the file, the second what is in it.
@@ -378,7 +376,7 @@ mod tests {
             pid: 0,
         };
         let said = Seen::default().see(&adopted, false).unwrap();
-        assert!(said.contains("is taken over"), "{said}");
+        assert!(said.contains("is adopted"), "{said}");
         assert_eq!(Seen::default().see(&adopted, true), None);
     }
 }

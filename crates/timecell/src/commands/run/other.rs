@@ -1,4 +1,4 @@
-//! Another program of the same name that runs still, of a command that was killed: it is not ended for the sake of this one.
+//! Refuses to start if another program of the same name still runs, because the command that started it was killed.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use supervise::control::{Orphaned, orphaned};
 
 use super::ms;
 
-/// That nothing but what this command asks for runs in its directory.
+/// Checks that nothing but this command's program runs in its directory.
 ///
 /// # Errors
-/// Which program does, and how it is ended.
+/// Which program does, and how to end it.
 pub(super) fn refuse(dir: &Path, text: &str) -> Result<(), InputError> {
     match orphaned(dir) {
         Some(other) if !is_same(&other, text) => Err(refusal(&other)),
@@ -19,7 +19,7 @@ pub(super) fn refuse(dir: &Path, text: &str) -> Result<(), InputError> {
     }
 }
 
-/// The lowest and the highest priority that a command before this one has given to what runs in its directory; `None`: nothing does.
+/// The lowest and highest priority that an earlier command gave to what runs in its directory; `None` if nothing does.
 pub(super) fn priorities(dir: &Path) -> Option<Option<(u8, u8)>> {
     let file = orphaned(dir)?.file?;
     let file = MissionFile::parse("mission", &file.text).ok()?;
@@ -38,21 +38,21 @@ fn refusal(other: &Orphaned) -> InputError {
     let file = file.and_then(|file| MissionFile::parse("mission", &file.text).ok());
     let what = (file.as_ref())
         .and_then(|file| file.mission().cells.first())
-        .map_or(String::new(), |cell| format!(": {}", command(cell)));
+        .map_or(String::new(), |cell| format!(", {}", command(cell)));
     InputError::new(
         &other.mission,
         format!(
-            "another program of this name runs, whose timecell was killed, {}{what}",
+            "another program of this name still runs, though its timecell was killed: {}{what}",
             other.who()
         ),
         format!(
-            "end it with `timecell down {called}`, take it over with the command line and the environment that started it, or give this one \
+            "end it with `timecell down {called}`, adopt it with the command line and environment that started it, or give this one \
              another --name"
         ),
     )
 }
 
-/// What a cell runs, and under which budget, as a command line has it.
+/// The program of a cell and its budget, in the form of a command line.
 fn command(cell: &Cell) -> String {
     let image = match &cell.image {
         Image::Binary(program) => program.display().to_string(),
@@ -70,7 +70,7 @@ fn command(cell: &Cell) -> String {
     all.collect::<Vec<String>>().join(" ")
 }
 
-/// A word without what would move the cursor.
+/// A word with its control characters escaped.
 fn plain(word: &str) -> String {
     let escape = |letter: char| match letter.is_control() {
         true => letter.escape_debug().to_string(),

@@ -1,22 +1,22 @@
-//! The priorities of a program whose command line names none: by its period, whoever comes first. Else the first one would get the highest
-//! that there is, and a later one of a shorter period could not come before it.
+//! The priorities of a program whose command line names none: they follow its period, not the order of starting. Otherwise the first program
+//! would get the highest priority, and a later one with a shorter period could not preempt it.
 
 use model::Enforcer;
 use supervise::ledger::Entry;
 
 use crate::cli::Run;
 
-/// The most and the least urgent priority that is given.
+/// The highest and the lowest priority that is given.
 const HIGHEST: u8 = 89;
 const LEAST: u8 = 10;
-/// The periods that get these, ns: the ratio of two periods makes the distance of their priorities.
+/// The periods, ns, that get these; the distance between priorities follows the ratio of the periods.
 const SHORTEST_NS: f64 = 250e3;
 const LONGEST_NS: f64 = 10e9;
 
-/// The lowest and the highest, none of which somebody else has; `None`: admission finds them, as for any other mission.
+/// The lowest and highest priority, in a range that is free; `None` if admission is to choose them, as for any other mission.
 pub(super) fn by_period(options: &Run, others: &[Entry]) -> Option<(u8, u8)> {
     let many = u8::try_from(options.task.len().max(1)).ok()?;
-    // A task that is alone may be held by SCHED_DEADLINE, which knows no priorities.
+    // A single task may be held by SCHED_DEADLINE, which has no priorities.
     let may_be_deadline = match options.enforcer {
         None => options.reserve.is_none() && many == 1,
         Some(enforcer) => matches!(enforcer, Enforcer::Deadline | Enforcer::CpusetOnly),
@@ -31,7 +31,7 @@ pub(super) fn by_period(options: &Run, others: &[Entry]) -> Option<(u8, u8)> {
     next_to(place(period_ns), many, &taken)
 }
 
-/// The priority of a period among those that are given.
+/// The priority for a period, ns.
 fn place(period_ns: i64) -> u8 {
     let period = (period_ns as f64).clamp(SHORTEST_NS, LONGEST_NS);
     let share = (period / SHORTEST_NS).ln() / (LONGEST_NS / SHORTEST_NS).ln();
@@ -40,7 +40,7 @@ fn place(period_ns: i64) -> u8 {
     HIGHEST - below as u8
 }
 
-/// So many priorities that are free and whose highest is as near to this one as can be, rather below than above.
+/// A free range of `many` priorities whose highest is as close to `wanted` as possible, below rather than above.
 fn next_to(wanted: u8, many: u8, taken: &[(u8, u8)]) -> Option<(u8, u8)> {
     let band = |highest: u8| {
         let lowest = highest.checked_sub(many - 1)?;

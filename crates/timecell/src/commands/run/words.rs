@@ -1,25 +1,25 @@
-//! What is said of the mission that nobody has written down, in the words of the command line that it was made of.
+//! Rewords messages about a mission made from a command line, so that they name options instead of keys of a file.
 
 use super::ms;
 
-/// From here on times are told in seconds, ns.
+/// From this time on, ns, times are printed in seconds.
 const SECONDS_NS: i64 = 10_000_000_000;
 
-/// What notes tell to write into a mission file, and what is to be said instead.
+/// What notes advise to write into a mission file, and the advice that replaces it.
 const SAID: [(&str, &str); 4] = [
-    ("say `memory` for another limit", "--memory sets another"),
+    ("set `memory` for another limit", "--memory sets another"),
     (
         "set `latency`, or `latency_run` to a run of `timecell bench latency`",
-        "a mission file can say it (`latency`)",
+        "a mission file can set it (`latency`)",
     ),
-    ("say it in `rights`", "say it with --user"),
+    ("set it in `rights`", "set it with --user"),
     (
-        "`timecell up` takes them over",
-        "the same command line takes it over",
+        "`timecell up` adopts them",
+        "the same command line adopts it",
     ),
 ];
 
-/// A note of a mission's.
+/// A note about a mission, reworded.
 pub(super) fn note(text: &str) -> String {
     SAID.iter().fold(text.to_owned(), |text, (of_file, own)| {
         text.replace(of_file, own)
@@ -31,19 +31,19 @@ pub(super) fn note(text: &str) -> String {
 pub(super) struct Why {
     /// A sentence.
     pub(super) text: String,
-    /// Whether that is a task that can be late.
+    /// Whether the reason is a task that can be late.
     pub(super) is_late: bool,
 }
 
-/// A refusal, with the option that might help; `has_both`: a budget was given beside tasks.
+/// A refusal, with the option that might help; `has_both` tells that both a budget and tasks were given.
 pub(super) fn refusal(why: &Why, fifo: Option<u8>, has_both: bool) -> String {
     let of_order = why.text.contains("above it on its cpu");
     let Why { text: why, is_late } = why;
     match (of_order, fifo) {
-        (true, None) => format!("{why}; --fifo says how urgent it is, --cpu where it runs"),
+        (true, None) => format!("{why}; set its priority with --fifo, or its cpu with --cpu"),
         (true, Some(fifo)) => {
             format!(
-                "{why}; it has --fifo {fifo}, and comes after those with more; --cpu says where it runs"
+                "{why}; with --fifo {fifo} it runs after higher priorities; choose another cpu with --cpu"
             )
         }
         (false, _) if *is_late && has_both => format!(
@@ -62,7 +62,7 @@ pub(super) fn count(number: u64, what: &str) -> String {
     }
 }
 
-/// A time, ns, as its length asks for.
+/// A time, ns, in a unit that suits its length.
 pub(super) fn span(ns: i64) -> String {
     match ns {
         ..SECONDS_NS => ms(ns.unsigned_abs()),
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn options_are_named_where_a_file_would_be() {
         let told =
-            note("app may use at most 64 MiB of memory: ...; say `memory` for another limit");
+            note("app may use at most 64 MiB of memory: ...; set `memory` for another limit");
         assert!(told.ends_with("; --memory sets another"), "{told}");
         assert_eq!(note("plain"), "plain");
         let said = |text: &str, is_late: bool, has_both: bool| {

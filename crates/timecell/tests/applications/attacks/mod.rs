@@ -1,4 +1,4 @@
-//! Ways out of a cell, one function each: what a hostile program would call, with arguments that would do it.
+//! Ways out of a cell, one function each: what a hostile program would call, with arguments that would succeed.
 
 mod scheduling;
 
@@ -18,9 +18,9 @@ use scheduling::{
 pub struct Attack {
     pub name: &'static str,
     attempt: fn() -> i64,
-    /// What the cell is told with the filter.
+    /// The answer with the filter.
     pub refused: Refused,
-    /// What it is told without, with the capabilities of which the kernel asks for it.
+    /// The answer without it, with the capabilities that the kernel requires for it.
     pub control: Control,
     pub capabilities: &'static [&'static str],
 }
@@ -32,19 +32,19 @@ pub enum Refused {
     Deadly,
 }
 
-/// What happens where no filter stands in the way: it works, or it at least gets past the point.
+/// What happens without a filter: it works, or at least gets past the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
     Works,
-    /// The kernel looks at the arguments, which are harmless nonsense, and says this.
+    /// The kernel checks the arguments, which are harmless nonsense, and answers this.
     Says(i32),
-    /// A kernel that was built without it says this.
+    /// A kernel that was built without it answers this.
     WorksOrSays(i32),
-    /// Depends on how the kernel was built, but is not what the filter says.
+    /// Depends on how the kernel was built, but is not the filter's answer.
     Differs,
 }
 
-/// Makes the attempt and says what came of it.
+/// Makes the attempt and returns its outcome.
 pub fn attempt(name: &str) {
     let attack = all().into_iter().find(|attack| attack.name == name);
     say(name, (attack.expect("an attack of this name").attempt)());
@@ -63,7 +63,7 @@ pub fn raise(words: &[&str]) {
     say("other", set_class(libc::SCHED_OTHER, 0));
 }
 
-/// What came of an attempt that was just made.
+/// The outcome of an attempt that was just made.
 fn say(name: &str, answer: i64) {
     let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
     if answer >= 0 {
@@ -238,7 +238,7 @@ fn socket(family: i32, kind: i32) -> i64 {
     call(unsafe { syscall(libc::SYS_socket, family, kind, 0) })
 }
 
-/// What an attempt comes to in a thread of its own.
+/// The outcome of an attempt in a separate thread.
 fn in_thread(attempt: fn() -> i64) -> i64 {
     let (answer, error) = std::thread::spawn(move || (attempt(), errno()))
         .join()
@@ -246,7 +246,7 @@ fn in_thread(attempt: fn() -> i64) -> i64 {
     answered(answer, error)
 }
 
-/// What an attempt comes to in a child that is made with these flags.
+/// The outcome of an attempt in a child that is created with these flags.
 fn in_child(flags: i32, attempt: fn() -> i64) -> i64 {
     let child = unsafe { syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     if child == 0 {
@@ -269,7 +269,7 @@ fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// An answer that another thread was given, as if this one had been.
+/// Adopts the answer that another thread got as this one's.
 fn answered(answer: i64, error: i32) -> i64 {
     unsafe { *libc::__errno_location() = error };
     answer
@@ -375,7 +375,7 @@ fn mount_attributes() -> i64 {
     })
 }
 
-/// The way by which containers read files outside their root, with a handle of a file inside.
+/// The way in which containers read files outside their root, through a handle of a file inside.
 fn open_by_handle() -> i64 {
     #[repr(C)]
     struct Handle {
@@ -415,7 +415,7 @@ fn set_clock() -> i64 {
 }
 
 fn adjust_clock() -> i64 {
-    // Asks for nothing to be changed.
+    // Does not request any change.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     call(unsafe { syscall(libc::SYS_adjtimex, &raw mut timex) })
 }

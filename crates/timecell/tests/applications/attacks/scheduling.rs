@@ -1,4 +1,4 @@
-//! Attempts to be scheduled otherwise than the cell may be: classes, priorities, cpus, inherited priority.
+//! Attempts to get another scheduling than the cell may have: classes, priorities, cpus, inherited priority.
 
 use libc::syscall;
 
@@ -53,8 +53,8 @@ fn deadline_of(thread: i32) -> i64 {
     call(unsafe { syscall(libc::SYS_sched_setattr, thread, &raw const wanted, 0) })
 }
 
-/// By the system call alone: to explain a refusal is to read files, and whoever is starved while the kernel holds a lock
-/// for it holds up everybody.
+/// By the system call alone: explaining a refusal means reading files, and a thread that is starved while the kernel holds a lock
+/// for it blocks everybody.
 pub fn set_class(policy: i32, priority: i32) -> i64 {
     call(unsafe { syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) })
 }

@@ -1,4 +1,4 @@
-//! What must be true of the runs after a fault.
+//! What must hold of the runs after a fault.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use record::trial::TrialRecord;
 use super::witness::Finished;
 use crate::support::say;
 
-/// Every finished cell is on record, what is on record adds up, and whatever is not whole says so.
-/// Returns one phrase for the user and the problems.
+/// Checks that every finished cell is recorded, that the record adds up, and that everything incomplete says so.
+/// Returns a phrase for the user, and the problems.
 pub fn runs(out: &Path, finished: &Finished) -> (String, Vec<String>) {
     let mut problems = Vec::new();
     let mut told = "no run".to_owned();
@@ -23,7 +23,7 @@ pub fn runs(out: &Path, finished: &Finished) -> (String, Vec<String>) {
         problems.push("cells have finished and there is no run".to_owned());
     }
     for path in runs {
-        // Killed while the directory was made.
+        // Killed while the directory was being created.
         let Ok(run) = Run::open(&path) else {
             if !finished.is_empty() {
                 problems.push(format!("{} is no run", path.display()));

@@ -1,4 +1,4 @@
-//! What goes wrong, and the ground that makes it possible: small disks, a group with few pids.
+//! The faults, and the environment that makes them possible: small disks, a cgroup with few pids.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::support::{Said, payloads, timecell};
 pub enum Fault {
     /// A payload is killed.
     Cell,
-    /// Whatever makes or keeps the cells is killed: runtime, monitor, helper.
+    /// A process that makes or keeps cells is killed: runtime, monitor, helper.
     Runtime,
     /// The process that measures is killed.
     Coordinator,
@@ -22,9 +22,9 @@ pub enum Fault {
     Disk,
     /// Shared memory is full.
     SharedMemory,
-    /// No process or thread can be started any more.
+    /// No more process or thread can be started.
     Pids,
-    /// Ctrl-C, or a polite end.
+    /// Ctrl-C, or SIGTERM.
     Signal,
     /// The disk is full, and then the process that measures is killed.
     DiskAndCoordinator,
@@ -42,7 +42,7 @@ const ALL: [Fault; 8] = [
 ];
 
 impl Fault {
-    /// Every kind in its turn, the one that loses most twice.
+    /// Every kind in turn, with the one that loses most twice.
     pub fn of(run: u32, random: &mut Random) -> Fault {
         let turn = run as usize % (ALL.len() + 1);
         let _ = random.next();
@@ -88,7 +88,7 @@ impl Ground {
         self.command(dir).args(words).output().unwrap().into()
     }
 
-    /// The binary under test, where needed with a shared memory of its own.
+    /// The binary under test, with its own shared memory if needed.
     fn command(&self, dir: &Path) -> Command {
         let mut command = timecell();
         command.current_dir(dir);
@@ -129,7 +129,7 @@ impl Ground {
         shared.map_or(PathBuf::from("/dev/shm"), |disk| disk.0.clone())
     }
 
-    /// Lets it happen; says what was hit.
+    /// Triggers it; returns what was hit.
     pub fn inflict(&mut self, fault: Fault, bench: &Child, random: &mut Random) -> String {
         let pid = bench.id();
         let kill = |pid: u32, signal: i32| {
@@ -213,7 +213,7 @@ fn room_for_a_run() -> String {
     format!("{}m", 100 + (binary >> 20))
 }
 
-/// The first that appears within two seconds, or a random one of those that are there.
+/// The first that appears within two seconds, or a random one if several exist.
 fn first_of(list: impl Fn() -> Vec<i32>, random: &mut Random) -> Option<i32> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
@@ -248,7 +248,7 @@ fn helpers(pid: u32) -> Vec<i32> {
     processes.filter(helps).collect()
 }
 
-/// A group with a limit of its own on pids, cgroup v1 or v2.
+/// A cgroup with its own limit on pids, v1 or v2.
 fn pids_group() -> Option<PathBuf> {
     let name = format!("faults-{}", std::process::id());
     for root in ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"] {

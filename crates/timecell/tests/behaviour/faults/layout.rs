@@ -1,5 +1,5 @@
-//! The experiment of one run: some cells, two trials, so that one may be on record when the other is hit; or a study
-//! of growing numbers of cells.
+//! The experiment of one run: some cells and two trials, so that one may be recorded when the other is hit; or a scale
+//! study.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub struct Layout {
     trials: Vec<Vec<(&'static str, u64)>>,
     jobs: u64,
     histogram: bool,
-    /// Whether it is a study of growing numbers: one engine, whose cells are made in parallel.
+    /// Whether it is a scale study: one engine, whose cells are created in parallel.
     scale: bool,
 }
 
@@ -80,13 +80,13 @@ impl Layout {
         std::fs::write(dir.join("faults.toml"), text).unwrap();
     }
 
-    /// About how long the bench takes, so that moments fall into all of it.
+    /// About how long the bench takes, so that moments are spread over all of it.
     pub fn expected_ms(&self) -> u64 {
         let cells = self.trials.iter().flatten();
         let cells: u64 = cells
             .map(|(engine, count)| count * if *engine == "podman" { 700 } else { 40 })
             .sum();
-        // A study looks at the waiting cells for a second.
+        // A scale study watches the waiting cells for a second.
         let (cells, waiting) = if self.scale {
             (cells / 3, 2_000)
         } else {

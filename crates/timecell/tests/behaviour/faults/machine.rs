@@ -1,4 +1,4 @@
-//! What is on the machine that a bench may have left there.
+//! What a bench may have left behind on the machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::support::traces_of;
 pub struct Machine(BTreeSet<String>);
 
 impl Machine {
-    /// Everything that bears the name of one of these coordinators, and what none of them may change.
+    /// Everything that has the name of one of these coordinators, and what none of them may change.
     pub fn now(coordinators: &[u32]) -> Machine {
         let mut found = BTreeSet::new();
         for pid in coordinators {
@@ -44,7 +44,7 @@ fn networks(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Containers by what their runtimes and managers say of them.
+/// Containers, as listed by their runtimes and managers.
 fn containers(pid: u32) -> Vec<String> {
     let mark = format!("timecell-{pid}-");
     let lists: [&[&str]; 3] = [

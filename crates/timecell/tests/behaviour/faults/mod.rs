@@ -1,8 +1,8 @@
-//! Faults at random moments: whatever dies or runs out, the machine is as before, and no finished cell's samples
+//! Faults at random moments: whatever dies or runs out, the machine is left as it was, and no finished cell's samples
 //! are lost.
 //!
-//! A few runs here, with another seed each time, which a failure names; `tests/faults/run` for a campaign of a
-//! hundred. What a run expects does not come from timecell: a witness of its own reads the samples of every cell in
+//! A few runs here, each time with another seed, which a failure names; `tests/faults/run` runs a campaign of a
+//! hundred. What a run must hold does not come from timecell: an independent witness reads the samples of every cell in
 //! shared memory while they measure.
 
 mod checks;
@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[Case {
     run: campaign,
 }];
 
-/// Runs in a test, and what sets another number, the seed, the first run, and a file to lock around each run.
+/// Number of runs in a test; variables that set another number, the seed, the first run, and a file to lock around each run.
 const RUNS: u32 = 9;
 const RUNS_SET: &str = "TIMECELL_FAULT_RUNS";
 const SEED_SET: &str = "TIMECELL_FAULT_SEED";
@@ -56,7 +56,7 @@ fn campaign() {
             lock.unlock().unwrap();
         }
         let line = format!("run {run}: {}", outcome.told);
-        // Seen at once in a long campaign, and with the seed in a failure of a short one.
+        // Printed at once in a long campaign, and with the seed if a short one fails.
         eprintln!("{line}");
         told.push_str(&format!("{line}\n"));
         problems.extend(
@@ -134,7 +134,7 @@ fn one(seed: u64, run: u32) -> Outcome {
     }
 }
 
-/// Waits until the process has ended, so long at most; tells whether it has.
+/// Waits at most this long until the process has ended; returns whether it has.
 fn wait(child: &mut Child, at_most: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -148,7 +148,7 @@ fn wait(child: &mut Child, at_most: Duration) -> bool {
     }
 }
 
-/// What is left on the machine once it has had time to settle: orphans are reaped by init when it comes to it.
+/// What is left on the machine once it has had time to settle: init reaps orphans at some time.
 fn settled(pid: u32, before: &Machine) -> Vec<String> {
     let began = Instant::now();
     loop {
@@ -160,7 +160,7 @@ fn settled(pid: u32, before: &Machine) -> Vec<String> {
     }
 }
 
-/// The next experiment runs as if nothing had been.
+/// The next experiment runs as if nothing had happened.
 fn goes_on(dir: &Path) -> Vec<String> {
     let file = crate::support::experiment(dir, &["embedded"], 20);
     let said = say(dir, &["bench", &file, "--rounds", "1", "--out", "next"]);
@@ -170,7 +170,7 @@ fn goes_on(dir: &Path) -> Vec<String> {
     }
 }
 
-/// Numbers that a seed gives again: splitmix64.
+/// Random numbers reproduced from a seed: splitmix64.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Sees for itself which cells have finished: reads the headers in shared memory while the cells measure.
+//! An independent witness of which cells have finished: it reads the headers in shared memory while the cells measure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use record::samples::Header;
 
-/// Trial and cell, and the header with which the cell had finished.
+/// Trial and cell, and the header of the finished cell.
 pub type Finished = BTreeMap<(u32, String), Header>;
 
 pub struct Witness {
@@ -20,7 +20,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Watches the place of coordinator `pid` below `shared`.
+    /// Watches the directory of coordinator `pid` in `shared`.
     pub fn start(shared: PathBuf, pid: u32) -> Witness {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
@@ -75,7 +75,7 @@ fn finished(file: &Path) -> Option<Header> {
         .read_exact_at(&mut bytes, 0)
         .ok()?;
     let header = Header::from_bytes(&bytes);
-    // The last word that a cell writes is not `complete`: the sums must be there too.
+    // `complete` is not the last word that a cell writes: the sums must be there too.
     let whole = header.complete == 1 && header.go_ns != 0 && header.ended_ns != 0;
     (whole && header.count + header.missed == header.planned).then_some(header)
 }

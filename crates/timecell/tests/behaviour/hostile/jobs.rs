@@ -1,5 +1,5 @@
-//! Jobs of the critical program, in a file that it shares with the test: a count, and behind it one record for each job.
-//! The file lies in memory, so that recording a job waits for no disk.
+//! Jobs of the critical program, in a file that it shares with the test: a count, then one record per job.
+//! The file is in memory, so that recording a job never waits for a disk.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ const ROOM: usize = 100_000;
 const WORDS: usize = 3;
 const BYTES: usize = 8 + ROOM * WORDS * 8;
 
-/// A job that is over; CLOCK_MONOTONIC, ns.
+/// An ended job; CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     pub release_ns: i64,
@@ -26,19 +26,19 @@ impl Job {
     }
 }
 
-/// Makes the file, all of whose memory is there.
+/// Creates the file with all its memory allocated.
 pub fn make(path: &Path) {
     std::fs::write(path, vec![0; BYTES]).unwrap();
 }
 
-/// How many jobs are over.
+/// Number of ended jobs.
 pub fn count(file: &File) -> usize {
     let mut count = [0; 8];
     file.read_exact_at(&mut count, 0).unwrap();
     usize::try_from(u64::from_ne_bytes(count)).unwrap()
 }
 
-/// Jobs from `first` to those that are over by now.
+/// Jobs from `first` to the last ended one.
 pub fn since(file: &File, first: usize) -> Vec<Job> {
     let (count, record) = (count(file), WORDS * 8);
     let mut bytes = vec![0; (count - first) * record];

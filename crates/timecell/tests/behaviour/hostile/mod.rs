@@ -1,6 +1,6 @@
-//! A hostile cell beside a critical one: whatever it tries, it stays in its place, and the critical one goes on and loses no
-//! job. How long the critical one's jobs take meanwhile depends on the machine and is no assertion here: `tests/hostile/run`
-//! prints it beside the bound that admission states.
+//! A hostile cell beside a critical one: whatever it tries, it stays confined, and the critical one keeps running and loses no
+//! job. How long the critical jobs take meanwhile depends on the machine and is not asserted: `tests/hostile/run`
+//! prints it beside the bound of admission.
 
 #[allow(dead_code, reason = "the attacks are those of the cells' own tests")]
 #[path = "../../applications/attacks/mod.rs"]
@@ -51,14 +51,14 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// How long each attack is watched, where its jobs are to be measured and printed.
+/// How long each attack is watched, if its jobs are to be measured and printed.
 const SECONDS_SET: &str = "TIMECELL_HOSTILE_SECONDS";
-/// A file to lock around each attack, where others measure on the same machine.
+/// A file to lock around each attack, if others measure on the same machine.
 const LOCK_SET: &str = "TIMECELL_HOSTILE_LOCK";
 
 const PERIOD_NS: i64 = 200_000_000;
 const WORK_NS: i64 = 1_000_000;
-/// Jobs beside each attack in a test.
+/// Number of jobs beside each attack in a test.
 const JOBS: usize = 8;
 /// How long a cell may take for anything that an idle machine does at once.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,10 +66,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PIDS: u64 = 24;
 const MEMORY_BYTES: u64 = 192 << 20;
 
-/// The attacks, by the words of the hostile program; first of all, none.
+/// The attacks, by the arguments of the hostile program; the first is none.
 const ATTACKS: [&str; 6] = ["none", "fork-bomb", "spin", "memory", "escapes", "signals"];
 
-/// Runs every attack and prints what the critical cell's jobs took, where that is asked for.
+/// Runs every attack and prints the times of the critical cell's jobs, if asked to.
 fn all(enforcer: &str) {
     let seconds: Option<u64> = set(SECONDS_SET).map(|text| text.parse().unwrap());
     let lock = set(LOCK_SET).map(|path| File::create(path).unwrap());
@@ -93,7 +93,7 @@ fn set(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// What the critical cell's jobs took beside an attack.
+/// The times of the critical cell's jobs beside an attack.
 struct Outcome {
     jobs: usize,
     p99_ns: i64,
@@ -140,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// A directory in memory, which the critical cell is shown.
+/// A directory in memory that the critical cell mounts.
 pub struct Out(tempfile::TempDir);
 
 impl Out {
@@ -162,7 +162,7 @@ impl Out {
     }
 }
 
-/// A cell whose program is this test, with these words.
+/// A cell that runs this test binary with these arguments.
 pub fn itself(name: &str, words: &[&str], more: &str) -> String {
     let own = std::env::current_exe().unwrap();
     let words: Vec<String> = [WORD]
@@ -197,11 +197,11 @@ fn cells(enforcer: &str, out: &Path, attack: &str) -> String {
                  [cell.rights]\npids = {PIDS}\nmemory = \"{}MiB\"\n",
                 MEMORY_BYTES >> 20
             );
-            // This test is the one that a storm of signals would end.
+            // A storm of signals would end this very test.
             itself("hostile", &[attack, &std::process::id().to_string()], &more)
         }
     };
-    // Beside each other, on one cpu, where the enforcer can keep them there.
+    // On the same cpu, if the enforcer can keep them there.
     let cpus = match enforcer {
         "deadline" => String::new(),
         _ => format!(
@@ -215,7 +215,7 @@ fn cells(enforcer: &str, out: &Path, attack: &str) -> String {
 fn one(enforcer: &str, attack: &str, seconds: Option<u64>) -> Outcome {
     let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
     mission(dir.path(), &cells(enforcer, out.0.path(), attack));
-    // Others of this machine may hold what the cells need, for a while.
+    // Others on this machine may hold what the cells need, for a while.
     eventually("the mission is admitted", || {
         say(dir.path(), &["admit", "mission.toml"]).code == Some(0)
     });
@@ -239,7 +239,7 @@ fn one(enforcer: &str, attack: &str, seconds: Option<u64>) -> Outcome {
     }
     if attack == "memory" {
         up.until("hostile: killed for memory: limit");
-        up.until("hostile: is restarted");
+        up.until("hostile: restarting");
     }
     let first = jobs::count(&file);
     let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
@@ -286,7 +286,7 @@ fn what_it_was_told(enforcer: &str, attack: &str, said: &str) {
         "fork-bomb" => assert!(has(&format!("fork Some({})", libc::EAGAIN)), "{said}"),
         "signals" => assert!(!said.contains("reached"), "{said}"),
         "escapes" => {
-            // The freezer stops whoever inherits a priority with all others of the cell.
+            // The freezer stops a thread that inherits a priority together with all others of the cell.
             let inherits = |name: &str| enforcer == "freezer" && name.starts_with("inherit");
             for attack in attacks::all()
                 .into_iter()

@@ -1,5 +1,5 @@
-//! The program inside the cells: this test once more, told by its words what to do. The critical one records its jobs in a
-//! file that it shares with the test; the hostile ones go on for ever.
+//! The program inside the cells: this test binary, whose arguments tell it what to do. The critical one records its jobs in a
+//! file that it shares with the test; the hostile ones run for ever.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::attacks::{self, Refused};
 use super::jobs::{Job, Jobs};
 
-/// The first word of the program's calls.
+/// The first argument of the program.
 pub const WORD: &str = "in-a-mission";
-/// What a hostile program says once its attack is under way.
+/// What a hostile program prints once its attack is under way.
 pub const AT_IT: &str = "at it";
 
 /// The ways into SCHED_DEADLINE.
@@ -46,7 +46,7 @@ pub fn run_if_asked() {
     }
 }
 
-/// A job every `period_ns` that takes `work_ns` of cpu time; none is ever left out, however late.
+/// Runs a job every `period_ns` that takes `work_ns` of cpu time; none is ever skipped, however late.
 fn critical(period_ns: i64, work_ns: i64) {
     let file = OpenOptions::new()
         .read(true)
@@ -110,7 +110,7 @@ fn say(what: &str) {
     let _ = std::io::stdout().flush();
 }
 
-/// Threads that would have every cpu for themselves.
+/// Threads that try to have every cpu to themselves.
 fn spin() {
     for _ in 0..3 {
         std::thread::spawn(spin_alone);
@@ -129,7 +129,7 @@ fn spin_alone() {
     }
 }
 
-/// Processes that make processes, all of which spin, as many as there may be, and again when some have ended.
+/// Processes that create spinning processes, as many as allowed, and again when some have ended.
 fn fork_bomb() {
     static REFUSED: AtomicI64 = AtomicI64::new(0);
     // SAFETY: the signal's default is to be ignored; so the dead leave no zombies.
@@ -140,7 +140,7 @@ fn fork_bomb() {
         match unsafe { libc::fork() } {
             0 => {
                 first = false;
-                // A child in twenty does not end.
+                // One child in twenty does not end.
                 if REFUSED.load(Ordering::Relaxed) % 20 != 0 {
                     spin_for(Duration::from_millis(200));
                     std::process::exit(0);
@@ -167,7 +167,7 @@ fn spin_for(time: Duration) {
     }
 }
 
-/// All the memory that there is.
+/// Takes all the memory that there is.
 fn memory() {
     say(AT_IT);
     let mut all = Vec::new();
@@ -177,7 +177,7 @@ fn memory() {
     }
 }
 
-/// Every way out that was thought of, again and again.
+/// Tries every known way out, again and again.
 fn escapes() {
     let names: Vec<&str> = attacks::all()
         .iter()
@@ -191,7 +191,7 @@ fn escapes() {
     }
 }
 
-/// Every signal, to everybody, queued until there is no more room; and to a program outside by its number on the host.
+/// Sends every signal to everybody, queued until there is no more room, and to a program outside by its pid on the host.
 fn signals(stranger: i32) {
     // SAFETY: ignored signals do not end this program.
     unsafe {
@@ -233,7 +233,7 @@ fn storm(stranger: i32, first: bool) -> ! {
     unreachable!()
 }
 
-/// Classes of the first thread, of one that it makes and of a child; and what comes of the ways into SCHED_DEADLINE.
+/// Prints the classes of the first thread, of a thread that it creates and of a child, and the outcome of the ways into SCHED_DEADLINE.
 fn classes() {
     let class = || format!("{:?}", host::sched::get_class(0));
     say(&format!("first {}", class()));
@@ -252,7 +252,7 @@ fn classes() {
     std::thread::sleep(Duration::from_secs(1_000));
 }
 
-/// Threads of these names, which only wait.
+/// Threads with these names, which only wait.
 fn threads(names: &[&str]) {
     for name in names {
         let name = (*name).to_owned();
@@ -265,7 +265,7 @@ fn threads(names: &[&str]) {
     std::thread::sleep(Duration::from_secs(1_000));
 }
 
-/// Ends after so many ms with status 3.
+/// Ends after this many ms with status 3.
 fn end(ms: i64) {
     std::thread::sleep(Duration::from_millis(ms.unsigned_abs()));
     std::process::exit(3);

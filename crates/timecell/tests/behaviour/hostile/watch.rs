@@ -1,4 +1,4 @@
-//! Whether a hostile cell is where it was put: its groups, its class, its processes and its memory.
+//! Checks that a hostile cell is where it was put: its cgroups, class, processes and memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Granted {
     period_ns: u64,
 }
 
-/// What `timecell admit` says of the hostile cell of the mission in this directory.
+/// What `timecell admit` prints about the hostile cell of the mission in this directory.
 pub fn granted(dir: &Path) -> Granted {
     let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -31,7 +31,7 @@ pub fn granted(dir: &Path) -> Granted {
     }
 }
 
-/// A hostile cell that runs.
+/// A running hostile cell.
 pub struct Hostile {
     id: String,
     groups: Vec<PathBuf>,
@@ -54,7 +54,7 @@ impl Hostile {
         }
     }
 
-    /// A number in a file of one of its groups.
+    /// A number in a file of one of its cgroups.
     fn number(&self, names: [&str; 2]) -> Option<u64> {
         let files = self
             .groups
@@ -72,7 +72,7 @@ impl Hostile {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Looks at everything that holds at every moment.
+    /// Checks everything that must hold at any moment.
     #[track_caller]
     pub fn is_in_its_place(&self, attack: &str) {
         let threads = self.threads();
@@ -91,7 +91,7 @@ impl Hostile {
         for class in &classes {
             match class {
                 Class::Other => {}
-                // The freezer lowers whoever has not stopped yet.
+                // The freezer demotes threads that have not stopped yet.
                 Class::Idle => assert_eq!(self.granted.enforcer, "freezer", "{attack}"),
                 Class::Fifo { priority } => {
                     assert!(
@@ -116,7 +116,7 @@ impl Hostile {
         self.nobody_is_outside(attack);
     }
 
-    /// Every process of the cell, which its environment names, is in its groups; one that is being made comes to be soon.
+    /// Every process of the cell, identified by its environment, is in its cgroups; one that is being created soon is.
     #[track_caller]
     fn nobody_is_outside(&self, attack: &str) {
         for process in fs::read_dir("/proc").unwrap().flatten() {
@@ -142,7 +142,7 @@ impl Hostile {
         if budgeted && !outside(group("pids")) && !outside(group("memory")) {
             return false;
         }
-        // Asked last: it waits for whoever holds the address space, which its budget may not let run.
+        // Read last: it waits for the holder of the address space, which its budget may not let run.
         let mark = format!("TIMECELL_CELL={}", self.id);
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment

@@ -1,4 +1,4 @@
-//! What befalls a cell, how often it is made to, and what a critical cell's jobs take meanwhile.
+//! The faults of a cell, how often each is repeated, and what a critical cell's jobs take meanwhile.
 
 use std::fmt;
 use std::fs;
@@ -12,27 +12,27 @@ use crate::missions_recovery::gone_ns;
 use crate::reporter::{Deed, NOTES, Reporter};
 use crate::suite::{Critical, Neighbour, until_admitted};
 
-/// How often.
+/// The number of repetitions.
 const ROUNDS: usize = 5;
 
-/// What befalls the cell `good`, and who finds it.
+/// What happens to the cell `good`, and what detects it.
 #[derive(Clone, Copy)]
 pub enum Fault {
-    /// It is killed; its restart policy has it started again.
+    /// It is killed; its restart policy restarts it.
     Crashes,
-    /// It reports no more jobs; a health rule has it started again.
+    /// It reports no more jobs; a health rule restarts it.
     Wedges,
 }
 
-/// What befalls the cell `good`, and a critical cell of the same mission that is watched meanwhile.
+/// The fault of the cell `good`, and a critical cell of the same mission that is watched meanwhile.
 pub struct Watched {
     fault: Fault,
-    /// The cell, and for how long at least.
+    /// The cell, and the shortest time to watch it.
     critical: Option<(Critical, Duration)>,
 }
 
 impl Watched {
-    /// Makes the mission of these cells, of `good` and of the critical one.
+    /// The mission of these cells, of `good` and of the critical one.
     pub fn mission(&self, dir: &Path, bad: &str) {
         let critical = self.critical.as_ref().map(|(critical, _)| critical.lines());
         let critical = critical.unwrap_or_default();
@@ -42,7 +42,7 @@ impl Watched {
         }
     }
 
-    /// Waits until the fault has befallen `good`, and it runs again, some times.
+    /// Waits several times until the fault has hit `good` and it runs again.
     pub fn strikes(mut self, neighbour: &'static str, dir: &Path, up: &mut Up) -> Reaction {
         if let Some((critical, _)) = &mut self.critical {
             up.told("critical: runs");
@@ -73,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// Beside a critical cell, which is watched for so many seconds at least.
+    /// Beside a critical cell, which is watched for at least this many seconds.
     pub fn beside_a_critical_cell(self, seconds: u64) -> Watched {
         Watched {
             fault: self,
@@ -106,7 +106,7 @@ impl Fault {
         }
     }
 
-    /// Waits until it has befallen the cell, and the cell runs again, some times.
+    /// Waits several times until it has hit the cell and the cell runs again.
     fn strikes(self, neighbour: &'static str, dir: &Path, up: &mut Up) -> Reaction {
         let (what, mut took) = match self {
             Fault::Crashes => ("killed until it runs again", killed_and_back(up)),
@@ -176,7 +176,7 @@ fn killed_and_back(up: &mut Up) -> Vec<Duration> {
     took
 }
 
-/// Waits until `good`, which wedges in every life, has begun its first job once more; the times beyond the rule's timeout.
+/// Waits until `good`, which wedges in every life, has started its first job once more; returns the times beyond the rule's timeout.
 fn wedged_and_back(dir: &Path, up: &mut Up) -> Vec<Duration> {
     let notes = dir.join("notes/notes");
     let gone = || gone_ns(&fs::read_to_string(&notes).unwrap_or_default());

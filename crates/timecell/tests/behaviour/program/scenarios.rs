@@ -1,4 +1,4 @@
-//! Programs in the scenarios that have several cells at a time, or loads, or no turns.
+//! Programs in the scenarios with several cells at a time, with loads, or without turns.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::sources::{LOOP, PLAIN};
 use super::{built, summary};
 use crate::support::{Said, only_run, say};
 
-/// `timecell bench` with these words, which ends well.
+/// Runs `timecell bench` with these words, which succeeds.
 fn bench(dir: &Path, words: &str) -> Said {
     let words: Vec<&str> = ["bench"]
         .into_iter()
@@ -45,7 +45,7 @@ pub fn in_scenarios() {
             let samples = run.samples(number, &cell.id).unwrap().unwrap();
             assert_eq!(samples.header.planned, 20);
             assert_eq!(samples.unexplained(), 0);
-            // To start a process takes longer than this on any machine.
+            // Starting a process takes longer than this on any machine.
             let executed = samples.samples.iter().map(|s| s.end_ns - s.start_ns);
             assert!(executed.min().unwrap() > 50_000);
         }
@@ -72,7 +72,7 @@ pub fn together() {
     }
 }
 
-/// A program that reports its jobs, in every engine that makes containers with a runtime of its own, in turns with itself.
+/// A program that reports its jobs, in every engine that makes containers with its own runtime, in turns with itself.
 pub fn reporting_in_every_engine() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path(), "loop", LOOP);
@@ -87,7 +87,7 @@ pub fn reporting_in_every_engine() {
     assert!(said.out.contains("reports its jobs"), "{}", said.out);
     let seen = summary(dir.path());
     for engine in engines {
-        // A runtime that this machine does not have is told of, and nothing else keeps one from being measured.
+        // A runtime that this machine lacks is reported, and nothing else keeps one from being measured.
         let absent = |not: &record::summary::NotMeasured| not.trial == engine.to_string();
         if let Some(absent) = seen.not_measured.iter().find(|not| absent(not)) {
             assert_ne!(engine, EngineKind::Crun, "{}", absent.reason);
@@ -163,7 +163,7 @@ pub fn reporting_in_scenarios() {
     }
 }
 
-/// Activations of a program with a period of 2 ms that passed while the job before them was held up, as the times of that job show.
+/// Activations of a program with a period of 2 ms that passed while the job before them was delayed, by the times of that job.
 fn held_up(samples: &Samples) -> u64 {
     let passed =
         |job: &Sample| u64::try_from((job.end_ns - job.release_ns) / 2_000_000).unwrap_or(0);
@@ -186,8 +186,8 @@ fn reports_itself(dir: &Path, planned: u64, said: &Said) {
     let trials: Vec<_> = numbers.into_iter().map(|n| run.trial(n).unwrap()).collect();
     for cell in &seen.cells {
         assert_eq!(cell.executed + cell.missed, planned, "{}", cell.label);
-        // What a machine that stands still keeps from being executed is no fault of who follows it. Those that take turns stand
-        // still together, and have more of them.
+        // What a stalled machine keeps from being executed is no fault of the program. Trials that take turns stall
+        // together, and have more of them.
         let own = (trials.iter()).filter(|trial| trial.name == cell.trial && trial.turns.is_none());
         let held_up: u64 = own
             .map(|trial| held_up(&run.samples(trial.number, &cell.cell).unwrap().unwrap()))

@@ -1,4 +1,4 @@
-//! The C programs that are measured.
+//! The measured C programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn built(dir: &Path, name: &str, text: &str) -> PathBuf {
     program
 }
 
-/// Sums sines, as many as it is told, prints the sum, and ends with the second word.
+/// Sums as many sines as it is told, prints the sum, and exits with the second argument.
 pub const PLAIN: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A job every 2 ms, of which one in so many sleeps for 5 ms; it ends after so many jobs, if it is told.
+/// Runs a job every 2 ms, one in so many of which sleeps for 5 ms; ends after so many jobs, if told.
 pub const LOOP: &str = r#"
 #include "timecell.h"
 #include <stdio.h>
@@ -65,8 +65,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A job every 2 ms that takes so many us and keeps to its releases whatever happens: what it was kept from it makes up for. Told a
-/// directory, it writes there when it began each.
+/// Runs a job every 2 ms that takes so many us, and keeps to its releases by catching up on those that it missed. Given a
+/// directory, it writes there when each job began.
 pub const STRICT: &str = r#"
 #include "timecell.h"
 #include <stdio.h>
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Works all the time, or told `sleep` never; told `deaf` it does not mind SIGTERM, and told `leave` it goes after 100 ms.
+/// Works all the time, or with `sleep` never; with `deaf` it ignores SIGTERM, and with `leave` it exits after 100 ms.
 pub const ENDLESS: &str = r#"
 #include <signal.h>
 #include <string.h>
@@ -106,8 +106,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// In a cell, asks whether it may write to what every process that it sees runs from, and as a plain process, told `self`, to what
-/// it runs from itself. Opening would tell less: a file that is busy today is not tomorrow. Told `look`, it says in a cell what
+/// In a cell, checks whether it may write to the executable of every process that it sees, and as a plain process, with `self`, to
+/// its own. Opening would tell less: a file that is busy now may not be later. With `look`, it prints in a cell what
 /// it saw.
 pub const REACH: &str = r#"
 #include <dirent.h>

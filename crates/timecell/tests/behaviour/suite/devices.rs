@@ -1,5 +1,5 @@
-//! A device that a cell may only read, and whose node its uid 0 owns. Where cgroup v1 has a controller that says no, it is
-//! taken out of sight here, so that version 2 must say it on every machine, as on those that have nothing else.
+//! A device that a cell may only read, and whose node its uid 0 owns. A cgroup v1 controller that would refuse the access is
+//! hidden here, so that v2 must refuse it on every machine, as on those that have nothing else.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! The host's own binary, through `/proc/self/exe`: a cell whose program it is would run the program that makes cells, open its
-//! file, wait until nobody runs it any more, and overwrite it.
+//! The host's own binary, through `/proc/self/exe`: a cell with this program would run the program that makes cells, open its
+//! file, wait until it is no longer executed, and overwrite it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

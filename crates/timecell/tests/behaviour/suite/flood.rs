@@ -1,6 +1,6 @@
-//! A cell that writes without end, and how long its supervisor then takes to see that another cell has ended. No more is shown here
-//! than that this stays so: how fast the cell writes beside its reader is chance, and on 7338fa0 the end was seen in time, too. That
-//! a reader there may go on for ever shows in the unit test `a_cell_that_writes_without_end_is_drained_in_turns` of the engine's log.
+//! A cell that writes without end, and how long its supervisor takes to notice that another cell has ended. The table shows only
+//! that it stays fast: how fast the cell writes relative to its reader is chance, and 7338fa0 noticed the end in time, too. That
+//! a reader can be kept busy for ever is shown by the unit test `a_cell_that_writes_without_end_is_drained_in_turns` of the engine's log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};

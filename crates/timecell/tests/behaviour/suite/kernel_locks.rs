@@ -1,5 +1,5 @@
-//! Whoever has used up its budget stops where it is, also inside the kernel, with the locks that it holds there: a FIFO cell
-//! that reads its table of mounts again and again, and what mounting then takes elsewhere on the machine.
+//! A cell that has used up its budget stops where it is, even inside the kernel, with the locks that it holds there: a FIFO cell
+//! that reads its mount table again and again, and how long mounting then takes elsewhere on the machine.
 
 use std::fs;
 use std::path::Path;

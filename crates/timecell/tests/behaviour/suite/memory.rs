@@ -1,5 +1,5 @@
-//! A cell of which nobody has said how much memory it may have, and which takes all that it gets. To everybody in this
-//! attack the machine seems to be a small one, so that nothing but a limit keeps it from what is asked for.
+//! A cell without a declared memory limit that takes all that it gets. To everybody in this
+//! attack the machine seems small, so that only a limit protects the rest.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! A second mission beside the one of the critical cell: one that would run at the same priority on the same cpu, and
-//! one whose cell has a name that looks like the first one's.
+//! A second mission beside that of the critical cell: one that would run at the same priority on the same cpu, and
+//! one whose cell has a name that resembles the first one's.
 
 use model::Enforcer;
 

@@ -1,6 +1,6 @@
-//! The attack suite: what hostile cells got before it was taken from them, what they get now, and what it costs a critical
-//! cell beside them. Each attack is one file, which holds what runs in the cell and what is made of it, and one entry in
-//! [`ATTACKS`]; those in [`tested`] lean on a test elsewhere. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
+//! The attack suite: what hostile cells used to get, what they get now, and what it costs a critical
+//! cell beside them. Each attack is one file, with what runs in the cell and how it is evaluated, and one entry in
+//! [`ATTACKS`]; those in [`tested`] rely on a test elsewhere. As tests they are short and assert that each attack is held; `tests/attacks/run` prints the table.
 
 mod cpus;
 mod devices;

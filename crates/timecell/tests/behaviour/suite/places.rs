@@ -1,5 +1,5 @@
-//! A user in whose directory root measures, and who puts a link to a directory of root's in place of one of the run's, again and
-//! again: root is to give nothing of its own away.
+//! A user in whose directory root measures, and who keeps replacing a directory of the run by a link to one of root's: root
+//! must not give away anything of its own.
 
 use std::ffi::CString;
 use std::fs::{self, Permissions};

@@ -1,5 +1,5 @@
-//! More cpu time than a budget by inheriting: a thread holds a futex for which another of its cell waits, and so runs with the
-//! other's priority or reservation, which the kernel does not throttle.
+//! More cpu time than a budget by inheritance: a thread holds a futex for which another thread of its cell waits, and so runs with
+//! the other's priority or reservation, which the kernel does not throttle.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

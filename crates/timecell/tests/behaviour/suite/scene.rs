@@ -1,4 +1,4 @@
-//! A mission of a critical cell and a hostile one, and what the critical one's jobs took meanwhile.
+//! A mission of a critical and a hostile cell, and the times of the critical jobs meanwhile.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! A cell that uses up what one user may have of something, here pending signals, and what another cell then still gets.
+//! A cell that uses up a per-user resource, here pending signals, and what is left for another cell.
 
 use super::scene::{Scene, Setting, number, program};
 use super::{AT_IT, Attack, Before, Now, say};

@@ -1,5 +1,5 @@
-//! Attacks of which a test elsewhere shows that they are held: it asserts more than a line of the table can say, and fails the
-//! row where it fails. `no-death` and `full-load` were held on 7338fa0, too: what they show is that this stays so.
+//! Attacks that a test elsewhere shows to be held: it asserts more than a line of the table can say, and a failure of it fails the
+//! row. `no-death` and `full-load` were held on 7338fa0, too: they show that this stays so.
 
 use std::time::Duration;
 

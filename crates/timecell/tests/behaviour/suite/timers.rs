@@ -1,4 +1,4 @@
-//! Interrupts on nobody's account: a best-effort cell arms as many POSIX timers as it can for one instant, and the kernel runs
+//! Interrupts on nobody's account: a best-effort cell arms as many POSIX timers as it can for the same instant, and the kernel runs
 //! them all in one interrupt.
 
 use std::time::Duration;

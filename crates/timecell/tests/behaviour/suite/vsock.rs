@@ -1,4 +1,4 @@
-//! A way to the machine's hypervisor: sockets of AF_VSOCK belong to no network namespace.
+//! A way to the machine's hypervisor: AF_VSOCK sockets belong to no network namespace.
 
 use super::scene::{Scene, Setting, number, program};
 use super::{AT_IT, Attack, Before, Now, say};

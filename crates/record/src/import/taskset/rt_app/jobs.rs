@@ -5,17 +5,17 @@ use model::InputError;
 
 use super::json::{Object, Source};
 
-/// Why a thread is no task that takes no time from any other.
+/// Why a thread that takes no time from any other is not a task.
 pub(super) const IDLE: &str = "they do no work between two waits for their timer";
 
-/// A job of a thread: the longest work between two waits for its timer, and the shortest time the timer is set to.
+/// A job of a thread: the longest work between two waits for its timer, and the timer's shortest period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) work: Duration,
     pub(super) period: Duration,
 }
 
-/// What an event is to the analysis.
+/// The meaning of an event for the analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Works for a time.
@@ -24,7 +24,7 @@ enum Kind {
     Timer,
     /// Neither waits nor works for long.
     Harmless,
-    /// Waits for something else, or works for a time that the file does not say.
+    /// Waits for something else, or works for a time that the file does not state.
     Other,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn job(
                 Kind::Work => events.push(Event::Work(source.micros(key, raw)?.ns())),
                 Kind::Timer => {
                     let object = source.object(raw, key)?;
-                    let what = "it is a text, the name of the timer";
+                    let what = "it must be a text, the name of the timer";
                     let name: String = source.value(&object, "ref", what)?.unwrap_or_default();
                     if timer.get_or_insert_with(|| name.clone()) != &name {
                         return Ok(Err("they wait for several timers".to_owned()));
@@ -91,7 +91,7 @@ pub(super) fn job(
                         return Err(source.fault(
                             raw,
                             format!("`{key}` has no `period`"),
-                            "it is a number of microseconds",
+                            "it must be a number of microseconds",
                         ));
                     };
                     events.push(Event::Timer(period.ns()));
@@ -106,7 +106,7 @@ pub(super) fn job(
     Ok(longest(&all))
 }
 
-/// The job of a thread that does these events over and over.
+/// The job of a thread that repeats these events.
 fn longest(events: &[Event]) -> Result<Job, String> {
     let Some(first) = events.iter().position(|e| matches!(e, Event::Timer(_))) else {
         return Err("they have no timer, so no period".to_owned());

@@ -1,5 +1,5 @@
-//! rt-app's JSON, with what JSON forbids and rt-app's parser lets pass: comments, commas before a closing bracket, and
-//! keys that occur twice.
+//! rt-app's JSON, including what JSON forbids but rt-app's parser accepts: comments, commas before a closing bracket,
+//! and duplicate keys.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::super::{excerpt, fault_at, time};
 
-/// The text and what it is called.
+/// The text and its name.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
@@ -42,13 +42,13 @@ impl<'a> Source<'a> {
         serde_json::from_str(raw.get()).map_err(|_| {
             self.fault(
                 raw,
-                format!("`{}` is no object {{ ... }}", excerpt(title)),
+                format!("`{}` is not an object {{ ... }}", excerpt(title)),
                 "",
             )
         })
     }
 
-    /// A value of another kind than time; `fix` says which.
+    /// A value other than a time; `fix` says which kind.
     pub(super) fn value<T: Deserialize<'a>>(
         &self,
         object: &Object<'a>,
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
         serde_json::from_str(raw.get()).map(Some).map_err(refused)
     }
 
-    /// A time in us. One that occurs twice with different values is a mistake, whichever rt-app would take.
+    /// A time in us. Two different values are an error, whichever rt-app would use.
     pub(super) fn time(
         &self,
         object: &Object<'a>,
@@ -86,23 +86,23 @@ impl<'a> Source<'a> {
         self.micros(key, raw).map(Some)
     }
 
-    /// A number of us.
+    /// A number of microseconds.
     pub(super) fn micros(&self, key: &str, raw: &RawValue) -> Result<Duration, InputError> {
         time(raw.get(), "us").map_err(|what| {
             self.fault(
                 raw,
                 format!("`{key}`: {what}"),
-                "it is a number of microseconds",
+                "it must be a number of microseconds",
             )
         })
     }
 }
 
-/// An object with every key it holds, those that occur twice too.
+/// An object with all its keys, including duplicates.
 pub(super) struct Object<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'a> Object<'a> {
-    /// The value of a key; of one that occurs twice the last, as rt-app has it.
+    /// The value of a key; of a duplicate key the last value, as in rt-app.
     pub(super) fn last(&self, key: &str) -> Option<&'a RawValue> {
         let mut named = self.0.iter().filter(|(name, _)| name == key);
         named.next_back().map(|(_, value)| *value)
@@ -191,15 +191,15 @@ pub(super) fn plain(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Gives the key that ended here a value, as rt-app's own examples leave out that of `"suspend"`. Whoever needs one
-/// refuses it: it is no number, text or object.
+/// Gives the key that ended here the value `null`, since rt-app's own examples leave out that of `"suspend"`. Keys that
+/// need a value refuse it: it is not a number, text or object.
 fn no_value(out: &mut Vec<u8>, key: Option<usize>) {
     if let Some(end) = key {
         out.splice(end..end, *b":null");
     }
 }
 
-/// Where the text literal that begins at `at` is over.
+/// The end of the string literal that begins at `at`.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while at < bytes.len() {
@@ -212,7 +212,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Where the comment that begins at `at` is over.
+/// The end of the comment that begins at `at`.
 fn comment_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at + 2..];
     let length = if bytes[at + 1] == b'*' {

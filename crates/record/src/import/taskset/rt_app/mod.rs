@@ -1,9 +1,10 @@
 //! rt-app's JSON: threads of SCHED_DEADLINE by their `dl-runtime`, `dl-period` (default: the runtime) and `dl-deadline`
 //! (default: the period), threads of the other classes by what they do between two waits for their timer; all times in
-//! microseconds. What was taken of which thread, and what not, comes back as notes.
+//! microseconds. What was used of each thread, and what was not, is returned as notes.
 //!
-//! Verdicts must not be better than what rt-app runs: classes that share cpus are not analysed together, so only the highest
-//! of them is taken; threads that may run on several cpus are scheduled globally; none is taken that one without a task may delay.
+//! Verdicts must not be better than what rt-app runs: classes that share cpus are not analysed together, so only the highest of
+//! them is used; threads that may run on several cpus are scheduled globally; a thread that one without a task may delay is not
+//! used.
 
 mod jobs;
 mod json;
@@ -22,7 +23,7 @@ use self::sched::{Class, Cpus, Place, Sched, Stranger, Untaken};
 use super::{Cells, Imported, Names, Options, Reader, excerpt, faulty};
 use crate::export::{EMBEDDED, write_rt_app};
 
-/// Threads that are named one by one before the others are only counted.
+/// Number of threads that are named one by one; others are only counted.
 const NAMED: usize = 20;
 
 pub(super) const READER: Reader = Reader {
@@ -34,7 +35,7 @@ pub(super) const READER: Reader = Reader {
     read,
 };
 
-/// Whether a text that begins so is a task set of rt-app.
+/// Whether a text with this beginning is a task set of rt-app.
 fn begins(head: &str) -> bool {
     let head = plain(head);
     head.trim_start().starts_with('{') && head.contains("\"tasks\"")
@@ -48,10 +49,10 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     let mut notes = Vec::new();
     if let Some(set) = embedded(&source, &top)? {
         if is_of(&set, &threads) {
-            notes.push("the task set that the file was exported from stands in it, and the threads agree with it; rt-app itself holds them to no cell".to_owned());
+            notes.push("the file contains the task set from which it was exported, and the threads agree with it; rt-app itself does not hold them to cells".to_owned());
             return Ok(Imported::of(set, notes));
         }
-        notes.push(format!("`{EMBEDDED}` holds the task set that the file was exported from; the threads have been changed since, so they are read instead"));
+        notes.push(format!("`{EMBEDDED}` contains the task set from which the file was exported; the threads have been changed since, so they are read instead"));
     }
     let (set, unguaranteed) = analysable(&source, threads, options, &mut notes)?;
     Ok(Imported {
@@ -60,17 +61,17 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     })
 }
 
-/// What a file says of its threads.
+/// The threads of a file.
 #[derive(Default)]
 struct Threads<'a> {
     taken: Vec<Thread<'a>>,
-    /// Threads without a task of ours, by the reason.
+    /// Threads that have no task in the set, by reason.
     left: BTreeMap<String, Vec<String>>,
-    /// Those of them that run all the same.
+    /// Those of them that run nevertheless.
     strangers: Vec<Stranger<'a>>,
 }
 
-/// A thread with the task that it is to us.
+/// A thread with its task in the set.
 #[derive(Clone)]
 struct Thread<'a> {
     raw: &'a RawValue,
@@ -87,7 +88,7 @@ impl<'a> Threads<'a> {
             .push(title.to_owned());
     }
 
-    /// Leaves one that runs where `place` says, if it does anything there.
+    /// Leaves out a thread that runs at `place`, if it does anything there.
     fn pass(&mut self, raw: &'a RawValue, title: String, why: String, place: Option<Place>) {
         self.leave(&why, &title);
         if let Some(place) = place.filter(|_| why != jobs::IDLE) {
@@ -106,7 +107,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
         InputError::new(
             source.name,
             "the file has no `tasks`",
-            "an rt-app file holds { \"tasks\": { ... } }",
+            "an rt-app file contains { \"tasks\": { ... } }",
         )
     })?;
     let default = sched::default(source, top)?;
@@ -116,7 +117,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
         let thread = source.object(raw, &title)?;
         let copies = instances(source, &thread)?;
         if copies == 0 {
-            let why = "they are only started by others (`instance` is 0)";
+            let why = "only other threads start them (`instance` is 0)";
             let forked = match &forked {
                 Some(forked) => forked,
                 None => forked.insert(self::forked(source, tasks)?),
@@ -152,7 +153,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
                 if let Class::Fixed { priority, .. } = sched.class {
                     task.priority = Some(priority);
                 }
-                // What works for longer than its period is told from others once it is known whether it counts.
+                // A thread that works for longer than its period is reported once it is known whether it counts.
                 let whole = CellTask {
                     wcet: task.wcet.min(task.period),
                     ..task.clone()
@@ -176,7 +177,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
     Ok(threads)
 }
 
-/// The threads that some thread starts.
+/// The threads that are started by other threads.
 fn forked<'a>(source: &Source<'a>, tasks: &'a RawValue) -> Result<HashSet<String>, InputError> {
     let mut forked = HashSet::new();
     for (title, raw) in source.object(tasks, "tasks")?.0 {
@@ -195,7 +196,7 @@ fn forked<'a>(source: &Source<'a>, tasks: &'a RawValue) -> Result<HashSet<String
     Ok(forked)
 }
 
-/// How many copies of the thread there are.
+/// The number of copies of the thread.
 fn instances<'a>(source: &Source<'a>, thread: &Object<'a>) -> Result<usize, InputError> {
     let Some(raw) = thread.last("instance") else {
         return Ok(1);
@@ -216,13 +217,13 @@ fn embedded<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Option<TaskSet>
         return Ok(None);
     };
     let global = source.object(global, "global")?;
-    let what = "it is the text of a task set";
+    let what = "it must be the text of a task set";
     let text: Option<String> = source.value(&global, EMBEDDED, what)?;
     let at = format!("{}, `{EMBEDDED}`", source.name);
     text.map(|text| TaskSet::parse(&at, &text)).transpose()
 }
 
-/// Whether these threads are what is exported of this set.
+/// Whether these threads are those that an export of this set would write.
 fn is_of(set: &TaskSet, threads: &Threads<'_>) -> bool {
     let Ok(exported) = write_rt_app(set, "the set", 1) else {
         return false;
@@ -243,7 +244,8 @@ fn is_of(set: &TaskSet, threads: &Threads<'_>) -> bool {
     })
 }
 
-/// The threads in cells: those of one class on the same cpus; and the names of the cells whose class guarantees nothing.
+/// The threads grouped into cells, one per class and set of cpus; and the names of the cells whose class guarantees
+/// nothing.
 fn analysable(
     source: &Source<'_>,
     threads: Threads<'_>,
@@ -271,12 +273,12 @@ fn analysable(
             return Err(source.fault(
                 thread.raw,
                 format!(
-                    "thread `{}` works for up to {} between two waits for a timer of {}: it misses deadlines, whatever else runs",
+                    "thread `{}` works for up to {} between two waits for a timer of {}: it misses deadlines even alone",
                     excerpt(&thread.task.name),
                     thread.task.wcet,
                     thread.task.period
                 ),
-                "a set with it cannot be analysed; shorten its work, or take the thread out and give it cpus of its own",
+                "a set with it cannot be analysed; shorten its work, or take it out and give it its own cpus",
             ));
         }
         let (cell, cpus) = match &sched.cpus {
@@ -286,10 +288,10 @@ fn analysable(
                     source.fault(
                         thread.raw,
                         format!(
-                            "thread `{}` may run on all cpus, and the file does not say how many there are",
+                            "thread `{}` may run on all cpus, but the file does not say how many there are",
                             excerpt(&thread.task.name)
                         ),
-                        "--cpus says it",
+                        "give their number with --cpus",
                     )
                 })?;
                 all_cpus = Some(count);
@@ -318,7 +320,7 @@ fn analysable(
         }
         turns |= matches!(sched.class, Class::Fixed { turns: true, .. });
     }
-    let mut fix = vec!["timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
+    let mut fix = vec!["timecell reads SCHED_DEADLINE threads with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
     fix.extend(reasons(&left));
     let mut set = cells.finish(source.name, &fix.join("; "))?;
     for cell in &mut set.cells {
@@ -328,14 +330,16 @@ fn analysable(
     }
     if let Some(count) = all_cpus {
         let cpus = if count == 1 { "cpu" } else { "cpus" };
-        notes.push(format!("threads that name no cpus may run on all, which are taken to be {count} {cpus} (--cpus)"));
+        notes.push(format!(
+            "threads that name no cpus may run on all, assumed to be {count} {cpus} (--cpus)"
+        ));
     }
     if fair.is_some() {
-        notes.push("threads of SCHED_OTHER, SCHED_BATCH and SCHED_IDLE have no guarantee there; times and bounds are what they would be under the policy above".to_owned());
+        notes.push("SCHED_OTHER, SCHED_BATCH and SCHED_IDLE threads have no guarantee; times and bounds are those under the policy above".to_owned());
     }
     if works {
         notes.push(
-            "rt-app calibrates its work for a cpu at full speed; the times are taken as they stand"
+            "rt-app calibrates its work for a cpu at full speed; its times are used unchanged"
                 .to_owned(),
         );
     }
@@ -343,13 +347,13 @@ fn analysable(
     notes.extend(reasons(&left));
     if !left.is_empty() {
         notes.push(
-            "the verdict is without the threads that are left out, though they run".to_owned(),
+            "the verdict ignores the threads that are left out, although they run".to_owned(),
         );
     }
     Ok((set, unguaranteed))
 }
 
-/// What was taken of a thread.
+/// What was used of a thread.
 fn taken_as(thread: &Thread<'_>) -> String {
     let task = &thread.task;
     let who = format!("`{}` ({})", excerpt(&task.name), thread.sched.class.words());
@@ -362,28 +366,28 @@ fn taken_as(thread: &Thread<'_>) -> String {
             )
         }
         Class::Deadline(_) => format!("{who}: dl-runtime {wcet} in {period}"),
-        _ => format!("{who}: {wcet} in {period}, the most between two waits for its timer"),
+        _ => format!("{who}: {wcet} in {period}, the longest work between two waits for its timer"),
     }
 }
 
-/// Why threads were not taken, a clause each.
+/// Why threads were left out, one clause each.
 fn reasons(left: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut all: Vec<String> = (left.iter().take(NAMED))
-        .map(|(why, titles)| format!("left out, because {why}: {}", join(titles)))
+        .map(|(why, titles)| format!("left out because {why}: {}", join(titles)))
         .collect();
     let others: usize = left.values().skip(NAMED).map(Vec::len).sum();
     if others > 0 {
-        all.push(format!("left out, for other reasons: {others} more"));
+        all.push(format!("left out for other reasons: {others} more"));
     }
     all
 }
 
-/// Adds the first of them to the notes, and how many more there are.
+/// Adds the first of them to the notes, and the number of the others.
 fn listed(told: Vec<String>, notes: &mut Vec<String>) {
     let more = told.len().saturating_sub(NAMED);
     notes.extend(told.into_iter().take(NAMED));
     if more > 0 {
-        notes.push(format!("and {more} more threads in the same way"));
+        notes.push(format!("and {more} more threads likewise"));
     }
 }
 
@@ -398,7 +402,7 @@ fn join(titles: &[String]) -> String {
     text
 }
 
-/// The policy on so many cpus.
+/// The policy on this number of cpus.
 fn global(policy: Policy, cpus: usize) -> Policy {
     let many = u32::try_from(cpus).unwrap_or(u32::MAX);
     match policy {
@@ -408,10 +412,10 @@ fn global(policy: Policy, cpus: usize) -> Policy {
     }
 }
 
-/// Gives threads of equal priority priorities of their own, one below the other.
+/// Gives threads of equal priority different priorities, one below the other.
 ///
-/// SCHED_FIFO lets the first of them end its job. One that comes first in the order given here may so wait for a job of each
-/// of the others, which is counted as blocking; there is one at a time while their deadlines hold.
+/// SCHED_FIFO lets the first of them finish its job. One that is more urgent in the new order may therefore wait for a job
+/// of each of the others, which is counted as blocking; while their deadlines hold, each has only one job at a time.
 fn equals(
     name: &str,
     cell: &mut model::taskset::TaskCell,
@@ -443,7 +447,7 @@ fn equals(
             name,
             format!("threads of equal priority: {}", join(&titles)),
             format!(
-                "who goes first among equals {where_} is not analysed; give each its own priority"
+                "the order among equals {where_} is not analysed; give each a different priority"
             ),
         ));
     }
@@ -461,7 +465,7 @@ fn equals(
         }
     }
     notes.push(format!(
-        "cell {}: threads of equal priority wait for a job of each other, which is counted as blocking; the priorities are numbered anew",
+        "cell {}: threads of equal priority wait for each other's jobs, which is counted as blocking; the priorities are renumbered",
         cell.name
     ));
     Ok(())

@@ -16,12 +16,12 @@ pub(super) struct Sched {
     pub(super) cpus: Cpus,
 }
 
-/// Linux' scheduling classes, the lowest first.
+/// Linux's scheduling classes, the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// SCHED_OTHER, SCHED_BATCH and SCHED_IDLE.
     Fair,
-    /// SCHED_FIFO, or SCHED_RR where equals take turns.
+    /// SCHED_FIFO, or SCHED_RR, in which equals take turns.
     Fixed { priority: i64, turns: bool },
     /// SCHED_DEADLINE.
     Deadline(Reserved),
@@ -36,7 +36,7 @@ impl Class {
         }
     }
 
-    /// Before whom it goes.
+    /// Its precedence over other threads.
     pub(super) fn precedence(self) -> Precedence {
         let priority = match self {
             Class::Fixed { priority, .. } => priority,
@@ -48,7 +48,7 @@ impl Class {
         }
     }
 
-    /// As notes call it.
+    /// Its name in notes.
     pub(super) fn words(self) -> String {
         match self {
             Class::Fair => "no real-time class".to_owned(),
@@ -61,8 +61,8 @@ impl Class {
     }
 }
 
-/// Who goes first of two threads that want one cpu: a higher class, and within that of fixed priorities a higher one.
-/// Where both are equal, either may go first.
+/// Which of two threads that want the same cpu runs first: the one of the higher class, then the one of the higher fixed
+/// priority. If both are equal, either may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Precedence {
     rank: usize,
@@ -80,7 +80,7 @@ impl Precedence {
         self.rank > 0
     }
 
-    /// As faults call it.
+    /// Its name in faults.
     fn words(self) -> String {
         match self {
             Precedence::DEADLINE => "SCHED_DEADLINE".to_owned(),
@@ -89,7 +89,7 @@ impl Precedence {
     }
 }
 
-/// Where a thread may run, and before whom: of one that changes both, all cpus of it and its highest class and priority.
+/// Where a thread may run, and its precedence; for one that changes both, all its cpus and its highest class and priority.
 #[derive(Debug)]
 pub(super) struct Place {
     precedence: Precedence,
@@ -116,7 +116,7 @@ impl From<Sched> for Place {
     }
 }
 
-/// A thread without a task of ours: why, and where it runs all the same.
+/// A thread that has no task in the set: why, and where it runs nevertheless.
 #[derive(Debug)]
 pub(super) struct Untaken {
     pub(super) why: String,
@@ -190,7 +190,7 @@ fn name<'a>(
 /// A thread's phases, each with its number of rounds; a thread without any is its own phase.
 pub(super) type Phases<'a> = Vec<(Object<'a>, i64)>;
 
-/// How a thread is scheduled, in all of its phases alike, and what these are; the inner error says why it cannot be taken.
+/// How a thread is scheduled, the same in all its phases, and the phases; the inner error says why it cannot be used.
 pub(super) fn of<'a>(
     source: &Source<'a>,
     title: &str,
@@ -198,10 +198,10 @@ pub(super) fn of<'a>(
     default: Name,
 ) -> Result<Result<(Sched, Phases<'a>), Untaken>, InputError> {
     let policy = name(source, thread, "policy")?.unwrap_or(default);
-    let whole = "it is a whole number";
+    let whole = "it must be a whole number";
     let priority: Option<i64> = source.value(thread, "priority", whole)?;
     let cpus = cpus(source, thread)?.unwrap_or(Cpus::All);
-    // The names of older versions hold for the thread as a whole only.
+    // The names of older versions apply only to the thread as a whole.
     let reserved = reserved(source, thread, &["dl-", ""])?;
     let class = |policy, priority: Option<i64>, reserved| match policy {
         Name::Fair => Some(Class::Fair),
@@ -211,7 +211,7 @@ pub(super) fn of<'a>(
         }),
         Name::Deadline => Option::map(reserved, Class::Deadline),
     };
-    const NOTHING: &str = "they are of SCHED_DEADLINE without dl-runtime";
+    const NOTHING: &str = "they are SCHED_DEADLINE threads without dl-runtime";
     let Some(phases) = thread.last("phases") else {
         let again = source.value(thread, "loop", whole)?.unwrap_or(-1);
         return Ok(match class(policy, priority, reserved) {
@@ -260,11 +260,11 @@ pub(super) fn of<'a>(
                 return Err(source.fault(
                     raw,
                     format!(
-                        "phase `{}` of task `{}` asks for another reservation or other cpus than what went before",
+                        "phase `{}` of task `{}` needs a different reservation or different cpus than the phases before",
                         excerpt(&phase),
                         excerpt(title)
                     ),
-                    "timecell analyses tasks whose parameters stay the same",
+                    "timecell analyses only tasks whose parameters stay the same",
                 ));
             }
             why = Some("they change class, priority or cpus from phase to phase");
@@ -282,7 +282,7 @@ pub(super) fn of<'a>(
     })
 }
 
-/// The parameters of SCHED_DEADLINE, by the first of these beginnings that the runtime is given with.
+/// The parameters of SCHED_DEADLINE, with the first of these prefixes with which the runtime is given.
 fn reserved<'a>(
     source: &Source<'a>,
     object: &Object<'a>,
@@ -290,7 +290,7 @@ fn reserved<'a>(
 ) -> Result<Option<Reserved>, InputError> {
     let read = |what: &str| -> Result<Option<Duration>, InputError> {
         for beginning in beginnings {
-            // The event `runtime` may stand several times; as a parameter rt-app takes any one of them.
+            // The event `runtime` may occur several times; as a parameter rt-app uses any one of them.
             let key = format!("{beginning}{what}");
             let given = object.0.iter().filter(|(name, _)| *name == key).count();
             if given > 0 && (given == 1 || !beginning.is_empty()) {
@@ -299,7 +299,7 @@ fn reserved<'a>(
         }
         Ok(None)
     };
-    // Of threads of other classes `runtime` is work and `dl-runtime` a slice; neither asks for a period.
+    // For threads of other classes, `runtime` is work and `dl-runtime` a slice; neither needs a period.
     let Some(runtime) = read("runtime")? else {
         return Ok(None);
     };
@@ -313,7 +313,7 @@ fn reserved<'a>(
 }
 
 fn cpus<'a>(source: &Source<'a>, object: &Object<'a>) -> Result<Option<Cpus>, InputError> {
-    let fix = "it is a list of numbers, such as [0, 1]";
+    let fix = "it must be a list of numbers, such as [0, 1]";
     let listed: Option<BTreeSet<u32>> = source.value(object, "cpus", fix)?;
     Ok(listed.map(|cpus| match cpus.is_empty() {
         true => Cpus::All,
@@ -328,7 +328,7 @@ pub(super) fn cell(cpus: &BTreeSet<u32>) -> String {
     format!("{noun} {}", texts.join(","))
 }
 
-/// Cpus in use, by whichever threads: all, or some.
+/// Cpus in use by any thread: all, or some.
 #[derive(Default)]
 struct Used<'t, 'a> {
     all: Option<&'t Thread<'a>>,
@@ -347,7 +347,7 @@ impl<'t, 'a> Used<'t, 'a> {
         }
     }
 
-    /// A thread that may run where this one may, if possible one whose cpus are not the same.
+    /// A thread that shares cpus with this one, if possible one whose cpus are not the same.
     fn beside(&self, thread: &Thread<'_>) -> Option<&'t Thread<'a>> {
         let differs = |other: &&'t Thread<'a>| other.sched.cpus != thread.sched.cpus;
         match &thread.sched.cpus {
@@ -365,7 +365,7 @@ impl<'t, 'a> Used<'t, 'a> {
 /// Leaves out threads that share cpus with one of a higher class: the classes are not analysed together.
 ///
 /// # Errors
-/// When threads of one class may run on cpus of which they share some and not all.
+/// When threads of one class may run on overlapping but different sets of cpus.
 pub(super) fn highest<'a>(
     source: &Source<'_>,
     threads: Vec<Thread<'a>>,
@@ -393,10 +393,10 @@ pub(super) fn highest<'a>(
             return Err(source.fault(
                 thread.raw,
                 format!(
-                    "threads {} may run on different cpus, of which they share some",
+                    "threads {} may run on different but overlapping sets of cpus",
                     join(&both)
                 ),
-                "timecell analyses threads that have all cpus in common or none",
+                "timecell analyses only threads that share all their cpus or none",
             ));
         }
         kept.push(thread.clone());
@@ -404,7 +404,7 @@ pub(super) fn highest<'a>(
     Ok(kept)
 }
 
-/// A thread that runs, though it is no task of ours.
+/// A thread that runs although it has no task in the set.
 #[derive(Debug)]
 pub(super) struct Stranger<'a> {
     pub(super) raw: &'a RawValue,
@@ -413,7 +413,8 @@ pub(super) struct Stranger<'a> {
     pub(super) place: Place,
 }
 
-/// Those of a real-time class: of all, of those that may run anywhere, and of those on each cpu, the one that goes first.
+/// Those of a real-time class: the one with the highest precedence of all, of those that may run anywhere, and of those on
+/// each cpu.
 #[derive(Default)]
 struct Strangers<'t, 'a> {
     any: Option<&'t Stranger<'a>>,
@@ -439,7 +440,7 @@ impl<'t, 'a> Strangers<'t, 'a> {
         }
     }
 
-    /// The one that goes first where this thread may run.
+    /// The one with the highest precedence where this thread may run.
     fn beside(&self, cpus: &Cpus) -> Option<&'t Stranger<'a>> {
         match cpus {
             Cpus::All => self.any,
@@ -453,11 +454,11 @@ impl<'t, 'a> Strangers<'t, 'a> {
     }
 }
 
-/// Sees to it that no thread of these waits for one that nothing is known of.
+/// Checks that none of these threads waits for one about which nothing is known.
 ///
 /// # Errors
-/// When one is no more urgent than a thread of a real-time class that was not taken and may run on its cpus: no bound
-/// that is computed without that one holds.
+/// When one is not more urgent than a real-time thread that was left out and may run on its cpus: no bound computed without
+/// that one holds.
 pub(super) fn undelayed(
     source: &Source<'_>,
     kept: &[Thread<'_>],
@@ -477,12 +478,12 @@ pub(super) fn undelayed(
             return Err(source.fault(
                 stranger.raw,
                 format!(
-                    "thread `{}` may wait for as long as `{title}` ({}) runs on the same cpus, and that one cannot be analysed",
+                    "thread `{}` may wait while `{title}` ({}) runs on the same cpus, and that one cannot be analysed",
                     excerpt(&thread.task.name),
                     stranger.place.precedence.words(),
                 ),
                 &format!(
-                    "threads like `{title}` are left out, because {}; give it less priority or cpus of its own, or take one of the two out",
+                    "threads like `{title}` are left out because {}; give it a lower priority or its own cpus, or take one of the two out",
                     stranger.why
                 ),
             ));

@@ -57,7 +57,7 @@ fn deadline_threads_are_read_and_may_run_on_all_cpus() {
     assert_eq!(names, ["video", "video-2", "hard"]);
     assert_eq!(all.tasks[1].wcet.ns(), 2_000_000);
     assert_eq!(all.tasks[1].deadline.ns(), 10_000_000);
-    assert!(said(&found, "taken to be 2 cpus"), "{:?}", found.notes);
+    assert!(said(&found, "assumed to be 2 cpus"), "{:?}", found.notes);
     for taken in [
         "`video` (SCHED_DEADLINE): dl-runtime 2ms in 16ms, due after 10ms",
         "`hard` (SCHED_DEADLINE): dl-runtime 500us in 5ms",
@@ -100,9 +100,9 @@ fn several_cpus_are_scheduled_globally_and_one_is_one() {
         [("cpus 0,1", Policy::GlobalEdf(2)), ("cpu 2", Policy::Edf)]
     );
     let partly = threads(&format!(r#""a":{},"b":{}"#, dl("[0,1]"), dl("[1,2]")));
-    assert!(error(&partly).contains("threads a, b may run on different cpus"));
+    assert!(error(&partly).contains("threads a, b may run on different but overlapping"));
     let all = threads(&format!(r#""a":{},"b":{}"#, dl("[]"), dl("[1]")));
-    assert!(error(&all).contains("share some"));
+    assert!(error(&all).contains("overlapping sets"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_slice_of_sched_other_is_no_reservation() {
         .map(|t| t.wcet.ns())
         .collect();
     assert_eq!(work, [20_000_000, 20_000]);
-    assert!(said(&found, "have no guarantee there") && said(&found, "edf is assumed"));
+    assert!(said(&found, "have no guarantee") && said(&found, "edf is assumed"));
     assert!(said(&found, "`slice` (no real-time class): 20ms in 50ms"));
     let set = on(2, &text.replacen('}', "", 0)).expect("good").set;
     assert_eq!(set.cells[0].policy, Policy::GlobalEdf(2));
@@ -230,7 +230,7 @@ fn what_is_left_out_is_said_with_the_reason() {
         ),
         (
             r#"{"instance":0,"run":1,"timer":{"ref":"a","period":5}}"#,
-            "only started by others",
+            "only other threads start them",
         ),
         (
             r#"{"policy":"SCHED_DEADLINE","cpus":[0],"run":1,"timer":{"ref":"a","period":5}}"#,
@@ -249,7 +249,7 @@ fn what_is_left_out_is_said_with_the_reason() {
             "{why}: {:?}",
             found.notes
         );
-        assert!(said(&found, "the verdict is without"));
+        assert!(said(&found, "the verdict ignores"));
         let alone = error(&threads(&format!(r#""bad":{thread}"#)));
         assert!(alone.contains("no task") && alone.contains(why), "{alone}");
     }
@@ -298,10 +298,10 @@ fn no_verdict_for_a_thread_that_one_without_a_task_may_delay() {
     ] {
         let error = error(&set(&stranger, &thread));
         assert!(
-            error.starts_with("r.json:2: thread `low` may wait for as long as `busy` ("),
+            error.starts_with("r.json:2: thread `low` may wait while `busy` ("),
             "{stranger} beside {thread}: {error}"
         );
-        assert!(error.contains("left out, because they "), "{error}");
+        assert!(error.contains("left out because they "), "{error}");
     }
     for (stranger, thread) in [
         (endless(&fifo(9, "[0]")), low.clone()),
@@ -411,7 +411,7 @@ fn each_fault_has_its_line() {
             assert!(error.contains(part), "`{part}` is not in: {error}");
         }
     }
-    assert!(error(r#"{"tasks":[]}"#).contains("no object"));
+    assert!(error(r#"{"tasks":[]}"#).contains("not an object"));
     assert!(error(&"[".repeat(100_000)).contains("not JSON"));
     let cpus = threads(r#""a":{"policy":"SCHED_DEADLINE","dl-runtime":1,"cpus":"all"}"#);
     assert!(error(&cpus).contains("a list of numbers"));
@@ -443,7 +443,7 @@ fn keys_without_a_value_are_read_as_rt_apps_examples_have_them() {
     };
     assert_eq!((sound.wcet.ns(), sound.period.ns()), (275_000, 4_000_000));
     assert!(
-        said(&found, "left out, because they use `suspend`: helper, last"),
+        said(&found, "left out because they use `suspend`: helper, last"),
         "{:?}",
         found.notes
     );
@@ -467,5 +467,5 @@ fn keys_without_a_value_are_read_as_rt_apps_examples_have_them() {
         }
     }
     assert!(error(r#"{"tasks":{"a":"b" "c"}}"#).contains("not JSON"));
-    assert!(error(r#"{"tasks":["a",{"b"}]}"#).contains("no object"));
+    assert!(error(r#"{"tasks":["a",{"b"}]}"#).contains("not an object"));
 }

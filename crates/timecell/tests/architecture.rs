@@ -1,0 +1,140 @@
+//! docs/src/architecture.md is true: the files and names that it gives exist, every crate is listed, and its picture and its table
+//! agree with what the crates use of each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page() -> String {
+    std::fs::read_to_string(root().join("docs/src/architecture.md")).unwrap()
+}
+
+/// The crates of the workspace by their directories, and which of them each uses outside of its tests.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .args(["--offline", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {said}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let package = |package: &Value| {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+        let used = package["dependencies"].as_array().unwrap().iter();
+        let used = used.filter(|used| used["kind"] != "dev");
+        let used = used.filter_map(|used| Some(name(Path::new(used["path"].as_str()?))));
+        (name(manifest.parent().unwrap()), used.collect())
+    };
+    let packages = metadata["packages"].as_array().unwrap();
+    packages.iter().map(package).collect()
+}
+
+/// What stands in backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The text without its blocks of code.
+fn prose(page: &str) -> String {
+    page.split("```").step_by(2).collect()
+}
+
+#[test]
+fn every_file_and_name_exists() {
+    let page = prose(&page());
+    let parts: Vec<&str> = page.split('`').collect();
+    let mut files = 0;
+    // What is quoted has odd places; what stands behind it has the next.
+    for at in (1..parts.len()).step_by(2) {
+        let path = parts[at];
+        // What somebody adds has no name yet.
+        if !path.contains('/') || path.contains(char::is_whitespace) || path.contains("NAME") {
+            continue;
+        }
+        let file = root().join(path);
+        let is_ours = root().join(path.split('/').next().unwrap()).exists();
+        assert!(is_ours && file.exists(), "`{path}` does not exist");
+        files += 1;
+        if !parts[at + 1].starts_with(" (") && !parts[at + 1].starts_with(", ") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        for at in (at + 2..parts.len()).step_by(2) {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+            let (name, before) = (parts[at], parts[at - 1]);
+            let goes_on = [" (", ", "].contains(&before) && name.chars().all(is_name);
+            if !goes_on || !file.is_file() {
+                break;
+            }
+            let name = name.rsplit("::").next().unwrap();
+            assert!(text.contains(name), "`{name}` is not in {path}");
+        }
+    }
+    assert!(files > 50, "{files}");
+}
+
+#[test]
+fn the_table_has_every_crate_and_what_it_uses() {
+    let crates = crates();
+    let page = page();
+    let rows = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| crate |"));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let told: BTreeMap<String, BTreeSet<String>> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            let all = |text| quoted(text).map(str::to_owned).collect::<BTreeSet<_>>();
+            let name = quoted(cells[0]).next().unwrap().to_owned();
+            let used = match cells[2].strip_prefix("all but") {
+                Some(others) => {
+                    let left_out = all(others);
+                    let own = [name.clone(), "benches".to_owned()];
+                    let others = crates.keys().filter(|name| !own.contains(name));
+                    others
+                        .filter(|name| !left_out.contains(*name))
+                        .cloned()
+                        .collect()
+                }
+                None => all(cells[2]),
+            };
+            (name, used)
+        })
+        .collect();
+    let shipped = crates.iter().filter(|(name, _)| *name != "benches");
+    let shipped: BTreeMap<String, BTreeSet<String>> = shipped
+        .map(|(name, used)| (name.clone(), used.clone()))
+        .collect();
+    assert_eq!(told, shipped);
+    assert!(quoted(&page).any(|name| name == "benches"));
+}
+
+#[test]
+fn no_crate_uses_one_beside_or_above_it_in_the_picture() {
+    let crates = crates();
+    let page = page();
+    let picture = page.split("```text\n").nth(1).unwrap();
+    let picture = picture.split("```").next().unwrap();
+    let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
+    for (row, line) in picture.lines().enumerate() {
+        // What the row is stands behind the names of its crates.
+        let names = line.get(..46).unwrap_or(line).split_whitespace();
+        rows.extend(names.map(|name| (name, row)));
+    }
+    for (name, used) in crates.iter().filter(|(name, _)| *name != "benches") {
+        for used in used {
+            let (above, below) = (rows[name.as_str()], rows[used.as_str()]);
+            assert!(above < below, "{name} uses {used}");
+        }
+    }
+    assert_eq!(rows.len() + 1, crates.len(), "{rows:?}");
+}
