@@ -83,7 +83,8 @@ struct timecell_identity {
     uint32_t writer;
     int64_t deadline_ns;        /* relative to the release; 0: none */
     uint32_t name_bytes;
-    uint32_t reserved[11];
+    uint32_t thread;            /* id, in the cell, of the thread that begins the jobs; 0: unknown */
+    uint32_t reserved[10];
     char name[TIMECELL_NAME_BYTES];
 };
 
@@ -111,6 +112,7 @@ struct timecell_task {
     struct timecell_ring *ring;
     uint64_t next;              /* number of the next job */
     int runs;                   /* whether job next - 1 runs */
+    int has_thread;             /* whether the page says which thread begins the jobs */
     int64_t release_ns;
     int64_t deadline_ns;
     uint64_t late;
@@ -265,6 +267,7 @@ static inline int timecell_open_task(const struct timecell_client *client, const
     me = timecell_this_program_();
     if (__atomic_exchange_n(&identity->writer, me, __ATOMIC_ACQ_REL) == me) return TIMECELL_ALREADY_OPEN;
     timecell_pass_(&client->head->gate);
+    __atomic_store_n(&identity->thread, 0, __ATOMIC_RELAXED);
     task->identity = identity;
     task->counters = timecell_counters_(client, found);
     task->ring = timecell_ring_(client, found);
@@ -288,8 +291,10 @@ static inline int timecell_open_task(const struct timecell_client *client, const
 /* Gives the task back, so that another thread of this process may open it. */
 static inline void timecell_close_task(struct timecell_task *task) {
     uint32_t me = timecell_this_program_();
-    if (task->identity)
+    if (task->identity) {
+        __atomic_store_n(&task->identity->thread, 0, __ATOMIC_RELAXED);
         __atomic_compare_exchange_n(&task->identity->writer, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
     memset(task, 0, sizeof *task);
 }
 
@@ -298,6 +303,10 @@ static inline void timecell_close_task(struct timecell_task *task) {
 static inline void timecell_begin_at(struct timecell_task *task, int64_t release_ns, int64_t now_ns) {
     struct timecell_job *job;
     if (!task->counters) return;
+    if (!task->has_thread) {
+        task->has_thread = 1;
+        __atomic_store_n(&task->identity->thread, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+    }
     if (task->runs) timecell_abandon_(task);
     job = &task->ring->jobs[task->next % TIMECELL_RING];
     __atomic_thread_fence(__ATOMIC_RELEASE);

@@ -88,8 +88,10 @@ pub struct Identity {
     pub deadline_ns: AtomicI64,
     /// Length of the name.
     pub name_bytes: AtomicU32,
+    /// Id, in the cell's pid namespace, of the thread that begins the jobs; 0: none has begun one, or the application does not say.
+    pub thread: AtomicU32,
     /// 0.
-    pub reserved: [AtomicU32; 11],
+    pub reserved: [AtomicU32; 10],
     /// The name in UTF-8.
     pub name: [AtomicU8; NAME_BYTES],
 }

@@ -30,6 +30,8 @@ pub struct Task {
     next: u64,
     /// Whether job `next - 1` runs.
     runs: bool,
+    /// Whether the page says which thread begins the jobs.
+    has_thread: bool,
     release_ns: i64,
     deadline_ns: i64,
     late: u64,
@@ -43,6 +45,7 @@ impl Task {
             slot: None,
             next: 0,
             runs: false,
+            has_thread: false,
             release_ns: 0,
             deadline_ns: 0,
             late: 0,
@@ -54,10 +57,12 @@ impl Task {
     /// Continues where the slot's last writer stopped; a job that it left unfinished is abandoned.
     pub(crate) fn attached(slot: Slot) -> Task {
         let counters = slot.counters;
+        slot.identity.thread.store(0, Relaxed);
         let mut task = Task {
             slot: Some(slot),
             next: counters.begun.load(Acquire),
             runs: false,
+            has_thread: false,
             release_ns: 0,
             deadline_ns: slot.identity.deadline_ns.load(Relaxed),
             late: counters.late.load(Relaxed),
@@ -94,6 +99,10 @@ impl Task {
     #[inline]
     pub fn begin_at(&mut self, release_ns: i64, now_ns: i64) {
         let Some(slot) = self.slot else { return };
+        if !self.has_thread {
+            self.has_thread = true;
+            slot.identity.thread.store(this_thread(), Relaxed);
+        }
         if self.runs {
             self.abandon(&slot);
         }
@@ -166,11 +175,22 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
+            if self.has_thread {
+                slot.identity.thread.store(0, Relaxed);
+            }
             let writer = &slot.identity.writer;
             // Unless a program that took over has already put its own number there.
             let _ = writer.compare_exchange(this_program(), 0, Release, Relaxed);
         }
     }
+}
+
+/// The id of the calling thread, by the system call: `libc::gettid` is null in static binaries that are built with fat LTO.
+#[cold]
+fn this_thread() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    u32::try_from(id).unwrap_or(0)
 }
 
 /// A number that this program has drawn for itself: unlike a pid, another one after `exec`, and across pid namespaces.

@@ -5,7 +5,6 @@ use std::fs;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use host::file::at;
 use host::sched::Class;
 use rustix::fs::Mode;
 use rustix::process::{setpriority_process, umask};
@@ -15,7 +14,7 @@ use crate::app::AppSpec;
 use crate::app::making::{APP, Handed};
 use crate::engines::{embedded, info};
 use crate::error::{Doing, Result, refused};
-use crate::{note, process};
+use crate::{agent, note, process};
 
 /// Does what the arguments of `oci-child` say, which an engine put there. Returns the exit code.
 ///
@@ -23,6 +22,7 @@ use crate::{note, process};
 pub fn child(words: &[String]) -> i32 {
     let done = match words.split_first() {
         Some((word, words)) if word == APP => application(words),
+        Some((word, words)) if word == agent::WORD => agent::run(words),
         _ => embedded::child(words),
     };
     match done {
@@ -41,18 +41,19 @@ fn application(words: &[String]) -> Result<()> {
         return Err("oci-child: arguments are missing".into());
     };
     let ends: Vec<RawFd> = ends.iter().filter_map(|end| end.parse().ok()).collect();
-    let [stdout, stderr, report] = ends[..] else {
+    let [stdout, stderr, report, ref agent @ ..] = ends[..] else {
         return Err("oci-child: descriptors are missing".into());
     };
     let handed = Handed {
         stdout,
         stderr,
         report,
+        agent: agent.first().copied(),
     };
     process::die_with(parent)?;
     // Executed by the number of a descriptor, it would have that for its name.
     let _ = set_name(c"timecell");
-    let spec = read(Path::new(work_dir))?;
+    let spec: AppSpec = note::read_whole(Path::new(work_dir))?;
     be_ordinary(spec.oom_score_adj)?;
     match info(spec.engine).apps {
         Some(engine) => engine.child(&spec, handed),
@@ -61,12 +62,6 @@ fn application(words: &[String]) -> Result<()> {
             spec.engine
         )),
     }
-}
-
-fn read(work_dir: &Path) -> Result<AppSpec> {
-    let path = note::path(work_dir);
-    let text = fs::read(&path).map_err(at(&path))?;
-    Ok(serde_json::from_slice(&text).map_err(at(&path))?)
 }
 
 /// Gives up what a supervisor has and no cell may inherit: class, niceness, cpus, groups, protection when memory is short.

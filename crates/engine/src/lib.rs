@@ -3,6 +3,7 @@
 //! An engine creates a cell that runs our own static binary or any application ([`app`]), reports its pid, kills it and
 //! removes it. It measures nothing and decides nothing about scheduling; cpus and classes are up to the coordinator.
 
+pub mod agent;
 pub mod app;
 mod attached;
 mod cell;
@@ -38,6 +39,7 @@ pub use child::child;
 pub use engines::{Options, Steps, all, by_kind, found, programs as programs_of};
 pub use error::{EngineError, Error};
 pub use footprint::Footprint;
+pub use limits::may_lock;
 pub use made::log_file;
 pub use manager::{Form, Manager, Network, Source, forms, network_needs};
 pub use process::{cell_id_of, kill_marked, of_many as processes_of_many};

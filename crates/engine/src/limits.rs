@@ -1,7 +1,7 @@
 //! The resource limits of a cell, within what this process may grant.
 
 use crate::Rights;
-use crate::app::Grants;
+use crate::app::{Grants, Scheduling};
 
 /// One limit, soft and hard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,14 +67,34 @@ pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
     limits
 }
 
-/// The limits that were granted and cannot be given, each with what can.
+/// The limits that were granted and cannot be given, each with what can. Not those that bound nothing: who has CAP_IPC_LOCK locks what it
+/// wants, and whose calls for classes are answered gets what was granted.
 pub(crate) fn short_of(grants: &Grants) -> Vec<(Limit, u64)> {
     let wanted = Wanted::of(grants);
     let given = wanted.within_reach();
     let wanted = [wanted.nofile, wanted.rtprio, wanted.memlock_bytes];
+    let is_moot = |name: &str| match name {
+        "RLIMIT_MEMLOCK" => grants
+            .capabilities
+            .iter()
+            .any(|name| name == "CAP_IPC_LOCK"),
+        "RLIMIT_RTPRIO" => matches!(grants.scheduling, Scheduling::Granted(_)),
+        _ => false,
+    };
     (given.into_iter().zip(wanted))
-        .filter(|(given, wanted)| given.value < *wanted)
+        .filter(|(given, wanted)| given.value < *wanted && !is_moot(given.name))
         .collect()
+}
+
+/// Whether this process may grant a cell so much locked memory, bytes.
+pub fn may_lock(bytes: u64) -> bool {
+    let wanted = Wanted {
+        nofile: NOFILE,
+        rtprio: 0,
+        memlock_bytes: bytes,
+    };
+    (wanted.within_reach().iter())
+        .any(|limit| limit.name == "RLIMIT_MEMLOCK" && limit.value == bytes)
 }
 
 struct Wanted {

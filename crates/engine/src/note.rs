@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use host::file::{at, gone};
 use host::ground;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::CellSpec;
 use crate::error::{Result, refused};
@@ -62,6 +63,13 @@ pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>> {
     let noted: Noted = serde_json::from_slice(&text).map_err(at(&path))?;
     check(&noted, &[])?;
     Ok(Some(noted))
+}
+
+/// Reads all that the note says, in the process that makes the cell or its agent.
+pub(crate) fn read_whole<T: DeserializeOwned>(work_dir: &Path) -> Result<T> {
+    let path = path(work_dir);
+    let text = fs::read(&path).map_err(at(&path))?;
+    Ok(serde_json::from_slice(&text).map_err(at(&path))?)
 }
 
 /// Removes the note.

@@ -63,6 +63,11 @@ impl Process {
         (Process::of(self.pid) == Some(self)).then_some(pidfd)
     }
 
+    /// Whether it has not ended.
+    pub(crate) fn is_there(self) -> bool {
+        Process::of(self.pid) == Some(self)
+    }
+
     /// Sends SIGKILL; `None` if it had ended before. Deadline threads are taken out of their class before: those that end
     /// in it spoil the kernel's count of bandwidth when the cell's groups are removed.
     fn signal(self) -> Result<Option<OwnedFd>> {

@@ -25,6 +25,7 @@ mod reserve;
 pub mod run;
 mod stamp;
 pub mod state;
+mod threads;
 mod uids;
 mod way;
 

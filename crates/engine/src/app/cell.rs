@@ -17,6 +17,7 @@ use super::record::Record;
 use super::spec::AppSpec;
 use super::start::Report;
 use super::{Freezing, freezer};
+use crate::agent::Agent;
 use crate::error::{Error, Result, refused};
 use crate::made::Wipe;
 use crate::process::{self, Process};
@@ -38,6 +39,7 @@ pub struct AppCell {
     pub(super) process: Process,
     pub(super) pidfd: OwnedFd,
     pub(super) record: Record,
+    pub(super) agent: Option<Agent>,
     pub(super) log: Option<Log>,
     /// The counter of dropped bytes of a log that is drained elsewhere.
     pub(super) lent: Option<Arc<AtomicU64>>,
@@ -65,6 +67,11 @@ impl AppCell {
     /// Whether its program sleeps until it is started, and so stays on the cpu where it ran last, whatever group it is moved to.
     pub fn sleeps_before_start(&self) -> bool {
         self.apps.sleeps()
+    }
+
+    /// Its agent; `None`: its calls are refused, or answered without any effect.
+    pub const fn agent(&self) -> Option<&Agent> {
+        self.agent.as_ref()
     }
 
     /// Whether it was told to start.

@@ -10,7 +10,7 @@ use model::EngineKind;
 use super::bundle::Bundle;
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image};
-use super::{Grants, Scheduling};
+use super::{Grants, RealTime, Scheduling};
 use super::{magic_links, paths, root};
 use crate::error::{Doing, Result, refused};
 use crate::rootfs::{self, RootfsError};
@@ -260,11 +260,14 @@ fn check_device(device: &Device) -> Result<()> {
 }
 
 fn grants(grants: &Grants) -> Result<()> {
-    if let Scheduling::UpTo { priority } = grants.scheduling
-        && !(1..=99).contains(&priority)
+    if let Scheduling::Granted(granted) = &grants.scheduling
+        && let RealTime::Band {
+            lowest, highest, ..
+        } = granted.real_time
+        && !(1 <= lowest && lowest <= highest && highest <= 99)
     {
         return Err(refused!(
-            "the highest priority is {priority}; it must be 1 to 99"
+            "the priorities are {lowest} to {highest}; they must be 1 to 99, the lowest first"
         ));
     }
     for name in &grants.capabilities {
@@ -283,7 +286,7 @@ fn grants(grants: &Grants) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Access, Bind, Tmpfs};
+    use crate::app::{Access, Bind, Granted, Tmpfs};
 
     fn fault(change: impl FnOnce(&mut AppSpec)) -> String {
         let dir = tempfile::tempdir().unwrap();
@@ -385,7 +388,15 @@ mod tests {
                 "`NET_RAW` is not a capability",
             ),
             (
-                Box::new(|s| s.grants.scheduling = Scheduling::UpTo { priority: 100 }),
+                Box::new(|s| {
+                    let real_time = RealTime::Band {
+                        lowest: 3,
+                        highest: 100,
+                        round_robin: false,
+                    };
+                    let cpus = vec![0];
+                    s.grants.scheduling = Scheduling::Granted(Granted { real_time, cpus });
+                }),
                 "1 to 99",
             ),
             (Box::new(|s| s.limits.pids = 0), "at least one process"),

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::program::{Program, binary_target};
 use super::spec::{Access, AppSpec, Device, Image, Network};
 use super::{devices, groups, root};
+use crate::agent::Delivery;
 use crate::error::Result;
-use crate::{limits, oci, seccomp};
+use crate::{agent, limits, made, oci, seccomp};
 
 /// Parts of `/proc` and `/sys` that reach beyond the cell.
 const MASKED: [&str; 10] = [
@@ -53,6 +54,13 @@ pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<()> {
     Ok(write().map_err(at(&bundle))?)
 }
 
+/// The filter of a cell as `linux.seccomp`; `None`: it has none.
+pub(crate) fn seccomp_profile(spec: &AppSpec, delivery: Delivery) -> Option<Value> {
+    let policy = seccomp::policy(&spec.grants, spec.network);
+    let socket = agent::socket_of(&made::state(spec));
+    seccomp::profile(&policy, agent::answers(spec, delivery), &socket)
+}
+
 fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
     let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts", "cgroup"]
         .map(|kind| json!({ "type": kind }))
@@ -71,7 +79,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
     // The embedded engine makes the groups and installs the filter itself.
     if spec.engine != EngineKind::Embedded {
         linux["resources"] = resources(spec)?;
-        if let Some(profile) = seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
+        if let Some(profile) = seccomp_profile(spec, Delivery::BySocket) {
             linux["seccomp"] = profile;
         }
     }

@@ -19,6 +19,7 @@ use super::program::Program;
 use super::record::Record;
 use super::spec::{AppSpec, Ids, Image};
 use super::{Seccomp, start};
+use crate::agent::{self, Agent};
 use crate::engines::{self, info};
 use crate::error::{Doing, Error, Result, refused};
 use crate::process::Process;
@@ -85,7 +86,10 @@ fn make(
         mut log,
     } = streams.open(spec, program)?;
     let (report, end) = start::report()?;
-    let call = launcher.command(spec, [&stdout, &stderr, &end]);
+    let (agent, of_agent) = agent::start(spec, launcher, apps.delivery())?.unzip();
+    let of_agent = of_agent.flatten();
+    let ends = [&stdout, &stderr, &end].into_iter().chain(&of_agent);
+    let call = launcher.command(spec, &ends.collect::<Vec<_>>());
     let Made { pid, report } = apps.make(Making {
         spec,
         program,
@@ -95,7 +99,7 @@ fn make(
         report,
         end,
     })?;
-    drop((stdout, stderr));
+    drop((stdout, stderr, of_agent));
     let gone = || "its process ended before it was started".to_owned();
     let process = Process::of(pid).ok_or_else(gone)?;
     let pidfd = process.open().ok_or_else(gone)?;
@@ -109,6 +113,7 @@ fn make(
         process,
         pidfd,
         record,
+        agent,
         log,
         lent: None,
         report,
@@ -173,6 +178,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         .map_err(|error: io::Error| failed(error.into()))?;
     Ok(Adoption::Taken(Box::new(AppCell {
         wipe: info(spec.engine).wipe,
+        agent: Agent::find(&spec).map_err(failed)?,
         spec,
         apps,
         process,

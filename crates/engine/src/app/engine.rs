@@ -14,6 +14,7 @@ use super::making::Handed;
 use super::program::Program;
 use super::spec::{AppSpec, Ids};
 use super::start::Report;
+use crate::agent::Delivery;
 use crate::error::Result;
 use crate::{made, oci, process};
 
@@ -33,6 +34,11 @@ pub(crate) trait Apps: Sync + Debug {
 
     /// Starts the program; `false`: it had already been started.
     fn start(&self, spec: &AppSpec) -> Result<bool>;
+
+    /// How the agent of a cell gets its calls.
+    fn delivery(&self) -> Delivery {
+        Delivery::Handed
+    }
 
     /// Whether only the engine may know how a program ended, since it is the program's parent.
     fn knows_ends(&self) -> bool {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ffi::{CString, NulError};
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use libcontainer::oci_spec::runtime::Spec;
@@ -20,12 +20,14 @@ pub(crate) struct Guard {
     pub(crate) filter: Filter,
     /// The pipe through which a failure is told.
     pub(crate) report: RawFd,
+    /// The socket of the cell's agent, where it has one.
+    pub(crate) agent: Option<RawFd>,
 }
 
 impl Executor for Guard {
     fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
         let (args, env) = words(spec);
-        let Err(why) = execute(&args, &env, &self.filter);
+        let Err(why) = execute(&args, &env, &self.filter, self.agent);
         tell(self.report, &why);
         Err(ExecutorError::Other(why.to_string()))
     }
@@ -56,8 +58,13 @@ pub(crate) fn tell(pipe: RawFd, why: &Error) {
     let _ = pipe.write_all(why.to_string().as_bytes());
 }
 
-/// Becomes the program; returns only why that was not possible.
-pub(crate) fn execute(args: &[String], env: &[String], filter: &Filter) -> Result<Infallible> {
+/// Becomes the program; returns only why that was not possible. `agent` is the socket of the cell's agent, where it has one; it is closed.
+pub(crate) fn execute(
+    args: &[String],
+    env: &[String],
+    filter: &Filter,
+    agent: Option<RawFd>,
+) -> Result<Infallible> {
     let program = find(args, env)?;
     magic_links::check_here(&program)?;
     let path = CString::new(program.as_os_str().as_encoded_bytes())?;
@@ -72,7 +79,10 @@ pub(crate) fn execute(args: &[String], env: &[String], filter: &Filter) -> Resul
     };
     let (args, env) = (pointers(&args), pointers(&env));
     forget_signals()?;
-    filter.install()?;
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    let agent = agent.map(|agent| unsafe { OwnedFd::from_raw_fd(agent) });
+    filter.install(agent.as_ref().map(AsFd::as_fd))?;
+    drop(agent);
     // SAFETY: strings that end in NUL in arrays that end in null; all of them outlive the call.
     unsafe { libc::execve(path.as_ptr(), args.as_ptr(), env.as_ptr()) };
     let error = io::Error::last_os_error();

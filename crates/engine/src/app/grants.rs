@@ -7,16 +7,14 @@ use serde::{Deserialize, Serialize};
 // Cells of an earlier version are taken over, whose notes say less.
 #[serde(default)]
 pub struct Grants {
-    /// Who sets the classes and priorities of its threads.
+    /// Who sets the classes, priorities and cpus of its threads.
     pub scheduling: Scheduling,
-    /// Whether its threads may choose their cpus among those of its cpuset.
-    pub affinity: bool,
     /// Whether a thread that holds a mutex runs with the priority of one that waits for it (PTHREAD_PRIO_INHERIT). No
     /// budget holds a cell of several threads that has this: the kernel does not throttle whoever inherits.
     #[serde(default)]
     pub priority_inheritance: bool,
     /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can escape whatever else is
-    /// refused; CAP_SYS_NICE lifts the bounds of [`Scheduling::UpTo`].
+    /// refused; CAP_SYS_NICE lifts no bounds of [`Scheduling::Granted`].
     pub capabilities: Vec<String>,
     /// RLIMIT_MEMLOCK in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
@@ -33,20 +31,45 @@ pub struct Grants {
     pub seccomp: Seccomp,
 }
 
-/// Who sets the classes and priorities of a cell's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Who sets the classes, priorities and cpus of a cell's threads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
     /// Only others outside the cell, by pid; its threads inherit what they have. RLIMIT_RTPRIO is 0.
     FromOutside,
-    /// Its threads may also choose SCHED_FIFO, RR, OTHER, BATCH and IDLE themselves, with priorities up to this, which
-    /// is RLIMIT_RTPRIO. SCHED_DEADLINE and sched_setattr(2) are refused: a filter cannot read its argument.
-    UpTo {
-        /// The highest priority, 1 to 99.
-        priority: u8,
-    },
-    /// Whatever its capabilities and limits allow, sched_setattr(2) included: no budget holds such a cell.
+    /// Its threads may ask: sched_setscheduler(2) and the like succeed, and set what was granted, never what was asked for. By the cell's
+    /// agent where the engine can hand it the calls, else without any effect.
+    Granted(Granted),
+    /// Its threads, by whatever its capabilities and limits allow: no budget holds such a cell.
     Any,
+}
+
+/// What a cell's threads get when they ask for a class or for cpus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// For a thread that asks for a real-time class, unless the supervisor has granted it one of its own.
+    pub real_time: RealTime,
+    /// The cell's cpus, among which a thread may choose.
+    pub cpus: Vec<u32>,
+}
+
+/// What a thread gets that asks for a real-time class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RealTime {
+    /// EPERM.
+    None,
+    /// Success, and the class of its task as soon as it is known which that is.
+    ByTask,
+    /// The nearest priority of these.
+    Band {
+        /// The lowest, from 1.
+        lowest: u8,
+        /// The highest, to 99.
+        highest: u8,
+        /// Of SCHED_RR rather than SCHED_FIFO.
+        round_robin: bool,
+    },
 }
 
 /// Which system calls are refused with EPERM.
@@ -65,7 +88,6 @@ impl Default for Grants {
     fn default() -> Grants {
         Grants {
             scheduling: Scheduling::FromOutside,
-            affinity: false,
             priority_inheritance: false,
             capabilities: Vec::new(),
             memlock_bytes: Some(0),
@@ -81,9 +103,14 @@ impl Default for Grants {
 impl Grants {
     /// RLIMIT_RTPRIO.
     pub(crate) fn priority(&self) -> u8 {
-        match self.scheduling {
+        match &self.scheduling {
             Scheduling::FromOutside => 0,
-            Scheduling::UpTo { priority } => priority,
+            // Programs look at the limit before they ask; the filter has the calls that it bounds.
+            Scheduling::Granted(granted) => match granted.real_time {
+                RealTime::None => 0,
+                RealTime::ByTask => 99,
+                RealTime::Band { highest, .. } => highest,
+            },
             Scheduling::Any => 99,
         }
     }

@@ -12,6 +12,7 @@ use super::log::Log;
 use super::own_image::OwnImage;
 use super::program::Program;
 use super::spec::{AppSpec, Ids};
+use crate::agent;
 use crate::note::MARK;
 
 /// The hidden word for this kind of cell.
@@ -23,6 +24,8 @@ pub(crate) struct Handed {
     pub(crate) stdout: RawFd,
     pub(crate) stderr: RawFd,
     pub(crate) report: RawFd,
+    /// The cell's end of the socket to its agent, where it sends that its calls.
+    pub(crate) agent: Option<RawFd>,
 }
 
 /// The program that makes cells: timecell itself, executed again from a copy that leads to no file.
@@ -54,32 +57,43 @@ impl Launcher {
         Ok(Launcher { image })
     }
 
-    /// The call that makes this cell; `ends` are standard output, standard error and report.
-    pub(crate) fn command(&self, spec: &AppSpec, ends: [&OwnedFd; 3]) -> Command {
-        let ends = ends.map(AsRawFd::as_raw_fd);
-        let mut command = Command::new(self.image.path());
+    /// The call that makes this cell; `ends` are standard output, standard error, report, and the socket to its agent where there is one.
+    pub(crate) fn command(&self, spec: &AppSpec, ends: &[&OwnedFd]) -> Command {
+        let mut command = self.child(APP, ends);
+        command.env(MARK, &spec.id);
+        command.arg(std::process::id().to_string());
+        command.arg(&spec.work_dir).args(numbers(ends));
         command
-            .arg0("timecell")
-            .arg("oci-child")
-            .arg(APP)
-            .arg(std::process::id().to_string())
-            .arg(&spec.work_dir)
-            .args(ends.map(|end| end.to_string()))
-            .env_clear()
-            .env(MARK, &spec.id)
-            .current_dir("/");
+    }
+
+    /// The call that starts the agent of this cell, to which its calls come through `socket`.
+    pub(crate) fn agent(&self, spec: &AppSpec, socket: &OwnedFd) -> Command {
+        let mut command = self.child(agent::WORD, &[socket]);
+        command.arg(&spec.work_dir).args(numbers(&[socket]));
+        command
+    }
+
+    fn child(&self, word: &str, ends: &[&OwnedFd]) -> Command {
+        let mut command = Command::new(self.image.path());
+        command.arg0("timecell").arg("oci-child").arg(word);
+        command.env_clear().current_dir("/");
         hand_down(&mut command, ends);
         command
     }
 }
 
+fn numbers(ends: &[&OwnedFd]) -> impl Iterator<Item = String> {
+    ends.iter().map(|end| end.as_raw_fd().to_string())
+}
+
 /// Lets a command inherit these descriptors under their own numbers; the caller keeps them open until it has started.
-fn hand_down(command: &mut Command, ends: [RawFd; 3]) {
+fn hand_down(command: &mut Command, ends: &[&OwnedFd]) {
+    let ends: Vec<RawFd> = ends.iter().map(|end| end.as_raw_fd()).collect();
     // SAFETY: between fork and exec only system calls are made.
     unsafe {
         command.pre_exec(move || {
-            for end in ends {
-                if libc::fcntl(end, libc::F_SETFD, 0) != 0 {
+            for end in &ends {
+                if libc::fcntl(*end, libc::F_SETFD, 0) != 0 {
                     return Err(io::Error::last_os_error());
                 }
             }

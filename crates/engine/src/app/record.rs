@@ -17,7 +17,7 @@ use host::process::boot_id;
 const MOST_BYTES: u64 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(crate) struct Record {
     pid: i32,
     /// Start of that process in clock ticks since boot.
     start_ticks: u64,
@@ -53,7 +53,7 @@ impl Record {
     }
 
     /// Reads it; `None` if there is none.
-    pub(super) fn read(state: &Path) -> Result<Option<Record>> {
+    pub(crate) fn read(state: &Path) -> Result<Option<Record>> {
         let path = path(state);
         match ground::read(&path, MOST_BYTES) {
             Ok(text) => Ok(serde_json::from_slice(&text).map_err(at(&path))?),
@@ -63,7 +63,7 @@ impl Record {
     }
 
     /// The process, if this is still the same boot.
-    pub(super) fn process(&self) -> Option<Process> {
+    pub(crate) fn process(&self) -> Option<Process> {
         let same = boot_id().is_ok_and(|id| id == self.boot_id);
         same.then(|| Process::known(self.pid, self.start_ticks))
     }

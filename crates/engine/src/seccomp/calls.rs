@@ -59,38 +59,6 @@ const fn flag(bit: i32) -> When {
     }
 }
 
-/// A policy of sched_setscheduler(2), with or without SCHED_RESET_ON_FORK.
-const fn class(policy: u32) -> When {
-    When {
-        argument: 1,
-        mask: !libc::SCHED_RESET_ON_FORK.cast_unsigned(),
-        value: policy,
-        also: None,
-    }
-}
-
-/// Policies that are neither of SCHED_OTHER, FIFO, RR, BATCH and IDLE: 4 is reserved, 6 is DEADLINE, 7 is EXT, the
-/// others are of kernels to come. Larger numbers do not fit the kernel's own encoding.
-pub(super) const FOREIGN_CLASSES: [When; 11] = [
-    class(4),
-    class(6),
-    class(7),
-    class(8),
-    class(9),
-    class(10),
-    class(11),
-    class(12),
-    class(13),
-    class(14),
-    class(15),
-];
-
-/// sched_setscheduler(2), refused for classes that nobody is granted by it.
-pub(super) const SET_FOREIGN_CLASS: Refusal = refuse_when(
-    "sched_setscheduler",
-    libc::SYS_sched_setscheduler,
-    &FOREIGN_CLASSES,
-);
 pub(super) const SET_CLASS: Refusal = refuse("sched_setscheduler", libc::SYS_sched_setscheduler);
 pub(super) const SET_PRIORITY: Refusal = refuse("sched_setparam", libc::SYS_sched_setparam);
 /// Its class is behind a pointer, which no filter can follow: it is all or nothing.

@@ -1,6 +1,7 @@
 //! Seccomp programs for the kernel.
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO};
@@ -9,13 +10,16 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-use super::{Refusal, When, calls};
+use super::{Answers, Refusal, When, calls, notify};
 
 use crate::error::{Doing, Result};
 
 /// Programs for the kernel that refuse what a policy refuses. A call is refused if any of them refuses it.
 #[derive(Debug, Clone)]
-pub(crate) struct Filter(Vec<BpfProgram>);
+pub(crate) struct Filter {
+    refusing: Vec<BpfProgram>,
+    answers: Option<Answers>,
+}
 
 /// Whether this kernel and this architecture have filters.
 pub(crate) fn is_supported() -> bool {
@@ -24,35 +28,52 @@ pub(crate) fn is_supported() -> bool {
 }
 
 impl Filter {
-    /// Compiles a policy; of an empty one nothing is left.
+    /// Compiles a policy, of which nothing is left where it is empty, with the way in which calls of [`super::SCHEDULING`] are answered that it does
+    /// not refuse.
     ///
     /// # Errors
     /// On an architecture for which no filter can be built.
-    pub(crate) fn of(policy: &[Refusal]) -> Result<Filter> {
+    pub(crate) fn of(policy: &[Refusal], answers: Option<Answers>) -> Result<Filter> {
         if policy.is_empty() {
-            return Ok(Filter(Vec::new()));
+            return Ok(Filter {
+                refusing: Vec::new(),
+                answers: None,
+            });
         }
         let mut programs = vec![foreign_calls()];
         // One program has one answer.
-        let mut answers: Vec<i32> = policy.iter().map(|refusal| refusal.errno).collect();
-        answers.sort_unstable();
-        answers.dedup();
-        for errno in answers {
+        let mut errors: Vec<i32> = policy.iter().map(|refusal| refusal.errno).collect();
+        errors.sort_unstable();
+        errors.dedup();
+        for errno in errors {
             let refused = policy.iter().filter(|refusal| refusal.errno == errno);
             programs.push(compile(refused, errno)?);
         }
-        Ok(Filter(programs))
+        Ok(Filter {
+            refusing: programs,
+            answers,
+        })
     }
 
-    /// Installs the programs for the calling thread and all that it starts; they can never be taken away again.
+    /// Installs the programs for the calling thread and all that it starts; they can never be taken away again. The `agent` at the
+    /// other end of the socket gets the descriptor of its calls.
     ///
     /// # Errors
     /// In the kernel's words.
-    pub(crate) fn install(&self) -> Result<()> {
-        for program in &self.0 {
+    pub(crate) fn install(&self, agent: Option<BorrowedFd<'_>>) -> Result<()> {
+        for program in &self.refusing {
             seccompiler::apply_filter(program).doing(|| "seccomp")?;
         }
-        Ok(())
+        match (self.answers, agent) {
+            (None, _) => Ok(()),
+            (Some(Answers::Agent), Some(agent)) => {
+                let listener = notify::install(&Answers::Agent.program()).doing(|| "seccomp")?;
+                crate::agent::send(agent, listener.as_fd()).doing(|| "its agent does not answer")
+            }
+            (Some(_), _) => {
+                seccompiler::apply_filter(&Answers::Nothing.program()).doing(|| "seccomp")
+            }
+        }
     }
 }
 
@@ -119,17 +140,19 @@ mod tests {
     use libc::EPERM;
 
     use super::*;
-    use crate::app::{Grants, Network, Scheduling, Seccomp};
+    use crate::app::{Granted, Grants, Network, RealTime, Scheduling, Seccomp};
     use crate::seccomp::policy;
 
     /// What a call answers under the filter of these grants: 0 or the error number, as told by a child's exit status; a
     /// signal is negative.
     fn answer(grants: &Grants, call: impl Fn() -> i64) -> i32 {
-        let filter = Filter::of(&policy(grants, Network::None)).unwrap();
+        let answers = matches!(grants.scheduling, Scheduling::Granted(_));
+        let answers = answers.then_some(Answers::Nothing);
+        let filter = Filter::of(&policy(grants, Network::None), answers).unwrap();
         // SAFETY: the child makes system calls and ends without returning.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let status = match filter.install() {
+            let status = match filter.install(None) {
                 Ok(()) if call() >= 0 => 0,
                 Ok(()) => std::io::Error::last_os_error()
                     .raw_os_error()
@@ -156,25 +179,40 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_apart_by_the_argument() {
+    fn what_is_granted_succeeds_without_effect_where_nobody_answers() {
         let closed = Grants::default();
+        let real_time = RealTime::ByTask;
         let open = Grants {
-            scheduling: Scheduling::UpTo { priority: 5 },
+            scheduling: Scheduling::Granted(Granted {
+                real_time,
+                cpus: vec![0],
+            }),
             ..Grants::default()
         };
-        assert_eq!(answer(&closed, || set_class(libc::SCHED_OTHER)), EPERM);
-        assert_eq!(answer(&open, || set_class(libc::SCHED_OTHER)), 0);
-        let reset = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-        assert_eq!(answer(&open, || set_class(reset)), 0);
-        // Without the filter the kernel answers EINVAL: these need more than a policy.
-        for policy in [6, 7, 12] {
-            assert_eq!(answer(&open, || set_class(policy)), EPERM, "{policy}");
-            let reset = policy | libc::SCHED_RESET_ON_FORK;
-            assert_eq!(answer(&open, || set_class(reset)), EPERM, "{policy}");
+        let class_after = |policy: i32| {
+            set_class(policy);
+            // SAFETY: no memory is involved.
+            let now = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+            if now == i64::from(libc::SCHED_OTHER) {
+                0
+            } else {
+                -1
+            }
+        };
+        for policy in [libc::SCHED_OTHER, libc::SCHED_FIFO, libc::SCHED_BATCH, 6, 7] {
+            assert_eq!(answer(&closed, || set_class(policy)), EPERM, "{policy}");
+            assert_eq!(answer(&open, || set_class(policy)), 0, "{policy}");
+            assert_eq!(answer(&open, || class_after(policy)), 0, "{policy}");
+        }
+        for number in crate::seccomp::SCHEDULING.map(|(_, number)| number) {
+            // SAFETY: answered before any of it is looked at.
+            let call = || unsafe { libc::syscall(number, 0, 0, 0, 0) };
+            assert_eq!(answer(&closed, call), EPERM, "{number}");
+            assert_eq!(answer(&open, call), 0, "{number}");
         }
         let off = Grants {
             seccomp: Seccomp::Off,
-            ..Grants::default()
+            ..open
         };
         assert_eq!(answer(&off, || set_class(6)), libc::EINVAL);
     }

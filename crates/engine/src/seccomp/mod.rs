@@ -1,14 +1,16 @@
-//! Which system calls a cell is refused. Here live the tables of calls, the policy that follows from what the cell was
+//! Which system calls a cell is refused, and which are answered for it. Here live the tables of calls, the policy that follows from what the cell was
 //! granted, and its two forms: a program for the kernel, built without any native library, and the `linux.seccomp`
 //! of an OCI bundle. Where and when a filter is installed is the engines' business.
 
 mod calls;
 mod families;
 mod filter;
+mod notify;
 mod oci;
 mod policy;
 
 pub(crate) use filter::{Filter, is_supported};
+pub(crate) use notify::{Answers, Listener, SCHEDULING};
 pub(crate) use oci::profile;
 pub(crate) use policy::policy;
 

@@ -1,12 +1,19 @@
 //! A seccomp policy in the form of an OCI bundle.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use super::Refusal;
+use super::{Answers, Refusal, SCHEDULING};
 
-/// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused. Calls of other architectures than
+/// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused; calls of [`SCHEDULING`] are answered by the agent that
+/// listens at `socket`. Calls of other architectures than
 /// this one are not listed, so the runtimes' libseccomp kills who makes them.
-pub(crate) fn profile(policy: &[Refusal]) -> Option<Value> {
+pub(crate) fn profile(
+    policy: &[Refusal],
+    answers: Option<Answers>,
+    socket: &Path,
+) -> Option<Value> {
     if policy.is_empty() {
         return None;
     }
@@ -43,11 +50,23 @@ pub(crate) fn profile(policy: &[Refusal]) -> Option<Value> {
             calls.push(rule);
         }
     }
-    Some(json!({
+    let mut profile = json!({
         "defaultAction": "SCMP_ACT_ALLOW",
         "architectures": [architecture],
-        "syscalls": calls,
-    }))
+    });
+    let names = SCHEDULING.map(|(name, _)| name);
+    match answers {
+        None => {}
+        Some(Answers::Agent) => {
+            calls.push(json!({ "names": names, "action": "SCMP_ACT_NOTIFY" }));
+            profile["listenerPath"] = json!(socket);
+        }
+        Some(Answers::Nothing) => {
+            calls.push(json!({ "names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": 0 }));
+        }
+    }
+    profile["syscalls"] = calls.into();
+    Some(profile)
 }
 
 #[cfg(test)]
@@ -58,7 +77,12 @@ mod tests {
 
     #[test]
     fn the_profile_is_one_that_the_runtime_library_reads() {
-        let profile = profile(&policy(&Grants::default(), Network::None)).unwrap();
+        let profile = profile(
+            &policy(&Grants::default(), Network::None),
+            None,
+            Path::new("/s"),
+        )
+        .unwrap();
         let read: libcontainer::oci_spec::runtime::LinuxSeccomp =
             serde_json::from_value(profile).unwrap();
         let calls = read.syscalls().as_ref().unwrap();
@@ -73,6 +97,9 @@ mod tests {
             seccomp: Seccomp::Off,
             ..Grants::default()
         };
-        assert_eq!(super::profile(&policy(&off, Network::None)), None);
+        assert_eq!(
+            super::profile(&policy(&off, Network::None), None, Path::new("/s")),
+            None
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::calls::{
     INHERITANCE, MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES,
-    SET_CLASS, SET_FOREIGN_CLASS, SET_PRIORITY, SHARES, SOCKET_FILTERS, UNCOUNTED,
+    SET_CLASS, SET_PRIORITY, SHARES, SOCKET_FILTERS, UNCOUNTED,
 };
 use super::{Refusal, families};
 use crate::app::{Grants, Network, Scheduling, Seccomp};
@@ -15,18 +15,11 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     }
     match grants.scheduling {
         Scheduling::FromOutside => {
-            refused.extend([SET_CLASS, SET_PRIORITY, SET_ATTRIBUTES]);
+            refused.extend([SET_CLASS, SET_PRIORITY, SET_ATTRIBUTES, SET_AFFINITY]);
             refused.extend(SHARES);
         }
-        // Priorities are bounded by RLIMIT_RTPRIO.
-        Scheduling::UpTo { .. } => {
-            refused.extend([SET_FOREIGN_CLASS, SET_ATTRIBUTES]);
-            refused.extend(SHARES);
-        }
+        Scheduling::Granted(_) => refused.extend(SHARES),
         Scheduling::Any => {}
-    }
-    if !grants.affinity {
-        refused.push(SET_AFFINITY);
     }
     if !grants.priority_inheritance {
         refused.push(INHERITANCE);
@@ -49,6 +42,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::app::{Granted, RealTime};
 
     fn names(grants: &Grants) -> BTreeSet<&'static str> {
         let refused = policy(grants, Network::None);
@@ -62,17 +56,20 @@ mod tests {
     #[test]
     fn grants_take_calls_off_the_list_and_nothing_else_does() {
         let all = names(&Grants::default());
-        let band = names(&Grants {
-            scheduling: Scheduling::UpTo { priority: 10 },
+        let granted = names(&Grants {
+            scheduling: Scheduling::Granted(Granted {
+                real_time: RealTime::ByTask,
+                cpus: vec![0],
+            }),
             ..Grants::default()
         });
+        let answered = crate::seccomp::SCHEDULING.map(|(name, _)| name);
         assert_eq!(
-            all.difference(&band).collect::<Vec<_>>(),
-            [&"sched_setparam"]
+            all.difference(&granted).copied().collect::<BTreeSet<_>>(),
+            BTreeSet::from(answered)
         );
         let any = names(&Grants {
             scheduling: Scheduling::Any,
-            affinity: true,
             priority_inheritance: true,
             ..Grants::default()
         });

@@ -50,8 +50,21 @@ impl Class {
         )
     }
 
+    /// The class of a policy's number and a priority, which only FIFO and RR have; DEADLINE, whose times are no numbers of
+    /// these, is [`Class::Unknown`].
+    pub fn of_policy(policy: i32, priority: u8) -> Class {
+        match policy {
+            libc::SCHED_OTHER => Class::Other,
+            libc::SCHED_FIFO => Class::Fifo { priority },
+            libc::SCHED_RR => Class::RoundRobin { priority },
+            libc::SCHED_BATCH => Class::Batch,
+            libc::SCHED_IDLE => Class::Idle,
+            policy => Class::Unknown(policy),
+        }
+    }
+
     /// Policy number and priority of the classes that `sched_setscheduler` can set.
-    pub(super) fn policy(&self) -> (i32, i32) {
+    pub fn policy(&self) -> (i32, i32) {
         match self {
             Class::Other => (libc::SCHED_OTHER, 0),
             Class::Fifo { priority } => (libc::SCHED_FIFO, i32::from(*priority)),

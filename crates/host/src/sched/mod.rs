@@ -89,7 +89,16 @@ pub fn set_class_reset_on_fork(pid: i32, class: &Class) -> Result<(), SchedError
 }
 
 fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
-    let given = match class {
+    set_unexplained(pid, class, reset_on_fork)
+        .map_err(|error| explain(pid, class, error.raw_os_error().unwrap_or(0)))
+}
+
+/// As [`set_class`] or [`set_class_reset_on_fork`], with the kernel's own error. Allocates nothing.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_unexplained(pid: i32, class: &Class, reset_on_fork: bool) -> io::Result<()> {
+    match class {
         Class::Deadline {
             runtime_ns,
             deadline_ns,
@@ -118,8 +127,7 @@ fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
             }
             set_policy(pid, policy, priority)
         }
-    };
-    given.map_err(|error| explain(pid, class, error.raw_os_error().unwrap_or(0)))
+    }
 }
 
 /// Reads the scheduling class of a process's main thread or of a thread by its id (0: the calling
@@ -139,17 +147,12 @@ pub fn get_class_and_reset(pid: i32) -> Result<(Class, bool), SchedError> {
     let attr = Attributes::of(pid).map_err(|error| other("sched_getattr", pid, &error))?;
     let priority = attr.priority.min(99) as u8;
     let class = match attr.policy as i32 {
-        libc::SCHED_OTHER => Class::Other,
-        libc::SCHED_FIFO => Class::Fifo { priority },
-        libc::SCHED_RR => Class::RoundRobin { priority },
         SCHED_DEADLINE => Class::Deadline {
             runtime_ns: attr.runtime,
             deadline_ns: attr.deadline,
             period_ns: attr.period,
         },
-        libc::SCHED_BATCH => Class::Batch,
-        libc::SCHED_IDLE => Class::Idle,
-        policy => Class::Unknown(policy),
+        policy => Class::of_policy(policy, priority),
     };
     Ok((class, attr.resets_on_fork()))
 }

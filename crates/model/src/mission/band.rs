@@ -17,6 +17,11 @@ impl Band {
         self.lowest <= other.highest && other.lowest <= self.highest
     }
 
+    /// How many priorities it has.
+    pub fn count(self) -> usize {
+        usize::from(self.highest.saturating_sub(self.lowest)) + 1
+    }
+
     /// Whether this priority is in it.
     pub fn holds(self, priority: i64) -> bool {
         (i64::from(self.lowest)..=i64::from(self.highest)).contains(&priority)

@@ -157,8 +157,8 @@ impl Cell {
         self.command.iter().chain(&self.args).map(String::as_str)
     }
 
-    /// The priorities that its threads may have: those of the file, else from the lowest to the highest of its tasks. `None`:
-    /// admission chooses them, or its class has none.
+    /// The priorities that its threads have by themselves: those of the file, else from the lowest to the highest of its tasks. `None`:
+    /// the file has none, or its class. Admission gives the cell these if it says `priorities`, else where they are free.
     pub fn band(&self) -> Option<Band> {
         if let (Some(CellClass::Deadline | CellClass::Other), _) | (_, Some(_)) =
             (self.class, self.priorities)

@@ -191,10 +191,6 @@ impl Searched<'_> {
     }
 }
 
-/// The most tasks of a cell for which ample budgets are searched: others wait for the decision, and with more tasks the
-/// analysis takes seconds.
-pub(super) const MOST_TASKS: usize = 256;
-
 /// The least ample budget of each period; behind the supervisors `exact`, which are everywhere. Jobs
 /// are taken to be done by their deadlines only, so that whatever comes to stand above the cell, and be it the supervisor of a later mission,
 /// the budget stays ample as long as these hold.
@@ -205,7 +201,7 @@ pub(super) fn of_each_period(
     facts: &Facts,
 ) -> Vec<Budget> {
     let (enforcer, tasks) = (cell.enforcer, &cell.work.tasks);
-    let charged = charged(enforcer, facts).filter(|_| cell.only_tasks && tasks.len() <= MOST_TASKS);
+    let charged = charged(enforcer, facts).filter(|_| cell.only_tasks);
     let Some(charged) = charged else {
         return Vec::new();
     };

@@ -27,7 +27,10 @@ pub(super) struct Asked {
     pub(super) class: CellClass,
     /// Cpus of the file; empty: to be placed.
     pub(super) cpus: Vec<u32>,
+    /// Its priorities: those of the file, and once [`super::bands::give`] is done those of every cell of class FIFO.
     pub(super) band: Option<Band>,
+    /// From the lowest to the highest priority that the program gives its threads itself: it gets these where they are free.
+    pub(super) wished: Option<Band>,
     /// Budget on each of its cpus and period, ns, where the file has them.
     pub(super) reservation: Option<(Ns, Ns)>,
     /// Whether nothing runs in it but its tasks, under a mechanism that has budgets which these cannot use up.
@@ -112,7 +115,8 @@ impl Asked {
             enforcer,
             class,
             cpus: cell.cpus.clone(),
-            band: cell.band(),
+            band: cell.priorities,
+            wished: cell.band(),
             reservation,
             only_tasks: cell.only_tasks && class == CellClass::Fifo && enforcer.has_ample_budgets(),
             silent_for: silent_for(cell),
@@ -147,8 +151,17 @@ impl Asked {
         (self.holder.clone()).unwrap_or_else(|| format!("`{}`", self.name))
     }
 
-    /// Priorities that its threads need.
-    pub(super) fn priorities(&self) -> usize {
-        self.work.tasks.len().max(1)
+    /// Priorities that its threads need: one for each task, and where there is room (`spare`) one below them for its other threads.
+    pub(super) fn priorities(&self, spare: bool) -> usize {
+        match self.work.tasks.len() {
+            0 => 1,
+            tasks => tasks + usize::from(spare),
+        }
+    }
+
+    /// Whether it may run on the same cpu as another.
+    pub(super) fn may_meet(&self, other: &Asked) -> bool {
+        let anywhere = self.cpus.is_empty() || other.cpus.is_empty();
+        anywhere || self.cpus.iter().any(|cpu| other.cpus.contains(cpu))
     }
 }

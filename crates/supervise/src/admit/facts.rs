@@ -214,7 +214,7 @@ impl Facts {
     /// What holds a cell of class FIFO that leaves the mechanism to timecell: the first that there is and that can hold such a cell.
     pub(super) fn of_fifo(&self, cell: &Cell) -> Enforcer {
         let suits_freezer = || {
-            let highest = cell.band().map(|band| band.highest);
+            let highest = cell.priorities.map(|band| band.highest);
             cell.cpu_count() == 1 && highest.is_none_or(|highest| highest <= HIGHEST_HELD)
         };
         let of_the_kernel = [Enforcer::RtCgroup, Enforcer::Hcbs];

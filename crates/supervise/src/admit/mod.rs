@@ -180,6 +180,21 @@ fn decide(
         );
     }
     for cell in &asked {
+        if let Some(band) = cell.band.filter(|band| band.count() < cell.names.len()) {
+            let why = format!(
+                "it has {} tasks for the {} of its `priorities`, and the order among equals is not analysed",
+                cell.names.len(),
+                match band.count() {
+                    1 => "one priority".to_owned(),
+                    count => format!("{count} priorities"),
+                }
+            );
+            let advice = Advice::of(
+                "priorities",
+                "give it as many as it has tasks, or leave them out",
+            );
+            refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
+        }
         if let Err(why) = facts.has(cell.enforcer) {
             let advice = Advice::of("enforcer", "choose another with `enforcer` or `class`");
             refuse(
@@ -450,9 +465,7 @@ fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
     let threads = candidate.threads();
     let priorities = asked
         .band
-        .map(|band| bands::of_tasks(band, asked.names.len()))
-        // Nobody else on its cpus has one of its band, so what its file says is what is given.
-        .map(|found| asked.declared.clone().unwrap_or(found));
+        .map(|band| bands::of_tasks(band, asked.declared.as_deref(), asked.names.len()));
     let mut tasks: Vec<(usize, TaskBound)> = (asked.order.iter().enumerate())
         .map(|(place, &at)| {
             let task: &Task = &asked.work.tasks[place];

@@ -184,6 +184,7 @@ impl HeldCell {
             },
             order: (0..self.tasks.len()).collect(),
             declared: None,
+            wished: None,
             names: self.tasks.iter().map(|task| task.name.clone()).collect(),
         }
     }

@@ -142,6 +142,7 @@ pub(super) fn asked(
         order: Vec::new(),
         names: Vec::new(),
         declared: None,
+        wished: None,
     }
 }
 

@@ -4,24 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use host::sched::{self, Class, SchedError, bandwidth};
+use host::sched::{self, Class, bandwidth};
 use model::mission::Cell;
 
 use super::partition::ByPartition;
 use super::{Enforce, EnforceError, Inside, Mechanism};
 use crate::admit::Grant;
+use crate::threads::{Wanted, wanted};
 
 /// How long a cell's start waits for bandwidth that threads which have ended still hold.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often threads are looked for that are not there yet, ns.
-const SOUGHT_NS: i64 = 20_000_000;
-/// How often it is seen whether the threads still are what they were made, ns.
-const WATCHED_NS: i64 = 1_000_000_000;
-/// How often changes of one thread are reported: a cell that keeps creating and ending threads must not fill a journal.
-const TOLD: u32 = 20;
-/// The kernel keeps this many bytes of a thread's name.
-const NAME_BYTES: usize = 15;
-
 /// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
 /// A thread's children start in class OTHER (SCHED_RESET_ON_FORK), so that a cell gets no more than its tasks were granted.
 ///
@@ -30,7 +22,7 @@ const NAME_BYTES: usize = 15;
 #[derive(Debug)]
 pub struct Deadline {
     cpus: Vec<u32>,
-    threads: Vec<Thread>,
+    threads: Vec<Wanted>,
     /// Where its cpus are a partition.
     partition: Option<Own>,
 }
@@ -61,58 +53,13 @@ impl Own {
     }
 }
 
-/// A thread that is to be in the class.
-#[derive(Debug)]
-struct Thread {
-    task: String,
-    which: Which,
-    class: Class,
-    period_ns: u64,
-    /// Its id, while it is in the class.
-    held: Option<i32>,
-    /// Whether its absence, or the kernel's refusal, was told since it was last held.
-    complained: bool,
-    /// When another thread may be held in its place, CLOCK_MONOTONIC ns.
-    free_ns: i64,
-    /// How often something of it was told.
-    told: u32,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Which {
-    /// The first thread of the cell's first process.
-    First,
-    /// The one of this name.
-    Named(String),
-}
-
 impl Deadline {
     /// For a cell of this grant: one thread for each of its tasks, or for its reservation.
     ///
     /// # Errors
     /// When nothing was granted that SCHED_DEADLINE could hold.
     pub fn new(grant: &Grant, cell: &Cell) -> Result<Deadline, EnforceError> {
-        let ns = |time: model::Duration| time.ns().unsigned_abs();
-        let threads: Vec<Thread> = match (grant.budget_ns, grant.period_ns) {
-            (Some(runtime), Some(period)) if cell.tasks.len() <= 1 => {
-                let task = cell.tasks.first();
-                let name = task.map_or(&cell.name, |task| &task.timing.name);
-                let which = named(task.and_then(|task| task.thread.as_deref()));
-                vec![Thread::new(name, which, [runtime, period, period])]
-            }
-            _ => {
-                let alone = cell.tasks.len() == 1;
-                (cell.tasks.iter().zip(&grant.tasks))
-                    .filter_map(|(task, bound)| {
-                        let own = (!alone).then(|| task.name());
-                        let which = named(task.thread.as_deref().or(own));
-                        let (period, deadline) = (ns(task.timing.period), ns(task.timing.deadline));
-                        let times = [bound.runtime_ns?, deadline.min(period), period];
-                        Some(Thread::new(task.name(), which, times))
-                    })
-                    .collect()
-            }
-        };
+        let threads = wanted(grant, cell);
         if threads.is_empty() {
             return Err(EnforceError::NotGranted {
                 cell: grant.cell.clone(),
@@ -125,60 +72,10 @@ impl Deadline {
             partition: None,
         })
     }
-}
 
-fn named(name: Option<&str>) -> Which {
-    match name {
-        Some(name) => Which::Named(name[..name.floor_char_boundary(NAME_BYTES)].to_owned()),
-        None => Which::First,
-    }
-}
-
-impl Thread {
-    fn new(task: &str, which: Which, [runtime_ns, deadline_ns, period_ns]: [u64; 3]) -> Thread {
-        Thread {
-            task: task.to_owned(),
-            which,
-            class: Class::Deadline {
-                runtime_ns,
-                deadline_ns,
-                period_ns,
-            },
-            period_ns,
-            held: None,
-            complained: false,
-            free_ns: 0,
-            told: 0,
-        }
-    }
-
-    /// A thread that was held no longer is. The kernel counts it until its period is over; a cell that creates and ends
-    /// threads must not be counted more than once.
-    fn lose(&mut self, now_ns: i64) {
-        self.held = None;
-        self.free_ns = now_ns.saturating_add_unsigned(self.period_ns);
-    }
-
-    /// What is reported of it, a limited number of times.
-    fn tell(&mut self, what: &str) -> Option<String> {
-        self.told += 1;
-        let task = &self.task;
-        match self.told {
-            ..TOLD => Some(format!("{task} {what}")),
-            TOLD => Some(format!("{task} {what}; further cases are not reported")),
-            _ => None,
-        }
-    }
-
-    fn is(&self, thread: i32, first: i32) -> bool {
-        match &self.which {
-            Which::First => thread == first,
-            Which::Named(name) => host::process::name(thread).as_ref() == Some(name),
-        }
-    }
-
-    fn has_its_class(&self, thread: i32) -> bool {
-        sched::get_class(thread).is_ok_and(|class| class == self.class)
+    /// Whether this is the cell's first thread, which gets its class before the program begins: it is the only one, and has no name.
+    fn begins_with(&self, wanted: &Wanted) -> bool {
+        self.threads.len() == 1 && !wanted.is_named
     }
 }
 
@@ -208,12 +105,15 @@ impl Mechanism for ByThread {
 
 impl Enforce for Deadline {
     fn guarantee(&self) -> String {
-        let own = |thread: &Thread| {
-            let who = match (&thread.which, self.threads.len()) {
-                (Which::First, _) => "its first thread".to_owned(),
-                (Which::Named(name), _) => format!("thread `{name}`, once it exists,"),
+        let own = |wanted: &Wanted| {
+            let who = match &wanted.thread {
+                Some(name) if !self.begins_with(wanted) => {
+                    format!("thread `{name}`, once it exists,")
+                }
+                _ => "its first thread".to_owned(),
             };
-            format!("{who} {}", told(&thread.class))
+            let class = wanted.class.as_ref().map_or(String::new(), told);
+            format!("{who} {class}")
         };
         let threads: Vec<String> = self.threads.iter().map(own).collect();
         let cpus = host::cpus::format_list(&self.cpus);
@@ -229,109 +129,30 @@ impl Enforce for Deadline {
 
     fn hold(&self, pid: i32) -> Result<(), EnforceError> {
         sched::set_affinity(pid, &self.cpus)?;
-        for thread in &self.threads {
-            if thread.which == Which::First {
-                bandwidth::set_class_reset_on_fork_when_free(pid, &thread.class, PATIENCE)?;
-            }
+        let first = self.threads.iter().find(|wanted| self.begins_with(wanted));
+        if let Some(class) = first.and_then(|wanted| wanted.class.as_ref()) {
+            bandwidth::set_class_reset_on_fork_when_free(pid, class, PATIENCE)?;
         }
         Ok(())
     }
 
-    fn tend(&mut self, inside: &Inside) -> Vec<String> {
-        let mut told: Vec<String> = (self.partition.as_mut())
+    fn tend(&mut self, _: &Inside) -> Vec<String> {
+        (self.partition.as_mut())
             .and_then(Own::tend)
             .into_iter()
-            .collect();
-        let all = inside.threads();
-        let now_ns = timecell_client::now_ns();
-        for at in 0..self.threads.len() {
-            let thread = &mut self.threads[at];
-            let before = thread.held;
-            if before.is_some_and(|id| all.contains(&id) && thread.has_its_class(id)) {
-                continue;
-            }
-            if before.is_some() {
-                thread.lose(now_ns);
-            }
-            let taken: Vec<i32> = self.threads.iter().filter_map(|one| one.held).collect();
-            let thread = &mut self.threads[at];
-            let found =
-                (all.iter().copied()).find(|id| !taken.contains(id) && thread.is(*id, inside.pid));
-            let free = now_ns >= thread.free_ns;
-            let what = match found {
-                None if before.is_some() && !thread.complained => {
-                    thread.complained = true;
-                    "is no longer held: its thread has ended".to_owned()
-                }
-                Some(id) if free || thread.has_its_class(id) => match thread.take(id, inside) {
-                    Ok(new) => {
-                        thread.held = Some(id);
-                        thread.complained = false;
-                        // The start has already reported that the first thread is in its class.
-                        if !new {
-                            continue;
-                        }
-                        format!("(thread {id}) has {}", self::told(&thread.class))
-                    }
-                    // It has ended since.
-                    Err(SchedError::NoSuchProcess { .. }) => continue,
-                    Err(_) if thread.complained => continue,
-                    Err(error) => {
-                        thread.complained = true;
-                        format!("is not held: {error}")
-                    }
-                },
-                None | Some(_) => continue,
-            };
-            told.extend(thread.tell(&what));
-        }
-        told
-    }
-
-    fn tend_again_ns(&self) -> Option<i64> {
-        let sought = self.threads.iter().any(|thread| thread.held.is_none());
-        Some(if sought { SOUGHT_NS } else { WATCHED_NS })
-    }
-
-    fn unheld(&self, _: &Inside) -> Vec<String> {
-        (self.threads.iter())
-            .filter(|thread| thread.held.is_none())
-            .map(|thread| match &thread.which {
-                Which::First => format!("{} is not held: its first thread is in another class", thread.task),
-                Which::Named(name) => format!(
-                    "{} is not held: it has no thread `{name}` yet, so the task is best effort; give its thread that name \
-                     (prctl PR_SET_NAME), or set `thread` in the mission",
-                    thread.task
-                ),
-            })
             .collect()
     }
 
     fn settle_ns(&self) -> i64 {
-        let longest = self.threads.iter().map(|thread| thread.period_ns).max();
-        longest.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(0)
+        let periods = self.threads.iter().map(|wanted| match wanted.class {
+            Some(Class::Deadline { period_ns, .. }) => i64::try_from(period_ns).unwrap_or(0),
+            _ => 0,
+        });
+        periods.max().unwrap_or(0)
     }
 
     fn release(&mut self) -> Result<(), EnforceError> {
         Ok(())
-    }
-}
-
-impl Thread {
-    /// Puts a thread into the class; whether it was in another one.
-    fn take(&self, thread: i32, inside: &Inside) -> Result<bool, SchedError> {
-        if self.has_its_class(thread) {
-            return Ok(false);
-        }
-        sched::set_class_reset_on_fork(thread, &self.class)?;
-        if inside.threads().contains(&thread) {
-            return Ok(true);
-        }
-        // It ended, and its number may be a stranger's by now.
-        if self.has_its_class(thread) {
-            let _ = bandwidth::leave(thread);
-        }
-        Err(SchedError::NoSuchProcess { pid: thread })
     }
 }
 
@@ -404,10 +225,15 @@ mod tests {
         }
     }
 
-    fn held(cell: &Cell, budget: Option<(u64, u64)>) -> Vec<(String, Which, Class)> {
+    /// Of each thread: whose it is, its name where that is sought, and its class.
+    fn held(cell: &Cell, budget: Option<(u64, u64)>) -> Vec<(String, Option<String>, Class)> {
         let held = Deadline::new(&grant(cell, budget), cell).unwrap();
-        (held.threads.into_iter())
-            .map(|thread| (thread.task, thread.which, thread.class))
+        let is_first = |wanted: &Wanted| held.begins_with(wanted);
+        (held.threads.iter())
+            .map(|wanted| {
+                let name = wanted.thread.clone().filter(|_| !is_first(wanted));
+                (wanted.task.clone(), name, wanted.class.clone().unwrap())
+            })
             .collect()
     }
 
@@ -423,11 +249,8 @@ mod tests {
     fn one_task_is_the_first_thread_and_several_are_found_by_name() {
         let own = times(1_112_000, 8_000_000, 10_000_000);
         let one = cell(&task("only", ""));
-        assert_eq!(
-            held(&one, None),
-            [("only".to_owned(), Which::First, own.clone())]
-        );
-        let name = |name: &str| Which::Named(name.to_owned());
+        assert_eq!(held(&one, None), [("only".to_owned(), None, own.clone())]);
+        let name = |name: &str| Some(name.to_owned());
         let two = cell(&(task("a task with a long name", "") + &task("b", "thread = \"worker\"")));
         let all = held(&two, None);
         assert_eq!(all[0].1, name("a task with a l"));
@@ -441,7 +264,7 @@ mod tests {
         let plain = cell("reservation = { budget = \"2ms\", period = \"10ms\" }\n");
         let own = times(2_000_000, 10_000_000, 10_000_000);
         let all = held(&plain, Some((2_000_000, 10_000_000)));
-        assert_eq!(all, [("c".to_owned(), Which::First, own)]);
+        assert_eq!(all, [("c".to_owned(), None, own)]);
         assert!(Deadline::new(&grant(&plain, None), &plain).is_err());
     }
 
@@ -455,17 +278,7 @@ mod tests {
              1.112 ms of cpu time within 8.000 ms in every 10.000 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
              beside all other threads of that class; its other threads are best effort"
         );
-        assert_eq!(
-            (
-                held.unheld(&Inside {
-                    pid: 1,
-                    groups: Vec::new()
-                })
-                .len(),
-                held.settle_ns()
-            ),
-            (2, 10_000_000)
-        );
+        assert_eq!(held.settle_ns(), 10_000_000);
         let apart = Grant {
             cpus: vec![1],
             partition: Some(vec![1]),

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -171,6 +172,22 @@ impl Page {
         read_at(&self.path, &self.file, &mut raw, layout::counters_at(0))?;
         let (counters, _) = raw.as_chunks();
         Ok(counters.iter().map(counters::totals).collect())
+    }
+
+    /// For each declared task, the id in the cell of the thread that begins its jobs; 0: the application does not say.
+    ///
+    /// # Errors
+    /// When the cell has cut the page short, or it cannot be read.
+    pub fn threads(&self) -> Result<Vec<u32>, PageError> {
+        let slots = self.known.len();
+        (0..self.declared.min(slots))
+            .map(|slot| {
+                let mut raw = [0; size_of::<u32>()];
+                let at = layout::identity_at(slots, slot) + offset_of!(Identity, thread);
+                read_at(&self.path, &self.file, &mut raw, at)?;
+                Ok(u32::from_ne_bytes(raw))
+            })
+            .collect()
     }
 
     /// Names that the application has given to the slots of a page without declared tasks. Control characters and what is

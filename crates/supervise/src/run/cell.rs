@@ -23,9 +23,13 @@ use crate::enforce::{
     BestEffort, Enforce, EnforceError, Inside, Mechanism, Mechanisms, leave_real_time,
 };
 use crate::page::{Page, Place};
+use crate::threads::Threads;
 
 /// Between two looks at what has become of a signal that was blocked when it was sent, ns.
 const AGAIN_NS: i64 = 5_000_000;
+
+/// How long after its start the threads of a cell's tasks are looked for all the time, ns; later, once a second.
+const SEEKS_NS: i64 = 10_000_000_000;
 
 /// A cell that runs.
 pub(super) struct Live {
@@ -56,6 +60,8 @@ pub(super) struct Live {
     pub(super) ample: AmpleUse,
     /// What of it is not held.
     pub(super) unheld: Unheld,
+    /// Its threads, and which of them runs which task.
+    pub(super) threads: Threads,
 }
 
 /// What admission gave a cell.
@@ -115,7 +121,7 @@ impl Live {
         hold: Box<dyn Enforce>,
         started_ns: i64,
         counters: Counters,
-        cell: &mission::Cell,
+        (given, cell): (&Given, &mission::Cell),
     ) -> Live {
         Live {
             app,
@@ -133,6 +139,7 @@ impl Live {
             tended: Tended::from_now(cell),
             ample: AmpleUse::default(),
             unheld: Unheld::default(),
+            threads: Threads::of(given.grant(), cell),
         }
     }
 
@@ -199,7 +206,8 @@ impl Live {
             });
         }
         let now_ns = timecell_client::now_ns();
-        Ok(Live::new(app, inside, hold, now_ns, counters, cell))
+        let of = (given, cell);
+        Ok(Live::new(app, inside, hold, now_ns, counters, of))
     }
 
     /// Takes over a cell of a supervisor that is gone, if its program still runs; one that is shed to best effort is held by nobody
@@ -225,7 +233,7 @@ impl Live {
         });
         let hold = hold.map_err(|error| error.to_string())?;
         let (inside, counters) = (inside(&app), Counters::default());
-        let live = Live::new(app, inside, hold, started_ns, counters, cell);
+        let live = Live::new(app, inside, hold, started_ns, counters, (given, cell));
         Ok(Some(live))
     }
 
@@ -281,10 +289,29 @@ impl Live {
         self.killed_as_asked |= asking == Asking::Killed;
     }
 
+    /// Looks at its threads; returns news for the user, as clauses. `begun` has the thread of each task by the word of the application.
+    pub(super) fn look_at_threads(&mut self, begun: &[u32], now_ns: i64) -> Vec<String> {
+        self.threads
+            .look(&self.inside, self.app.agent(), begun, now_ns)
+    }
+
+    /// Whether threads of its tasks are still sought, which appear soon after its start.
+    pub(super) fn seeks(&self, now_ns: i64) -> bool {
+        self.threads.lacks_some() && now_ns - self.started_ns < SEEKS_NS
+    }
+
     /// Checks what of it is not held, for status requests.
     pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
         match self.grip {
-            Grip::Held => self.unheld.look(now_ns, || self.hold.unheld(&self.inside)),
+            Grip::Held => {
+                let (hold, threads, inside) = (&self.hold, &self.threads, &self.inside);
+                let look = || {
+                    let mut unheld = hold.unheld(inside);
+                    unheld.extend(threads.unheld());
+                    unheld
+                };
+                self.unheld.look(now_ns, look);
+            }
             // It is shed, and held by nothing on purpose.
             _ => self.unheld = Unheld::default(),
         }
@@ -292,7 +319,18 @@ impl Live {
 
     /// Takes their real-time class from all of its threads; one that keeps it is an error, a clause.
     pub(super) fn take_classes(&mut self) -> Result<(), String> {
+        if let Some(agent) = self.app.agent() {
+            agent.suspend(true);
+        }
         self.classes.take(|| pids(&self.app))
+    }
+
+    /// Each of its threads gets back the class that it had.
+    pub(super) fn give_classes_back(&mut self) {
+        if let Some(agent) = self.app.agent() {
+            agent.suspend(false);
+        }
+        self.classes.give_back();
     }
 
     /// A freeze that is under way is not wanted any more.

@@ -394,6 +394,7 @@ impl<'a> Keeper<'a> {
                 continue;
             }
             let (is_shed, name) = (self.is_shed(at), self.name(at));
+            let begun = self.cells[at].watch.threads();
             let Some(live) = self.cells[at].phase.live_mut() else {
                 continue;
             };
@@ -401,11 +402,14 @@ impl<'a> Keeper<'a> {
                 continue;
             }
             let mut told = live.hold.tend(&live.inside);
+            told.extend(live.look_at_threads(&begun, now));
             if live.tended.unheld_ns.is_some_and(|told| told <= now) {
                 live.tended.unheld_ns = None;
                 told.extend(live.hold.unheld(&live.inside));
+                told.extend(live.threads.unheld());
             }
-            live.tended.next_ns = live.hold.tend_again_ns().map(|again| now + again);
+            live.tended
+                .looked(now, live.hold.tend_again_ns(), live.seeks(now));
             for what in told {
                 let cell = name.clone();
                 (self.tell)(&Event::Held { cell, what });

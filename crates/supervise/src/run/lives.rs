@@ -313,7 +313,7 @@ impl Keeper<'_> {
         // The most memory of a cell for which the file leaves it open.
         let memory = self.admission.memory.as_ref();
         let memory_bytes = memory.and_then(|memory| memory.default_bytes);
-        let mut spec = spec::of(self.file, cell, given.grant(), memory_bytes, &dir);
+        let mut spec = spec::of(self.file, cell, Some(&given), memory_bytes, &dir);
         spec.within = self.mechanisms.within(given.partition());
         sources::hold(&mut spec, &self.state.sources);
         let making = Making {

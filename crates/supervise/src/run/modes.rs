@@ -321,7 +321,7 @@ impl Keeper<'_> {
             return;
         };
         live.grip = Grip::Held;
-        live.classes.give_back();
+        live.give_classes_back();
         live.unfreeze();
         // Fine if it was not frozen.
         if let Err(error) = live.app.thaw() {

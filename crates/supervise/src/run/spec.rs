@@ -5,10 +5,13 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use engine::app::{self, AppSpec, Bind, Grants, Ids, Image, Limits, Scheduling, Seccomp, Tmpfs};
-use model::EngineKind;
+use engine::app::{
+    self, AppSpec, Bind, Granted, Grants, Ids, Image, Limits, RealTime, Scheduling, Seccomp, Tmpfs,
+};
 use model::mission::{self, Cell, MissionFile};
+use model::{Enforcer, EngineKind};
 
+use super::cell::Given;
 use super::options::OutputTo;
 use crate::admit::Grant;
 
@@ -19,15 +22,15 @@ const OOM_LOW: u16 = 600;
 const OOM_HIGH: u16 = 300;
 
 /// What the engine is asked for: a cell of the mission with what was granted to it and nothing else, `memory_bytes` where the file
-/// does not say how much memory. Its threads' class and
-/// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
+/// does not say how much memory. Where nothing is `given` yet, the request is for checks only.
 pub(super) fn of(
     file: &MissionFile,
     cell: &Cell,
-    grant: Option<&Grant>,
+    given: Option<&Given>,
     memory_bytes: Option<u64>,
     work_dir: &Path,
 ) -> AppSpec {
+    let grant = given.and_then(Given::grant);
     let path = |path: &Path| host_path(file, path);
     let image = cell.image.with_path(path);
     // The last part is the cell's name, or that of its second place.
@@ -65,12 +68,11 @@ pub(super) fn of(
         pids: rights.pids,
     };
     spec.grants = Grants {
-        scheduling: scheduling(cell, grant),
-        affinity: false,
+        scheduling: given.map_or(Scheduling::FromOutside, scheduling),
         priority_inheritance: !grant.is_some_and(is_held),
-        capabilities: rights.capabilities.clone(),
-        // All that it touches may stay in memory; what it may have altogether is its memory limit.
-        memlock_bytes: None,
+        capabilities: capabilities(cell, spec.limits.memory_bytes),
+        // All that it touches may stay in memory.
+        memlock_bytes: spec.limits.memory_bytes,
         open_files: rights.open_files.into(),
         pending_signals: rights.pending_signals.into(),
         message_queue_bytes: rights.message_queues.bytes(),
@@ -82,6 +84,18 @@ pub(super) fn of(
         },
     };
     spec
+}
+
+/// The capabilities of a cell. One of a real-time class may lock all its memory, up to the limit of its group: by the resource limit where
+/// this process may raise it so far, else by the capability, which lifts it.
+fn capabilities(cell: &Cell, memory_bytes: Option<u64>) -> Vec<String> {
+    const LOCK: &str = "CAP_IPC_LOCK";
+    let mut all = cell.rights.capabilities.clone();
+    let lacks = memory_bytes.is_some_and(|bytes| !engine::may_lock(bytes));
+    if cell.is_real_time() && lacks && !all.iter().any(|name| name == LOCK) {
+        all.push(LOCK.to_owned());
+    }
+    all
 }
 
 /// An absolute path of the host that the mission names; links in it are not followed.
@@ -115,18 +129,30 @@ pub(super) fn has_no_user(cell: &Cell) -> bool {
     image && cell.rights.user.is_none()
 }
 
-/// A cell of several FIFO tasks orders its threads itself, below the top of its band; a cell of one has nothing to choose.
-fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
-    match grant.and_then(|grant| grant.band) {
-        Some(band)
-            if cell.tasks.len() > 1 && cell.tasks.iter().all(|task| task.thread.is_none()) =>
-        {
-            Scheduling::UpTo {
-                priority: band.highest,
-            }
+/// The cell's threads may ask for any class, and get what was granted: a thread that is no task's the lowest priority of the band.
+fn scheduling(given: &Given) -> Scheduling {
+    let (cpus, real_time) = match given {
+        Given::BestEffort(cpus, _) => (cpus, RealTime::None),
+        Given::Grant(grant) => {
+            let real_time = match grant.band {
+                Some(band) => RealTime::Band {
+                    lowest: band.lowest,
+                    highest: match grant.tasks.is_empty() {
+                        true => band.highest,
+                        false => band.lowest,
+                    },
+                    round_robin: false,
+                },
+                None if grant.enforcer == Enforcer::Deadline => RealTime::ByTask,
+                None => RealTime::None,
+            };
+            (&grant.cpus, real_time)
         }
-        _ => Scheduling::FromOutside,
-    }
+    };
+    Scheduling::Granted(Granted {
+        real_time,
+        cpus: cpus.clone(),
+    })
 }
 
 /// User and group of a cell's program, where they are known before it runs.

@@ -9,6 +9,10 @@ const SHED_NS: i64 = 100_000_000;
 /// The same while its enforcer releases it, ns.
 const LETTING_GO_NS: i64 = 5_000_000;
 
+/// How often threads are sought that a cell is expected to make, ns.
+const SOUGHT_NS: i64 = 20_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// How old the report of what is not held may be, ns: more frequent requests cost the loop no look at threads.
 const UNHELD_NS: i64 = 1_000_000_000;
 
@@ -82,6 +86,15 @@ impl Tended {
             self.next_ns = Some(now_ns + wait_ns);
         }
         waits
+    }
+
+    /// It was looked after now. Its enforcer wants that again in so many ns; `seeks`: its threads are still sought. Else that is soon enough
+    /// at the next full second of the clock, when all cells are looked after.
+    pub(super) fn looked(&mut self, now_ns: i64, again_ns: Option<i64>, seeks: bool) {
+        let second = now_ns - now_ns.rem_euclid(SECOND_NS) + SECOND_NS;
+        let sought = seeks.then_some(now_ns + SOUGHT_NS);
+        let again = again_ns.map(|again| now_ns + again);
+        self.next_ns = [Some(second), sought, again].into_iter().flatten().min();
     }
 
     /// When its end may be told; `None`: it has not ended.

@@ -60,6 +60,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::nothing_leads_to_the_program_that_makes_cells,
     escapes::a_program_named_through_proc_is_refused,
     swaps::a_source_that_leads_elsewhere_is_refused,
+    escapes::a_granted_priority_is_not_exceeded,
 ];
 
 /// What holds where an OCI runtime, linked or not, is driven directly.
@@ -74,7 +75,6 @@ const OCI: &[(&str, Behaviour)] = behaviours![
 const EMBEDDED: &[(&str, Behaviour)] = behaviours![
     life::a_program_without_its_interpreter_is_explained,
     escapes::without_the_filter_the_attacks_work,
-    escapes::a_granted_priority_is_not_exceeded,
     escapes::a_program_behind_proc_is_not_executed,
 ];
 

@@ -51,6 +51,7 @@ mod missions_recovery;
 mod missions_reserve;
 mod missions_run;
 mod missions_seen;
+mod missions_threads;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -127,6 +128,7 @@ fn main() {
         missions_reserve::CASES,
         missions_run::CASES,
         missions_seen::CASES,
+        missions_threads::CASES,
         missions_recovery::CASES,
         missions_admission::CASES,
         missions_ample::CASES,

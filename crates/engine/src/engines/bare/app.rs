@@ -17,6 +17,7 @@ use rustix::thread::{
     UnshareFlags, set_keep_capabilities, set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
 };
 
+use crate::agent::Delivery;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
 use crate::app::program::Program;
@@ -25,7 +26,7 @@ use crate::app::{executor, groups, start};
 use crate::error::{Doing, Error, Result, refused};
 use crate::mounts::unshare;
 use crate::seccomp::{Filter, policy};
-use crate::{limits, made, process};
+use crate::{agent, limits, made, process};
 
 /// How long a cell may take to be ready.
 const READINESS: Duration = Duration::from_secs(60);
@@ -84,7 +85,8 @@ fn ended_early(mut child: std::process::Child, log: &Path) -> Error {
 }
 
 fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible> {
-    let filter = Filter::of(&policy(&spec.grants, spec.network))?;
+    let answers = agent::answers(spec, Delivery::Handed);
+    let filter = Filter::of(&policy(&spec.grants, spec.network), answers)?;
     let mut groups = groups::make(spec)?;
     groups::limit(spec)?;
     groups.enter(std::process::id().cast_signed())?;
@@ -117,7 +119,7 @@ fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallib
     let mut report = unsafe { File::from_raw_fd(handed.report) };
     start::say_ready(&mut report)?;
     start::wait(&listener)?;
-    let executed = executor::execute(&program.args, &program.env, &filter);
+    let executed = executor::execute(&program.args, &program.env, &filter, handed.agent);
     std::mem::forget(report);
     executed
 }

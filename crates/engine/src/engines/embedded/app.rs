@@ -14,7 +14,7 @@ use crate::app::spec::{AppSpec, Image, Network};
 use crate::app::{groups, root, start};
 use crate::error::{Doing, Result};
 use crate::seccomp::{Filter, policy};
-use crate::{made, oci};
+use crate::{agent, made, oci};
 
 /// Such cells.
 #[derive(Debug)]
@@ -36,8 +36,12 @@ impl Apps for Cells {
     fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
         let program = Program::of(spec)?;
         let guard = Guard {
-            filter: Filter::of(&policy(&spec.grants, spec.network))?,
+            filter: Filter::of(
+                &policy(&spec.grants, spec.network),
+                agent::answers(spec, self.delivery()),
+            )?,
             report: handed.report,
+            agent: handed.agent,
         };
         let mut groups = groups::make(spec)?;
         groups::limit(spec)?;

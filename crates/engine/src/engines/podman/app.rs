@@ -12,23 +12,28 @@ use serde_json::json;
 
 use super::cli::Cli;
 use super::image::Storage;
+use crate::agent::Delivery;
 use crate::app::ended::Ended;
 use crate::app::engine::{Apps, Images, Made, Making};
 use crate::app::making::Handed;
 use crate::app::program::{Program, binary_target};
 use crate::app::spec::{AppSpec, Ids, Image, Network};
-use crate::app::{executor, groups};
+use crate::app::{config, executor, groups};
 use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
 use crate::note::MARK;
 use crate::process::Process;
-use crate::{limits, made, oci, process, programs, seccomp};
+use crate::{limits, made, oci, process, programs};
 
 /// Such cells.
 #[derive(Debug)]
 pub(super) struct Cells;
 
 impl Apps for Cells {
+    fn delivery(&self) -> Delivery {
+        Delivery::Never
+    }
+
     fn make(&self, mut making: Making<'_>) -> Result<Made> {
         let spec = making.spec;
         let log = making.log.ok_or(
@@ -171,7 +176,7 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<()> {
         command.args(["--read-only", "--read-only-tmpfs=false"]);
     }
     let profile = made::state(spec).join("seccomp.json");
-    let profile = match seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
+    let profile = match config::seccomp_profile(spec, Delivery::Never) {
         Some(rules) => {
             fs::write(&profile, rules.to_string())?;
             profile.display().to_string()

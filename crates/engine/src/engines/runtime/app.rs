@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::thread::UnshareFlags;
 
 use super::{Runtime, with_bundle};
+use crate::agent::Delivery;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
 use crate::app::program::Program;
@@ -20,6 +21,10 @@ use crate::{made, process};
 impl Apps for Runtime {
     fn make(&self, making: Making<'_>) -> Result<Made> {
         making.with_bundle(false)
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery::BySocket
     }
 
     /// Becomes the runtime that creates the cell; its program waits.

@@ -17,7 +17,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             of_deadline(cell, &place, faults);
         } else if cell.is_real_time() {
             of_cell(cell, &place, faults);
-            let band = cell.band().filter(|band| band.lowest <= band.highest);
+            let band = cell.priorities.filter(|band| band.lowest <= band.highest);
             bands.extend(band.map(|band| (index, band)));
         }
     }
@@ -50,20 +50,17 @@ fn of_deadline(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
 
 /// The priorities of a cell's tasks among themselves and within their band.
 fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
-    let band = cell.priorities.filter(|band| {
-        if band.lowest > band.highest {
-            faults.report(
-                &place.key("priorities"),
-                &["lowest", "highest"],
-                format!(
-                    "the lowest priority of {} is above the highest of {}",
-                    band.lowest, band.highest
-                ),
-                "swap them",
-            );
-        }
-        band.lowest <= band.highest
-    });
+    if let Some(band) = cell.priorities.filter(|band| band.lowest > band.highest) {
+        faults.report(
+            &place.key("priorities"),
+            &["lowest", "highest"],
+            format!(
+                "the lowest priority of {} is above the highest of {}",
+                band.lowest, band.highest
+            ),
+            "swap them",
+        );
+    }
     let given = cell.tasks.iter().any(|task| task.timing.priority.is_some());
     let mut seen = std::collections::HashMap::new();
     for (number, task) in cell.tasks.iter().enumerate() {
@@ -89,14 +86,6 @@ fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
                 &["priority"],
                 format!("tasks `{first}` and `{name}` both have priority {priority}"),
                 "the order among equals is not analysed; give each a different priority",
-            );
-        }
-        if let Some(band) = band.filter(|band| !band.holds(priority)) {
-            faults.report(
-                &at,
-                &["priority"],
-                format!("priority {priority} of task `{name}` is outside the cell's {band}"),
-                "change it, or `priorities` of the cell",
             );
         }
     }
@@ -125,11 +114,7 @@ fn collision(
     } else {
         "may be placed on the same cpu".to_owned()
     };
-    let said = if second.priorities.is_some() {
-        places.1.key("priorities")
-    } else {
-        places.1.task(0).key("priority")
-    };
+    let said = places.1.key("priorities");
     let line = faults.line(&places.0);
     faults.report_at(
         &said,

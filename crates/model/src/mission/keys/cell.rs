@@ -132,10 +132,10 @@ static TASK: Shape = Shape {
             "counted from the arrival; may exceed the period unless the class is `deadline`";
         "jitter": ANY_TIME, Default "\"0ms\"", "longest delay from the arrival of a job to its release";
         "blocking": ANY_TIME, Default "\"0ms\"", "the longest time for which less urgent work can delay a job";
-        "priority": PRIORITY, Without "chosen by admission",
-            "SCHED_FIFO priority of its thread; for all tasks of a cell or for none; unique and within the cell's `priorities`; 98 only if the class of `supervisor` is `other`";
+        "priority": Kind::Integer { least: 1, most: 99 }, Without "chosen by admission",
+            "priority that the program itself gives its thread, which tells the order of the tasks; for all tasks of a cell or for none; unique in the cell. Its thread runs at this priority where the cell has it, else in the same order within those it has";
         "thread": Kind::Thread, Without "the name of the task",
-            "name of its thread (`comm`), which identifies it where each task is enforced separately; unique in the cell";
+            "name of its thread (`comm`), by which it is found where the application does not report its jobs; unique in the cell";
         "arrivals": Kind::Choice(ARRIVALS), Default "\"periodic\"",
             "`periodic`: a skipped release is a missed deadline; `sporadic`: jobs are released by events, at least a period apart";
     },

@@ -114,7 +114,7 @@ fn two_cells_of_one_priority_do_not_meet_on_a_cpu() {
     let admission = on(0);
     let why = &refused(&admission).why;
     assert!(
-        why.contains("`spin` of mission `a` already has the priority 89"),
+        why.contains("`spin` of mission `a` already has the priority 88 to 89"),
         "{why}"
     );
 }

@@ -213,6 +213,12 @@ impl CellWatch {
         });
     }
 
+    /// For each task, the id in the cell of the thread that begins its jobs; 0, or nothing, where the application does not say.
+    pub(in crate::run) fn threads(&self) -> Vec<u32> {
+        let threads = self.page.as_ref().map(Page::threads);
+        threads.and_then(Result::ok).unwrap_or_default()
+    }
+
     /// Whether those that wait for it may start.
     pub(in crate::run) fn is_ready(&self) -> bool {
         self.life.is_some_and(|life| life.ready)

@@ -28,6 +28,8 @@ pub struct Attack {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     With(i32),
+    /// With this, unless the cell's calls are answered with what was granted: then they succeed, and nothing else comes of them.
+    Unanswered(i32),
     /// By being killed with SIGSYS.
     Deadly,
 }
@@ -55,12 +57,24 @@ pub fn raise(words: &[&str]) {
     let granted: i32 = words[0].parse().unwrap();
     let parameter =
         |priority: i32| call(unsafe { syscall(libc::SYS_sched_setparam, 0, &raw const priority) });
-    say("keep", parameter(granted));
-    say("raise", parameter(granted + 1));
-    say("raise-all", set_class(libc::SCHED_FIFO, 99));
-    say("round-robin", set_class(libc::SCHED_RR, granted));
-    say("deadline", deadline());
-    say("other", set_class(libc::SCHED_OTHER, 0));
+    let tries: [(&str, &dyn Fn() -> i64); 6] = [
+        ("keep", &|| parameter(granted)),
+        ("raise", &|| parameter(granted + 1)),
+        ("raise-all", &|| set_class(libc::SCHED_FIFO, 99)),
+        ("round-robin", &|| set_class(libc::SCHED_RR, granted)),
+        ("deadline", &deadline),
+        ("other", &|| set_class(libc::SCHED_OTHER, 0)),
+    ];
+    for (name, attempt) in tries {
+        say(name, attempt());
+        let mut priority = 0_i32;
+        // SAFETY: a pointer to one integer, which is what the kernel's sched_param is.
+        let policy = unsafe {
+            syscall(libc::SYS_sched_getparam, 0, &raw mut priority);
+            syscall(libc::SYS_sched_getscheduler, 0)
+        };
+        println!("now {policy} {priority}");
+    }
 }
 
 /// The outcome of an attempt that was just made.
@@ -84,6 +98,14 @@ const fn attack(name: &'static str, attempt: fn() -> i64) -> Attack {
         refused: EPERM,
         control: Control::Works,
         capabilities: &[],
+    }
+}
+
+/// One by a call for a class, a priority or cpus.
+const fn of_class(name: &'static str, attempt: fn() -> i64) -> Attack {
+    Attack {
+        refused: Refused::Unanswered(libc::EPERM),
+        ..attack(name, attempt)
     }
 }
 
@@ -123,24 +145,24 @@ pub fn all() -> Vec<Attack> {
     #[allow(unused_mut)]
     let mut all = vec![
         // More cpu time than was granted.
-        attack("deadline", deadline).needs(NICE),
-        attack("deadline-thread", || in_thread(deadline)).needs(NICE),
-        attack("deadline-child", || in_child(libc::SIGCHLD, deadline)).needs(NICE),
-        attack("deadline-vfork", || {
+        of_class("deadline", deadline).needs(NICE),
+        of_class("deadline-thread", || in_thread(deadline)).needs(NICE),
+        of_class("deadline-child", || in_child(libc::SIGCHLD, deadline)).needs(NICE),
+        of_class("deadline-vfork", || {
             in_child(libc::CLONE_VFORK | libc::SIGCHLD, deadline)
         })
         .needs(NICE),
-        attack("deadline-of-child", deadline_of_child).needs(NICE),
-        attack("deadline-by-setscheduler", || {
+        of_class("deadline-of-child", deadline_of_child).needs(NICE),
+        of_class("deadline-by-setscheduler", || {
             const SCHED_DEADLINE: i32 = 6;
             set_class(SCHED_DEADLINE, 0)
         })
         .needs(NICE)
         .otherwise(Control::Says(libc::EINVAL)),
-        attack("fifo", || set_class(libc::SCHED_FIFO, 1)).needs(NICE),
-        attack("round-robin", || set_class(libc::SCHED_RR, 1)).needs(NICE),
-        attack("sched_setparam", set_parameter),
-        attack("sched_setaffinity", set_affinity),
+        of_class("fifo", || set_class(libc::SCHED_FIFO, 1)).needs(NICE),
+        of_class("round-robin", || set_class(libc::SCHED_RR, 1)).needs(NICE),
+        of_class("sched_setparam", set_parameter),
+        of_class("sched_setaffinity", set_affinity),
         attack("setpriority", set_niceness).needs(NICE),
         attack("ioprio_set", set_io_priority).needs(ADMIN),
         attack("core-scheduling", core_scheduling).otherwise(Control::Differs),
