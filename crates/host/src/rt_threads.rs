@@ -37,6 +37,21 @@ pub fn all(root: &Root, mut passed_over: impl FnMut(i32, Option<i32>) -> bool) -
         .collect()
 }
 
+/// The kernel's own real-time threads, those of interrupts among them.
+pub fn of_the_kernel(root: &Root) -> Vec<RtThread> {
+    let pids = root.names_in("/proc").into_iter();
+    pids.filter_map(|name| name.parse::<i32>().ok())
+        .filter(|pid| {
+            !root.is_live() || sched::get_class(*pid).is_ok_and(|class| class.is_real_time())
+        })
+        .filter_map(|pid| {
+            let stat = root.read(format!("/proc/{pid}/stat")).ok()?;
+            let is_kernels = Stat::parse(stat.as_str())?.is_kernels();
+            is_kernels.then(|| thread(root, pid, pid, &stat))?
+        })
+        .collect()
+}
+
 fn of_process(
     root: &Root,
     pid: i32,
@@ -102,11 +117,11 @@ fn process(stat: &str) -> Option<(i32, u64)> {
     Some((stat.parent()?, stat.field(20)?))
 }
 
-/// Name, class and priority of a real-time thread of a program; `None`: it is another one.
+/// Name, class and priority of a real-time thread; `None`: it is another one.
 fn real_time(stat: &str) -> Option<(String, String, Option<u8>)> {
     let stat = Stat::parse(stat)?;
     // One that waits to be reaped runs no more.
-    if stat.has_ended() || stat.is_kernels() {
+    if stat.has_ended() {
         return None;
     }
     let priority: u8 = stat.field(40)?;
@@ -144,7 +159,6 @@ mod tests {
         let deadline = real_time(&stat("x", 0, 0, 6)).unwrap();
         assert_eq!((deadline.1.as_str(), deadline.2), ("DEADLINE", None));
         assert_eq!(real_time(&stat("x", 0, 0, 0)), None);
-        assert_eq!(real_time(&stat("migration/0", KERNEL_THREAD, 99, 1)), None);
         assert_eq!(
             real_time(&stat("x", 0, 90, 1).replace(") S ", ") Z ")),
             None
@@ -181,6 +195,31 @@ mod tests {
         };
         assert_eq!(tree(1), [7]);
         assert_eq!(tree(2), [7, 8]);
+    }
+
+    #[test]
+    fn the_kernels_own_threads_are_listed_apart() {
+        let mut tree = Tree::new();
+        for (pid, name, flags, policy) in [
+            (7, "irq/24-nvme0q1", KERNEL_THREAD, 1),
+            (8, "kworker/0:1", KERNEL_THREAD, 0),
+            (9, "control", 0, 1),
+        ] {
+            let status = format!("Name:\t{name}\nCpus_allowed_list:\t1\n");
+            tree = tree
+                .file(&format!("/proc/{pid}/stat"), &stat(name, flags, 50, policy))
+                .file(
+                    &format!("/proc/{pid}/task/{pid}/stat"),
+                    &stat(name, flags, 50, policy),
+                )
+                .file(&format!("/proc/{pid}/task/{pid}/status"), &status);
+        }
+        let root = tree.root();
+        let names = |found: Vec<RtThread>| -> Vec<String> {
+            found.into_iter().map(|thread| thread.name).collect()
+        };
+        assert_eq!(names(of_the_kernel(&root)), ["irq/24-nvme0q1"]);
+        assert_eq!(names(all(&root, |_, _| false)), ["control"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! schedulability are separate crates.
 
 pub mod admit;
+pub mod assume;
 mod cause;
 pub mod control;
 mod dirs;

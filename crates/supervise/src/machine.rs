@@ -190,6 +190,7 @@ impl Here {
             supervisor: self.supervisor(),
             beside: Vec::new(),
             outside: Vec::new(),
+            kernel: host::rt_threads::of_the_kernel(&self.root),
             measured_reaction: None,
             runs_under: None,
         }

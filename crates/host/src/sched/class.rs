@@ -50,6 +50,14 @@ impl Class {
         )
     }
 
+    /// The priority, 1 to 99; `None`: only FIFO and RR have one.
+    pub fn priority(&self) -> Option<u8> {
+        match self {
+            Class::Fifo { priority } | Class::RoundRobin { priority } => Some(*priority),
+            _ => None,
+        }
+    }
+
     /// The class of a policy's number and a priority, which only FIFO and RR have; DEADLINE, whose times are no numbers of
     /// these, is [`Class::Unknown`].
     pub fn of_policy(policy: i32, priority: u8) -> Class {

@@ -70,6 +70,11 @@ pub enum Observed {
         /// The task whose jobs are watched; `None`: all of them.
         task: Option<String>,
     },
+    /// The bound of a task was withdrawn: something that its proof assumes is otherwise.
+    Unproved {
+        /// The task; `None`: any.
+        task: Option<String>,
+    },
     /// The cell has used up its restarts and needs another one; it is stopped.
     RestartLimit,
 }
@@ -99,7 +104,7 @@ impl ExitStatus {
 
 impl Observed {
     /// The names of everything that can be observed.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "exit",
         "heartbeat",
         "deadline-misses",
@@ -107,6 +112,7 @@ impl Observed {
         "memory-limit",
         "no-progress",
         "overrun",
+        "unproved",
         "restart-limit",
     ];
 
@@ -120,6 +126,7 @@ impl Observed {
             Observed::MemoryLimit => "memory-limit",
             Observed::NoProgress { .. } => "no-progress",
             Observed::Overrun { .. } => "overrun",
+            Observed::Unproved { .. } => "unproved",
             Observed::RestartLimit => "restart-limit",
         }
     }
@@ -129,7 +136,8 @@ impl Observed {
         match self {
             Observed::Heartbeat { task, .. }
             | Observed::DeadlineMisses { task, .. }
-            | Observed::Overrun { task } => task.as_deref(),
+            | Observed::Overrun { task }
+            | Observed::Unproved { task } => task.as_deref(),
             _ => None,
         }
     }

@@ -290,7 +290,10 @@ fn write_rule(out: &mut String, rule: &Rule) {
             writeln!(out, "misses = {misses}\njobs = {jobs}")
         }
         Observed::BudgetExhausted { periods } => writeln!(out, "periods = {periods}"),
-        Observed::MemoryLimit | Observed::Overrun { .. } | Observed::RestartLimit => Ok(()),
+        Observed::MemoryLimit
+        | Observed::Overrun { .. }
+        | Observed::Unproved { .. }
+        | Observed::RestartLimit => Ok(()),
     };
     if let Some(window) = rule.window {
         let _ = writeln!(out, "window = \"{window}\"");

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::linux::{Reaction, RootDomain};
+use host::rt_threads::RtThread;
 use model::Enforcer;
 use model::mission::Cell;
 use record::supply::{Machine, MeasuredSupply, WorstReaction};
@@ -39,6 +40,8 @@ pub struct Facts {
     pub beside: Vec<Neighbour>,
     /// Real-time threads that nobody accounts for.
     pub outside: Vec<Unaccounted>,
+    /// The kernel's own real-time threads.
+    pub kernel: Vec<RtThread>,
     /// The worst reaction of the freezer that was measured on this machine; `None`: none was.
     pub measured_reaction: Option<Reaction>,
     /// The enforcer of running cells of the mission that leave it to timecell; it is not chosen again while they run.

@@ -351,6 +351,8 @@ fn decide(
         mission: mission.name.clone(),
         beside: facts.beside.iter().map(|other| other.who.clone()).collect(),
         unaccounted,
+        kernel: facts.kernel.clone(),
+        latency_ns,
         supervisor,
         held,
         cells: (outcomes.into_iter().zip(&mission.cells))

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use analysis::{Ns, Witness};
+use host::rt_threads::RtThread;
 use model::Enforcer;
 use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
@@ -36,6 +37,12 @@ pub struct Admission {
     pub beside: Vec<String>,
     /// Real-time threads on granted cpus that nobody accounts for.
     pub unaccounted: Vec<Unaccounted>,
+    /// The kernel's own real-time threads.
+    #[serde(skip)]
+    pub kernel: Vec<RtThread>,
+    /// How late the kernel may wake a task, as was assumed, ns.
+    #[serde(skip)]
+    pub latency_ns: Ns,
     /// What was granted, as the machine's ledger keeps it.
     #[serde(skip)]
     pub held: Vec<HeldCell>,

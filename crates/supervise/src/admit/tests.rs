@@ -58,6 +58,7 @@ pub(super) fn facts() -> Facts {
         supervisor: Err("not asked".to_owned()),
         beside: Vec::new(),
         outside: Vec::new(),
+        kernel: Vec::new(),
         measured_reaction: None,
         runs_under: None,
     }

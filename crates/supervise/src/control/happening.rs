@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlError, SCHEMA};
+use crate::assume::time;
 use crate::cause::ended;
 use crate::journal;
 use crate::stamp::Stamp;
@@ -105,6 +106,8 @@ fn cell(entry: &Entry) -> Option<&str> {
         | Entry::CellStarted { cell, .. }
         | Entry::CellEnded { cell, .. }
         | Entry::LimitReached { cell, .. }
+        | Entry::BoundWithdrawn { cell, .. }
+        | Entry::BoundInForce { cell, .. }
         | Entry::CellHeld { cell, .. }
         | Entry::CellReleased { cell, .. } => Some(cell),
         Entry::Incident(incident) => incident.cell.as_deref(),
@@ -144,6 +147,17 @@ fn sentence(entry: &Entry) -> String {
             cell, end, cause, ..
         } => format!("{cell}: {}", ended(*end, cause.as_ref())),
         Entry::LimitReached { cell, limit, .. } => format!("{cell}: {limit}"),
+        Entry::BoundWithdrawn {
+            cell,
+            task,
+            bound_ns,
+            why,
+        } => bound_withdrawn(cell, task, *bound_ns, why),
+        Entry::BoundInForce {
+            cell,
+            task,
+            bound_ns,
+        } => bound_in_force(cell, task, *bound_ns),
         Entry::CellHeld { cell, why } => format!("{cell}: stays stopped: {}", why.clause()),
         Entry::CellReleased { cell, why } => {
             format!("{cell}: no longer held back by this: {}", why.clause())
@@ -168,6 +182,20 @@ fn sentence(entry: &Entry) -> String {
         Entry::CleanDown => "mission ended".to_owned(),
         Entry::Snapshot(_) => "snapshot of all earlier events".to_owned(),
     }
+}
+
+/// That a task's bound counts no more, as a sentence.
+pub(crate) fn bound_withdrawn(cell: &str, task: &str, bound_ns: u64, why: &str) -> String {
+    let bound = time(bound_ns);
+    format!("{cell}: bound of {task}, {bound}, withdrawn: {why}")
+}
+
+/// That it counts again, as a sentence.
+pub(crate) fn bound_in_force(cell: &str, task: &str, bound_ns: u64) -> String {
+    let bound = time(bound_ns);
+    format!(
+        "{cell}: bound of {task}, {bound}, in force again: all that is looked at has held for a second"
+    )
 }
 
 impl Hold {

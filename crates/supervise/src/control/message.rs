@@ -27,6 +27,8 @@ pub struct Request {
 pub enum Ask {
     /// What runs: answered by [`Say::Status`].
     Status,
+    /// The same with all that each bound assumes: answered by [`Say::Status`].
+    Assumptions,
     /// The same as numbers for Prometheus: answered by [`Say::Metrics`].
     Metrics,
     /// Stop these cells and those that need them, and keep them stopped: [`Say::Done`] once they have ended.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{CellStatus, Status, TaskStatus};
+use super::{BoundStatus, CellStatus, Status, TaskStatus};
+use crate::assume::State;
 
 /// A family of metrics: name without prefix, type, help, and the value of a cell.
 type Family = (
@@ -14,6 +15,9 @@ type Family = (
 
 /// Name without prefix, help, and the count of a task.
 type OfTask = (&'static str, &'static str, fn(&TaskStatus) -> u64);
+
+/// Name without prefix, help, and the value of a bound.
+type OfBound = (&'static str, &'static str, fn(&BoundStatus) -> f64);
 
 const OF_CELLS: [Family; 6] = [
     (
@@ -142,6 +146,32 @@ pub fn prometheus(status: &Status) -> String {
                     escaped(&cell.cell),
                     escaped(&task.task),
                     value(task)
+                );
+            }
+        }
+    }
+    let of_bounds: [OfBound; 2] = [
+        (
+            "task_bound_seconds",
+            "Proved bound on the task's response time.",
+            |bound| bound.bound_ns as f64 / 1e9,
+        ),
+        (
+            "task_bound_in_force",
+            "Whether all that is looked at of the bound's assumptions holds.",
+            |bound| f64::from(u8::from(bound.state == State::InForce)),
+        ),
+    ];
+    for (name, help, value) in of_bounds {
+        head(&mut text, name, "gauge", help);
+        for cell in &cells {
+            for bound in &cell.bounds {
+                let _ = writeln!(
+                    text,
+                    "timecell_{name}{{mission=\"{mission}\",cell=\"{}\",task=\"{}\"}} {}",
+                    escaped(&cell.cell),
+                    escaped(&bound.task),
+                    value(bound)
                 );
             }
         }

@@ -32,6 +32,7 @@ pub use client::{Client, Follow};
 pub use error::ControlError;
 pub use find::{Place, base_dir, called, find, places};
 pub use happening::{Happening, history};
+pub(crate) use happening::{bound_in_force, bound_withdrawn};
 pub use line::{LineBuffer, TooLong};
 pub(crate) use message::check_window;
 pub use message::{
@@ -46,5 +47,6 @@ pub use server::MOST_CLIENTS;
 pub(crate) use server::Server;
 pub(crate) use socket::remove as remove_socket;
 pub use status::{
-    CellState, CellStatus, LastEnd, LimitStatus, SCHEMA, Status, SupervisorStatus, TaskStatus,
+    BoundStatus, CellState, CellStatus, LastEnd, LimitStatus, SCHEMA, Status, SupervisorStatus,
+    TaskStatus,
 };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assume::{Assumption, State};
 use crate::cause::{Cause, ended};
 use crate::end::End;
 use crate::state::{Cell, Hold, Limit, Mode};
@@ -136,6 +137,9 @@ pub struct CellStatus {
     /// What of it that does not hold, as clauses: tasks without a thread, threads of a class that has no budget.
     #[serde(default)]
     pub unheld: Vec<String>,
+    /// The bounds of its tasks.
+    #[serde(default)]
+    pub bounds: Vec<BoundStatus>,
     /// How its program ended the last time.
     pub last_end: Option<LastEnd>,
     /// Limits that it has come up against in its last life.
@@ -145,6 +149,31 @@ pub struct CellStatus {
     pub dir: PathBuf,
     /// What its application reports of its tasks.
     pub tasks: Vec<TaskStatus>,
+}
+
+/// The bound of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundStatus {
+    /// Name of the task.
+    pub task: String,
+    /// Bound on its response time, ns.
+    pub bound_ns: u64,
+    /// Whether it counts.
+    #[serde(flatten)]
+    pub state: State,
+    /// What it assumes; empty: that was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumptions: Vec<Assumption>,
+}
+
+impl BoundStatus {
+    /// Why it counts no more, a clause; `None`: it counts, or its cell has only begun.
+    pub fn withdrawn(&self) -> Option<&str> {
+        match &self.state {
+            State::Withdrawn { why, .. } => Some(why),
+            State::InForce | State::Pending => None,
+        }
+    }
 }
 
 /// How a program ended.
@@ -215,6 +244,7 @@ impl CellStatus {
             cpus: process.map_or(Vec::new(), |started| started.cpus.clone()),
             guarantee: None,
             unheld: Vec::new(),
+            bounds: Vec::new(),
             last_end: known.and_then(|known| known.last_end.as_ref()).map(
                 |(generation, at, end)| LastEnd {
                     generation: *generation,

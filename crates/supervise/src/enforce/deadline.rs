@@ -143,6 +143,12 @@ impl Enforce for Deadline {
             .collect()
     }
 
+    fn unheld(&self, _: &[(i32, Class)]) -> Vec<String> {
+        let lost = (self.partition.as_ref()).and_then(|own| own.lost.as_ref());
+        let told = |why: &String| format!("its cpus are no partition any more: {why}");
+        lost.map(told).into_iter().collect()
+    }
+
     fn settle_ns(&self) -> i64 {
         let periods = self.threads.iter().map(|wanted| match wanted.class {
             Some(Class::Deadline { period_ns, .. }) => i64::try_from(period_ns).unwrap_or(0),

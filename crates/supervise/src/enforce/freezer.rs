@@ -10,8 +10,10 @@ use freezer::hold;
 use freezer::page::{Entry, Page, memory};
 use freezer::process::{self, Place, PlaceError};
 use host::root::Root;
+use host::sched::Class;
 use model::mission::Cell;
 
+use super::inside::of_deadline;
 use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism, Step};
 use crate::admit::Grant;
 use crate::names;
@@ -300,10 +302,17 @@ impl Enforce for Freezer {
         Some(LOOK_NS)
     }
 
-    fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline(
+    fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
+        let not_held = self.not_held.as_ref();
+        let mut unheld: Vec<String> = not_held
+            .map(|why| format!("its budget is not enforced: {why}"))
+            .into_iter()
+            .collect();
+        unheld.extend(of_deadline(
+            threads,
             "which runs before the freezer's threads: it is stopped only when it lets them run",
-        )
+        ));
+        unheld
     }
 
     fn counted(&self) -> Option<Counted> {

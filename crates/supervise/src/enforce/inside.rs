@@ -37,18 +37,24 @@ impl Inside {
         }
     }
 
-    /// Which of its first 64 threads are of SCHED_DEADLINE, as clauses: at most one. `why` says why that matters to the
-    /// enforcer of the others.
-    pub(super) fn of_deadline(&self, why: &str) -> Vec<String> {
-        let is = |thread: &i32| matches!(sched::get_class(*thread), Ok(Class::Deadline { .. }));
-        let found: Vec<i32> = self.first_threads(MOST).into_iter().filter(is).collect();
-        let what = match found.as_slice() {
-            [] => return Vec::new(),
-            [one] => format!("its thread {one} is"),
-            [first, ..] => format!("{} of its threads ({first} the first) are", found.len()),
-        };
-        vec![format!("{what} of SCHED_DEADLINE, {why}")]
+    /// Its first 64 threads with their classes.
+    pub fn classes(&self) -> Vec<(i32, Class)> {
+        let threads = self.first_threads(MOST).into_iter();
+        let with_class = |tid: i32| Some((tid, sched::get_class(tid).ok()?));
+        threads.filter_map(with_class).collect()
     }
+}
+
+/// Which of these threads are of SCHED_DEADLINE, as clauses: at most one. `why` says why that matters to the enforcer of the others.
+pub(super) fn of_deadline(threads: &[(i32, Class)], why: &str) -> Vec<String> {
+    let is = |(_, class): &&(i32, Class)| matches!(class, Class::Deadline { .. });
+    let found: Vec<i32> = threads.iter().filter(is).map(|(tid, _)| *tid).collect();
+    let what = match found.as_slice() {
+        [] => return Vec::new(),
+        [one] => format!("its thread {one} is"),
+        [first, ..] => format!("{} of its threads ({first} the first) are", found.len()),
+    };
+    vec![format!("{what} of SCHED_DEADLINE, {why}")]
 }
 
 /// The threads of a group and of those below it, where podman puts a container and where those of enclosed cells are.
@@ -123,7 +129,7 @@ mod tests {
         };
         match tid {
             Some(tid) => {
-                let told = inside.of_deadline("which nothing holds");
+                let told = of_deadline(&inside.classes(), "which nothing holds");
                 let own = format!("its thread {tid} is of SCHED_DEADLINE, which nothing holds");
                 // Those of other tests are there as well at times.
                 let is_told = told == [own] || told[0].contains(" of its threads (");

@@ -27,6 +27,8 @@ pub(crate) use partition::of_this_machine as partitions;
 pub use partition::{Left, sweep as sweep_partitions};
 pub use rt_cgroup::{MissionGroups, RtCgroup};
 
+use host::sched::Class;
+
 use crate::admit::Grant;
 
 /// A step that may take seconds because others may not answer: done outside the loop, which must not wait.
@@ -83,8 +85,8 @@ pub trait Enforce: Send {
         None
     }
 
-    /// What of the cell is not held by now, as clauses. It costs a look at some of its threads, at most 64.
-    fn unheld(&self, _inside: &Inside) -> Vec<String> {
+    /// What of the cell is not held by now, as clauses; these are threads of it.
+    fn unheld(&self, _threads: &[(i32, Class)]) -> Vec<String> {
         Vec::new()
     }
 

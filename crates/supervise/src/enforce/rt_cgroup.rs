@@ -7,7 +7,8 @@ use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group};
 use host::sched::{self, Class};
 use model::mission::Cell;
 
-use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism, first_priority};
+use super::inside::of_deadline;
+use super::{CpusetOnly, Enforce, EnforceError, Mechanism, first_priority};
 use crate::admit::Grant;
 
 /// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so
@@ -214,10 +215,22 @@ impl Enforce for RtCgroup {
         place(&self.grant, pid)
     }
 
-    fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline(
+    fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
+        let mut unheld = of_deadline(
+            threads,
             "which runs before its other threads, outside any real-time group's budget",
-        )
+        );
+        let group = self.path.display();
+        let granted = granted(&self.grant).ok();
+        match host::rtgroup::budget_of(&Root::live(), &self.path) {
+            Err(_) => unheld.push(format!("its real-time group {group} is gone")),
+            Ok(budget) if Some(&budget) != granted.as_ref() => unheld.push(format!(
+                "others have made the budget of {group} {} us in every {} us",
+                budget.runtime_us, budget.period_us
+            )),
+            Ok(_) => {}
+        }
+        unheld
     }
 
     /// The group stays for the cell's next life.

@@ -70,6 +70,11 @@ pub enum Event {
         /// The task whose jobs they were, if the cell has only this one.
         task: Option<usize>,
     },
+    /// The bound of a task counts no more: something that its proof assumes is otherwise.
+    Unproved {
+        /// The task.
+        task: usize,
+    },
     /// A period of the cell's budget is over.
     BudgetPeriod {
         /// Whether the budget was used up.

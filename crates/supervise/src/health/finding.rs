@@ -63,6 +63,11 @@ pub enum Sight {
         /// For how long, ns, if known.
         ran_ns: Option<i64>,
     },
+    /// The bound of a task counts no more.
+    Unproved {
+        /// The task.
+        task: usize,
+    },
     /// It would have to be restarted, and was restarted too often.
     RestartLimit {
         /// Observed this many times.
@@ -144,6 +149,7 @@ impl Sight {
             Sight::MemoryLimit => "memory-limit",
             Sight::Still { .. } => "no-progress",
             Sight::Overran { .. } => "overrun",
+            Sight::Unproved { .. } => "unproved",
             Sight::RestartLimit { .. } => "restart-limit",
         }
     }
@@ -152,7 +158,7 @@ impl Sight {
     pub const fn task(&self) -> Option<usize> {
         match self {
             Sight::Silent { task, .. } | Sight::Overran { task, .. } => *task,
-            Sight::Late { task, .. } => Some(*task),
+            Sight::Late { task, .. } | Sight::Unproved { task } => Some(*task),
             _ => None,
         }
     }
@@ -190,6 +196,7 @@ impl Sight {
                 || "more cpu time was used than jobs within their wcet can use".to_owned(),
                 |ns| format!("a job ran for {}, longer than its wcet", span(ns)),
             ),
+            Sight::Unproved { .. } => "its bound was withdrawn".to_owned(),
             Sight::RestartLimit {
                 restarts,
                 window_ns,

@@ -36,6 +36,9 @@ pub(super) enum Watch {
     Overrun {
         task: Option<usize>,
     },
+    Unproved {
+        task: Option<usize>,
+    },
     RestartLimit,
 }
 
@@ -64,6 +67,7 @@ impl Watch {
                 reports: false,
             },
             Observed::Overrun { .. } => Watch::Overrun { task },
+            Observed::Unproved { .. } => Watch::Unproved { task },
             Observed::RestartLimit => Watch::RestartLimit,
         })
     }
@@ -78,7 +82,11 @@ impl Watch {
             }
             Watch::Misses { of, .. } => of.clear(),
             Watch::Budget { row, .. } => *row = 0,
-            Watch::Exit(_) | Watch::MemoryLimit | Watch::Overrun { .. } | Watch::RestartLimit => {}
+            Watch::Exit(_)
+            | Watch::MemoryLimit
+            | Watch::Overrun { .. }
+            | Watch::Unproved { .. }
+            | Watch::RestartLimit => {}
         }
     }
 
@@ -203,6 +211,12 @@ impl Watch {
                 let ours = task.is_none() || from.is_none() || *task == from;
                 ours.then_some(Sight::Overran { task: from, ran_ns })
             }
+            Watch::Unproved { task } => match event {
+                Event::Unproved { task: from } if task.is_none_or(|task| task == from) => {
+                    Some(Sight::Unproved { task: from })
+                }
+                _ => None,
+            },
             Watch::RestartLimit => None,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::assume::Assuming;
 use super::desk::{Desk, Wanted};
 use super::health::Incidents;
 use super::keeper::Keeper;
@@ -73,6 +74,7 @@ impl<'a> Keeper<'a> {
             shed_by_mode: carried.shed_by_mode,
             incidents: carried.incidents,
             limits_looked_ns: 0,
+            assuming: Assuming::of(&plan.admission, mission),
             back: carried.back,
             dir: carried.dir,
             desk: carried.desk,

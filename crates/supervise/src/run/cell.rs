@@ -11,6 +11,7 @@ use engine::app::{self, AppCell, AppSpec, Asking, Ended, Launcher, Looks};
 use model::mission;
 
 use super::ample::AmpleUse;
+use super::assume::Assumed;
 use super::best_effort::{Classes, Grip};
 use super::options::OutputTo;
 use super::spec;
@@ -58,6 +59,8 @@ pub(super) struct Live {
     pub(super) tended: Tended,
     /// What was seen of its budget, where that is ample.
     pub(super) ample: AmpleUse,
+    /// What was seen of what the bounds of its tasks assume.
+    pub(super) assumed: Assumed,
     /// What of it is not held.
     pub(super) unheld: Unheld,
     /// Its threads, and which of them runs which task.
@@ -138,6 +141,7 @@ impl Live {
             unfreeze: None,
             tended: Tended::from_now(cell),
             ample: AmpleUse::default(),
+            assumed: Assumed::default(),
             unheld: Unheld::default(),
             threads: Threads::of(given.grant(), cell),
         }
@@ -306,7 +310,7 @@ impl Live {
             Grip::Held => {
                 let (hold, threads, inside) = (&self.hold, &self.threads, &self.inside);
                 let look = || {
-                    let mut unheld = hold.unheld(inside);
+                    let mut unheld = hold.unheld(&inside.classes());
                     unheld.extend(threads.unheld());
                     unheld
                 };

@@ -202,7 +202,8 @@ impl Keeper<'_> {
         let asked = self.desk.server.as_mut().map(Server::turn);
         for (client, ask) in asked.into_iter().flatten() {
             match ask {
-                Ask::Status => self.say_status(client),
+                Ask::Status => self.say_status(client, false),
+                Ask::Assumptions => self.say_status(client, true),
                 Ask::Metrics => self.say_metrics(client),
                 Ask::Down => self.desk.downs.push(client),
                 _ => {
@@ -259,9 +260,9 @@ impl Keeper<'_> {
 
     fn carry_out(&mut self, client: u64, ask: Ask) -> Result<(), RunError> {
         match ask {
-            Ask::Status => {
+            Ask::Status | Ask::Assumptions => {
                 self.look_at_limits_again();
-                self.say_status(client);
+                self.say_status(client, ask == Ask::Assumptions);
             }
             Ask::Metrics => self.say_metrics(client),
             Ask::Events => {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cause::{Cause, ended};
-use crate::control::TaskStatus;
+use crate::control::{TaskStatus, bound_in_force, bound_withdrawn};
 use crate::end::End;
 use crate::enforce::Counted;
 use crate::incident::Incident;
@@ -83,6 +83,17 @@ pub enum Event {
         cell: String,
         /// Which.
         limit: Limit,
+    },
+    /// The bound of a task counts no more, or counts again.
+    Bound {
+        /// Name of the cell.
+        cell: String,
+        /// Name of the task.
+        task: String,
+        /// The bound on its response time, ns.
+        bound_ns: u64,
+        /// Why it counts no more, a clause; `None`: it counts again.
+        withdrawn: Option<String>,
     },
     /// It will be restarted.
     Restarts {
@@ -203,6 +214,18 @@ impl fmt::Display for Event {
                 ),
             },
             Event::LimitReached { cell, limit } => write!(f, "{cell}: {limit}"),
+            Event::Bound {
+                cell,
+                task,
+                bound_ns,
+                withdrawn: Some(why),
+            } => f.write_str(&bound_withdrawn(cell, task, *bound_ns, why)),
+            Event::Bound {
+                cell,
+                task,
+                bound_ns,
+                withdrawn: None,
+            } => f.write_str(&bound_in_force(cell, task, *bound_ns)),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: restarting"),
             Event::Restarts { cell, wait_ns } => {
                 write!(f, "{cell}: restarting in {:.1} ms", ms(*wait_ns))

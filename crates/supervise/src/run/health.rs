@@ -234,7 +234,7 @@ impl Keeper<'_> {
         self.ended_untold(at, End::Unknown)
     }
 
-    fn judge(&mut self, at: usize, findings: Vec<Finding>) -> Result<(), RunError> {
+    pub(super) fn judge(&mut self, at: usize, findings: Vec<Finding>) -> Result<(), RunError> {
         if findings.is_empty() {
             return Ok(());
         }

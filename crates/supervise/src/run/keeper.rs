@@ -8,6 +8,7 @@ use std::time::Duration;
 use engine::Cell as _;
 use model::mission::{Mission, MissionFile, WhenShed};
 
+use super::assume::Assuming;
 use super::ballast::Ballast;
 use super::cell::{Given, Live};
 use super::desk::{Desk, Served};
@@ -65,6 +66,8 @@ pub(super) struct Keeper<'a> {
     pub(super) incidents: Incidents,
     /// When all cells were last looked at for the limits that they have come up against, CLOCK_MONOTONIC ns.
     pub(super) limits_looked_ns: i64,
+    /// The bounds of the mission's tasks.
+    pub(super) assuming: Assuming,
     /// `None`: in low mode.
     pub(super) back: Option<Return>,
     /// Names of the cells that high mode has shed.
@@ -135,6 +138,7 @@ impl<'a> Keeper<'a> {
             cells: Vec::new(),
             incidents: Incidents::default(),
             limits_looked_ns: 0,
+            assuming: Assuming::of(admission, mission),
             back: None,
             shed_by_mode: BTreeSet::new(),
             tell,
@@ -323,6 +327,7 @@ impl<'a> Keeper<'a> {
             self.reap()?;
             self.look_for_return()?;
             self.tend()?;
+            self.look_at_assumptions()?;
             self.look_at_ample_budgets();
             self.restart_due()?;
         };
@@ -405,8 +410,11 @@ impl<'a> Keeper<'a> {
             told.extend(live.look_at_threads(&begun, now));
             if live.tended.unheld_ns.is_some_and(|told| told <= now) {
                 live.tended.unheld_ns = None;
-                told.extend(live.hold.unheld(&live.inside));
-                told.extend(live.threads.unheld());
+                told.extend(live.hold.unheld(&live.inside.classes()));
+                // That of a task withdraws its bound, which is told.
+                if self.assuming.has_none(at) {
+                    told.extend(live.threads.unheld());
+                }
             }
             live.tended
                 .looked(now, live.hold.tend_again_ns(), live.seeks(now));
@@ -420,7 +428,12 @@ impl<'a> Keeper<'a> {
 
     fn next_due(&self) -> Option<i64> {
         let told = self.cells.iter().filter_map(Cell::next_ns);
-        let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
+        let others = [
+            self.next_look(),
+            self.next_return(),
+            self.desk.next_ns(),
+            self.assuming.next_ns(),
+        ];
         let others = others.into_iter().flatten();
         let tended = self.running().filter_map(|(_, live)| live.tended.due_ns());
         // A cell that is being created or removed reports when it is done.

@@ -7,6 +7,7 @@
 //! from an event is decided without touching anything.
 
 mod ample;
+mod assume;
 mod ballast;
 mod beside;
 mod best_effort;

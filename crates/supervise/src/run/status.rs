@@ -12,22 +12,22 @@ use crate::stamp::Stamp;
 use crate::state::{Cell as Known, Hold};
 
 impl Keeper<'_> {
-    pub(super) fn say_status(&mut self, client: u64) {
+    pub(super) fn say_status(&mut self, client: u64, with_assumptions: bool) {
         let now_ns = timecell_client::now_ns();
         for live in (self.cells.iter_mut()).filter_map(|cell| cell.phase.live_mut()) {
             live.look_for_unheld(now_ns);
         }
-        let status = Box::new(self.status());
+        let status = Box::new(self.status(with_assumptions));
         self.desk.say(client, Say::Status(status), true);
     }
 
     pub(super) fn say_metrics(&mut self, client: u64) {
-        let text = prometheus(&self.status());
+        let text = prometheus(&self.status(false));
         self.desk.say(client, Say::Metrics { text }, true);
     }
 
     /// The mission as it is now.
-    fn status(&self) -> Status {
+    fn status(&self, with_assumptions: bool) -> Status {
         let mission = self.mission();
         let ns = |ns: Option<u64>| ns.and_then(|ns| i64::try_from(ns).ok());
         let own = Some(&self.admission.supervisor).filter(|_| self.work.reserve.is_held());
@@ -41,6 +41,7 @@ impl Keeper<'_> {
             if let Some(live) = version.phase.live() {
                 show_live(&mut status, live, version, known);
                 status.tasks = version.watch.reported();
+                status.bounds = self.bounds(at, with_assumptions);
             } else {
                 status.pid = None;
                 status.started_unix_ns = None;

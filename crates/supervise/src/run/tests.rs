@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::mission::{MissionFile, SupervisorClass};
 
+use super::assume::Assuming;
 use super::ballast::Ballast;
 use super::carried::Decided;
 use super::desk::{Desk, Wanted};
@@ -65,6 +66,8 @@ fn admission() -> Admission {
         notes: Vec::new(),
         beside: Vec::new(),
         unaccounted: Vec::new(),
+        kernel: Vec::new(),
+        latency_ns: 0,
         held: Vec::new(),
     }
 }
@@ -99,6 +102,7 @@ fn keeper<'a>(
         work,
         incidents: Incidents::default(),
         limits_looked_ns: 0,
+        assuming: Assuming::of(admission, file.mission()),
         back: None,
         shed_by_mode: BTreeSet::new(),
         tell,

@@ -83,6 +83,26 @@ pub enum Entry {
         /// Which.
         limit: Limit,
     },
+    /// The bound of a task does not count any more: something that its proof assumes is otherwise.
+    BoundWithdrawn {
+        /// Name of the cell.
+        cell: String,
+        /// Name of the task.
+        task: String,
+        /// The bound on its response time, ns.
+        bound_ns: u64,
+        /// What is otherwise, a clause.
+        why: String,
+    },
+    /// It counts again: for a second, all that its proof assumes and that is looked at has held.
+    BoundInForce {
+        /// Name of the cell.
+        cell: String,
+        /// Name of the task.
+        task: String,
+        /// The bound on its response time, ns.
+        bound_ns: u64,
+    },
     /// A cell is not to run from now on, for this reason beside others.
     CellHeld {
         /// Its name.
@@ -260,6 +280,8 @@ impl journal::Entry for Record {
             | Entry::CellStarted { .. }
             | Entry::CellEnded { .. }
             | Entry::LimitReached { .. }
+            | Entry::BoundWithdrawn { .. }
+            | Entry::BoundInForce { .. }
             // The mode starts afresh with the cells.
             | Entry::ModeSwitched { .. } => Durability::Process,
             Entry::MissionAdmitted { .. }

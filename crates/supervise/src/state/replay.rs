@@ -207,6 +207,8 @@ impl State {
                 known.retain(|other| !other.is_like(*limit));
                 known.push(*limit);
             }
+            // Whether a bound counts is seen anew by each supervisor.
+            Entry::BoundWithdrawn { .. } | Entry::BoundInForce { .. } => {}
             Entry::CellHeld { cell, why } => {
                 self.cell(cell).holds.insert(*why);
             }

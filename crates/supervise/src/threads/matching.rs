@@ -48,6 +48,8 @@ impl Sign {
 /// Why no thread is known to run a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmatched {
+    /// Nobody has looked yet.
+    NotLooked,
     /// No thread has the name, and there are so many real-time threads for so many tasks.
     None {
         /// The name.
@@ -70,6 +72,7 @@ pub enum Unmatched {
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Unmatched::NotLooked => write!(f, "its threads have not been looked at yet"),
             Unmatched::Several { name, threads } => {
                 write!(f, "{threads} threads have the name `{name}`")
             }

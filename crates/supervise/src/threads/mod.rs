@@ -230,7 +230,7 @@ impl Threads {
         }
         let others = self.others.as_ref()?;
         let own = seen.class.as_ref()?;
-        let is_above = match (priority(own), priority(others)) {
+        let is_above = match (own.priority(), others.priority()) {
             (Some(own), Some(others)) => own > others,
             _ => own.is_real_time(),
         };
@@ -296,6 +296,36 @@ impl Threads {
         told
     }
 
+    /// The thread of each task.
+    pub fn matches(&self) -> &[Match] {
+        &self.matches
+    }
+
+    /// The thread of a task, as the last look saw it.
+    pub fn of_task(&self, task: usize) -> Option<&Seen> {
+        self.seen.iter().find(|seen| seen.task == Some(task))
+    }
+
+    /// Those that the last look saw, with their classes.
+    pub fn classes(&self) -> Vec<(i32, Class)> {
+        let seen = self.seen.iter();
+        seen.filter_map(|seen| Some((seen.tid, seen.class.clone()?)))
+            .collect()
+    }
+
+    /// A thread that runs no task and has a higher class than it may have, a clause.
+    pub fn stray(&self) -> Option<String> {
+        let mut strays = self.seen.iter().filter(|seen| seen.task.is_none());
+        strays.find_map(|seen| {
+            let (_, class) = (self.due(seen)?, seen.class.as_ref()?);
+            let name = seen.name.escape_debug();
+            Some(format!(
+                "thread {} (`{name}`), which runs no task, runs at {class}",
+                seen.tid
+            ))
+        })
+    }
+
     /// The tasks that no thread is known to run, as clauses.
     pub fn unheld(&self) -> Vec<String> {
         let lacking = self.wanted.iter().zip(&self.matches);
@@ -308,13 +338,6 @@ impl Threads {
             ))
         });
         clauses.collect()
-    }
-}
-
-fn priority(class: &Class) -> Option<u8> {
-    match class {
-        Class::Fifo { priority } | Class::RoundRobin { priority } => Some(*priority),
-        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use engine::agent::{Agent, Excess, Noted};
 use host::sched::Class;
 use model::mission::Band;
 
-use super::{Seen, Wanted, priority};
+use super::{Seen, Wanted};
 
 /// What was told in this life.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Requests {
         let mut told: Vec<String> = news.map(|(_, what)| what.to_owned()).collect();
         let beyond = |noted: &Noted| {
             let (asked, band) = (noted.asked.as_ref()?, band?);
-            let own = priority(asked).filter(|own| !band.holds((*own).into()))?;
+            let own = asked.priority().filter(|own| !band.holds((*own).into()))?;
             let nearest = own.clamp(band.lowest, band.highest);
             Some(format!(
                 "a thread asks for {asked} and gets priority {nearest}: the cell has {band}; `priorities` grants others"
@@ -89,9 +89,9 @@ impl Requests {
 fn other_order(wanted: &[Wanted], seen: &[Seen]) -> Option<String> {
     let of_task = |seen: &Seen| {
         let wanted = &wanted[seen.task?];
-        let asked = seen.asked.as_ref().and_then(priority)?;
+        let asked = seen.asked.as_ref().and_then(Class::priority)?;
         Some((
-            wanted.class.as_ref().and_then(priority)?,
+            wanted.class.as_ref().and_then(Class::priority)?,
             asked,
             wanted.task.clone(),
         ))

@@ -32,7 +32,7 @@ pub struct WhichFirst {
 #[command(
     after_help = "If the mission has no supervisor, what its journal records is printed, and the exit code is 4.
 
-Exit codes: 0 printed; 2 there is no such mission; 4 it has no supervisor."
+Exit codes: 0 printed; 2 there is no such mission; 3 a bound is withdrawn; 4 it has no supervisor."
 )]
 pub struct Ps {
     /// Which mission.
@@ -41,12 +41,15 @@ pub struct Ps {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Show of each bound all that its proof assumes, and whether it holds, deviates or is not checked.
+    #[arg(long, short, conflicts_with = "prometheus")]
+    pub verbose: bool,
     /// Print metrics in the text format of Prometheus, for example for the textfile collector of node_exporter.
     #[arg(long, conflicts_with = "json")]
     pub prometheus: bool,
     /// Print what is granted on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
     /// unaccounted real-time threads.
-    #[arg(long, conflicts_with_all = ["prometheus", "mission", "dir"])]
+    #[arg(long, conflicts_with_all = ["prometheus", "verbose", "mission", "dir"])]
     pub machine: bool,
 }
 

@@ -11,6 +11,7 @@ use supervise::admit::{
     Admission, Basis, Choice, Exactness, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant,
     TaskBound, admit, find_fixes,
 };
+use supervise::assume::{Assumption, Proof};
 use supervise::ledger::{Entry, Holder, Ledger};
 use supervise::machine::Here;
 
@@ -52,17 +53,39 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
             "admitted": admission.is_admitted(),
             "latency_ns": latency_ns,
             "admission": admission,
+            "assumptions": assumptions(&file, &admission).into_iter().map(|(task, all)| {
+                serde_json::json!({ "task": task, "assumes": all })
+            }).collect::<Vec<_>>(),
             "fixes": fixes,
         });
         out::print(&format!("{json:#}"));
     } else {
         out::print(&text(&file, &admission, &facts, fixes.as_ref()));
+        let assumed = assumptions(&file, &admission);
+        if !assumed.is_empty() {
+            out::print(
+                "\nThe bounds rest on what follows. It is looked at once a second while the mission runs, but for what is NOT CHECKED; \
+                 a bound is withdrawn from the first deviation on (`timecell ps --verbose`).\n",
+            );
+            out::print(super::assumptions::text(&assumed).trim_end());
+        }
     }
     Ok(if admission.is_admitted() {
         Ended::Fine
     } else {
         Ended::Missed
     })
+}
+
+/// What the bounds of the granted tasks assume, by `CELL.TASK`.
+fn assumptions(file: &MissionFile, admission: &Admission) -> Vec<(String, Vec<Assumption>)> {
+    let cells = file.mission().cells.iter();
+    let proofs = cells.flat_map(|cell| {
+        let named =
+            move |proof: Proof| (format!("{}.{}", cell.name, proof.task), proof.assumptions());
+        Proof::all(admission, cell).into_iter().map(named)
+    });
+    proofs.collect()
 }
 
 /// Reads a mission file and checks it against this machine; returns it with its text.

@@ -2,6 +2,7 @@
 
 pub mod admit;
 pub mod analyze;
+mod assumptions;
 pub mod bench;
 pub mod bench_hold;
 pub mod bench_pilot;

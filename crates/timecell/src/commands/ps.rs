@@ -3,9 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use report::grouped;
+use supervise::assume::State;
 use supervise::control::{
-    Ask, CellState, CellStatus, ControlError, Say, Status, SupervisorStatus, from_journal,
-    prometheus,
+    Ask, BoundStatus, CellState, CellStatus, ControlError, Say, Status, SupervisorStatus,
+    from_journal, prometheus,
 };
 
 use super::control::{ask_for, directory_first, unexpected};
@@ -21,6 +22,8 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     let dir = directory_first(&options.which)?;
     let ask = if options.prometheus {
         Ask::Metrics
+    } else if options.verbose {
+        Ask::Assumptions
     } else {
         Ask::Status
     };
@@ -40,11 +43,35 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
         out::print(&serde_json::to_string_pretty(&status).unwrap_or_default());
     } else {
         out::foreign(&text(&status));
+        if options.verbose {
+            out::foreign(&assumptions(&status));
+        }
     }
+    let bounds = status.cells.iter().flat_map(|cell| &cell.bounds);
     Ok(match status.supervisor {
-        Some(_) => Ended::Fine,
         None => Ended::Unmet,
+        Some(_) if bounds.into_iter().any(|bound| bound.withdrawn().is_some()) => Ended::Missed,
+        Some(_) => Ended::Fine,
     })
+}
+
+/// What each bound assumes, and how that stands.
+fn assumptions(status: &Status) -> String {
+    let of = |cell: &CellStatus| {
+        let bounds = cell.bounds.iter();
+        let named = |bound: &BoundStatus| {
+            (
+                format!("{}.{}", cell.cell, bound.task),
+                bound.assumptions.clone(),
+            )
+        };
+        bounds.map(named).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = status.cells.iter().flat_map(of).collect();
+    match super::assumptions::text(&all) {
+        text if text.is_empty() => "\nno running task has a bound".to_owned(),
+        text => format!("\n{}", text.trim_end()),
+    }
 }
 
 /// The table, with what concerns the whole mission above it.
@@ -73,6 +100,7 @@ fn text(status: &Status) -> String {
             "jobs",
             "late",
             "worst response",
+            "bound",
             "",
         ]
         .map(str::to_owned)
@@ -87,7 +115,7 @@ fn text(status: &Status) -> String {
         })
         .collect();
     // Columns of numbers, which are right-aligned.
-    let right = [2, 3, 4, 5, 8, 9, 10];
+    let right = [2, 3, 4, 5, 8, 9, 10, 11];
     for row in &rows {
         let cells: Vec<String> = (row.iter().zip(&widths).enumerate())
             .map(|(at, (text, width))| {
@@ -156,6 +184,7 @@ fn supervisor(own: &SupervisorStatus) -> Option<Vec<String>> {
         none(),
         none(),
         none(),
+        none(),
         "itself".to_owned(),
     ])
 }
@@ -186,8 +215,23 @@ fn row(cell: &CellStatus) -> Vec<String> {
         reported.map_or(none(), |jobs| grouped(jobs.late)),
         (reported.and_then(|jobs| jobs.worst_response_ns))
             .map_or(none(), |ns| report::time(ns as f64)),
+        bounds(cell).unwrap_or_else(none),
         why(cell),
     ]
+}
+
+/// The longest bound of its tasks, or how many of them are withdrawn; `None`: it has none.
+pub(crate) fn bounds(cell: &CellStatus) -> Option<String> {
+    let longest_ns = cell.bounds.iter().map(|bound| bound.bound_ns).max()?;
+    let is_withdrawn = |bound: &&BoundStatus| bound.withdrawn().is_some();
+    let withdrawn = cell.bounds.iter().filter(is_withdrawn).count();
+    let is_pending = |bound: &BoundStatus| bound.state == State::Pending;
+    Some(match (withdrawn, cell.bounds.len()) {
+        (0, _) if cell.bounds.iter().any(is_pending) => "pending".to_owned(),
+        (0, _) => supervise::assume::time(longest_ns),
+        (1, 1) => "withdrawn".to_owned(),
+        (some, all) => format!("{some} of {all} withdrawn"),
+    })
 }
 
 /// What a cell's application reports about all its tasks together.
@@ -227,7 +271,16 @@ pub(crate) fn why(cell: &CellStatus) -> String {
         _ => None,
     };
     let limits = cell.limits.iter().map(|limit| limit.text.clone());
-    let all = why.into_iter().chain(cell.unheld.iter().cloned());
+    let withdrawn = cell.bounds.iter().filter_map(|bound| {
+        let (task, time) = (&bound.task, supervise::assume::time(bound.bound_ns));
+        let why = bound.withdrawn()?;
+        Some(format!("bound of {task}, {time}, withdrawn: {why}"))
+    });
+    let unheld = cell.unheld.iter().filter(|unheld| {
+        // Said with the bound already.
+        !(cell.bounds.iter()).any(|bound| bound.withdrawn().is_some_and(|why| unheld.contains(why)))
+    });
+    let all = why.into_iter().chain(withdrawn).chain(unheld.cloned());
     all.chain(limits).collect::<Vec<_>>().join("; ")
 }
 

@@ -19,7 +19,7 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::printer::Printer;
 
-/// Runs in the foreground. Exit code 3 if a guarantee cannot be kept; then nothing is started.
+/// Runs in the foreground. Exit code 3 if a guarantee cannot be kept; then nothing is started; or if a bound was withdrawn meanwhile.
 pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let notify = Notify::of_environment();
     // SAFETY: no other thread runs yet. Cells and engines must not notify systemd in place of the supervisor.
@@ -57,7 +57,9 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     }
     let signals = Signals::take()?;
     let mut printer = Printer::start().map_err(RunError::no_printer)?;
+    let mut was_withdrawn = false;
     let mut tell = |event: &Event| {
+        was_withdrawn |= is_withdrawal(event);
         if !is_told_already(event) {
             printer.print(&event.to_string());
         }
@@ -90,8 +92,19 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     }
     Ok(match asked? {
         Asked::GivenUp => Ended::Failed,
+        Asked::Signal | Asked::Down | Asked::NothingLeft if was_withdrawn => Ended::Missed,
         Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
     })
+}
+
+fn is_withdrawal(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Bound {
+            withdrawn: Some(_),
+            ..
+        }
+    )
 }
 
 /// A mission with its decision of admission, which holds what it was granted until dropped.

@@ -32,6 +32,7 @@ mod missions;
 mod missions_admission;
 mod missions_ample;
 mod missions_apart;
+mod missions_assumptions;
 mod missions_beside;
 mod missions_choice;
 mod missions_deadline;
@@ -133,6 +134,7 @@ fn main() {
         missions_admission::CASES,
         missions_ample::CASES,
         missions_apart::CASES,
+        missions_assumptions::CASES,
         missions_beside::CASES,
         missions_choice::CASES,
         missions_deadline::CASES,

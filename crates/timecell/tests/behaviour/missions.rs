@@ -337,12 +337,14 @@ impl Up {
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
-    /// Asks it to end, and waits.
+    /// Asks it to end, and waits. Its exit code tells whether it has said that a bound was withdrawn.
     #[track_caller]
     pub fn end(mut self) {
         self.signal(libc::SIGINT);
         self.until("all cells stopped; logs kept in ");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        let was_withdrawn = self.said.iter().any(|line| line.contains(", withdrawn: "));
+        let code = if was_withdrawn { 3 } else { 0 };
+        assert_eq!(self.child.wait().unwrap().code(), Some(code));
     }
 }
 

@@ -79,8 +79,8 @@ pub const CASES: &[Case] = &[
 
 /// Threads of the names, priorities and ways that its arguments give, `NAME:PRIORITY:HOW`. Of a HOW of several letters: `s`: it sets its
 /// priority itself; `e`: it is created with it; `l`: 300 ms later; `f`: it has a child process; `r`: it renames itself on SIGUSR1; `a`: it
-/// asks again and again.
-const PROGRAM: &str = r#"
+/// asks again and again; `b`: it computes for 60 ms on SIGHUP. On SIGUSR2 the memory is unlocked, and locked again on the next one.
+pub const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -89,10 +89,13 @@ const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 struct one { char name[16], how[16]; int priority; };
-static volatile sig_atomic_t renames;
+static volatile sig_atomic_t renames, burns, locks;
 static void rename_now(int s) { (void)s; renames = 1; }
+static void burn_now(int s) { (void)s; burns = 1; }
+static void lock_now(int s) { (void)s; locks = 1; }
 static void *run(void *of) {
     struct one *own = of;
     struct sched_param p = {.sched_priority = own->priority};
@@ -104,12 +107,19 @@ static void *run(void *of) {
     for (;;) {
         usleep(20000);
         if (strchr(own->how, 'a')) pthread_setschedparam(pthread_self(), SCHED_FIFO, &p);
+        if (burns && strchr(own->how, 'b')) {
+            struct timespec now;
+            burns = 0;
+            do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); while (now.tv_sec == 0 && now.tv_nsec < 60000000);
+        }
         if (renames && strchr(own->how, 'r')) pthread_setname_np(pthread_self(), "other");
     }
 }
 int main(int count, char **words) {
     setlinebuf(stdout);
     signal(SIGUSR1, rename_now);
+    signal(SIGHUP, burn_now);
+    signal(SIGUSR2, lock_now);
     printf("lock: %s\n", mlockall(MCL_CURRENT | MCL_FUTURE) ? "refused" : "locked");
     for (int at = 1; at < count; at++) {
         struct one *own = calloc(1, sizeof *own);
@@ -128,11 +138,16 @@ int main(int count, char **words) {
         int error = pthread_create(&thread, &attributes, run, own);
         if (error) { printf("create: %s\n", strerror(error)); return 1; }
     }
-    for (;;) pause();
+    for (int locked = 1;; usleep(20000)) {
+        if (!locks) continue;
+        locks = 0;
+        if (locked) munlockall(); else mlockall(MCL_CURRENT | MCL_FUTURE);
+        locked = !locked;
+    }
 }
 "#;
 
-fn compiled(dir: &Path, source: &str) -> PathBuf {
+pub fn compiled(dir: &Path, source: &str) -> PathBuf {
     let (path, program) = (dir.join("threads.c"), dir.join("threads"));
     fs::write(&path, source).unwrap();
     let mut compile = Command::new("cc");
@@ -148,7 +163,7 @@ const TASKS: [(&str, &str, &str); 3] = [
 ];
 
 /// A cell of this program with the tasks and arguments, and what else is said of each task.
-fn threads(program: &Path, args: &[&str], head: &str, more: [&str; 3]) -> String {
+pub fn threads(program: &Path, args: &[&str], head: &str, more: [&str; 3]) -> String {
     let tasks = TASKS.iter().zip(more).map(|((name, wcet, period), more)| {
         format!(
             "[[cell.task]]\nname = \"{name}\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n{more}\n"
@@ -363,7 +378,7 @@ fn the_class_that_others_set_is_put_back_once() {
 }
 
 /// Processes of this name whose command line names the directory.
-fn agents(dir: &Path) -> Vec<i32> {
+pub fn agents(dir: &Path) -> Vec<i32> {
     let place = dir.display().to_string();
     let is = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

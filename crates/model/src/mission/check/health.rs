@@ -73,7 +73,9 @@ fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mu
             }
             needs_tasks(cell, when, at, faults);
         }
-        Observed::Overrun { .. } => needs_tasks(cell, when, at, faults),
+        Observed::Overrun { .. } | Observed::Unproved { .. } => {
+            needs_tasks(cell, when, at, faults);
+        }
         Observed::BudgetExhausted { .. } => {
             let what = if !cell.is_real_time() {
                 Some("a cell of class `other` has no budget")

@@ -17,7 +17,7 @@ const SILENCE: Kind = Kind::Time {
 };
 
 /// The parameters of each observation: its name, the required ones, the optional ones.
-pub(in crate::mission) const PARAMETERS: [(&str, &[&str], &[&str]); 8] = [
+pub(in crate::mission) const PARAMETERS: [(&str, &[&str], &[&str]); 9] = [
     ("exit", &[], &["status"]),
     ("heartbeat", &["timeout"], &["task"]),
     ("deadline-misses", &["misses", "jobs"], &["task"]),
@@ -25,6 +25,7 @@ pub(in crate::mission) const PARAMETERS: [(&str, &[&str], &[&str]); 8] = [
     ("memory-limit", &[], &[]),
     ("no-progress", &["timeout"], &[]),
     ("overrun", &[], &["task"]),
+    ("unproved", &[], &["task"]),
     ("restart-limit", &[], &[]),
 ];
 
@@ -38,7 +39,7 @@ pub(super) static RULE: Shape = Shape {
         "when": Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"", "what is watched";
         "do": Kind::Choice(ACTIONS), Required "\"restart\"", "what is done when it is observed";
         "task": Kind::Label, Without "any; misses are counted for each task separately",
-            "the task that is watched; for `heartbeat`, `deadline-misses` and `overrun`";
+            "the task that is watched; for `heartbeat`, `deadline-misses`, `overrun` and `unproved`";
         "timeout": SILENCE, Without "required", "the longest silence or standstill; for `heartbeat` and `no-progress`";
         "misses": COUNT, Without "required", "late or missed jobs, at most `jobs`; for `deadline-misses`";
         "jobs": COUNT, Without "required", "number of latest jobs among which `misses` counts; for `deadline-misses`";

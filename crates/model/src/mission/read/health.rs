@@ -38,6 +38,7 @@ fn observed(table: &Node<'_>) -> Observed {
         "memory-limit" => Observed::MemoryLimit,
         "no-progress" => Observed::NoProgress { timeout },
         "overrun" => Observed::Overrun { task },
+        "unproved" => Observed::Unproved { task },
         "restart-limit" => Observed::RestartLimit,
         _ => Observed::Exit {
             status: table

@@ -328,7 +328,7 @@ fn rule(dice: &mut Dice<'_>, tasks: &[Task], can: &Situation) -> Rule {
         tasks.get(at).map(|task| task.name().to_owned())
     };
     let timeout = |dice: &mut Dice<'_>| plus(Duration::from_ns(1_000_000), dice.time());
-    let when = match dice.roll(8) {
+    let when = match dice.roll(9) {
         1 => Observed::Heartbeat {
             task: task(dice),
             timeout: timeout(dice),
@@ -350,6 +350,7 @@ fn rule(dice: &mut Dice<'_>, tasks: &[Task], can: &Situation) -> Rule {
         },
         6 if !tasks.is_empty() => Observed::Overrun { task: task(dice) },
         7 => Observed::RestartLimit,
+        8 if !tasks.is_empty() => Observed::Unproved { task: task(dice) },
         _ => Observed::Exit {
             status: dice.one(&ExitStatus::NAMES),
         },

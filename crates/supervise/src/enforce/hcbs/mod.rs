@@ -5,12 +5,14 @@ mod sweep;
 use host::cgroup;
 use host::hcbs::{self, Top};
 use host::rtgroup::Budget;
+use host::sched::Class;
 use model::mission::Cell;
 
 pub use sweep::sweep;
 
+use super::inside::of_deadline;
 use super::rt_cgroup::place;
-use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
+use super::{CpusetOnly, Enforce, EnforceError, Mechanism};
 use crate::admit::Grant;
 use crate::names;
 
@@ -188,8 +190,11 @@ impl Enforce for Server {
         i64::try_from(self.budget.period_us.saturating_mul(1_000)).unwrap_or(i64::MAX)
     }
 
-    fn unheld(&self, inside: &Inside) -> Vec<String> {
-        inside.of_deadline("whose runtime comes on top of the budget of cpu.rt.max")
+    fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
+        of_deadline(
+            threads,
+            "whose runtime comes on top of the budget of cpu.rt.max",
+        )
     }
 
     /// Its group is gone with its budget by now, and what is reserved for it stays for its next life.

@@ -5,6 +5,7 @@ use model::mission::{Cell, Observed, Ready};
 use crate::admit::Grant;
 
 const MS: i64 = 1_000_000;
+const SECOND_NS: i64 = 1_000 * MS;
 /// How often a cell is looked at whose first job is awaited, ns.
 const AWAITED_NS: i64 = 2 * MS;
 /// The longest time between two looks at a page whose jobs count, ns; what an incident has to say is no older.
@@ -12,9 +13,9 @@ const LONGEST_NS: i64 = 500 * MS;
 /// The shortest, ns.
 const SHORTEST_NS: i64 = MS;
 /// How often memory is looked at, ns.
-const MEMORY_NS: i64 = 200 * MS;
+const MEMORY_NS: i64 = 250 * MS;
 /// How often refused forks are looked for, ns.
-const FORKS_NS: i64 = 500 * MS;
+const FORKS_NS: i64 = SECOND_NS;
 /// Heartbeats have no times of their own: with them a cell is looked at so often, at the least, ns.
 const HEARTBEAT_NS: i64 = 10 * MS;
 /// Jobs of the shortest period between two looks: half of what the page keeps.
@@ -25,6 +26,8 @@ const JOBS: i64 = 16;
 pub(super) struct Interval {
     /// Its jobs, for the rules and for incidents, ns.
     jobs_ns: Option<i64>,
+    /// Whether a rule is about its jobs; else they need no look as long as none is reported.
+    is_ruled: bool,
     /// Its heartbeats, where it reports no jobs, ns.
     heartbeats_ns: Option<i64>,
     /// What the kernel counts of it, ns.
@@ -66,8 +69,8 @@ impl Interval {
         let overruns = switches || observes(|when| matches!(when, Observed::Overrun { .. }));
         let misses = observes(|when| matches!(when, Observed::DeadlineMisses { .. }));
         let every_job = overruns.then_some(shortest).flatten();
-        let some_jobs =
-            shortest.map(|period| period.saturating_mul(JOBS).clamp(20 * MS, LONGEST_NS));
+        let some_jobs = shortest
+            .map(|period| part_of_a_second(period.saturating_mul(JOBS).clamp(20 * MS, LONGEST_NS)));
         let undeclared = misses.then_some(LONGEST_NS);
         let timeouts = |of: fn(&Observed) -> Option<i64>| {
             cell.health.iter().filter_map(|rule| of(&rule.when)).min()
@@ -98,6 +101,7 @@ impl Interval {
                 .flatten()
                 .min()
                 .map(at_least),
+            is_ruled: overruns || misses,
             heartbeats_ns: heartbeat.map(|timeout| at_least((timeout / 8).min(HEARTBEAT_NS))),
             outside_ns: outside.into_iter().flatten().min().map(at_least),
             ready: cell.ready,
@@ -109,9 +113,18 @@ impl Interval {
     }
 
     /// The longest time until the next look, ns; `None`: none is needed.
-    pub(super) fn every_ns(&self, ready: bool, page: bool, heartbeats: bool) -> Option<i64> {
+    pub(super) fn every_ns(
+        &self,
+        ready: bool,
+        page: bool,
+        reports: bool,
+        heartbeats: bool,
+    ) -> Option<i64> {
         let of_page = [
-            self.jobs_ns,
+            match reports || self.is_ruled {
+                true => self.jobs_ns,
+                false => self.jobs_ns.map(|_| SECOND_NS),
+            },
             self.heartbeats_ns.filter(|_| heartbeats),
             (!ready).then_some(AWAITED_NS),
         ];
@@ -119,6 +132,21 @@ impl Interval {
         let forks = self.forks.then_some(FORKS_NS);
         of_page.chain(self.outside_ns).chain(forks).min()
     }
+}
+
+/// When to look next at what is looked at so often: cells that are looked at as often as each other are so together.
+pub(super) fn next_ns(looked_ns: i64, every_ns: i64) -> i64 {
+    let since_ns = looked_ns.rem_euclid(every_ns.max(1));
+    (looked_ns - since_ns).saturating_add(every_ns.max(1))
+}
+
+/// The largest half, quarter and so on of a second that is at most this long, ns.
+fn part_of_a_second(ns: i64) -> i64 {
+    let halves = (0..).map(|times| SECOND_NS >> times);
+    halves
+        .take_while(|part| *part > 0)
+        .find(|part| *part <= ns)
+        .unwrap_or(1)
 }
 
 fn budget(grant: &Grant) -> Option<BudgetOf> {

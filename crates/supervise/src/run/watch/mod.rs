@@ -19,7 +19,8 @@ use model::mission::{Arrivals, Cell, Criticality, Observed, Ready};
 use self::interval::{BudgetOf, Interval};
 use self::limits::Limits;
 use self::outside::Outside;
-use self::overrun::Overrun;
+pub(in crate::run) use self::outside::unseen_ns;
+pub(in crate::run) use self::overrun::Overrun;
 pub(in crate::run) use self::paging::Paging;
 use self::skipped::Grid;
 use self::told::Told;
@@ -29,7 +30,7 @@ use crate::control::TaskStatus;
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
-use crate::page::{News, Page, Place};
+use crate::page::{Job, News, Page, Place, Totals};
 use crate::state::Limit;
 
 /// One cell as it is watched, over all its lives.
@@ -49,6 +50,8 @@ pub(in crate::run) struct CellWatch {
     low_from_ns: Option<i64>,
     /// The last jobs, oldest first.
     jobs: VecDeque<JobSample>,
+    /// The longest response time of each task since they were last taken, ns.
+    worst_ns: Vec<i64>,
     life: Option<Life>,
 }
 
@@ -149,6 +152,7 @@ impl CellWatch {
             low: low_budget(cell).filter(|_| cell.tasks.is_empty()),
             low_from_ns: None,
             jobs: VecDeque::new(),
+            worst_ns: vec![0; cell.tasks.len()],
             life: None,
         })
     }
@@ -227,13 +231,13 @@ impl CellWatch {
     /// When to look at it; `None`: nothing that it does is of interest until it ends.
     pub(in crate::run) fn due_ns(&self) -> Option<i64> {
         let life = self.life?;
-        let look = (self.every_ns(life)).map(|every| life.looked_ns.saturating_add(every));
+        let look = (self.every_ns(life)).map(|every| interval::next_ns(life.looked_ns, every));
         look.into_iter().chain(self.health.due_ns()).min()
     }
 
     fn every_ns(&self, life: Life) -> Option<i64> {
-        let heartbeats = self.told.has_heartbeats();
-        (self.interval).every_ns(life.ready, self.page.is_some(), heartbeats)
+        let (reports, heartbeats) = (self.told.has_reports(), self.told.has_heartbeats());
+        (self.interval).every_ns(life.ready, self.page.is_some(), reports, heartbeats)
     }
 
     /// Looks at it, now.
@@ -322,6 +326,7 @@ impl CellWatch {
         }
         for news in &all {
             self.keep_samples(news);
+            self.keep_worst(news);
             if let Some(overrun) = &mut self.overrun {
                 overrun.ended(news.slot, news.unseen + news.jobs.len() as u64);
             }
@@ -342,6 +347,25 @@ impl CellWatch {
         }
         events.extend(self.told.events(&all, since_ns, now_ns, stalled));
         events
+    }
+
+    /// The longest response time of each task since the call before, ns; 0: no job has ended.
+    pub(in crate::run) fn take_worst_ns(&mut self) -> Vec<i64> {
+        let none = vec![0; self.worst_ns.len()];
+        std::mem::replace(&mut self.worst_ns, none)
+    }
+
+    fn keep_worst(&mut self, news: &News) {
+        let deadline_ns = self
+            .tasks()
+            .get(news.slot)
+            .and_then(|task| task.deadline_ns);
+        let unseen_ns = deadline_ns.filter(|_| news.unseen_late > 0);
+        let seen_ns = news.jobs.iter().filter_map(Job::response_ns);
+        let worst_ns = seen_ns.chain(unseen_ns.map(|ns| ns + 1)).max();
+        if let (Some(own), Some(worst_ns)) = (self.worst_ns.get_mut(news.slot), worst_ns) {
+            *own = (*own).max(worst_ns);
+        }
     }
 
     fn keep_samples(&mut self, news: &News) {
@@ -416,6 +440,11 @@ impl CellWatch {
         self.life.iter().flat_map(|_| self.limits.alarms())
     }
 
+    /// The bound of a task counts no more.
+    pub(in crate::run) fn unproved(&mut self, now_ns: i64, task: usize) -> Vec<Finding> {
+        self.health.observe(now_ns, Event::Unproved { task })
+    }
+
     /// It was told to end.
     pub(in crate::run) fn stopping(&mut self, now_ns: i64) {
         self.health.observe(now_ns, Event::Stopping);
@@ -453,10 +482,7 @@ impl CellWatch {
     /// What its application reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by
     /// name.
     pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
-        let believed = self.life.is_some() && !self.told.is_unbelievable();
-        let page = self.page.as_ref().filter(|_| believed);
-        let totals = page.and_then(|page| page.totals().ok());
-        let of_page = self.tasks().iter().zip(totals.into_iter().flatten());
+        let of_page = self.tasks().iter().zip(self.totals());
         (of_page.zip(&self.grids))
             .map(|((task, totals), grid)| {
                 let skipped = grid.as_ref().map_or(0, Grid::skipped);
@@ -470,6 +496,13 @@ impl CellWatch {
                 }
             })
             .collect()
+    }
+
+    /// The application's own counts of each task; empty as [`CellWatch::reported`].
+    pub(in crate::run) fn totals(&self) -> Vec<Totals> {
+        let believed = self.life.is_some() && !self.told.is_unbelievable();
+        let page = self.page.as_ref().filter(|_| believed);
+        page.and_then(|page| page.totals().ok()).unwrap_or_default()
     }
 
     /// Its tasks.

@@ -107,7 +107,7 @@ impl Outside {
 
 /// How much of the cpu time of a cell on this many cpus may be uncounted, ns: the kernel counts at its tick and when a
 /// thread stops.
-pub(super) fn unseen_ns(cpus: usize) -> i64 {
+pub(in crate::run) fn unseen_ns(cpus: usize) -> i64 {
     /// Where nothing tells.
     const LONGEST_TICK_NS: i64 = 10_000_000;
     let hz = host::kernel::tick_hz(&Root::live());

@@ -14,7 +14,7 @@
 /// How many jobs have ended is what the cell says. It is believed up to one a period, however long ago the look before was, and
 /// those of a second before that which were late: a cell that makes jobs up is found when it has used that up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Overrun {
+pub(in crate::run) struct Overrun {
     tasks: Vec<Believed>,
     /// Cpu time at the anchor, ns.
     anchor_ns: Option<i64>,
@@ -47,7 +47,10 @@ impl Believed {
 
 impl Overrun {
     /// For tasks with these wcets and periods, ns, whose reported cpu time lacks up to `unseen_ns`.
-    pub(super) fn new(tasks: impl IntoIterator<Item = (i64, i64)>, unseen_ns: i64) -> Overrun {
+    pub(in crate::run) fn new(
+        tasks: impl IntoIterator<Item = (i64, i64)>,
+        unseen_ns: i64,
+    ) -> Overrun {
         let believed = |(wcet_ns, period_ns): (i64, i64)| Believed {
             wcet_ns,
             period_ns: period_ns.max(1),
@@ -65,7 +68,7 @@ impl Overrun {
     }
 
     /// The process is another one.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::run) fn forget(&mut self) {
         self.anchor_ns = None;
         self.allowed_ns = 0;
         self.earned_ns = None;
@@ -75,7 +78,7 @@ impl Overrun {
     }
 
     /// It is now so late, on any clock; to be told before the jobs that have ended until then.
-    pub(super) fn earn(&mut self, now_ns: i64) {
+    pub(in crate::run) fn earn(&mut self, now_ns: i64) {
         let since_ns = now_ns.saturating_sub(self.earned_ns.replace(now_ns).unwrap_or(now_ns));
         for task in &mut self.tasks {
             // Only what is left over is bounded: the cpu time of a look that is late is of all this time, too.
@@ -85,7 +88,7 @@ impl Overrun {
     }
 
     /// More jobs of a task have ended, according to the cell.
-    pub(super) fn ended(&mut self, task: usize, jobs: u64) {
+    pub(in crate::run) fn ended(&mut self, task: usize, jobs: u64) {
         let Some(task) = self.tasks.get_mut(task) else {
             return;
         };
@@ -97,7 +100,7 @@ impl Overrun {
 
     /// Whether there was an overrun, if the process had used `used_ns` of cpu time before the look at the jobs that
     /// [`Overrun::ended`] was last given.
-    pub(super) fn look(&mut self, used_ns: i64) -> bool {
+    pub(in crate::run) fn look(&mut self, used_ns: i64) -> bool {
         let Some(anchor_ns) = self.anchor_ns else {
             self.anchor_ns = Some(used_ns);
             self.allowed_ns = 0;

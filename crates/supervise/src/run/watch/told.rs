@@ -10,6 +10,7 @@ use crate::page::{News, Nonsense};
 pub(super) struct Told {
     /// The last job of each slot that was seen to run.
     running: BTreeMap<usize, u64>,
+    reports: bool,
     heartbeats: bool,
     nonsense: bool,
 }
@@ -17,6 +18,11 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn forget(&mut self) {
         *self = Told::default();
+    }
+
+    /// Whether the application has reported anything.
+    pub(super) fn has_reports(&self) -> bool {
+        self.reports
     }
 
     /// Whether the application reports by heartbeats, too.
@@ -87,6 +93,7 @@ impl Told {
                 events.push((now_ns, Event::Heartbeat { task }));
             }
         }
+        self.reports |= !events.is_empty();
         events.sort_by_key(|(at_ns, _)| *at_ns);
         events
     }
