@@ -200,7 +200,7 @@ impl Here {
     fn supervisor(&self) -> Result<Vec<u32>, String> {
         may_be_real_time()?;
         crate::reserve::can_be_had()?;
-        let own = host::sched::get_affinity(0).map_err(|error| error.to_string())?;
+        let own = crate::reserve::affinity().map_err(|error| error.to_string())?;
         let online = self.cpus();
         Ok(own.into_iter().filter(|cpu| online.contains(cpu)).collect())
     }

@@ -8,7 +8,7 @@
 //! them creates begin in class OTHER (`SCHED_RESET_ON_FORK`).
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use host::process::thread_id;
@@ -346,6 +346,43 @@ impl Drop for Member {
             self.reserve.0.changed.ring();
         }
     }
+}
+
+/// Where this process could run before it was kept off some cpus.
+static BEFORE: Mutex<Option<Vec<u32>>> = Mutex::new(None);
+
+/// The cpus on which this process may run, those that it leaves to cells among them.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn affinity() -> Result<Vec<u32>, sched::SchedError> {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    (before.clone()).map_or_else(|| sched::get_affinity(0), Ok)
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(0)
+}
+
+/// Keeps all threads of this process to `cpus` where it is to leave some to cells; else they have again those that it had. Threads that are
+/// begun later inherit it, cells do not. One that has just ended needs nothing.
+pub(crate) fn keep_off(cpus: &[u32], spared: &[u32]) {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let to = match (spared, before.as_ref()) {
+        ([], None) => return,
+        ([], Some(before)) => before.clone(),
+        _ => cpus.to_vec(),
+    };
+    let Ok(from) = sched::get_affinity(0) else {
+        return;
+    };
+    // One that is kept to a cpu for itself stays there.
+    for tid in host::process::threads(own_pid()) {
+        if sched::get_affinity(tid).is_ok_and(|cpus| cpus == from) {
+            let _ = sched::set_affinity(tid, &to);
+        }
+    }
+    before.get_or_insert(from);
 }
 
 /// Whether threads of this process can get the class, and the thread that watches them its higher priority: a new

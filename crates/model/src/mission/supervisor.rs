@@ -3,7 +3,7 @@
 use crate::Duration;
 
 /// The reservation of the supervisor: within its budget, its threads run before every cell of class FIFO.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
     /// Class of its threads while they have some of the budget left.
     pub class: SupervisorClass,
@@ -11,6 +11,8 @@ pub struct Supervisor {
     pub budget: Duration,
     /// The period, at least the budget.
     pub period: Duration,
+    /// Cpus on which its threads run; empty: those on which timecell was started, or as many of them as the cells leave room on.
+    pub cpus: Vec<u32>,
 }
 
 impl Supervisor {
@@ -29,6 +31,7 @@ impl Default for Supervisor {
             class: SupervisorClass::Fifo,
             budget: Duration::from_ns(1_000_000),
             period: Duration::from_ns(20_000_000),
+            cpus: Vec::new(),
         }
     }
 }

@@ -42,10 +42,14 @@ impl Mission {
         let own = &self.supervisor;
         let _ = writeln!(
             out,
-            "supervisor = {{ class = \"{}\", budget = \"{}\", period = \"{}\" }}",
+            "supervisor = {{ class = \"{}\", budget = \"{}\", period = \"{}\"{} }}",
             own.class.name(),
             own.budget,
-            own.period
+            own.period,
+            match own.cpus.as_slice() {
+                [] => String::new(),
+                cpus => format!(", cpus = {cpus:?}"),
+            }
         );
         if let Some(modes) = &self.modes {
             let _ = writeln!(

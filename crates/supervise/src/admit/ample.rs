@@ -5,12 +5,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use analysis::Ns;
 use analysis::linux::{
     Charged, Held, ample_periods, is_ample, least_ample, less_bandwidth, responses_below,
 };
+use analysis::{Ns, Task};
 use model::Enforcer;
-use model::mission::Mission;
+use model::mission::{Cell as MissionCell, CellClass, Mission};
 use record::supply::Budget;
 
 use super::asked::Asked;
@@ -84,6 +84,9 @@ pub(super) fn bound(
     let asked = cell.asked;
     let charged = charged(asked.enforcer, facts).filter(|_| asked.only_tasks)?;
     let tasks = &asked.work.tasks;
+    if used(tasks) > own.budget as f64 / own.period.max(1) as f64 + ROUNDED {
+        return None;
+    }
     let responses = responses_below(tasks, above)?;
     // What the kernel gets is a little less, and may be too little.
     let (budget, period) = match asked.enforcer {
@@ -91,7 +94,7 @@ pub(super) fn bound(
         _ => (own.budget, own.period),
     };
     is_ample(tasks, &responses, budget, period, charged).then(|| Bound {
-        basis: basis(charged, facts),
+        basis: basis(charged, asked.is_assumed, facts),
         rate: (1, 1),
         delay_ns: None,
         postponed_ns: 0,
@@ -99,16 +102,27 @@ pub(super) fn bound(
     })
 }
 
-fn basis(charged: Charged, facts: &Facts) -> Basis {
+/// What rounding may hide of a share of a cpu.
+const ROUNDED: f64 = 1e-9;
+
+/// The share of a cpu that tasks use in the long run; a budget of less is not ample, and to ask it of response times may take seconds.
+fn used(tasks: &[Task]) -> f64 {
+    let share = |task: &Task| task.wcet as f64 / task.period.max(1) as f64;
+    tasks.iter().map(share).sum()
+}
+
+fn basis(charged: Charged, assumed: bool, facts: &Facts) -> Basis {
     match charged {
         Charged::Freezer(reaction) => Basis::Ample {
             late_ns: Some(reaction.late),
             unmeasured: (facts.measured_reaction.is_none())
                 .then(|| "as measured on another machine".to_owned()),
+            assumed,
         },
         Charged::Tick(_) => Basis::Ample {
             late_ns: None,
             unmeasured: None,
+            assumed,
         },
     }
 }
@@ -127,6 +141,8 @@ pub(super) struct Searched<'a> {
     pub(super) found: &'a Found,
     /// `None`: no ample budget.
     pub(super) wanted: Option<Wanted>,
+    /// Whether nothing but their tasks is assumed to run in cells of which the file does not say it.
+    pub(super) assumed: bool,
 }
 
 /// What was found of the cells of one mission whose budgets are searched. Nothing of it depends on what is [`Wanted`], and it is most of what a
@@ -147,6 +163,8 @@ pub(super) struct OfCell {
     pub(super) ample: Vec<Budget>,
     /// The shortest period of its tasks, ns.
     pub(super) shortest: Ns,
+    /// Whether an ample one rests on an assumption, so that one whose supply does is better.
+    pub(super) is_assumed: bool,
 }
 
 impl OfCell {
@@ -168,7 +186,9 @@ impl OfCell {
         });
         let above_all = wanted.is_some_and(|wanted| wanted.above_all);
         match (self.by_supply, ample.copied()) {
-            (Some(by_supply), Some(ample)) if above_all || is_less(&ample, &by_supply) => {
+            (Some(by_supply), Some(ample))
+                if above_all || (!self.is_assumed && is_less(&ample, &by_supply)) =>
+            {
                 Some(ample)
             }
             (by_supply, ample) => by_supply.or(ample),
@@ -191,7 +211,7 @@ impl Searched<'_> {
     }
 }
 
-/// The least ample budget of each period; behind the supervisors `exact`, which are everywhere. Jobs
+/// The least ample budget of each period; behind the supervisors `exact`, which may be on its cpus. Jobs
 /// are taken to be done by their deadlines only, so that whatever comes to stand above the cell, and be it the supervisor of a later mission,
 /// the budget stays ample as long as these hold.
 pub(super) fn of_each_period(
@@ -202,6 +222,7 @@ pub(super) fn of_each_period(
 ) -> Vec<Budget> {
     let (enforcer, tasks) = (cell.enforcer, &cell.work.tasks);
     let charged = charged(enforcer, facts).filter(|_| cell.only_tasks);
+    let charged = charged.filter(|_| used(tasks) <= part as f64 / whole.max(1) as f64 + ROUNDED);
     let Some(charged) = charged else {
         return Vec::new();
     };
@@ -229,16 +250,18 @@ pub(super) fn of_each_period(
 /// refuses the fewest cells, of equals the first one.
 pub(super) fn cheapest(
     mission: &Mission,
+    assumed: bool,
     decide: &dyn Fn(Searched<'_>) -> (Admission, Price),
 ) -> (Admission, Price) {
     let found = Found::default();
     let is_searched = (mission.cells.iter())
-        .any(|cell| cell.only_tasks && cell.reservation.is_none() && !cell.tasks.is_empty());
+        .filter(|cell| cell.is_real_time() && !cell.tasks.is_empty())
+        .any(|cell| (cell.only_tasks || assumed) && cell.reservation.is_none());
     let first = is_searched.then_some(Wanted {
         longest: Longest::ANY,
         above_all: false,
     });
-    let mut answers = Answers::of(&found, first, decide);
+    let mut answers = Answers::of(&found, first, assumed, decide);
     if answers.is_admitted(first) || !is_searched {
         return answers.best;
     }
@@ -247,10 +270,10 @@ pub(super) fn cheapest(
     }
     // Shorter ones do not help a cell that has no budget whatever is wanted, or is refused for something else.
     if !answers.is_hopeless {
-        for ladder in Longest::LADDERS {
-            let _ = ladder
-                .iter()
-                .any(|longest| answers.with_periods_of(*longest));
+        // What is assumed is asked of every mission that is refused, so that it must not take long.
+        let (ladders, step) = if assumed { (1, 2) } else { (2, 1) };
+        for ladder in &Longest::LADDERS[..ladders] {
+            let _ = (ladder.iter().step_by(step)).any(|longest| answers.with_periods_of(*longest));
         }
     }
     answers.is_admitted(None);
@@ -260,6 +283,7 @@ pub(super) fn cheapest(
 /// What was decided of a mission.
 struct Answers<'a> {
     found: &'a Found,
+    assumed: bool,
     decide: &'a dyn Fn(Searched<'_>) -> (Admission, Price),
     is_hopeless: bool,
     best: (Admission, Price),
@@ -271,11 +295,17 @@ impl<'a> Answers<'a> {
     fn of(
         found: &'a Found,
         wanted: Option<Wanted>,
+        assumed: bool,
         decide: &'a dyn Fn(Searched<'_>) -> (Admission, Price),
     ) -> Answers<'a> {
-        let best = decide(Searched { found, wanted });
+        let best = decide(Searched {
+            found,
+            wanted,
+            assumed,
+        });
         Answers {
             found,
+            assumed,
             decide,
             is_hopeless: found.is_hopeless.get(),
             known: vec![(found.budgets(wanted), best.0.is_admitted())],
@@ -289,8 +319,12 @@ impl<'a> Answers<'a> {
         if let Some((_, is_admitted)) = self.known.iter().find(|(known, _)| *known == budgets) {
             return *is_admitted;
         }
-        let found = self.found;
-        let answer = (self.decide)(Searched { found, wanted });
+        let (found, assumed) = (self.found, self.assumed);
+        let answer = (self.decide)(Searched {
+            found,
+            wanted,
+            assumed,
+        });
         let is_admitted = answer.0.is_admitted();
         self.known.push((budgets, is_admitted));
         if rank(&answer) < rank(&self.best) {
@@ -313,6 +347,16 @@ impl Found {
         let cells = self.cells.borrow();
         cells.values().map(|cell| cell.best(wanted)).collect()
     }
+}
+
+/// Whether there is a cell in which nothing but its tasks may be assumed to run, though the file does not say it.
+pub(super) fn may_be_assumed(mission: &Mission) -> bool {
+    let is_silent = |cell: &MissionCell| {
+        let may_be = matches!(cell.class, None | Some(CellClass::Fifo));
+        may_be && !cell.only_tasks && !cell.tasks.is_empty()
+    };
+    (mission.enforcer.is_none_or(Enforcer::has_ample_budgets))
+        && mission.cells.iter().any(is_silent)
 }
 
 /// Cells that declare `only_tasks` without an effect.
@@ -338,7 +382,8 @@ fn rank(of: &(Admission, Price)) -> (bool, usize, Option<Price>) {
     (!of.0.is_admitted(), refused(&of.0), price)
 }
 
-fn refused(admission: &Admission) -> usize {
+/// How many cells are refused.
+pub(super) fn refused(admission: &Admission) -> usize {
     let is_refused = |outcome: &&Outcome| matches!(outcome, Outcome::Refused(_));
     admission.cells.iter().filter(is_refused).count()
 }

@@ -35,6 +35,8 @@ pub(super) struct Asked {
     pub(super) reservation: Option<(Ns, Ns)>,
     /// Whether nothing runs in it but its tasks, under a mechanism that has budgets which these cannot use up.
     pub(super) only_tasks: bool,
+    /// Whether the file does not say so, and it is assumed: only where the cell is admitted for nothing else.
+    pub(super) is_assumed: bool,
     /// How long a period of an ample budget may be for its start, which may use budgets up and is no reason to start it again, ns: within the
     /// silence after which a health rule acts at the soonest, and, where the end of a job is waited for, within a part of `start_timeout`.
     pub(super) silent_for: Option<Ns>,
@@ -92,11 +94,14 @@ impl Asked {
         facts: &Facts,
         latency_ns: Ns,
         usual: Enforcer,
+        assumed: bool,
     ) -> Asked {
         let cell = &mission.cells[at];
         let enforcer = enforcer(mission, cell, facts, usual);
         let class = cell.class.unwrap_or(enforcer.usual_class());
         let analysed = cell.analysed(class);
+        let is_assumed = assumed && !cell.only_tasks && !analysed.tasks.is_empty();
+        let has_ample = class == CellClass::Fifo && enforcer.has_ample_budgets();
         let order = analysed.by_urgency();
         let tasks = order
             .iter()
@@ -118,7 +123,8 @@ impl Asked {
             band: cell.priorities,
             wished: cell.band(),
             reservation,
-            only_tasks: cell.only_tasks && class == CellClass::Fifo && enforcer.has_ample_budgets(),
+            only_tasks: (cell.only_tasks || is_assumed) && has_ample,
+            is_assumed: is_assumed && has_ample,
             silent_for: silent_for(cell),
             work: Work {
                 tasks: tasks.collect(),

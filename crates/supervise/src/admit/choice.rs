@@ -1,5 +1,6 @@
 //! Chooses the enforcer of cells that leave it to timecell: of the mechanisms that this kernel has, the one under which
-//! all cells of the mission are admitted at the least reserved cpu. A mechanism whose guarantees rely on measurements of
+//! all cells of the mission are admitted at the least reserved cpu. One that admits a cell only if nothing but its tasks runs in it, which
+//! the file does not say, comes after all that need not assume it. A mechanism whose guarantees rely on measurements of
 //! another machine comes after all that have better grounds.
 
 use model::mission::{Cell, CellClass, Mission, Observed};
@@ -170,10 +171,27 @@ impl Answer {
     }
 
     /// The least is the best; of equals the first one. Refusals have no price.
-    fn rank(&self) -> (bool, bool, Option<Price>) {
+    fn rank(&self) -> (bool, bool, bool, Option<Price>) {
         let is_admitted = self.admission.is_admitted();
         let price = is_admitted.then_some(self.price);
-        (!is_admitted, is_admitted && self.is_borrowed(), price)
+        let assumes = is_admitted && self.assumes().is_some();
+        (
+            !is_admitted,
+            assumes,
+            is_admitted && self.is_borrowed(),
+            price,
+        )
+    }
+
+    /// The first cell that is admitted only if nothing but its tasks runs in it, which the file does not say.
+    fn assumes(&self) -> Option<&str> {
+        self.admission
+            .cells
+            .iter()
+            .find_map(|outcome| match outcome {
+                Outcome::Granted(grant) if grant.basis.is_assumed() => Some(grant.cell.as_str()),
+                _ => None,
+            })
     }
 
     /// Whether guarantees rest on what another machine was measured to do.
@@ -190,6 +208,10 @@ impl Answer {
     fn why_not(&self, taken: &Answer) -> String {
         match &self.verdict {
             Err(why) => why.clone(),
+            Ok(()) if self.assumes().is_some() && taken.assumes().is_none() => format!(
+                "admits `{}` for its tasks only",
+                self.assumes().unwrap_or_default()
+            ),
             Ok(()) if self.price > taken.price => "more than needed".to_owned(),
             Ok(()) if self.is_borrowed() && !taken.is_borrowed() => {
                 "its guarantee assumes a reaction time measured on another machine".to_owned()

@@ -124,9 +124,12 @@ pub(super) fn check(
                     period: budget.period_ns,
                     overdraw: facts.overdraw_ns(budget.enforcer),
                 };
-                let bound = match ample::bound(cell, own, &above, facts) {
-                    Some(bound) => bound,
-                    None => supplied_below(at, cell, own, &above, facts, measured)?,
+                let ample = || ample::bound(cell, own, &above, facts);
+                let supplied = || supplied_below(at, cell, own, &above, facts, measured);
+                // What the file says is made use of; what it does not say is assumed only where nothing else does.
+                let bound = match cell.asked.is_assumed {
+                    false => ample().map_or_else(supplied, Ok)?,
+                    true => supplied().or_else(|unfit| ample().ok_or(unfit))?,
                 };
                 above.push(own);
                 tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));

@@ -76,16 +76,23 @@ pub fn admit(
     let facts = facts.reacting(measured);
     let facts = facts.as_ref();
     let (mut admission, usual) = chosen(mission, facts, measured, latency_ns);
-    if let Some(refusal) = admission
-        .supervisor
-        .refusal()
-        .filter(|_| !admission.is_admitted())
-    {
-        let (alone, _) = ample::cheapest(mission, &|searched| {
+    if let Some(refusal) = (admission.supervisor.refusal()).filter(|_| !admission.is_admitted()) {
+        let alone = |assumed: bool| {
             let none = SupervisorGrant::none(None);
-            decide(mission, facts, measured, latency_ns, none, usual, searched)
-        });
-        if alone.is_admitted() {
+            let (alone, _) = ample::cheapest(mission, assumed, &|searched| {
+                decide(
+                    mission,
+                    facts,
+                    measured,
+                    latency_ns,
+                    none.clone(),
+                    usual,
+                    searched,
+                )
+            });
+            alone.is_admitted()
+        };
+        if alone(false) || (ample::may_be_assumed(mission) && alone(true)) {
             admission.refusals.push(refusal);
         }
     }
@@ -112,9 +119,11 @@ fn chosen(
 ) -> (Admission, Enforcer) {
     choice::choose(mission, facts, &|usual| {
         let with = |facts: &Facts| {
-            ample::cheapest(mission, &|searched| {
-                let own = SupervisorGrant::wanted(mission, facts);
-                decide(mission, facts, measured, latency_ns, own, usual, searched)
+            eased(mission, facts, &|own, assumed| {
+                ample::cheapest(mission, assumed, &|searched| {
+                    let own = own.clone();
+                    decide(mission, facts, measured, latency_ns, own, usual, searched)
+                })
             })
         };
         let Some(undivided) = partition::none(mission, facts) else {
@@ -138,6 +147,44 @@ fn chosen(
     })
 }
 
+/// Decides with the supervisor on all of its cpus and nothing assumed of the cells. Where that refuses one, the supervisor is tried on fewer
+/// cpus; then the same with nothing but their tasks in cells of which the file does not say it. Where nothing helps, the answer is the first.
+fn eased(
+    mission: &Mission,
+    facts: &Facts,
+    decide: &dyn Fn(&SupervisorGrant, bool) -> (Admission, Price),
+) -> (Admission, Price) {
+    let own = SupervisorGrant::wanted(mission, facts);
+    let first = decide(&own, false);
+    if first.0.is_admitted() {
+        return first;
+    }
+    let may_assume = ample::may_be_assumed(mission);
+    if own.reservation().is_none() {
+        let assumed = may_assume.then(|| decide(&own, true));
+        let assumed = assumed.filter(|assumed| assumed.0.is_admitted());
+        return assumed.unwrap_or(first);
+    }
+    let elsewhere = own.elsewhere(mission);
+    let most = decide(&SupervisorGrant::none(None), may_assume);
+    if !most.0.is_admitted() || (elsewhere.is_empty() && !may_assume) {
+        // It is not the supervisor that is in the way.
+        let other = elsewhere.first().map(|own| decide(own, may_assume));
+        let less =
+            |other: &(Admission, Price)| ample::refused(&other.0) <= ample::refused(&first.0);
+        return other.filter(less).unwrap_or(first);
+    }
+    let unassumed = elsewhere.iter().map(|own| (own, false));
+    let assumed = std::iter::once(&own)
+        .chain(&elsewhere)
+        .map(|own| (own, true));
+    unassumed
+        .chain(assumed.filter(|_| may_assume))
+        .map(|(own, assumed)| decide(own, assumed))
+        .find(|answer| answer.0.is_admitted())
+        .unwrap_or(first)
+}
+
 /// Whether no cell has threads of SCHED_DEADLINE where this holds those that leave it to timecell.
 fn usual_is_none_of_it(mission: &Mission, usual: Enforcer) -> bool {
     usual != Enforcer::Deadline && !partition::is_meant(mission)
@@ -158,15 +205,28 @@ fn decide(
     let mut notes: Vec<String> = supervisor.note().into_iter().collect();
     let mut asked: Vec<Asked> = (0..mission.cells.len())
         .filter(|&at| mission.cells[at].is_real_time())
-        .map(|at| Asked::of(mission, at, facts, latency_ns, usual))
+        .map(|at| Asked::of(mission, at, facts, latency_ns, usual, searched.assumed))
         .collect();
     let mut others = neighbour::all(facts, mission.cells.len());
     others.extend(supervisor.asked().map(|own| (own, None)));
-    let exact: Vec<Held> = (others.iter())
-        .filter(|(other, _)| other.is_supervisor)
-        .filter_map(|(other, _)| other.reservation)
-        .map(|(budget, period)| Held::exactly(budget, period))
-        .collect();
+    // Of the supervisors, those that a cell has above it where it may go: on one of these cpus, or, where one is sought that has no room beside
+    // a supervisor, on all.
+    let seeks_free = supervisor.is_kept_off() || searched.assumed;
+    let exact = |cell: &Asked| -> Vec<Held> {
+        let may = [&cell.cpus, &mission.cpus, &facts.cpus];
+        let may: &[u32] =
+            (may.into_iter().find(|cpus| !cpus.is_empty())).map_or(&[], Vec::as_slice);
+        let on_all = seeks_free && cell.cpus.is_empty();
+        (others.iter().map(|(other, _)| other))
+            .filter(|other| other.is_supervisor)
+            .filter(|other| match on_all {
+                true => may.iter().all(|cpu| other.cpus.contains(cpu)),
+                false => may.iter().any(|cpu| other.cpus.contains(cpu)),
+            })
+            .filter_map(|other| other.reservation)
+            .map(|(budget, period)| Held::exactly(budget, period))
+            .collect()
+    };
     let taken: Vec<_> = others.iter().filter_map(|(other, _)| other.band).collect();
     let without_band = bands::give(&mut asked, &taken);
     let mut outcomes: Vec<Option<Outcome>> = vec![None; mission.cells.len()];
@@ -276,7 +336,7 @@ fn decide(
             continue;
         }
         let share = share(cell.enforcer, facts);
-        match budget(cell, share, &exact, searched, facts, measured) {
+        match budget(cell, share, &exact(cell), searched, facts, measured) {
             Ok(budget) => candidates.push(Candidate {
                 asked: cell,
                 budget,
@@ -457,7 +517,9 @@ fn budget(
         }
         None => match search::of_cell(cell, share, exact, searched, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
-            None => Err(Box::new(refusal::no_budget(cell, share, facts, measured))),
+            None => Err(Box::new(refusal::no_budget(
+                cell, share, exact, facts, measured,
+            ))),
         },
     }
 }

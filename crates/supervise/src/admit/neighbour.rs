@@ -174,6 +174,7 @@ impl HeldCell {
             band: (self.priorities).map(|(lowest, highest)| Band { lowest, highest }),
             reservation: self.reservation_ns,
             only_tasks: self.only_tasks,
+            is_assumed: false,
             silent_for: None,
             work: super::search::Work {
                 tasks: self.tasks.iter().map(|task| task.task).collect(),

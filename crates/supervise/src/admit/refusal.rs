@@ -1,6 +1,7 @@
 //! Refusals without a witness, in words.
 
 use analysis::inside::test;
+use analysis::linux::{Held, responses_below};
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Verdict};
 
@@ -10,7 +11,7 @@ use record::supply::MeasuredSupply;
 use super::advice::Advice;
 use super::asked::Asked;
 use super::cpu::{Candidate, Unfit};
-use super::{Facts, Late, Refused, RtRoom, place_of};
+use super::{Facts, Late, Refused, RtRoom, keeper, place_of, servers};
 
 fn ms(ns: Ns) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
@@ -32,6 +33,7 @@ pub(super) fn plain(cell: &Asked, why: &str, advice: Vec<Advice>) -> Refused {
 pub(super) fn no_budget(
     cell: &Asked,
     (part, whole): (Ns, Ns),
+    exact: &[Held],
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Refused {
@@ -67,13 +69,17 @@ pub(super) fn no_budget(
             )
         }
         Verdict::Undecided(reason) => (reason.to_string(), None, Vec::new()),
-        Verdict::Schedulable => (
-            format!(
-                "its deadlines hold on a whole cpu, but with no budget up to {percent:.1} % of one as {supplied}{takers}"
-            ),
-            None,
-            Vec::new(),
-        ),
+        Verdict::Schedulable => {
+            let (by, advice) = match in_between(cell, servers::before(cell.enforcer, exact), facts)
+            {
+                Some((by, kind, text)) => (format!("; {by}"), vec![Advice::of(kind, text)]),
+                None => (String::new(), Vec::new()),
+            };
+            let why = format!(
+                "its deadlines hold on a whole cpu, but with no budget up to {percent:.1} % of one as {supplied}{takers}{by}"
+            );
+            (why, None, advice)
+        }
     };
     Refused {
         cell: cell.name.clone(),
@@ -83,6 +89,53 @@ pub(super) fn no_budget(
         fix: None,
         advice,
     }
+}
+
+/// The cause that no budget is small enough to avoid, a clause, and the kind of change that avoids it with its advice; `None`: none alone.
+fn in_between(
+    cell: &Asked,
+    exact: &[Held],
+    facts: &Facts,
+) -> Option<(String, &'static str, &'static str)> {
+    let tasks = &cell.work.tasks;
+    let shortest = tasks.iter().map(|task| task.deadline).min()?;
+    let deadline = match shortest {
+        1_000_000.. => ms(shortest),
+        us => format!("{:.1} us", us as f64 / 1e3),
+    };
+    responses_below(tasks, &[])?;
+    if responses_below(tasks, exact).is_none() {
+        let most = exact.iter().map(|own| own.budget).max()?;
+        let by = format!(
+            "the supervisor may run for {} at once before it, too long for a deadline of {deadline}",
+            ms(most)
+        );
+        return Some((
+            by,
+            "supervisor",
+            "keep the supervisor off its cpu, or lower its budget",
+        ));
+    }
+    // As seldom as it can be.
+    let keeper = Held::exactly(keeper::cost(cell.enforcer), 1_000_000_000);
+    let above: Vec<Held> = exact.iter().copied().chain([keeper]).collect();
+    if keeper.budget > 0 && responses_below(tasks, &above).is_none() {
+        let by = format!(
+            "the freezer's own thread takes up to {} of the cpu in each period in which it holds a cell, too long for a deadline of \
+             {deadline}",
+            ms(keeper.budget)
+        );
+        return Some((by, "enforcer", "choose another with `enforcer` or `class`"));
+    }
+    let by_tick = [Enforcer::RtCgroup, Enforcer::Hcbs].contains(&cell.enforcer);
+    (by_tick && shortest <= facts.tick_ns()).then(|| {
+        let by = format!(
+            "{} checks a budget only at the kernel's tick, every {}, longer than a deadline of {deadline}",
+            cell.enforcer.name(),
+            ms(facts.tick_ns())
+        );
+        (by, "enforcer", "choose another with `enforcer` or `class`")
+    })
 }
 
 /// Cells of others that are named in one sentence.

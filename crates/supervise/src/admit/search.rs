@@ -62,11 +62,12 @@ pub(super) fn of_cell(
         by_supply: least(work, enforcer, share, exact, facts, measured),
         ample: ample::of_each_period(cell, share, exact, facts),
         shortest: work.tasks.iter().map(|task| task.period).min().unwrap_or(0),
+        is_assumed: cell.is_assumed,
     })
 }
 
 /// The budget of least bandwidth that lets all deadlines hold, and its period, by what this kernel supplies: of the grid
-/// by the model, and every measured budget as it is; behind the supervisors `exact`, which are everywhere.
+/// by the model, and every measured budget as it is; behind the supervisors `exact`, which may be on its cpus.
 fn least(
     work: &Work,
     enforcer: Enforcer,

@@ -30,8 +30,10 @@ pub struct SupervisorGrant {
     pub period_ns: Option<Ns>,
     /// SCHED_FIFO priority of its threads.
     pub priority: Option<u8>,
-    /// Cpus on which it may run, all of which are counted with it.
+    /// Cpus on which it runs, all of which are counted with it.
     pub cpus: Vec<u32>,
+    /// Cpus on which it could run besides, and which it leaves to the cells.
+    pub spared: Vec<u32>,
     /// How late the whole budget may come where threads of SCHED_DEADLINE go before it, ns; of all its cpus the worst.
     pub response_ns: Option<Ns>,
     /// Why it has none though it was to have one, a clause.
@@ -44,15 +46,24 @@ impl SupervisorGrant {
         let real_time = mission.cells.iter().any(|cell| cell.is_real_time());
         let own = &mission.supervisor;
         match (own.class, &facts.supervisor) {
-            (SupervisorClass::Fifo, Ok(cpus)) if real_time => SupervisorGrant {
-                class: SupervisorClass::Fifo,
-                budget_ns: Some(ns(own.budget)),
-                period_ns: Some(ns(own.period)),
-                priority: Some(Supervisor::PRIORITY),
-                cpus: cpus.clone(),
-                response_ns: None,
-                why: None,
-            },
+            (SupervisorClass::Fifo, Ok(cpus)) if real_time => {
+                let named = |cpu: &u32| own.cpus.is_empty() || own.cpus.contains(cpu);
+                let (cpus, spared): (Vec<u32>, Vec<u32>) = cpus.iter().partition(|cpu| named(cpu));
+                if cpus.is_empty() {
+                    let why = "timecell may run on none of the `cpus` of `supervisor`".to_owned();
+                    return SupervisorGrant::none(Some(&why));
+                }
+                SupervisorGrant {
+                    class: SupervisorClass::Fifo,
+                    budget_ns: Some(ns(own.budget)),
+                    period_ns: Some(ns(own.period)),
+                    priority: Some(Supervisor::PRIORITY),
+                    cpus,
+                    spared,
+                    response_ns: None,
+                    why: None,
+                }
+            }
             (SupervisorClass::Fifo, Err(why)) if real_time => SupervisorGrant::none(Some(why)),
             _ => SupervisorGrant::none(None),
         }
@@ -65,9 +76,40 @@ impl SupervisorGrant {
             period_ns: None,
             priority: None,
             cpus: Vec::new(),
+            spared: Vec::new(),
             response_ns: None,
             why: why.cloned(),
         }
+    }
+
+    /// The same on fewer cpus, where the file leaves them to timecell: on those that no cell names, and on one alone.
+    pub(super) fn elsewhere(&self, mission: &Mission) -> Vec<SupervisorGrant> {
+        if !mission.supervisor.cpus.is_empty() {
+            return Vec::new();
+        }
+        let cells = || mission.cells.iter().filter(|cell| cell.is_real_time());
+        let is_named = |cpu: &u32| {
+            cells().any(|cell| cell.cpus.contains(cpu))
+                || (mission.cpus.contains(cpu) && cells().any(|cell| cell.cpus.is_empty()))
+        };
+        let open = self.cpus.iter().copied().filter(|cpu| !is_named(cpu));
+        let mut tries = vec![open.collect(), self.cpus.iter().copied().take(1).collect()];
+        tries.dedup();
+        tries.retain(|cpus: &Vec<u32>| !cpus.is_empty() && *cpus != self.cpus);
+        (tries.into_iter())
+            .map(|cpus| SupervisorGrant {
+                spared: (self.cpus.iter().copied())
+                    .filter(|cpu| !cpus.contains(cpu))
+                    .collect(),
+                cpus,
+                ..self.clone()
+            })
+            .collect()
+    }
+
+    /// Whether its threads keep off a cpu on which timecell was started.
+    pub fn is_kept_off(&self) -> bool {
+        !self.spared.is_empty()
     }
 
     /// Budget and period, ns.
@@ -92,7 +134,7 @@ impl SupervisorGrant {
         let (budget, period) = self.reservation()?;
         let ms = |ns: Ns| ns as f64 / 1e6;
         Some(format!(
-            "the cells fit, but not the supervisor beside them, which reserves {:.3} ms every {:.3} ms of its cpus: lower its \
+            "the cells fit, but on none of its cpus the supervisor beside them, which reserves {:.3} ms every {:.3} ms: lower its \
              budget (`supervisor = {{ budget = ... }}`), move timecell to other cpus (`taskset`), or run it as an ordinary \
              process (`supervisor = {{ class = \"other\" }}`), which reacts late where the cells use their whole grants",
             ms(budget),
@@ -134,6 +176,7 @@ pub(super) fn asked(
         }),
         reservation: Some(reservation),
         only_tasks: false,
+        is_assumed: false,
         silent_for: None,
         work: Work {
             tasks: Vec::new(),

@@ -46,9 +46,19 @@ pub enum Basis {
         /// As in `reaction`.
         #[serde(skip_serializing_if = "Option::is_none")]
         unmeasured: Option<String>,
+        /// Whether the file does not say that nothing but its tasks runs in the cell (`only_tasks`), and the guarantee assumes it, because
+        /// there is none without.
+        assumed: bool,
     },
     /// The whole cpu, shared with what stands above it: no budget is enforced.
     WholeCpu,
+}
+
+impl Basis {
+    /// Whether it rests on nothing but the cell's tasks running in it, which the file does not say.
+    pub fn is_assumed(&self) -> bool {
+        matches!(self, Basis::Ample { assumed: true, .. })
+    }
 }
 
 /// How late the freezer reacts at most, and how far a cell overruns its budget, as measured: more is possible.

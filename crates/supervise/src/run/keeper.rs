@@ -30,7 +30,7 @@ use crate::dirs::{own_places, page_dir, place, work_dir};
 use crate::enforce::Mechanisms;
 use crate::journal::{Journal, Told, Writer};
 use crate::process::boot_id;
-use crate::reserve::Reserve;
+use crate::reserve::{self, Reserve};
 use crate::stamp::Stamp;
 use crate::state::{Entry, Hold, Record, State, Supervisor, replay};
 use crate::uids;
@@ -337,8 +337,9 @@ impl<'a> Keeper<'a> {
 
     /// Takes the supervisor's own reservation as it was admitted.
     fn take_reservation(&mut self) {
-        let own = self.admission.supervisor.reservation();
-        if let Err(why) = self.work.reserve.set(own) {
+        let own = &self.admission.supervisor;
+        reserve::keep_off(&own.cpus, &own.spared);
+        if let Err(why) = self.work.reserve.set(own.reservation()) {
             let text = format!(
                 "the supervisor is an ordinary process, because it could not get its reservation: {why}"
             );

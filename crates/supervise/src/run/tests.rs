@@ -55,6 +55,7 @@ fn admission() -> Admission {
             period_ns: None,
             priority: None,
             cpus: Vec::new(),
+            spared: Vec::new(),
             response_ns: None,
             why: None,
         },

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use model::InputError;
-use model::mission::{Latency, MissionFile};
+use model::mission::{Cell, Latency, Mission, MissionFile, SupervisorClass};
 use record::summary::RunSummary;
 use record::supply::MeasuredSupply;
 use supervise::admit::{
@@ -181,7 +181,7 @@ pub(super) fn text(
             Outcome::Refused(refused) => refusal(&mut text, file, refused),
         }
     }
-    supervisor(&mut text, &admission.supervisor);
+    supervisor(&mut text, &admission.supervisor, mission);
     if let Some(choice) = &admission.choice {
         chosen(&mut text, choice, admission.is_admitted());
     }
@@ -299,15 +299,20 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
         Basis::Ample {
             late_ns,
             unmeasured,
+            assumed,
         } => {
             let late = late_ns.map_or(String::new(), |ns| {
                 let of =
                     (unmeasured.as_deref()).unwrap_or("the most that was measured on this machine");
                 format!(", and the freezer checks up to {} late, {of}", ms(ns))
             });
+            let only = match assumed {
+                true => "admitted for its tasks only: ",
+                false => "",
+            };
             format!(
-                "because its budget is ample: its tasks alone cannot use it up, so that enforcement postpones nothing, as long as nothing \
-                 else runs in the cell{late}"
+                "{only}because its budget is ample: its tasks alone cannot use it up, so that enforcement postpones nothing, as long as \
+                 nothing else runs in the cell{late}"
             )
         }
         Basis::WholeCpu => "as long as every cell keeps to what it declares".to_owned(),
@@ -327,9 +332,15 @@ fn by_rule(reaction: Exactness) -> String {
     )
 }
 
-/// The supervisor's own reservation, like a cell's; nothing if it is an ordinary process.
-fn supervisor(text: &mut String, own: &SupervisorGrant) {
+/// The supervisor's own reservation, like a cell's, and how late it may react.
+fn supervisor(text: &mut String, own: &SupervisorGrant, mission: &Mission) {
     let (Some((budget, period)), Some(priority)) = (own.reservation(), own.priority) else {
+        let chosen = mission.supervisor.class == SupervisorClass::Other;
+        if chosen && mission.cells.iter().any(Cell::is_real_time) {
+            text.push_str(
+                "supervisor\n    an ordinary process: nothing bounds how late it reacts\n",
+            );
+        }
         return;
     };
     let _ = writeln!(
@@ -343,8 +354,15 @@ fn supervisor(text: &mut String, own: &SupervisorGrant) {
     if let Some(response) = own.response_ns.filter(|response| *response > budget) {
         let _ = writeln!(
             text,
-            "    gets its budget within {}, after SCHED_DEADLINE threads and other supervisors",
+            "    reacts within {}: SCHED_DEADLINE threads, budgets of hcbs and other supervisors go before it",
             ms(response)
+        );
+    }
+    if own.is_kept_off() {
+        let _ = writeln!(
+            text,
+            "    keeps off {}, for the sake of the cells",
+            cpu_list(&own.spared)
         );
     }
 }

@@ -8,11 +8,18 @@ use host::sched::{Class, get_class};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, say};
 
-pub const CASES: &[Case] = &[Case {
-    name: "missions_reserve::the_supervisor_has_a_reservation_beside_cells_that_use_theirs",
-    needs: NEEDS,
-    run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
-}];
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_reserve::the_supervisor_has_a_reservation_beside_cells_that_use_theirs",
+        needs: NEEDS,
+        run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
+    },
+    Case {
+        name: "missions_reserve::the_supervisor_keeps_off_the_cpu_of_a_fast_loop",
+        needs: NEEDS,
+        run: the_supervisor_keeps_off_the_cpu_of_a_fast_loop,
+    },
+];
 
 pub const NEEDS: &[Need] = &[
     Need::Root,
@@ -68,6 +75,57 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
         let late = took.iter().find(|(told, _)| *told > TOLD);
         assert_eq!(late, None, "with a reservation: {took:?}");
     }
+}
+
+/// The cpus on which each thread of a process may run.
+fn cpus_of(pid: i32) -> Vec<Vec<u32>> {
+    let threads = host::process::threads(pid).into_iter();
+    threads
+        .filter_map(|tid| host::sched::get_affinity(tid).ok())
+        .collect()
+}
+
+fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let loops = |period: &str| {
+        let task = format!("[[cell.task]]\nname = \"t\"\nwcet = \"20us\"\nperiod = \"{period}\"");
+        let fast = shell(
+            "fast",
+            "exec /busybox sleep 1000",
+            &format!("cpus = [1]\n{task}"),
+        );
+        let ordinary = shell("ordinary", "exec /busybox sleep 1000", "class = \"other\"");
+        mission(dir, &format!("enforcer = \"rt-cgroup\"\n{fast}{ordinary}"))
+    };
+    loops("100us");
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0).out;
+    for part in [
+        "responds within 20.0 us",
+        "admitted for its tasks only",
+        "keeps off cpu 1, for the sake of the cells",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let mut up = Up::start(dir);
+    let ordinary = pid_of(&up.until("ordinary: runs (pid"));
+    let own = up.pid().cast_signed();
+    let of = |cpus: &Vec<Vec<u32>>| cpus.iter().all(|cpus| *cpus == [0]);
+    let supervisor = cpus_of(own);
+    assert!(supervisor.len() > 1 && of(&supervisor), "{supervisor:?}");
+    // What it starts is not kept off anything.
+    let ordinary = host::sched::get_affinity(ordinary).unwrap();
+    assert_eq!(ordinary, host::cpus::online().unwrap());
+    // Where there is room for it again, it is where it was.
+    loops("100ms");
+    say(dir, &["update", "mission.toml"]).ends_with(0);
+    let supervisor = cpus_of(own);
+    assert!(
+        !supervisor.iter().any(|cpus| *cpus == [0]),
+        "{supervisor:?}"
+    );
+    up.end();
+    nothing_is_left(dir);
 }
 
 /// Times until the end of a killed cell was noticed, and until it ran again,

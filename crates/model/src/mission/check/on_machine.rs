@@ -28,6 +28,7 @@ pub(in crate::mission) fn check(
     };
     let top = Place::top();
     check.cpus(&mission.cpus, &top);
+    check.cpus(&mission.supervisor.cpus, &top.key("supervisor"));
     if let Some(Latency::Run(run)) = &mission.latency {
         check.path(run, &top.key("latency_run"), "run", &[PathKind::Directory]);
     }

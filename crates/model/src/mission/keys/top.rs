@@ -76,6 +76,8 @@ static SUPERVISOR: Shape = Shape {
         "budget": Kind::Time { least_ns: Supervisor::LEAST_NS }, Default "\"1ms\"",
             "cpu time of all its threads in each period; counted on every cpu on which it may run";
         "period": Kind::Time { least_ns: Supervisor::LEAST_NS }, Default "\"20ms\"", "the period, from the budget to 1 s";
+        "cpus": CPUS, Without "those on which timecell was started, less those on which the cells leave it no room",
+            "cpus on which its threads run, of those on which timecell was started";
     },
 };
 

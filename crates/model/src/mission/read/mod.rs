@@ -38,6 +38,7 @@ pub(super) fn mission(top: &Node<'_>) -> Mission {
                     .unwrap_or(standard.class),
                 budget: own.time("budget").unwrap_or(standard.budget),
                 period: own.time("period").unwrap_or(standard.period),
+                cpus: own.counts("cpus"),
             }
         }),
         modes: top.table("modes").map(|modes| Modes {

@@ -11,7 +11,7 @@ supply_run = "runs/supply"
 notify = ["/usr/bin/logger", "-t", "full"]
 shed = ["guest"]
 uids = { lowest = 3000000000, highest = 3000000999 }
-supervisor = { class = "other", budget = "2ms", period = "50ms" }
+supervisor = { class = "other", budget = "2ms", period = "50ms", cpus = [0] }
 
 [modes]
 policy = "amc-rtb"

@@ -110,6 +110,7 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
             class: dice.one(&SupervisorClass::NAMES),
             budget: Duration::from_ns(Supervisor::LEAST_NS + i64::from(dice.count())),
             period: Duration::from_ns(Supervisor::LONGEST_NS - i64::from(dice.count())),
+            cpus: (0..dice.count() % 3).collect(),
         },
         modes,
         cells: Vec::new(),

@@ -5,7 +5,7 @@ use std::fmt;
 use analysis::Ns;
 use model::Duration;
 use model::Enforcer;
-use model::mission::{CellClass, Mission};
+use model::mission::{CellClass, Mission, Supervisor, SupervisorClass};
 use model::taskset::Reservation;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
@@ -19,6 +19,8 @@ pub enum Edit {
     MissionCpus(Vec<u32>),
     /// The mission's `enforcer`; `None`: `auto`.
     Enforcer(Option<Enforcer>),
+    /// The mission's `supervisor`.
+    Supervisor(Supervisor),
     /// A cell's `cpus`; empty: the key is left out.
     Cpus(String, Vec<u32>),
     /// A cell's `class`.
@@ -71,6 +73,7 @@ impl Edit {
         match self {
             Edit::MissionCpus(cpus) => mission.cpus.clone_from(cpus),
             Edit::Enforcer(enforcer) => mission.enforcer = *enforcer,
+            Edit::Supervisor(own) => mission.supervisor.clone_from(own),
             Edit::LeaveOut(name) => {
                 mission.cells.retain(|cell| cell.name != *name);
                 mission.shed.retain(|shed| shed != name);
@@ -124,7 +127,12 @@ impl Edit {
         match self {
             Edit::MissionCpus(_) | Edit::Cpus(..) => "cpus",
             Edit::Reservation(..) => "budget",
-            Edit::Enforcer(_) | Edit::Class(..) | Edit::NoPriorities(_) => "enforcer",
+            Edit::Enforcer(_) | Edit::Class(..) => "enforcer",
+            Edit::NoPriorities(_) => "priorities",
+            Edit::Supervisor(own) => match own.class {
+                SupervisorClass::Fifo => "supervisor",
+                SupervisorClass::Other => super::ORDINARY,
+            },
             Edit::Time(_, _, Time::Deadline, _) => "deadline",
             Edit::Time(_, _, Time::Period, _) => "period",
             Edit::Time(_, _, Time::Wcet | Time::WcetHigh, _) => "wcet",
@@ -149,7 +157,7 @@ impl Edit {
     /// The cell that is edited, where one is.
     pub(in super::super) fn cell(&self) -> Option<&str> {
         match self {
-            Edit::MissionCpus(_) | Edit::Enforcer(_) | Edit::End(_) => None,
+            Edit::MissionCpus(_) | Edit::Enforcer(_) | Edit::Supervisor(_) | Edit::End(_) => None,
             Edit::Cpus(name, ..)
             | Edit::Class(name, ..)
             | Edit::NoPriorities(name)
@@ -164,6 +172,7 @@ impl Edit {
         match self {
             Edit::MissionCpus(_) | Edit::Cpus(..) => Some("cpus"),
             Edit::Enforcer(_) => Some("enforcer"),
+            Edit::Supervisor(_) => Some("supervisor"),
             Edit::Class(..) => Some("class"),
             Edit::NoPriorities(_) => Some("priorities"),
             Edit::Reservation(..) => Some("reservation"),
@@ -181,6 +190,7 @@ impl Edit {
             Edit::Enforcer(enforcer) => {
                 Some(format!("\"{}\"", enforcer.map_or("auto", Enforcer::name)))
             }
+            Edit::Supervisor(own) => Some(supervisor(own)),
             Edit::Class(_, class) => Some(format!("\"{}\"", class.name())),
             Edit::Reservation(_, Some((budget, period))) => Some(format!(
                 "{{ budget = \"{}\", period = \"{}\" }}",
@@ -193,6 +203,26 @@ impl Edit {
             | Edit::LeaveOut(_)
             | Edit::End(_) => None,
         }
+    }
+}
+
+/// The keys of `supervisor` that are not as they are without it.
+fn supervisor(own: &Supervisor) -> String {
+    let standard = Supervisor::default();
+    let class = (own.class != standard.class).then(|| format!("class = \"{}\"", own.class.name()));
+    let of_fifo = own.class == SupervisorClass::Fifo;
+    let budget =
+        (of_fifo && own.budget != standard.budget).then(|| format!("budget = \"{}\"", own.budget));
+    let period =
+        (of_fifo && own.period != standard.period).then(|| format!("period = \"{}\"", own.period));
+    let cpus = (!own.cpus.is_empty()).then(|| format!("cpus = {:?}", own.cpus));
+    let keys: Vec<String> = [class, budget, period, cpus]
+        .into_iter()
+        .flatten()
+        .collect();
+    match keys.as_slice() {
+        [] => "{}".to_owned(),
+        keys => format!("{{ {} }}", keys.join(", ")),
     }
 }
 

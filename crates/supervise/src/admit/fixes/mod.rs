@@ -8,6 +8,7 @@ mod edit;
 mod enforcer;
 mod fewer;
 mod search;
+mod supervisor;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -26,6 +27,9 @@ use search::Search;
 /// The kind of every change that takes an enforced budget away, whatever it edits.
 const NO_BUDGET: &str = "no-budget";
 
+/// The kind of a change after which the supervisor reserves nothing.
+const ORDINARY: &str = "no-reservation";
+
 /// A kind of change.
 struct Kind {
     name: &'static str,
@@ -38,7 +42,7 @@ struct Kind {
 }
 
 /// Every kind, the one that costs the user least first.
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 11] = [
     Kind {
         name: "cpus",
         tries: "other cpus",
@@ -52,10 +56,28 @@ const KINDS: [Kind; 8] = [
         find: budget::find,
     },
     Kind {
+        name: "priorities",
+        tries: "no `priorities`",
+        remark: None,
+        find: priorities,
+    },
+    Kind {
         name: "enforcer",
         tries: "another enforcer",
         remark: None,
         find: enforcer::enforced,
+    },
+    Kind {
+        name: "supervisor",
+        tries: "another reservation of the supervisor",
+        remark: None,
+        find: supervisor::find,
+    },
+    Kind {
+        name: ORDINARY,
+        tries: "no reservation of the supervisor",
+        remark: Some("it reacts late where the cells use their whole grants"),
+        find: supervisor::ordinary,
     },
     Kind {
         name: "deadline",
@@ -193,6 +215,13 @@ pub fn find_fixes(
         missions: missions + search.missions(),
         cut_short: cut_short || search.was_cut_short(),
     }
+}
+
+/// Cells whose priorities are chosen by timecell.
+fn priorities(search: &Search<'_>) -> Option<Vec<Edit>> {
+    search.by_cell(|cell, _, _| {
+        (cell.priorities.is_some()).then(|| vec![Edit::NoPriorities(cell.name.clone())])
+    })
 }
 
 /// Shares of the time that are kept, beside one for each kind, for several of them together.

@@ -122,7 +122,7 @@ fn the_same_budgets_are_not_decided_about_twice() {
     };
     let decisions = |mission: &Mission| {
         let count = std::cell::Cell::new(0);
-        let (admission, _) = crate::admit::ample::cheapest(mission, &|searched| {
+        let (admission, _) = crate::admit::ample::cheapest(mission, false, &|searched| {
             count.set(count.get() + 1);
             let none = SupervisorGrant::none(None);
             decide(
@@ -225,14 +225,55 @@ fn a_reservation_of_the_file_may_be_ample() {
     };
     assert!(!longer("7500500ns").is_admitted());
     assert!(is_ample(&granted(&longer("7501us"))["control"]));
-    // As ever where something else may run, and where so much is supplied.
-    let found = with("7500us", "");
-    let why = &refused(&found).why;
-    assert!(!why.contains("ample"), "{why}");
+    // Where the file does not say that nothing else may run, that is assumed, and said.
+    let unsaid = &granted(&with("7500us", ""))["control"];
+    assert!(unsaid.basis.is_assumed(), "{unsaid:?}");
+    let said = &granted(&with("7500us", only))["control"];
+    assert!(is_ample(said) && !said.basis.is_assumed());
+    // As ever where so much is supplied.
     let often = "reservation = { budget = \"6ms\", period = \"10ms\" }\n";
     let supplied = admit(&under("rt-cgroup", &control(often)), &facts(), &[], 0);
     let supplied = &granted(&supplied)["control"];
     assert!(matches!(supplied.basis, Basis::Tick { .. }), "{supplied:?}");
+}
+
+#[test]
+fn nothing_is_assumed_of_a_cell_that_is_admitted_without() {
+    let loose = cell("loose", &format!("cpus = [0]\n{}", task("5ms", "400ms")));
+    let tight = cell("tight", &format!("cpus = [1]\n{}", task("1ms", "9ms")));
+    let of = |cells: &str| admit(&mission(cells), &coarse(), &[], 0);
+    let coarse_alone = granted(&of(
+        &loose.replace("[[cell.task", "class = \"fifo\"\n[[cell.task")
+    ))["loose"]
+        .clone();
+    assert!(!is_ample(&coarse_alone), "{coarse_alone:?}");
+    let threaded = |cells: &str| cells.replace("name = \"t\"\n", "name = \"t\"\nthread = \"t\"\n");
+    let both = granted(&of(&threaded(&(loose.clone() + &tight))));
+    assert!(both["tight"].basis.is_assumed(), "{both:?}");
+    assert!(!both["loose"].basis.is_assumed(), "{both:?}");
+    // Another mechanism that need not assume it comes first, whatever it costs.
+    let admission = of(&tight);
+    assert_eq!(admission.usual(), Some(Enforcer::Deadline));
+    let offers = &admission.choice.as_ref().unwrap().offers;
+    let groups = offers
+        .iter()
+        .find(|offer| offer.enforcer == Enforcer::RtCgroup);
+    assert_eq!(
+        groups.unwrap().why.as_deref(),
+        Some("admits `tight` for its tasks only")
+    );
+}
+
+/// With a tick of 250 Hz.
+fn coarse() -> Facts {
+    Facts {
+        machine: Machine {
+            tick_hz: Some(250),
+            ..machine()
+        },
+        freezer: Err("no".to_owned()),
+        ..facts()
+    }
 }
 
 #[test]
@@ -295,7 +336,7 @@ fn what_an_ample_budget_rests_on_is_told() {
     };
     let borrowed = basis(&facts());
     assert!(
-        matches!(&borrowed, Basis::Ample { late_ns: Some(late), unmeasured: Some(_) } if *late == Reaction::MEASURED.late)
+        matches!(&borrowed, Basis::Ample { late_ns: Some(late), unmeasured: Some(_), assumed: false } if *late == Reaction::MEASURED.late)
     );
     let measured = Facts {
         measured_reaction: Some(Reaction {
@@ -309,7 +350,8 @@ fn what_an_ample_budget_rests_on_is_told() {
         basis(&measured),
         Basis::Ample {
             late_ns: Some(4 * MS),
-            unmeasured: None
+            unmeasured: None,
+            assumed: false
         }
     );
     let json = serde_json::to_value(borrowed).unwrap();

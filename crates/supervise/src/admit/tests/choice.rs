@@ -231,9 +231,11 @@ fn what_rests_on_another_machine_is_taken_only_where_nothing_else_admits_the_mis
     let admission = of("1ms", "10ms");
     assert!(admission.is_admitted(), "{admission:?}");
     assert_eq!(choice(&admission).chosen, Enforcer::Freezer);
-    let refused = offer(&admission, Enforcer::RtCgroup);
-    assert_eq!(refused.reserved, None);
-    assert!(refused.why.as_ref().unwrap().contains("`a` is refused"));
+    let assuming = offer(&admission, Enforcer::RtCgroup);
+    assert_eq!(
+        assuming.why.as_deref(),
+        Some("admits `a` for its tasks only")
+    );
 }
 
 #[test]

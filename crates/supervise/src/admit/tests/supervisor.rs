@@ -49,10 +49,14 @@ fn it_stands_in_the_tables_and_above_every_cell() {
 #[test]
 fn where_it_has_no_room_one_sentence_says_so() {
     let text = cell("c", TIGHT);
+    let facts = || Facts {
+        supervisor: Ok(vec![1]),
+        ..facts()
+    };
     let admission = admit(&mission(&text), &facts(), &[], 0);
     assert!(!admission.is_admitted());
     assert!(
-        admission.refusals[0].contains("but not the supervisor beside them"),
+        admission.refusals[0].contains("but on none of its cpus the supervisor beside them"),
         "{:?}",
         admission.refusals
     );
@@ -74,9 +78,124 @@ fn where_it_has_no_room_one_sentence_says_so() {
 }
 
 #[test]
+fn it_keeps_off_the_cpus_on_which_cells_leave_it_no_room() {
+    for text in [
+        cell("c", TIGHT),
+        cell("c", &TIGHT.replace("cpus = [1]\n", "")),
+    ] {
+        let admission = admit(&mission(&text), &facts(), &[], 0);
+        assert!(admission.is_admitted(), "{admission:?}");
+        let own = &admission.supervisor;
+        assert_eq!((&own.cpus, &own.spared), (&vec![0], &vec![1]));
+        assert_eq!(granted(&admission)["c"].postponed_ns, 0);
+        assert_eq!(granted(&admission)["c"].cpus, [1]);
+        // What the file says of its cpus is kept to.
+        let named = with("supervisor = { cpus = [0, 1] }", &text);
+        assert!(!admit(&named, &facts(), &[], 0).is_admitted());
+        let one = with("supervisor = { cpus = [0] }", &text);
+        assert_eq!(admit(&one, &facts(), &[], 0).supervisor, *own);
+    }
+    // Where there is room beside it, it is on all.
+    let loose = cell("c", &TIGHT.replace("5ms", "50ms"));
+    let admission = admit(&mission(&loose), &facts(), &[], 0);
+    assert_eq!(admission.supervisor.cpus, [0, 1]);
+    let nowhere = with("supervisor = { cpus = [7] }", &loose);
+    let none = admit(&nowhere, &facts(), &[], 0).supervisor;
+    assert!(none.why.unwrap().contains("none of the `cpus`"));
+}
+
+/// A loop of 1 kHz and one of 10 kHz, on cpu 1.
+#[test]
+fn fast_loops_are_admitted_beside_the_default_supervisor() {
+    let coarse = Facts {
+        machine: Machine {
+            tick_hz: Some(250),
+            ..machine()
+        },
+        freezer: Ok(()),
+        ..facts()
+    };
+    for (wcet, period, ns) in [("200us", "1ms", 200_000), ("20us", "100us", 20_000)] {
+        for pinned in [true, false] {
+            let cells = cell("loop", &format!("class = \"fifo\"\n{}", task(wcet, period)));
+            let cells = match pinned {
+                true => format!("latency = \"0us\"\ncpus = [1]\n{cells}"),
+                false => format!("latency = \"0us\"\n{cells}"),
+            };
+            let mission = MissionFile::parse("m", &format!("schema = 1\nname = \"m\"\n{cells}"));
+            let admission = admit(mission.unwrap().mission(), &coarse, &[], 0);
+            let grant = &granted(&admission)["loop"];
+            assert_eq!(grant.tasks[0].response_ns, Some(ns), "{grant:?}");
+            assert!(grant.basis.is_assumed());
+            assert_eq!(admission.supervisor.reservation(), Some((MS, 20 * MS)));
+        }
+    }
+}
+
+#[test]
+fn a_mechanism_that_is_too_slow_for_a_deadline_says_so() {
+    let of = |top: &str, facts: &Facts| {
+        let fast = mission(&format!(
+            "cpus = [1]\n{top}\n{}",
+            cell("loop", &task("20us", "100us"))
+        ));
+        let admission = admit(&fast, facts, &[], 0);
+        let why = refused(&admission).why.clone();
+        (why, find_fixes(&fast, facts, &[], 0))
+    };
+    let freezer = Facts {
+        freezer: Ok(()),
+        ..facts()
+    };
+    let (why, fixes) = of("enforcer = \"freezer\"", &freezer);
+    let expected = "the freezer's own thread takes up to 0.250 ms of the cpu in each period in which it holds a cell, too long for a \
+                    deadline of 100.0 us";
+    assert!(why.contains(expected), "{why}");
+    assert!(
+        fixes.found.iter().any(|fix| fix.kind == "enforcer"),
+        "{fixes:?}"
+    );
+    let only_there = Facts {
+        supervisor: Ok(vec![1]),
+        ..facts()
+    };
+    let (why, fixes) = of("enforcer = \"rt-cgroup\"", &only_there);
+    let expected = "the supervisor may run for 1.000 ms at once before it, too long for a deadline of 100.0 us";
+    assert!(why.contains(expected), "{why}");
+    let kinds: Vec<&str> = fixes.found.iter().map(|fix| fix.kind).collect();
+    assert!(
+        kinds.contains(&"no-reservation") && kinds.contains(&"cpus"),
+        "{fixes:?}"
+    );
+}
+
+#[test]
+fn a_smaller_reservation_of_it_is_among_the_changes() {
+    let only_there = Facts {
+        supervisor: Ok(vec![1]),
+        ..facts()
+    };
+    let tight = mission(&cell("c", TIGHT));
+    let fixes = find_fixes(&tight, &only_there, &[], 0).found;
+    let of = |kind: &str| {
+        let fix = fixes.iter().find(|fix| fix.kind == kind);
+        fix.unwrap_or_else(|| panic!("{fixes:?}")).edits[0].to_string()
+    };
+    assert_eq!(
+        of("supervisor"),
+        "supervisor = { budget = \"500us\" } in the mission"
+    );
+    assert_eq!(
+        of("no-reservation"),
+        "supervisor = { class = \"other\" } in the mission"
+    );
+}
+
+#[test]
 fn what_the_kernel_lets_all_have_includes_it() {
     let text = "cpus = [1]\nreservation = { budget = \"450ms\", period = \"500ms\" }\n";
-    let text = cell("c", text)
+    let text = "supervisor = { cpus = [0, 1] }\n".to_owned()
+        + &cell("c", text)
         + &cell(
             "d",
             "cpus = [0]\nreservation = { budget = \"1ms\", period = \"100ms\" }\n",
@@ -100,7 +219,7 @@ fn what_the_kernel_lets_all_have_includes_it() {
 fn a_priority_of_its_own_is_not_given_twice() {
     let text = cell(
         "c",
-        "cpus = [1]\nreservation = { budget = \"1ms\", period = \"50ms\" }\npriorities = { lowest = 98, highest = 98 }\n",
+        "cpus = [0, 1]\nreservation = { budget = \"2ms\", period = \"50ms\" }\npriorities = { lowest = 98, highest = 98 }\n",
     );
     let admission = admit(&mission(&text), &facts(), &[], 0);
     let why = &refused(&admission).why;
