@@ -17,7 +17,11 @@ use text::words::{clean, plural};
 pub fn explanation(study: &Study, style: Style) -> String {
     let mut out = String::new();
     for cell in &study.cells {
-        if let Some(line) = room(cell) {
+        if let Some(mut line) = room(cell) {
+            if !study.uncovered.is_empty() {
+                line.push_str("; not counted there: ");
+                line.push_str(&study.uncovered.join("; "));
+            }
             let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
         }
         let mut said = match &cell.server {

@@ -7,7 +7,7 @@ use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::Duration;
 use model::taskset::{CellTask, Order, Policy, TaskCell};
 
-use super::{global, mixed, ordered};
+use super::{global, mixed, ordered, over_fixed};
 
 /// The guaranteed supply of a cell.
 pub(super) enum CellSupply {
@@ -100,6 +100,7 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
         Policy::Fixed(Order::Audsley) => return ordered::judge(cell),
         Policy::AmcRtb(_) | Policy::EdfVd => return Some(mixed::judge(cell)),
         Policy::GlobalFixed(..) | Policy::GlobalEdf(_) => return global::judge(cell),
+        Policy::EdfOverFixed => return Some(over_fixed::judge(cell)),
         Policy::Fixed(_) | Policy::Edf => {}
     }
     let order = cell.by_urgency();

@@ -12,6 +12,7 @@ mod global;
 mod judge;
 mod mixed;
 mod ordered;
+mod over_fixed;
 mod picture;
 #[cfg(test)]
 mod sample;

@@ -26,7 +26,7 @@ impl Special {
     pub(super) fn of(cell: &TaskCell, fixing: bool) -> Option<Special> {
         match cell.policy {
             Policy::Fixed(Order::Audsley) => OrderStudy::of(cell).map(Special::Order),
-            Policy::Fixed(_) | Policy::Edf => None,
+            Policy::Fixed(_) | Policy::Edf | Policy::EdfOverFixed => None,
             Policy::AmcRtb(_) | Policy::EdfVd => Some(Special::Mixed(MixedStudy::of(cell))),
             Policy::GlobalFixed(..) | Policy::GlobalEdf(_) => {
                 Some(Special::Global(GlobalStudy::of(cell, fixing)))

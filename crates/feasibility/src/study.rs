@@ -11,6 +11,7 @@ use super::admission::{Admission, Known, RtLimit, admission};
 use super::fix::{Fix, fixes};
 use super::judge::{CellSupply, judge, ns, task};
 use super::ordered::settled;
+use super::over_fixed;
 use super::servers::{self, ServerStudy};
 use super::special::Special;
 
@@ -173,6 +174,8 @@ pub struct Study {
     pub together: Option<Together>,
     /// Whether Linux would admit the reservations, if there are any; not part of the outcome.
     pub linux: Option<Admission>,
+    /// What of the file no test covers, a clause each: without it no deadline is shown to hold.
+    pub uncovered: Vec<String>,
 }
 
 impl Study {
@@ -198,9 +201,34 @@ impl Study {
         }
     }
 
-    /// Missed if anything is missed, else undecided if anything is undecided.
+    /// Marks these cells, whose threads run on any of several cpus and were tested on one, as undecided where they miss a deadline: what
+    /// holds on one cpu holds on all of them, but not the other way round.
+    pub fn tested_on_one_cpu(&mut self, names: &[String]) {
+        let cells = self.cells.iter_mut();
+        for cell in cells.filter(|cell| names.contains(&cell.name)) {
+            "any of several cpus, tested on one of them".clone_into(&mut cell.proof);
+            if cell.outcome != Outcome::Missed {
+                continue;
+            }
+            cell.outcome = Outcome::Undecided;
+            cell.verdict = Verdict::Undecided(Undecided::NotCovered(
+                "one of its cpus alone would be too little for all its threads".to_owned(),
+            ));
+            for task in &mut cell.tasks {
+                if task.outcome == Outcome::Missed {
+                    task.outcome = Outcome::Undecided;
+                }
+            }
+        }
+    }
+
+    /// Missed if anything is missed, else undecided if anything is undecided or not covered.
     pub fn outcome(&self) -> Outcome {
-        self.deadlines().worst(self.supplied())
+        let whole = match self.uncovered.is_empty() {
+            true => Outcome::Holds,
+            false => Outcome::Undecided,
+        };
+        self.deadlines().worst(self.supplied()).worst(whole)
     }
 
     /// Whether the deadlines hold, were every reservation supplied.
@@ -241,6 +269,7 @@ pub fn study(set: &TaskSet, fixing: bool) -> Study {
     let cells = set.cells.iter().enumerate();
     let mut study = Study {
         linux: None,
+        uncovered: Vec::new(),
         cells: cells
             .map(|(place, cell)| {
                 served
@@ -336,6 +365,9 @@ fn room(cell: &TaskCell) -> Option<Room> {
             return None;
         }
         (Policy::Fixed(Order::Audsley), _) => return None,
+        (Policy::EdfOverFixed, _) => {
+            critical_scaling(&tasks, |tasks| over_fixed::verdict(cell, tasks, STEPS))
+        }
         (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
         (Policy::Fixed(_), None) => {
             critical_scaling(&tasks, |tasks| fp::verdict_within(tasks, STEPS))
@@ -388,6 +420,9 @@ fn order_name(order: Order) -> &'static str {
 /// Which analysis answers for the cell, and its claim; see the documentation of crate `analysis`.
 fn proof(cell: &TaskCell) -> String {
     let test = match cell.policy.order() {
+        None if cell.policy == Policy::EdfOverFixed => {
+            "processor demand (QPA) of tasks without priorities, response-time analysis below them"
+        }
         Some(Order::Audsley) => "response-time analysis with Audsley's priorities",
         Some(_) => "response-time analysis",
         None => "processor demand (QPA)",
@@ -398,7 +433,9 @@ fn proof(cell: &TaskCell) -> String {
         Some(_) => "the explicit-deadline model",
     };
     let blocked = cell.tasks.iter().any(|task| task.blocking.ns() > 0);
-    let claim = if blocked {
+    let claim = if cell.policy == Policy::EdfOverFixed {
+        "sufficient"
+    } else if blocked {
         "sufficient: the actual blocking may be shorter"
     } else {
         "exact for sporadic tasks"

@@ -117,6 +117,13 @@ fn whole(study: &Study) -> String {
         .iter()
         .filter(|cell| cell.outcome == Outcome::Missed)
         .count();
+    let tested = study.deadlines().worst(study.supplied());
+    if tested == Outcome::Holds && !study.uncovered.is_empty() {
+        return format!(
+            "undecided: every deadline that was tested holds, but {}",
+            study.uncovered.join("; ")
+        );
+    }
     match study.outcome() {
         Outcome::Holds if study.assumes_supply() => {
             "every deadline holds if every reservation is supplied".to_owned()

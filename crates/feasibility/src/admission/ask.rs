@@ -12,7 +12,7 @@ use record::supply::MeasuredSupply;
 use super::super::judge::ns;
 use super::super::study::{Outcome, Study};
 use super::super::together::{reserved, share};
-use super::{Admission, Standing, deadline, freezer, groups, measured};
+use super::{Admission, Bound, Standing, deadline, freezer, groups, measured};
 
 /// `sched_rt_runtime_us` in every `sched_rt_period_us`: the share of each cpu that real-time work may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +148,9 @@ pub fn admission(
 ) -> Option<Admission> {
     let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
     let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
+    if places.is_empty() {
+        return threads(set, study, limit);
+    }
     let cells: Vec<TaskCell> = places.iter().map(|&cell| bare(&set.cells[cell])).collect();
     let mut supplied = study.supplied();
     let on: Option<Vec<Vec<usize>>> = match &study.together {
@@ -191,6 +194,36 @@ pub fn admission(
         (study.deadlines(), supplied),
         &|| known.inside(set, &asked),
     )
+}
+
+/// The same where the file reserves nothing and names SCHED_DEADLINE: each task that is scheduled by its deadline is a thread, and the cpus
+/// of each cell are a root domain of their own.
+fn threads(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
+    if set.enforcer != Some(Enforcer::Deadline) {
+        return None;
+    }
+    let bounds: Vec<Bound> = (set.cells.iter())
+        .filter_map(|cell| deadline::of_threads(cell, limit.0))
+        .collect();
+    if bounds.is_empty() {
+        return None;
+    }
+    let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
+    Some(Admission {
+        enforcer: Enforcer::Deadline.name(),
+        limit_runtime_ns: limit.0.runtime,
+        limit_period_ns: limit.0.period,
+        cpus_assumed: false,
+        bounds,
+        writes: Vec::new(),
+        admitted,
+        notes: vec![
+            "each thread of SCHED_DEADLINE reserves its time for itself; the kernel keeps it to some cpus only where these are an exclusive cpuset, and \
+             otherwise refuses its affinity (EPERM, EBUSY)"
+                .to_owned(),
+        ],
+        standing: Standing::of(admitted, study.deadlines(), study.supplied()),
+    })
 }
 
 /// A cell with its share of a reservation, and without its tasks, which the kernel does not see.

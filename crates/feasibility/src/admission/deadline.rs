@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use analysis::Task;
-use analysis::linux::{DeadlineParams, RootDomain};
-use model::taskset::TaskCell;
+use analysis::linux::{Bandwidth, DeadlineParams, RootDomain};
+use model::taskset::{CellTask, Policy, Reservation, TaskCell};
 
 use super::super::judge::ns;
 use super::Bound;
@@ -17,20 +17,30 @@ pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
         let note = "no placement of the cells is known, so the cpus are treated as one root \
                     domain in which threads may migrate";
         let cells = asked.on_cpu(0);
-        let all = bound(asked, asked.cpus, &cells, plural(asked.cpus as u64, "cpu"));
+        let all = bound(
+            asked.limit,
+            asked.cpus,
+            &cells,
+            plural(asked.cpus as u64, "cpu"),
+        );
         return (vec![all], vec![note.to_owned()]);
     };
     let used: BTreeSet<usize> = on.iter().flatten().copied().collect();
     let bounds: Vec<Bound> = used
         .into_iter()
-        .map(|cpu| bound(asked, 1, &asked.on_cpu(cpu), format!("cpu {cpu}")))
+        .map(|cpu| bound(asked.limit, 1, &asked.on_cpu(cpu), format!("cpu {cpu}")))
         .collect();
     let mut notes = Vec::new();
     let refused = bounds.iter().any(|bound| !bound.refusals.is_empty());
     if refused && asked.cpus > 1 {
         let each = asked.cells.iter().zip(on);
         let each = each.flat_map(|(cell, cpus)| std::iter::repeat_n(cell, cpus.len()));
-        let whole = bound(asked, asked.cpus, &each.collect::<Vec<_>>(), String::new());
+        let whole = bound(
+            asked.limit,
+            asked.cpus,
+            &each.collect::<Vec<_>>(),
+            String::new(),
+        );
         if whole.refusals.is_empty() {
             notes.push(format!(
                 "the kernel would admit them in one root domain of {} cpus, but then nothing keeps a cell on its cpu",
@@ -41,9 +51,9 @@ pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
     (bounds, notes)
 }
 
-fn bound(asked: &Asked, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
+fn bound(limit: Bandwidth, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
     let domain = RootDomain {
-        share: asked.limit,
+        share: limit,
         ..RootDomain::of_cpus(cpus).with_fair_server()
     };
     let mut threads: Vec<DeadlineParams> = Vec::new();
@@ -83,6 +93,31 @@ fn bound(asked: &Asked, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
             .map(|available| available.saturating_sub(domain.given())),
         refusals,
     }
+}
+
+/// The threads of a cell without a reservation, one for each task that its deadline schedules, on its cpus alone; `None`: it has none.
+pub(super) fn of_threads(cell: &TaskCell, limit: Bandwidth) -> Option<Bound> {
+    let by_deadline = |task: &&CellTask| match cell.policy {
+        Policy::Edf | Policy::GlobalEdf(_) => true,
+        Policy::EdfOverFixed => task.priority.is_none(),
+        _ => false,
+    };
+    let threads: Vec<TaskCell> = (cell.tasks.iter().filter(by_deadline))
+        .map(|task| TaskCell {
+            name: task.name.clone(),
+            policy: Policy::Edf,
+            reservation: Some(Reservation {
+                budget: task.wcet,
+                period: task.period,
+                deadline: task.deadline,
+            }),
+            server: None,
+            tasks: Vec::new(),
+        })
+        .collect();
+    let all: Vec<&TaskCell> = threads.iter().collect();
+    let cpus = cell.policy.cpus().unwrap_or(1) as usize;
+    (!all.is_empty()).then(|| bound(limit, cpus, &all, cell.name.clone()))
 }
 
 /// Whether SCHED_DEADLINE, with its default settings, admits these reservations on one cpu.

@@ -108,6 +108,7 @@ pub(super) fn deadlines(cell: &TaskCell, supply: &impl Supply) -> Outcome {
         Policy::Fixed(_)
         | Policy::AmcRtb(_)
         | Policy::EdfVd
+        | Policy::EdfOverFixed
         | Policy::GlobalFixed(..)
         | Policy::GlobalEdf(_) => {
             return Outcome::Undecided;

@@ -6,9 +6,10 @@ use crate::Enforcer;
 use crate::file::{Kind, Shape, keys, names, names_of};
 
 /// The policies of files; the order and the cpus have their own keys.
-pub(super) const POLICIES: [(&str, Policy); 6] = [
+pub(super) const POLICIES: [(&str, Policy); 7] = [
     ("fp", Policy::Fixed(Order::Deadline)),
     ("edf", Policy::Edf),
+    ("edf-over-fp", Policy::EdfOverFixed),
     ("amc-rtb", Policy::AmcRtb(Order::Deadline)),
     ("edf-vd", Policy::EdfVd),
     ("global-fp", Policy::GlobalFixed(Order::Deadline, 1)),

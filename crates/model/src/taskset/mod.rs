@@ -111,11 +111,16 @@ impl CellTask {
 }
 
 impl TaskCell {
-    /// Indices of the tasks, the most urgent first; the order of the file under EDF, and by deadline if the order has yet to
+    /// Indices of the tasks, the most urgent first; the order of the file under EDF (above priorities, if any), and by deadline if the order has yet to
     /// be found.
     pub fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tasks.len()).collect();
         let Some(by) = self.policy.order() else {
+            if self.policy == Policy::EdfOverFixed {
+                let rank =
+                    |task: &CellTask| (task.priority.is_some(), std::cmp::Reverse(task.priority));
+                order.sort_by_key(|&i| rank(&self.tasks[i]));
+            }
             return order;
         };
         // The sort is stable, so ties stay in the order of the file.

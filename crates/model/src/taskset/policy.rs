@@ -7,6 +7,9 @@ pub enum Policy {
     Fixed(Order),
     /// Earliest deadline first, as SCHED_DEADLINE schedules.
     Edf,
+    /// Tasks without a priority by earliest deadline first, above all others, which have fixed priorities: threads of SCHED_DEADLINE above
+    /// those of SCHED_FIFO.
+    EdfOverFixed,
     /// Fixed priorities with two levels of criticality: once a job runs beyond its wcet, tasks of low criticality are
     /// dropped (adaptive mixed criticality).
     AmcRtb(Order),
@@ -25,6 +28,7 @@ impl Policy {
         match self {
             Policy::Fixed(_) => "fp",
             Policy::Edf => "edf",
+            Policy::EdfOverFixed => "edf-over-fp",
             Policy::AmcRtb(_) => "amc-rtb",
             Policy::EdfVd => "edf-vd",
             Policy::GlobalFixed(..) => "global-fp",
@@ -38,8 +42,13 @@ impl Policy {
             Policy::Fixed(order) | Policy::AmcRtb(order) | Policy::GlobalFixed(order, _) => {
                 Some(order)
             }
-            Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => None,
+            Policy::Edf | Policy::EdfOverFixed | Policy::EdfVd | Policy::GlobalEdf(_) => None,
         }
+    }
+
+    /// Whether it is analysed on a whole cpu only.
+    pub const fn is_whole(self) -> bool {
+        self.is_mixed() || matches!(self, Policy::EdfOverFixed)
     }
 
     /// The same policy with priorities from elsewhere; EDF has none.
@@ -49,7 +58,7 @@ impl Policy {
             Policy::Fixed(_) => Policy::Fixed(order),
             Policy::AmcRtb(_) => Policy::AmcRtb(order),
             Policy::GlobalFixed(_, cpus) => Policy::GlobalFixed(order, cpus),
-            Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => self,
+            Policy::Edf | Policy::EdfOverFixed | Policy::EdfVd | Policy::GlobalEdf(_) => self,
         }
     }
 

@@ -210,7 +210,7 @@ fn policy(
             "set policy = \"fp\", or an order of priority, dm, rm or file",
         );
     }
-    if policy.is_mixed() && reservation.is_some() {
+    if policy.is_whole() && reservation.is_some() {
         fault(
             "reservation",
             format!("policy \"{name}\" is analysed only on a whole cpu"),
@@ -267,7 +267,8 @@ fn ordered(
         );
     }
     // Priorities that nobody would look at are a mistake that nobody would see.
-    let by_priority = policy.order().is_some() && matches!(order, None | Some(Order::Priority));
+    let by_priority = policy == Policy::EdfOverFixed
+        || (policy.order().is_some() && matches!(order, None | Some(Order::Priority)));
     let given = tasks.iter().position(|task| task.priority.is_some());
     if let Some(place) = given.filter(|_| !by_priority) {
         let who = order.map_or_else(

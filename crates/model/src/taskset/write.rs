@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CellTask, Order, Refill, SCHEMA, TaskCell, TaskSet};
+use super::{CellTask, Order, Policy, Refill, SCHEMA, TaskCell, TaskSet};
 
 impl TaskSet {
     /// Writes the set as a file that [`TaskSet::parse`] reads back to the same value.
@@ -58,7 +58,12 @@ fn write_cell(out: &mut String, cell: &TaskCell) {
         }
     }
     for task in &cell.tasks {
-        write_task(out, task, cell.policy.order() == Some(Order::Priority));
+        let by_priority = cell.policy == Policy::EdfOverFixed;
+        write_task(
+            out,
+            task,
+            by_priority || cell.policy.order() == Some(Order::Priority),
+        );
     }
 }
 

@@ -126,8 +126,12 @@ fn entry(
             notes.push(format!("{title}: its {what} of {time} is left out"));
         }
     }
-    let class = match cell.policy {
-        Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => {
+    let by_deadline = match cell.policy {
+        Policy::EdfOverFixed => task.priority.is_none(),
+        policy => policy.order().is_none(),
+    };
+    let class = match by_deadline {
+        true => {
             if deadline > period_us {
                 notes.push(format!(
                     "{title}: its deadline of {} exceeds the period, which SCHED_DEADLINE does not allow; replaced by the period",
@@ -139,7 +143,7 @@ fn entry(
                 "\"policy\" : \"SCHED_DEADLINE\", \"dl-runtime\" : {run}, \"dl-period\" : {period_us}, \"dl-deadline\" : {deadline}"
             )
         }
-        Policy::Fixed(_) | Policy::AmcRtb(_) | Policy::GlobalFixed(..) => {
+        false => {
             if deadline != period_us {
                 notes.push(format!(
                     "{title}: its deadline of {} is left out; SCHED_FIFO has none",

@@ -10,6 +10,11 @@ use crate::support::{Case, say};
 
 pub const CASES: &[Case] = &[
     Case {
+        name: "analyze::a_verdict_covers_the_whole_file",
+        needs: &[],
+        run: a_verdict_covers_the_whole_file,
+    },
+    Case {
         name: "analyze::verdicts_and_their_exit_codes",
         needs: &[],
         run: verdicts,
@@ -477,6 +482,84 @@ fn imports() {
     let late = csv.replace("3000", "23500");
     file(dir, "late.csv", &late);
     say(dir, &["analyze", "late.csv"]).ends_with(3);
+}
+
+fn a_verdict_covers_the_whole_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let rt_app = |deadline: u32, more: &str| {
+        format!(
+            "{{\"tasks\": {{\"dl\": {{\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": {deadline}, \"dl-period\": 10000, \"cpus\": [0]}}, \
+             \"ff\": {{\"policy\": \"SCHED_FIFO\", \"priority\": 20, \"cpus\": [0], \"run\": 3000, \"timer\": {{\"ref\": \"u\", \"period\": 20000}}}}\
+             {more}}}}}"
+        )
+    };
+    let other = ", \"bg\": {\"policy\": \"SCHED_OTHER\", \"cpus\": [0], \"run\": 10, \"timer\": {\"ref\": \"v\", \"period\": 90000}}";
+    let shown = |name: &str, text: &str, code: i32, parts: &[&str]| {
+        file(dir, name, text);
+        let said = say(dir, &["analyze", name, "--explain"])
+            .ends_with(code)
+            .out;
+        for part in parts {
+            assert!(said.contains(part), "{name}: {part}: {said}");
+        }
+        json(dir, &["analyze", name, "--json"], code)
+    };
+    // 105 % of the cpu, and what fits below.
+    let found = shown(
+        "late.json",
+        &rt_app(9_000, ""),
+        3,
+        &["a deadline can be missed"],
+    );
+    assert_eq!(
+        found["cells"][0]["tasks"][1]["outcome"], "missed",
+        "{found}"
+    );
+    let found = shown(
+        "fits.json",
+        &rt_app(4_000, ""),
+        0,
+        &["every deadline holds"],
+    );
+    assert_eq!(found["cells"][0]["tasks"][1]["response_ns"], 15_000_000);
+    assert_eq!(found["uncovered"], serde_json::json!([]));
+    assert_eq!(found["linux"]["admitted"], true, "{found}");
+    let full = "{\"tasks\": {\"dl\": {\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 15700, \"dl-period\": 16000, \"cpus\": [0]}}}";
+    let found = shown("full.json", full, 0, &["refused by the kernel", "(EBUSY)"]);
+    assert_eq!(found["linux"]["admitted"], false);
+    // What is left out is no yes, and no room.
+    let parts = [
+        "verdict undecided: every deadline that was tested holds, but 1 of 3 threads is left out: bg",
+        "not counted there: 1 of 3 threads",
+    ];
+    let found = shown("part.json", &rt_app(4_000, other), 1, &parts);
+    assert_eq!(found["outcome"], "undecided");
+    let table = "name,wcet_us,period_us,comment,cores\na,1000,20000,x,1\n";
+    let parts = ["but columns are not used: cores"];
+    shown("t.csv", table, 1, &parts);
+    shown("u.csv", &table.replace("cores", "util"), 0, &[]);
+    let set =
+        "<taskset><task id=\"1\" period=\"20000\" wcet=\"1000\" self_suspension=\"9\"/></taskset>";
+    shown(
+        "s.xml",
+        set,
+        1,
+        &["attributes of tasks are not used: `self_suspension`"],
+    );
+    // Options without effect say so.
+    for (words, part) in [
+        (["u.csv", "--unit", "ms"], "--unit has no effect"),
+        (["fits.json", "--policy", "edf"], "--policy has no effect"),
+        (
+            ["u.csv", "--enforcer", "rt-cgroup"],
+            "--enforcer rt-cgroup has no effect",
+        ),
+    ] {
+        file(dir, "u.csv", &table.replace("cores", "util"));
+        let said = say(dir, &[&["analyze"][..], &words[..]].concat()).ends_with(0);
+        assert!(said.err.contains(part), "{words:?}: {}", said.err);
+    }
 }
 
 /// Applies each fix to the file as its user would, and analyses it again.

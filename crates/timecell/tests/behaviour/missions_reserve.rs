@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use host::sched::{Class, get_class};
 
+use crate::control::ask;
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, say};
 
@@ -118,7 +119,7 @@ fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop() {
     assert_eq!(ordinary, host::cpus::online().unwrap());
     // Where there is room for it again, it is where it was.
     loops("100ms");
-    say(dir, &["update", "mission.toml"]).ends_with(0);
+    ask(dir, &["update", "mission.toml", "--window", "100ms"]).ends_with(0);
     let supervisor = cpus_of(own);
     assert!(
         !supervisor.iter().any(|cpus| *cpus == [0]),

@@ -6,8 +6,8 @@ use model::taskset::{CellTask, Order, Policy};
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Unread, attribute_time, excerpt, fault_at, faulty,
-    is_xml, line, required_time, root, unit, xml,
+    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault_at,
+    faulty, is_xml, line, required_time, root, unit, xml,
 };
 
 pub(super) const READER: Reader = Reader {
@@ -18,6 +18,10 @@ pub(super) const READER: Reader = Reader {
         is_xml(text) && root(text).map_or_else(|| text.contains("<system"), |root| root == "system")
     },
     whose: " of CARTS",
+    takes: Takes {
+        unit: true,
+        policy: false,
+    },
     read: |name, text, options| Ok(read(name, text, options)?),
 };
 
@@ -82,12 +86,21 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     {
         notes.push("min_period and max_period are not used".to_owned());
     }
-    unread.tell(&mut notes);
+    let mut uncovered = Vec::new();
+    if nested > 0 {
+        uncovered.push(format!(
+            "{nested} components that contain other components are left out"
+        ));
+    }
+    unread.tell(&mut notes, &mut uncovered);
     let set = cells.finish(
         name,
         "a CARTS file contains <component> with one <task> or more",
     )?;
-    Ok(Imported::of(set, notes))
+    Ok(Imported {
+        uncovered,
+        ..Imported::of(set, notes)
+    })
 }
 
 fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {

@@ -9,7 +9,7 @@ use model::taskset::{CellTask, Order, Policy};
 use model::{Duration, InputError};
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Unit, excerpt, fault_at, faulty, policy, time,
+    Cells, Imported, Names, Options, Reader, Takes, Unit, excerpt, fault_at, faulty, policy, time,
 };
 use crate::import::source::cut;
 
@@ -37,6 +37,29 @@ const FIELDS: [(Field, &[&str]); 8] = [
     (Field::Jitter, &["jitter", "release_jitter", "j"]),
     (Field::Blocking, &["blocking", "b"]),
     (Field::Priority, &["priority", "prio"]),
+];
+
+/// Columns without which the verdict is the same: of remarks, of what follows from the others, and of release instants, of which the analysis
+/// takes the worst.
+const IRRELEVANT: [&str; 18] = [
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "description",
+    "remark",
+    "utilization",
+    "utilisation",
+    "util",
+    "u",
+    "offset",
+    "phase",
+    "index",
+    "no",
+    "nr",
+    "number",
+    "color",
+    "colour",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +94,10 @@ pub(super) const READER: Reader = Reader {
     endings: &["csv", "tsv"],
     looks_like: begins,
     whose: ", a table",
+    takes: Takes {
+        unit: false,
+        policy: true,
+    },
     read: |name, text, options| Ok(read(name, text, options)?),
 };
 
@@ -78,7 +105,7 @@ pub(super) const READER: Reader = Reader {
 fn begins(head: &str) -> bool {
     let mut reader = reader(head);
     let header = reader.headers();
-    header.is_ok_and(|header| columns("", 1, header, &mut Vec::new()).is_ok())
+    header.is_ok_and(|header| columns("", 1, header, &mut Vec::new(), &mut Vec::new()).is_ok())
 }
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
@@ -106,7 +133,8 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     let header = reader.headers().map_err(bad)?.clone();
     let top = line_of(text, header.position());
     let mut notes = Vec::new();
-    let columns = columns(name, top, &header, &mut notes)?;
+    let mut uncovered = Vec::new();
+    let columns = columns(name, top, &header, &mut notes, &mut uncovered)?;
     let has = |field| columns.iter().any(|column: &Column| column.field == field);
     let by_priority = has(Field::Priority) && !matches!(options.policy, Some(Policy::Edf));
     let policy = if by_priority {
@@ -157,7 +185,10 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             return Err(faulty(name, at, fault));
         }
     }
-    Ok(Imported::of(set, notes))
+    Ok(Imported {
+        uncovered,
+        ..Imported::of(set, notes)
+    })
 }
 
 /// The separator of the header's fields.
@@ -218,10 +249,12 @@ fn columns(
     line: usize,
     header: &StringRecord,
     notes: &mut Vec<String>,
+    uncovered: &mut Vec<String>,
 ) -> Result<Vec<Column>, InputError> {
     const EXAMPLE: &str = "the first line must name columns and units, such as task_name,runtime_us,period_us,deadline_us";
     let mut columns: Vec<Column> = Vec::new();
     let mut unused = Vec::new();
+    let mut relevant = Vec::new();
     for (place, title) in header.iter().enumerate() {
         let quoted = excerpt(title);
         let (stem, unit) = split_unit(title);
@@ -232,6 +265,9 @@ fn columns(
                 .map(|(field, _)| *field)
         };
         let Some(field) = known(&stem) else {
+            if !IRRELEVANT.contains(&stem.as_str()) {
+                relevant.push(quoted.clone());
+            }
             unused.push(quoted);
             continue;
         };
@@ -281,6 +317,9 @@ fn columns(
     }
     if !unused.is_empty() {
         notes.push(format!("unused columns: {}", unused.join(", ")));
+    }
+    if !relevant.is_empty() {
+        uncovered.push(format!("columns are not used: {}", relevant.join(", ")));
     }
     Ok(columns)
 }
@@ -425,6 +464,7 @@ mod tests {
             (10_000_000, 1_000_000, 5)
         );
         assert_eq!(read.notes, ["unused columns: note"]);
+        assert_eq!(read.uncovered, [""; 0]);
     }
 
     #[test]

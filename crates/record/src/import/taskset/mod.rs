@@ -39,8 +39,16 @@ pub struct Reader {
     looks_like: fn(&str) -> bool,
     /// Whose task set it is, as the end of a clause.
     whose: &'static str,
+    /// Whether its numbers have no units, and whether its files may lack a policy: elsewhere, the options for these have no effect.
+    takes: Takes,
     /// Reads one: name, text, and what the text does not state.
     read: fn(&str, &str, Options) -> Result<Imported, InputErrors>,
+}
+
+/// Which options a format makes use of.
+struct Takes {
+    unit: bool,
+    policy: bool,
 }
 
 impl Described for Reader {
@@ -140,6 +148,10 @@ pub struct Imported {
     pub notes: Vec<String>,
     /// Names of cells whose threads have no real-time class: results on them would hold only if they had one.
     pub unguaranteed: Vec<String>,
+    /// What of the file the set does not contain though it may matter to deadlines, a clause each: no verdict on the set is one on the file.
+    pub uncovered: Vec<String>,
+    /// Names of cells whose threads may run on several cpus and are to be tested on one of them.
+    pub on_one_cpu: Vec<String>,
 }
 
 impl Imported {
@@ -149,6 +161,8 @@ impl Imported {
             set,
             notes,
             unguaranteed: Vec::new(),
+            uncovered: Vec::new(),
+            on_one_cpu: Vec::new(),
         }
     }
 }
@@ -182,7 +196,7 @@ pub fn import_from(
     options: Options,
 ) -> Result<Imported, InputErrors> {
     let mut imported = read(format, name, reader, options).map_err(|faults| faults.map(bounded))?;
-    for note in &mut imported.notes {
+    for note in imported.notes.iter_mut().chain(&mut imported.uncovered) {
         *note = noted(note);
     }
     Ok(imported)
@@ -228,7 +242,26 @@ fn text(
             format!("add --format with one of {}", Format::names().join(", ")),
         )
     })?;
-    let mut imported = (format.entry().read)(name, &text, options)?;
+    let reader = format.entry();
+    let mut imported = (reader.read)(name, &text, options)?;
+    let idle = [
+        (
+            "--unit",
+            options.unit.is_some() && !reader.takes.unit,
+            "their units",
+        ),
+        (
+            "--policy",
+            options.policy.is_some() && !reader.takes.policy,
+            "their policies",
+        ),
+    ];
+    for (option, _, what) in idle.into_iter().filter(|(_, is_idle, _)| *is_idle) {
+        imported.notes.push(format!(
+            "{option} has no effect: files of the format {} say {what} themselves",
+            reader.name
+        ));
+    }
     imported.notes.splice(0..0, source.take_notes());
     Ok(imported)
 }
@@ -472,19 +505,26 @@ impl Unread {
             .extend(others.map(|other| format!("`{}`", excerpt(other.name()))));
     }
 
-    fn tell(self, notes: &mut Vec<String>) {
+    /// Notes them; what nobody reads may matter.
+    fn tell(self, notes: &mut Vec<String>, uncovered: &mut Vec<String>) {
         for (what, names) in [
             ("elements", self.elements),
             ("attributes of tasks", self.attributes),
         ] {
-            let named: Vec<&str> = names.iter().take(UNREAD).map(String::as_str).collect();
-            let more = match names.len().saturating_sub(UNREAD) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
+            let named = |names: &[&str]| {
+                let more = match names.len().saturating_sub(UNREAD) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let first = &names[..names.len().min(UNREAD)];
+                (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
             };
-            if !named.is_empty() {
-                notes.push(format!("unused {what}: {}{more}", named.join(", ")));
-            }
+            let all: Vec<&str> = names.iter().map(String::as_str).collect();
+            // The analysis takes the worst of all release instants.
+            let relevant = all.iter().copied().filter(|name| *name != "`offset`");
+            let relevant: Vec<&str> = relevant.collect();
+            notes.extend(named(&all).map(|names| format!("unused {what}: {names}")));
+            uncovered.extend(named(&relevant).map(|names| format!("{what} are not used: {names}")));
         }
     }
 }

@@ -6,8 +6,8 @@ use model::taskset::CellTask;
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Unread, attribute_time, excerpt, fault_at, faulty,
-    is_xml, line, policy, required_time, root, unit, xml,
+    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault_at,
+    faulty, is_xml, line, policy, required_time, root, unit, xml,
 };
 
 pub(super) const READER: Reader = Reader {
@@ -21,6 +21,10 @@ pub(super) const READER: Reader = Reader {
             && root(text).is_none_or(|root| root != "system")
     },
     whose: " of SchedCAT",
+    takes: Takes {
+        unit: true,
+        policy: true,
+    },
     read: |name, text, options| Ok(read(name, text, options)?),
 };
 
@@ -107,8 +111,15 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             "the <affinity> of {bound} tasks is ignored: a task runs where its partition, or the policy of its cell, allows it"
         ));
     }
-    unread.tell(&mut notes);
-    Ok(Imported::of(set, notes))
+    let mut uncovered = Vec::new();
+    if bound > 0 {
+        uncovered.push(format!("the <affinity> of {bound} tasks is ignored"));
+    }
+    unread.tell(&mut notes, &mut uncovered);
+    Ok(Imported {
+        uncovered,
+        ..Imported::of(set, notes)
+    })
 }
 
 /// What SchedCAT writes about a task; the last three are results and sizes, which are not analysed.

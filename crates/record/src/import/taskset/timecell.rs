@@ -3,7 +3,7 @@
 use model::InputErrors;
 use model::taskset::TaskSet;
 
-use super::{Imported, Options, Reader};
+use super::{Imported, Options, Reader, Takes};
 use crate::import::source::cut;
 
 pub(super) const READER: Reader = Reader {
@@ -13,6 +13,10 @@ pub(super) const READER: Reader = Reader {
     // Only its name distinguishes it from a mission or an experiment.
     looks_like: |_| false,
     whose: " of timecell",
+    takes: Takes {
+        unit: false,
+        policy: false,
+    },
     read,
 };
 

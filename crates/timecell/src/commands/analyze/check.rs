@@ -27,12 +27,22 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     }
     let mut study = study(&loaded.set, options.explain);
     study.guarantees_nothing(&loaded.unguaranteed);
+    study.tested_on_one_cpu(&loaded.on_one_cpu);
+    study.uncovered.clone_from(&loaded.uncovered);
     let (reaction, measured) = known(&options.kernel, loaded.set.enforcer.unwrap_or_default())?;
     let known = Known {
         reaction,
         measured: &measured,
     };
     study.linux = admission(&loaded.set, &study, options.kernel.rt_limit, known);
+    if let (Some(enforcer), None) = (options.kernel.enforcer, &study.linux) {
+        let note = format!(
+            "--enforcer {} has no effect on this file, which reserves nothing that it would hold",
+            enforcer.name()
+        );
+        out::note(&format!("note    {note}"));
+        loaded.notes.push(note);
+    }
     let plot = match &options.plot {
         Some(path) => plot(path, &loaded.set, &study)?,
         None => None,
@@ -93,6 +103,7 @@ fn json(name: &str, notes: &[String], study: &Study) -> String {
         "file": name,
         "outcome": study.outcome(),
         "notes": notes,
+        "uncovered": study.uncovered,
         "cells": study.cells,
         "together": study.together,
         "linux": study.linux,

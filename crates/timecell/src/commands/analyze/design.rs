@@ -1,6 +1,6 @@
 //! `timecell analyze design`: places cells on cpus with the least reservations.
 
-use feasibility::{DesignOptions, Designed, design, design_table, with_latency};
+use feasibility::{DesignOptions, Designed, Outcome, design, design_table, with_latency};
 use model::taskset::TaskSet;
 use model::{Duration, InputError};
 
@@ -45,7 +45,13 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         limit: options.kernel.rt_limit,
         reaction: reaction_of_design(&options.kernel, loaded.set.enforcer.unwrap_or_default())?,
     };
-    let plan = design(&loaded.set, cpus, &asked);
+    let mut plan = design(&loaded.set, cpus, &asked);
+    for what in &loaded.uncovered {
+        out::note(&format!(
+            "note    the design does not cover the whole file: {what}"
+        ));
+        plan.outcome = plan.outcome.worst(Outcome::Undecided);
+    }
     if options.period.is_none()
         && let Some(hint) = shorter(&loaded.set, cpus, &asked, &plan)
     {

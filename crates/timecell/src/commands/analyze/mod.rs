@@ -73,6 +73,10 @@ struct Loaded {
     notes: Vec<String>,
     /// Cells whose threads have no real-time class.
     unguaranteed: Vec<String>,
+    /// What of the file the set does not contain.
+    uncovered: Vec<String>,
+    /// Cells on several cpus that are tested on one of them.
+    on_one_cpu: Vec<String>,
 }
 
 /// Reads the task set, in any format, and prints what was assumed; `cpus` replaces the number of this machine's cpus.
@@ -102,6 +106,8 @@ fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
         set: imported.set,
         notes: imported.notes,
         unguaranteed: imported.unguaranteed,
+        uncovered: imported.uncovered,
+        on_one_cpu: imported.on_one_cpu,
     })
 }
 

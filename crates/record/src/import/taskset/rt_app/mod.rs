@@ -2,9 +2,10 @@
 //! (default: the period), threads of the other classes by what they do between two waits for their timer; all times in
 //! microseconds. What was used of each thread, and what was not, is returned as notes.
 //!
-//! Verdicts must not be better than what rt-app runs: classes that share cpus are not analysed together, so only the highest of
-//! them is used; threads that may run on several cpus are scheduled globally; a thread that one without a task may delay is not
-//! used.
+//! Verdicts must not be better than what rt-app runs: threads of SCHED_DEADLINE and of fixed priorities that share cpus are one cell, tested
+//! on one of its cpus; threads of no real-time class that share cpus with others are not used; threads of one class that may run on several
+//! cpus are scheduled globally; a thread that one without a task may delay is not used. Threads that run and are not used are named as what
+//! no verdict covers.
 
 mod jobs;
 mod json;
@@ -12,16 +13,19 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use model::taskset::{CellTask, Limits, Order, Policy, TaskSet};
-use model::{InputError, InputErrors};
+use model::{Enforcer, InputError, InputErrors};
 use serde_json::value::RawValue;
 
 use self::json::{Object, Source, plain};
 use self::sched::{Class, Cpus, Place, Sched, Stranger, Untaken};
-use super::{Cells, Imported, Names, Options, Reader, excerpt, faulty};
+use super::{Cells, Imported, Names, Options, Reader, Takes, excerpt, faulty};
 use crate::export::{EMBEDDED, write_rt_app};
+
+/// Why a thread that rt-app does not start by itself is not a task.
+const NOT_STARTED: &str = "only other threads start them (`instance` is 0)";
 
 /// Number of threads that are named one by one; others are only counted.
 const NAMED: usize = 20;
@@ -32,6 +36,10 @@ pub(super) const READER: Reader = Reader {
     endings: &["json"],
     looks_like: begins,
     whose: " of rt-app",
+    takes: Takes {
+        unit: false,
+        policy: true,
+    },
     read,
 };
 
@@ -54,11 +62,9 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         }
         notes.push(format!("`{EMBEDDED}` contains the task set from which the file was exported; the threads have been changed since, so they are read instead"));
     }
-    let (set, unguaranteed) = analysable(&source, threads, options, &mut notes)?;
-    Ok(Imported {
-        unguaranteed,
-        ..Imported::of(set, notes)
-    })
+    let mut imported = analysable(&source, threads, options, &mut notes)?;
+    imported.notes = notes;
+    Ok(imported)
 }
 
 /// The threads of a file.
@@ -78,6 +84,8 @@ struct Thread<'a> {
     sched: Sched,
     task: CellTask,
     copies: usize,
+    /// All cpus of the threads with which it shares some, where these are of both real-time classes.
+    stack: Option<Cpus>,
 }
 
 impl<'a> Threads<'a> {
@@ -117,7 +125,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
         let thread = source.object(raw, &title)?;
         let copies = instances(source, &thread)?;
         if copies == 0 {
-            let why = "only other threads start them (`instance` is 0)";
+            let why = NOT_STARTED;
             let forked = match &forked {
                 Some(forked) => forked,
                 None => forked.insert(self::forked(source, tasks)?),
@@ -170,6 +178,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
                 sched,
                 task,
                 copies,
+                stack: None,
             }),
             Err(why) => threads.pass(raw, title, why, Some(sched.into())),
         }
@@ -244,28 +253,37 @@ fn is_of(set: &TaskSet, threads: &Threads<'_>) -> bool {
     })
 }
 
-/// The threads grouped into cells, one per class and set of cpus; and the names of the cells whose class guarantees
-/// nothing.
+/// The threads grouped into cells, one per class and set of cpus, or per set of cpus that both real-time classes share.
 fn analysable(
     source: &Source<'_>,
     threads: Threads<'_>,
     options: Options,
     notes: &mut Vec<String>,
-) -> Result<(TaskSet, Vec<String>), InputError> {
+) -> Result<Imported, InputError> {
     let Threads {
-        taken,
+        mut taken,
         mut left,
         strangers,
     } = threads;
+    sched::stack(&mut taken);
     let mut cells = Cells::default();
     let mut names = Names::default();
     let mut fair = None;
     let mut unguaranteed: Vec<String> = Vec::new();
+    let mut on_one_cpu: BTreeSet<String> = BTreeSet::new();
+    let mut all = left
+        .iter()
+        .filter(|(why, _)| runs(why))
+        .map(|(_, titles)| titles.len())
+        .sum::<usize>();
     let mut told = Vec::new();
     let mut all_cpus = None;
     let mut turns = false;
     let mut works = false;
+    all += taken.iter().map(|thread| thread.copies).sum::<usize>();
     let kept = sched::highest(source, taken, &mut left)?;
+    let used = kept.iter().map(|thread| thread.copies).sum::<usize>();
+    let by_deadline = (kept.iter()).any(|thread| matches!(thread.sched.class, Class::Deadline(_)));
     sched::undelayed(source, &kept, &strangers)?;
     for thread in kept {
         let sched = &thread.sched;
@@ -281,7 +299,7 @@ fn analysable(
                 "a set with it cannot be analysed; shorten its work, or take it out and give it its own cpus",
             ));
         }
-        let (cell, cpus) = match &sched.cpus {
+        let (cell, cpus) = match thread.stack.as_ref().unwrap_or(&sched.cpus) {
             Cpus::Listed(cpus) => (sched::cell(cpus), cpus.len()),
             Cpus::All => {
                 let count = options.cpus.ok_or_else(|| {
@@ -306,7 +324,13 @@ fn analysable(
         if sched.class == Class::Fair && !unguaranteed.contains(&cell) {
             unguaranteed.push(cell.clone());
         }
-        let policy = global(policy, cpus);
+        let policy = match thread.stack {
+            Some(_) => Policy::EdfOverFixed,
+            None => global(policy, cpus),
+        };
+        if thread.stack.is_some() && cpus > 1 {
+            on_one_cpu.insert(cell.clone());
+        }
         told.push(taken_as(&thread));
         works |= !matches!(sched.class, Class::Deadline(_));
         for _ in 0..thread.copies {
@@ -324,8 +348,9 @@ fn analysable(
     fix.extend(reasons(&left));
     let mut set = cells.finish(source.name, &fix.join("; "))?;
     for cell in &mut set.cells {
-        if cell.policy.order() == Some(Order::Priority) {
-            equals(source.name, cell, turns, notes)?;
+        if cell.policy.order() == Some(Order::Priority) || cell.policy == Policy::EdfOverFixed {
+            let one_cpu = cell.policy.cpus().is_none() && !on_one_cpu.contains(&cell.name);
+            equals(source.name, cell, turns, one_cpu, notes)?;
         }
     }
     if let Some(count) = all_cpus {
@@ -333,6 +358,12 @@ fn analysable(
         notes.push(format!(
             "threads that name no cpus may run on all, assumed to be {count} {cpus} (--cpus)"
         ));
+    }
+    if fair.is_none() && options.policy.is_some() {
+        notes.push(
+            "--policy has no effect: it is for threads of no real-time class, and none is analysed"
+                .to_owned(),
+        );
     }
     if fair.is_some() {
         notes.push("SCHED_OTHER, SCHED_BATCH and SCHED_IDLE threads have no guarantee; times and bounds are those under the policy above".to_owned());
@@ -345,12 +376,31 @@ fn analysable(
     }
     listed(told, notes);
     notes.extend(reasons(&left));
-    if !left.is_empty() {
-        notes.push(
-            "the verdict ignores the threads that are left out, although they run".to_owned(),
-        );
+    if by_deadline {
+        set.enforcer = Some(Enforcer::Deadline);
     }
-    Ok((set, unguaranteed))
+    let mut uncovered = Vec::new();
+    if used < all {
+        let running = left.iter().filter(|(why, _)| runs(why));
+        let titles: Vec<String> = running.flat_map(|(_, titles)| titles.clone()).collect();
+        uncovered.push(format!(
+            "{} of {all} threads {} left out: {}",
+            all - used,
+            if all - used == 1 { "is" } else { "are" },
+            join(&titles)
+        ));
+    }
+    Ok(Imported {
+        unguaranteed,
+        uncovered,
+        on_one_cpu: on_one_cpu.into_iter().collect(),
+        ..Imported::of(set, Vec::new())
+    })
+}
+
+/// Whether a thread that is left out for this reason runs nevertheless.
+fn runs(why: &str) -> bool {
+    ![jobs::IDLE, NOT_STARTED].contains(&why)
 }
 
 /// What was used of a thread.
@@ -420,19 +470,18 @@ fn equals(
     name: &str,
     cell: &mut model::taskset::TaskCell,
     turns: bool,
+    one_cpu: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), InputError> {
     let mut by_priority: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (place, task) in cell.tasks.iter().enumerate() {
-        by_priority
-            .entry(task.priority.unwrap_or(0))
-            .or_default()
-            .push(place);
+        if let Some(priority) = task.priority {
+            by_priority.entry(priority).or_default().push(place);
+        }
     }
-    if by_priority.len() == cell.tasks.len() {
+    if by_priority.values().all(|places| places.len() == 1) {
         return Ok(());
     }
-    let one_cpu = matches!(cell.policy, Policy::Fixed(_));
     if turns || !one_cpu {
         let shared = by_priority.values().find(|places| places.len() > 1);
         let titles: Vec<String> = (shared.into_iter().flatten())

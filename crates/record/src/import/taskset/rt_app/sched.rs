@@ -99,11 +99,7 @@ pub(super) struct Place {
 impl Place {
     fn extend(&mut self, other: Place) {
         self.precedence = self.precedence.max(other.precedence);
-        match (&mut self.cpus, other.cpus) {
-            (Cpus::Listed(these), Cpus::Listed(those)) => these.extend(those),
-            (all, Cpus::All) => *all = Cpus::All,
-            (Cpus::All, _) => {}
-        }
+        self.cpus.extend(other.cpus);
     }
 }
 
@@ -136,6 +132,25 @@ pub(super) struct Reserved {
 pub(super) enum Cpus {
     All,
     Listed(BTreeSet<u32>),
+}
+
+impl Cpus {
+    /// These and those.
+    fn extend(&mut self, other: Cpus) {
+        match (self, other) {
+            (Cpus::Listed(these), Cpus::Listed(those)) => these.extend(those),
+            (all, Cpus::All) => *all = Cpus::All,
+            (Cpus::All, _) => {}
+        }
+    }
+
+    /// Whether both have a cpu.
+    fn meets(&self, other: &Cpus) -> bool {
+        match (self, other) {
+            (Cpus::Listed(these), Cpus::Listed(those)) => !these.is_disjoint(those),
+            _ => true,
+        }
+    }
 }
 
 /// The name of a policy.
@@ -362,7 +377,36 @@ impl<'t, 'a> Used<'t, 'a> {
     }
 }
 
-/// Leaves out threads that share cpus with one of a higher class: the classes are not analysed together.
+/// Finds threads of fixed priorities that share cpus with threads of SCHED_DEADLINE, directly or by others: all of these are analysed
+/// together.
+pub(super) fn stack(threads: &mut [Thread<'_>]) {
+    let is_real_time = |thread: &Thread<'_>| thread.sched.class.rank() > 0;
+    let mut groups: Vec<(Cpus, BTreeSet<usize>)> = Vec::new();
+    for thread in threads.iter().filter(|thread| is_real_time(thread)) {
+        let mut own = (
+            thread.sched.cpus.clone(),
+            BTreeSet::from([thread.sched.class.rank()]),
+        );
+        groups.retain(|(cpus, ranks)| {
+            let met = cpus.meets(&own.0);
+            if met {
+                own.0.extend(cpus.clone());
+                own.1.extend(ranks);
+            }
+            !met
+        });
+        groups.push(own);
+    }
+    groups.retain(|(_, ranks)| ranks.len() > 1);
+    for thread in threads.iter_mut().filter(|thread| is_real_time(thread)) {
+        let group = groups
+            .iter()
+            .find(|(cpus, _)| cpus.meets(&thread.sched.cpus));
+        thread.stack = group.map(|(cpus, _)| cpus.clone());
+    }
+}
+
+/// Leaves out threads of no real-time class that share cpus with one of a higher class, which may leave them nothing.
 ///
 /// # Errors
 /// When threads of one class may run on overlapping but different sets of cpus.
@@ -378,7 +422,8 @@ pub(super) fn highest<'a>(
     let mut kept = Vec::new();
     for thread in &threads {
         let rank = thread.sched.class.rank();
-        if let Some(above) = used[rank + 1..].iter().find_map(|used| used.beside(thread)) {
+        let above = used[rank + 1..].iter().find_map(|used| used.beside(thread));
+        if let Some(above) = above.filter(|_| rank == 0) {
             let why = format!(
                 "a higher class may run on their cpus ({})",
                 above.sched.class.words()
@@ -388,6 +433,7 @@ pub(super) fn highest<'a>(
         }
         if let Some(other) = used[rank].beside(thread)
             && other.sched.cpus != thread.sched.cpus
+            && thread.stack.is_none()
         {
             let both = [other, thread].map(|thread| thread.task.name.clone());
             return Err(source.fault(
