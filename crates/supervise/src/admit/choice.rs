@@ -185,13 +185,7 @@ impl Answer {
 
     /// The first cell that is admitted only if nothing but its tasks runs in it, which the file does not say.
     fn assumes(&self) -> Option<&str> {
-        self.admission
-            .cells
-            .iter()
-            .find_map(|outcome| match outcome {
-                Outcome::Granted(grant) if grant.basis.is_assumed() => Some(grant.cell.as_str()),
-                _ => None,
-            })
+        self.admission.cells.iter().find_map(Outcome::assumed)
     }
 
     /// Whether guarantees rest on what another machine was measured to do.

@@ -107,6 +107,16 @@ pub enum Outcome {
     Refused(Refused),
 }
 
+impl Outcome {
+    /// The name of a cell that is admitted only if nothing but its tasks runs in it, which the file does not say.
+    pub fn assumed(&self) -> Option<&str> {
+        match self {
+            Outcome::Granted(grant) if grant.basis.is_assumed() => Some(&grant.cell),
+            _ => None,
+        }
+    }
+}
+
 /// What a cell gets, and on which assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grant {

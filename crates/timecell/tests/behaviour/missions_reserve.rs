@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use host::sched::{Class, get_class};
 
 use crate::control::ask;
-use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, say};
 
 pub const CASES: &[Case] = &[
@@ -126,6 +126,15 @@ fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop() {
         "{supervisor:?}"
     );
     up.end();
+    // A command line says it, too.
+    let program = busybox();
+    let words = "run --task loop=200us/1ms --cpu 1 --enforcer rt-cgroup --";
+    let words: Vec<&str> = words
+        .split(' ')
+        .chain([program.to_str().unwrap(), "true"])
+        .collect();
+    let said = say(dir, &words).ends_with(0).err;
+    assert!(said.contains(": admitted for its tasks only"), "{said}");
     nothing_is_left(dir);
 }
 

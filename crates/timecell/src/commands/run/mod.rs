@@ -96,6 +96,11 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             .notes
             .iter()
             .for_each(|note| out::note(&format!("note    {}", words::note(note))));
+        for cell in plan.admission.cells.iter().filter_map(Outcome::assumed) {
+            out::note(&format!(
+                "note    {cell}: admitted for its tasks only: the guarantee assumes that nothing else runs in it (--only-tasks says so)"
+            ));
+        }
     }
     // A plain process finds its job page there.
     let made = DirBuilder::new().mode(0o711).recursive(true).create(&dir);
