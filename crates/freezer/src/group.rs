@@ -1,7 +1,7 @@
-//! A group of cgroup v2 as the enforcing thread uses it: files opened once, one write to freeze, one to thaw.
+//! A group of cgroup v2 as the enforcing thread uses it, by files opened once.
 //!
-//! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), because freezing
-//! stops them everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
+//! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), because it is stopped
+//! everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
 //!
 //! It is best a separate group around the cell's: whoever may write `cgroup.freeze` of the group can thaw it. That is the
 //! cell itself where it sees its group as its own and the hierarchy is mounted without `nsdelegate`, or an engine that
@@ -11,10 +11,24 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::beside::Beside;
 use crate::counter::{Counter, Senses, UseNotice};
+use crate::lists::{Lists, Seen};
 use crate::lower::{Lowered, Lowering, Table};
 use crate::page::LowerTable;
+
+/// How a group whose budget is used up is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// Its threads are put into class IDLE, and it is frozen as well where that cannot become a gap. The enforcing thread
+    /// waits for nobody. For groups whose threads cannot set their own class.
+    Lower,
+    /// It is frozen, and threads that go on are put into class IDLE. Whoever else freezes groups on the machine makes the
+    /// enforcing thread wait.
+    Freeze,
+}
 
 /// Why a group cannot be held.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +45,8 @@ pub struct GroupError {
 pub struct Group {
     path: PathBuf,
     inode: u64,
-    dir: File,
-    freeze: File,
+    beside: Arc<Beside>,
+    lists: Box<Lists>,
     events: File,
     counter: Counter,
     pub(crate) notice: Option<UseNotice>,
@@ -74,11 +88,12 @@ impl Group {
         let notice = (senses.notice)
             .map(|event| UseNotice::open(&dir, cpu, event).map_err(failed(path)))
             .transpose()?;
+        let lists = Box::new(Lists::open(&dir));
         Ok(Group {
             path: path.to_owned(),
             inode,
-            dir,
-            freeze,
+            beside: Arc::new(Beside::new(dir, freeze)),
+            lists,
             events,
             counter,
             notice,
@@ -97,7 +112,7 @@ impl Group {
         let mut lowered = Lowered::new(table);
         let done = File::open(path).and_then(|dir| {
             match dir.metadata()?.ino() == inode {
-                true => lowered.give_back(&dir),
+                true => drop(lowered.give_back(&dir, &Lists::open(&dir))),
                 false => lowered.forget(),
             }
             let freeze = OpenOptions::new().write(true).open(&freeze)?;
@@ -134,21 +149,51 @@ impl Group {
         self.counter.read_ns()
     }
 
-    /// Freezes it: its threads stop as they return to user mode, new ones before they begin.
+    /// Freezes it: its threads stop as they return to user mode, new ones before they begin. May wait for strangers.
     ///
     /// # Errors
     /// ENODEV once the group is removed.
     pub fn freeze(&self) -> io::Result<()> {
-        self.freeze.write_at(b"1", 0).map(drop)
+        self.beside.write(true)
     }
 
-    /// Gives lowered threads their classes back and thaws the group.
+    /// Gives lowered threads their classes back and thaws the group. May wait for strangers.
     ///
     /// # Errors
     /// ENODEV once the group is removed.
     pub fn thaw(&mut self) -> io::Result<()> {
-        self.lowered.give_back(&self.dir);
-        self.freeze.write_at(b"0", 0).map(drop)
+        self.give_back();
+        self.beside.write(false)
+    }
+
+    /// Gives lowered threads their classes back. If not all could be seen, it has to be done again once
+    /// [`Group::take_lists`] says so.
+    pub(crate) fn give_back(&mut self) {
+        if self.lowered.give_back(self.beside.dir(), &self.lists) == Seen::NotAll {
+            self.beside.ask_for_lists();
+        }
+    }
+
+    /// Gives everything back, with a budget that it has. Waits for whoever it has to.
+    ///
+    /// # Errors
+    /// ENODEV once the group is removed.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if self.lowered.is_down() {
+            let dir = self.beside.dir();
+            self.lowered.give_back(dir, &Lists::open(dir));
+        }
+        self.beside.thaw()
+    }
+
+    /// What a thread beside the enforcing one does with it.
+    pub(crate) fn beside(&self) -> &Arc<Beside> {
+        &self.beside
+    }
+
+    /// Takes lists that were opened anew, if there are any.
+    pub(crate) fn take_lists(&mut self) -> bool {
+        self.beside.take_lists(&mut self.lists)
     }
 
     /// Whether all its threads have stopped.
@@ -162,10 +207,13 @@ impl Group {
         Ok(lines.any(|line| line == b"frozen 1"))
     }
 
-    /// Puts the real-time threads of a group that has not stopped into class IDLE until it is thawed. See
-    /// [`crate::lower`].
+    /// Puts its real-time threads into class IDLE until they get their classes back. See [`crate::lower`].
     pub fn lower(&mut self) -> Lowering {
-        self.lowered.lower(&self.dir)
+        let done = self.lowered.lower(self.beside.dir(), &self.lists);
+        if done.missed {
+            self.beside.ask_for_lists();
+        }
+        done
     }
 
     /// From now on nobody else notes who is lowered.

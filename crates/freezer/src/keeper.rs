@@ -1,7 +1,7 @@
 //! The enforcing thread of one cpu: it holds any number of groups to their budgets.
 //!
-//! Once [`Keeper::run`] has begun, it allocates nothing, its memory is locked, and it sleeps until the next instant at
-//! which something may be due. Groups are added and removed meanwhile through a [`Handle`].
+//! Once [`Keeper::run`] has begun, it allocates nothing, its memory is locked, it waits for no lock that strangers hold for
+//! long (but for groups that are to be frozen, [`crate::Stop`]), and it sleeps until the next instant at which something may be due. Groups are added and removed meanwhile through a [`Handle`].
 //!
 //! With a home it records its progress on a page, and can stand by for another thread that does: it has the groups open
 //! and does nothing to them until it is told that the other one is dead.
@@ -17,8 +17,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use host::sched::{self, Class};
 use rustix::mm::{MlockAllFlags, mlockall};
 
+use crate::beside::Helper;
 use crate::counter::Senses;
-use crate::group::Group;
+use crate::group::{Group, Stop};
 use crate::lower::Table;
 use crate::page::{Lane, NEVER, Page, Which};
 use crate::proof;
@@ -52,9 +53,30 @@ enum Begin {
 }
 
 enum Request {
-    Add(Box<Group>, Begin, SyncSender<Result<Id, KeeperError>>),
+    Add(Box<Group>, Stop, Begin, SyncSender<Result<Id, KeeperError>>),
     Change(Id, Reservation, SyncSender<Result<(), KeeperError>>),
-    Remove(Id, SyncSender<Result<Box<Group>, KeeperError>>),
+    Remove(Id, SyncSender<Result<Removed, KeeperError>>),
+}
+
+/// A group that is no longer in a slot.
+struct Removed {
+    group: Box<Group>,
+    /// Where its page lists it, if it was this keeper's to hold, and still has to be finished.
+    held: Option<Option<(Arc<Page>, usize)>>,
+}
+
+impl Removed {
+    /// Gives everything back, and then takes it from the page: a frozen group that nobody knows of would stay frozen. May
+    /// wait for strangers.
+    fn finish(mut self) {
+        if let Some(on_page) = self.held {
+            // One that is gone needs nothing.
+            let _ = self.group.finish();
+            if let Some((page, place)) = on_page {
+                page.group(place).dismiss();
+            }
+        }
+    }
 }
 
 /// Adds and removes groups of a keeper that runs, from any thread.
@@ -113,9 +135,14 @@ impl Handle {
     ///
     /// # Errors
     /// [`KeeperError`]; nothing of the group has changed then.
-    pub fn add(&self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
+    pub fn add(
+        &self,
+        path: &Path,
+        stop: Stop,
+        reservation: Reservation,
+    ) -> Result<Id, KeeperError> {
         let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
-        self.add_group(group, Begin::Fresh(reservation, None))
+        self.add_group(group, stop, Begin::Fresh(reservation, None))
     }
 
     /// As [`Handle::add`], at a place of the page that is free and under a new number of it.
@@ -123,17 +150,17 @@ impl Handle {
         &self,
         place: usize,
         id: u64,
-        path: &Path,
+        (path, stop): (&Path, Stop),
         reservation: Reservation,
     ) -> Result<Id, KeeperError> {
         let group = self.open(path, place)?;
-        self.add_group(group, Begin::Fresh(reservation, Some((place, id))))
+        self.add_group(group, stop, Begin::Fresh(reservation, Some((place, id))))
     }
 
     /// Takes a group from the page; holds it from the state recorded there, once the keeper no longer stands by.
     pub(crate) fn take_up(&self, place: usize, which: &Which) -> Result<Id, KeeperError> {
         let group = self.open(&which.path, place)?;
-        self.add_group(group, Begin::Resumed(place, which.id))
+        self.add_group(group, which.stop, Begin::Resumed(place, which.id))
     }
 
     fn open(&self, path: &Path, place: usize) -> Result<Box<Group>, KeeperError> {
@@ -145,9 +172,9 @@ impl Handle {
         Ok(Box::new(group))
     }
 
-    fn add_group(&self, group: Box<Group>, begin: Begin) -> Result<Id, KeeperError> {
+    fn add_group(&self, group: Box<Group>, stop: Stop, begin: Begin) -> Result<Id, KeeperError> {
         let (tell, told) = sync_channel(1);
-        self.ask(Request::Add(group, begin, tell))?;
+        self.ask(Request::Add(group, stop, begin, tell))?;
         told.recv().map_err(|_| KeeperError::Ended)?
     }
 
@@ -168,7 +195,9 @@ impl Handle {
     pub fn remove(&self, id: Id) -> Result<(), KeeperError> {
         let (tell, told) = sync_channel(1);
         self.ask(Request::Remove(id, tell))?;
-        told.recv().map_err(|_| KeeperError::Ended)?.map(drop)
+        let removed = told.recv().map_err(|_| KeeperError::Ended)??;
+        removed.finish();
+        Ok(())
     }
 
     /// Wakes the keeper, so that it sees at once whether it is to stop.
@@ -201,6 +230,7 @@ pub struct Keeper {
     last_id: u64,
     waiting: Waiting,
     bell: Arc<std::fs::File>,
+    helper: Helper,
     requests: Receiver<Request>,
     asked: SyncSender<Request>,
     stats: Arc<Stats>,
@@ -236,6 +266,8 @@ impl Keeper {
         waiting
             .add(&bell, REQUESTED)
             .map_err(KeeperError::Waiting)?;
+        let bell = Arc::new(bell);
+        let helper = Helper::new(Arc::clone(&bell)).map_err(KeeperError::Waiting)?;
         let (asked, requests) = sync_channel(REQUESTS);
         Ok(Keeper {
             cpu,
@@ -244,7 +276,8 @@ impl Keeper {
             slots: (0..MOST_GROUPS).map(|_| None).collect(),
             last_id: 0,
             waiting,
-            bell: Arc::new(bell),
+            bell,
+            helper,
             requests,
             asked,
             stats: Arc::new(Stats::new()),
@@ -284,9 +317,14 @@ impl Keeper {
     ///
     /// # Errors
     /// [`KeeperError`]; nothing of the group has changed then.
-    pub fn add(&mut self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
+    pub fn add(
+        &mut self,
+        path: &Path,
+        stop: Stop,
+        reservation: Reservation,
+    ) -> Result<Id, KeeperError> {
         let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
-        self.take(group, Begin::Fresh(reservation, None))
+        self.take(group, stop, Begin::Fresh(reservation, None))
     }
 
     /// Stops holding a group. It is thawed, and its threads have their classes.
@@ -294,7 +332,7 @@ impl Keeper {
     /// # Errors
     /// If it is not held.
     pub fn remove(&mut self, id: Id) -> Result<(), KeeperError> {
-        self.let_go(id).map(drop)
+        self.let_go(id).map(Removed::finish)
     }
 
     /// Holds its groups until `stop`: takes the calling thread, which it pins to its cpu and gives its class. Sees `stop`
@@ -311,6 +349,7 @@ impl Keeper {
                 slot.begin(self.cpu, &self.stats.groups[place]);
             }
         }
+        self.helper.go_to_work();
         let result = self.go_round(stop);
         self.release_all();
         result
@@ -339,11 +378,13 @@ impl Keeper {
                 && !slot.resume_or_begin(self.cpu, stats)
             {
                 *at = None;
+                self.helper.set(place, None);
             }
         }
         if let Some(home) = &self.home {
             home.page.resumed();
         }
+        self.helper.go_to_work();
         self.go_round(&AtomicBool::new(false))
     }
 
@@ -351,7 +392,7 @@ impl Keeper {
     ///
     /// # Errors
     /// If it does not get them.
-    pub(crate) fn prepare(&self) -> Result<(), KeeperError> {
+    pub(crate) fn prepare(&mut self) -> Result<(), KeeperError> {
         if self.home.is_none() {
             // A process of keepers has seen to that.
             lock_memory().map_err(KeeperError::Memory)?;
@@ -361,14 +402,16 @@ impl Keeper {
         // The class first: a cell that spins there already would let nobody else onto that cpu.
         sched::set_class(0, &Class::Fifo { priority })?;
         sched::set_affinity(0, &[self.cpu])?;
-        Ok(())
+        self.helper.start(self.cpu, priority - 1)
     }
 
     fn release_all(&mut self) {
         self.at_work = false;
+        self.helper.end();
         for (place, slot) in self.slots.iter_mut().enumerate() {
             if let Some(slot) = slot {
                 slot.release(&self.stats.groups[place]);
+                slot.finish();
             }
         }
     }
@@ -415,12 +458,27 @@ impl Keeper {
             }
             if requested {
                 self.answer();
+                for (slot, stats) in self.slots.iter_mut().zip(&self.stats.groups) {
+                    if let Some(slot) = slot {
+                        slot.renew(stats);
+                    }
+                }
             }
+            self.call();
             self.stats.alive_ns.store(now_ns, Ordering::Relaxed);
             self.stats.busy.record(sys::now_ns() - now_ns);
-            (self.stats.own_cpu_ns).store(sys::thread_cpu_ns(), Ordering::Relaxed);
+            let own_ns = sys::thread_cpu_ns() + self.helper.cpu_ns();
+            self.stats.own_cpu_ns.store(own_ns, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Has the thread beside this one do what it has to.
+    fn call(&mut self) {
+        let slots = self.slots.iter_mut().flatten();
+        if slots.fold(false, |calls, slot| slot.take_call() | calls) {
+            self.helper.ring();
+        }
     }
 
     /// Does what was asked. What goes with a request is made and freed by the asker, but for a group that there is no room for.
@@ -429,8 +487,8 @@ impl Keeper {
         let _ = io::Read::read(&mut &*self.bell, &mut count);
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Add(group, begin, tell) => {
-                    let taken = self.take(group, begin);
+                Request::Add(group, stop, begin, tell) => {
+                    let taken = self.take(group, stop, begin);
                     if self.at_work
                         && let Ok(id) = taken
                         && let Some(place) = self.place_of(id)
@@ -456,7 +514,7 @@ impl Keeper {
         }
     }
 
-    fn take(&mut self, group: Box<Group>, begin: Begin) -> Result<Id, KeeperError> {
+    fn take(&mut self, group: Box<Group>, stop: Stop, begin: Begin) -> Result<Id, KeeperError> {
         let (place, id, reservation) = match begin {
             Begin::Fresh(reservation, Some((place, id))) => (Some(place), id, reservation),
             Begin::Fresh(reservation, None) => {
@@ -485,7 +543,9 @@ impl Keeper {
             came: home.came,
         });
         let is_fresh = matches!(begin, Begin::Fresh(..));
-        let slot = Slot::new(id, group, reservation, grid_ns(self.cpu), on_page, is_fresh);
+        self.helper.set(place, Some(Arc::clone(group.beside())));
+        let held = (group, stop);
+        let slot = Slot::new(id, held, reservation, grid_ns(self.cpu), on_page, is_fresh);
         self.slots[place] = Some(slot);
         Ok(id)
     }
@@ -497,22 +557,24 @@ impl Keeper {
         Ok(())
     }
 
-    fn let_go(&mut self, id: Id) -> Result<Box<Group>, KeeperError> {
+    fn let_go(&mut self, id: Id) -> Result<Removed, KeeperError> {
         let place = self.place_of(id).ok_or(KeeperError::NotHeld)?;
         let mut slot = self.slots[place].take().ok_or(KeeperError::NotHeld)?;
         let stats = &self.stats.groups[place];
-        // A keeper that stands by leaves this alone. The page lists a group until it is thawed: a frozen group that
-        // nobody knows of would stay frozen.
-        if self.home.is_none() || self.at_work {
+        // A keeper that stands by leaves this alone.
+        let held = (self.home.is_none() || self.at_work).then(|| {
             slot.release(stats);
-            slot.dismiss();
-        }
+            self.home
+                .as_ref()
+                .map(|home| (Arc::clone(&home.page), place))
+        });
+        self.helper.set(place, None);
         let group = slot.into_group();
         stats.id.store(0, Ordering::Relaxed);
         if let Some(notice) = &group.notice {
             let _ = self.waiting.remove(notice.file());
         }
-        Ok(group)
+        Ok(Removed { group, held })
     }
 
     fn place_of(&self, id: Id) -> Option<usize> {
@@ -523,6 +585,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
+        self.helper.end();
         // What stands on a page is for the next one.
         if self.home.is_none() {
             self.release_all();

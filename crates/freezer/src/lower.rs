@@ -1,40 +1,38 @@
-//! Lowering the threads of a frozen group that still run: a thread stops when it returns to user mode, and inside a long
-//! system call it would keep its real-time class until then. In class IDLE it takes the cpu from nobody.
+//! Lowering the threads of a group whose budget is used up: in class IDLE a thread takes the cpu from nobody. This is the
+//! enforcement; it needs no lock that others hold for long, unlike the freezer ([`crate::beside`]).
 //!
 //! **Which.** All threads of the group with a fixed priority, stopped or not: telling them apart takes ten times as long
-//! as lowering them, and a stopped thread does not notice.
+//! as lowering them, and a stopped thread does not notice. The threads are gone through until nothing new is found: one
+//! that is forked or moved meanwhile is found at the next pass. On the group's cpu none of its threads runs at that time,
+//! so only others can fork into the group or move its threads, and two passes usually suffice.
 //!
 //! The first 512 are remembered ([`crate::page`]); those beyond are lowered all the same and restored as if they had just
 //! been created.
 //!
-//! **Restoring.** Before the thaw, every thread in the group that is of class IDLE gets its class back. Looking only at
-//! those that are in the group at that moment also means that no unrelated thread which got the id of one that ended is
-//! given a class.
+//! **Restoring.** Every thread in the group that is of class IDLE gets its class back. Looking only at those that are in
+//! the group at that moment also means that no unrelated thread which got the id of one that ended is given a class. As
+//! long as groups below it were made or removed and not all threads could be seen, the table stays, and it is done again.
 //!
 //! **Children of lowered threads** are created lowered, and are in no table. They get the lowest class and priority among
 //! the lowered threads, so none gets more than any of its possible parents had; class OTHER if the children of one of
-//! these were to start so. A thread that the group itself had put into class IDLE stays there.
+//! these were to start so. A thread that the group itself had put into class IDLE stays there. Its children that are
+//! created while others are lowered cannot be told from children of lowered threads, and get what those get.
 //!
 //! **Class DEADLINE** is left alone: it has its own budget, which the kernel enforces inside system calls too, and
 //! whoever takes it away may be unable to give it back. Such threads run above the enforcing thread, delay it by their
 //! runtime, and what they use is charged to the group.
 
-use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, openat};
-
+use crate::lists::{Lists, Seen};
 use crate::page::{LowerTable, Page};
 use crate::sys::{Policy, SCHED_DEADLINE};
 
-/// Groups below groups that are looked into.
-const MOST_DEEP: usize = 8;
+/// The most passes over the threads of a group at once; what others still put into it is found at the next look.
+const MOST_PASSES: usize = 8;
 
-/// What was done to a group that went on.
+/// What was done to a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lowering {
     /// Threads lowered now.
@@ -43,6 +41,15 @@ pub struct Lowering {
     pub deadline: u64,
     /// Threads that the kernel did not let be lowered, but for those that ended.
     pub refused: u64,
+    /// Whether groups were made or removed in it, so that there may be threads that were not seen.
+    pub missed: bool,
+}
+
+impl Lowering {
+    /// Whether no thread of the group is left that runs before others.
+    pub(crate) fn is_all(&self) -> bool {
+        self.deadline == 0 && self.refused == 0 && !self.missed
+    }
 }
 
 /// Where it is noted who was lowered.
@@ -102,45 +109,38 @@ impl Lowered {
         self.0.least().is_some()
     }
 
-    /// Lowers the threads of the group `dir` and of those below it.
-    pub(crate) fn lower(&mut self, dir: &File) -> Lowering {
-        let mut done = Lowering::default();
-        let table = &*self.0;
-        each_thread(dir.as_fd(), 0, &mut |tid| {
-            let Some(had) = Policy::of(tid) else { return };
-            let is_idle = had.number == libc::SCHED_IDLE;
-            if had.number == SCHED_DEADLINE {
-                done.deadline += 1;
-            } else if is_idle {
-                if !table.is_complete() {
-                    table.remember(tid, had);
-                }
-            } else if had.is_fixed_priority() {
-                // Recorded before it is done: whoever finds the table after this thread was killed restores too much
-                // rather than too little, which does no harm.
-                table.remember(tid, had);
-                let least = table.least();
-                table.set_least(least.map_or(for_children(had), |least| lower_of(least, had)));
-                let lowered = Policy {
-                    reset_on_fork: had.reset_on_fork,
-                    ..IDLE
-                };
-                match lowered.give(tid) {
-                    Ok(()) => done.lowered += 1,
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    Err(_) => done.refused += 1,
-                }
-            }
-        });
-        table.set_complete();
-        done
+    /// Whether threads may be lowered.
+    pub(crate) fn is_down(&self) -> bool {
+        self.0.is_down()
     }
 
-    /// Gives classes back; forgets all.
-    pub(crate) fn give_back(&mut self, dir: &File) {
+    /// Lowers the threads of the group open as `dir` and of those below it, which these files list.
+    pub(crate) fn lower(&mut self, dir: &File, lists: &Lists) -> Lowering {
+        let table = &*self.0;
+        table.begin();
+        let mut lowered = 0;
+        for _ in 0..MOST_PASSES {
+            let mut done = pass(table, dir, lists);
+            table.set_complete();
+            lowered += done.lowered;
+            if done.lowered == 0 {
+                done.lowered = lowered;
+                return done;
+            }
+        }
+        // Somebody forks into it faster than that.
+        Lowering {
+            lowered,
+            missed: true,
+            ..Lowering::default()
+        }
+    }
+
+    /// Gives classes back, and forgets all unless there may be threads that were not seen: then it has to be done again.
+    pub(crate) fn give_back(&mut self, dir: &File, lists: &Lists) -> Seen {
         let table = &*self.0;
         if let Some(least) = table.least() {
-            each_thread(dir.as_fd(), 0, &mut |tid| {
+            let seen = lists.each_thread(dir, &mut |tid| {
                 // A thread of another class was given it by somebody else meanwhile.
                 if Policy::of(tid).is_none_or(|policy| policy.number != libc::SCHED_IDLE) {
                     return;
@@ -151,9 +151,46 @@ impl Lowered {
                     let _ = had.give(tid);
                 }
             });
+            if seen == Seen::NotAll {
+                return seen;
+            }
         }
         table.clear();
+        Seen::All
     }
+}
+
+/// Goes through the threads once.
+fn pass(table: &LowerTable, dir: &File, lists: &Lists) -> Lowering {
+    let mut done = Lowering::default();
+    let seen = lists.each_thread(dir, &mut |tid| {
+        let Some(had) = Policy::of(tid) else { return };
+        let is_idle = had.number == libc::SCHED_IDLE;
+        if had.number == SCHED_DEADLINE {
+            done.deadline += 1;
+        } else if is_idle {
+            if !table.is_complete() {
+                table.remember(tid, had);
+            }
+        } else if had.is_fixed_priority() {
+            // Recorded before it is done: whoever finds the table after this thread was killed restores too much
+            // rather than too little, which does no harm.
+            table.remember(tid, had);
+            let least = table.least();
+            table.set_least(least.map_or(for_children(had), |least| lower_of(least, had)));
+            let lowered = Policy {
+                reset_on_fork: had.reset_on_fork,
+                ..IDLE
+            };
+            match lowered.give(tid) {
+                Ok(()) => done.lowered += 1,
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(_) => done.refused += 1,
+            }
+        }
+    });
+    done.missed = seen == Seen::NotAll;
+    done
 }
 
 /// What a child of a thread with this class starts with.
@@ -169,61 +206,6 @@ fn lower_of(least: Policy, other: Policy) -> Policy {
     match (other.priority, other.number) < (least.priority, least.number) {
         true => other,
         false => least,
-    }
-}
-
-/// Calls `each` with every thread in the group open as `dir` and in those below it, without allocating. What cannot be read is
-/// passed over: the group was removed, or holds no threads by its type.
-fn each_thread(dir: BorrowedFd<'_>, deep: usize, each: &mut impl FnMut(i32)) {
-    if let Ok(file) = open_at(dir, c"cgroup.threads", OFlags::empty()) {
-        let _ = each_number(&file, each);
-    }
-    if deep == MOST_DEEP {
-        return;
-    }
-    // A description of its own, with its own place in the directory.
-    let Ok(list) = open_at(dir, c".", OFlags::DIRECTORY) else {
-        return;
-    };
-    let mut room = [MaybeUninit::uninit(); 2048];
-    let mut entries = RawDir::new(&list, &mut room);
-    while let Some(Ok(entry)) = entries.next() {
-        let name = entry.file_name();
-        let is_below = entry.file_type() == FileType::Directory && name != c"." && name != c"..";
-        if is_below && let Ok(below) = open_at(dir, name, OFlags::DIRECTORY) {
-            each_thread(below.as_fd(), deep + 1, each);
-        }
-    }
-}
-
-fn open_at(dir: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | flags;
-    Ok(openat(dir, name, flags, Mode::empty())?.into())
-}
-
-/// Calls `each` with every number in a file of one number a line.
-fn each_number(mut file: &File, each: &mut impl FnMut(i32)) -> io::Result<()> {
-    let mut text = [0u8; 4096];
-    let mut number: Option<i32> = None;
-    loop {
-        let length = file.read(&mut text)?;
-        if length == 0 {
-            return Ok(());
-        }
-        for byte in &text[..length] {
-            number = match byte {
-                b'0'..=b'9' => {
-                    let before = number.unwrap_or(0).saturating_mul(10);
-                    Some(before.saturating_add(i32::from(byte - b'0')))
-                }
-                _ => {
-                    if let Some(number) = number {
-                        each(number);
-                    }
-                    None
-                }
-            };
-        }
     }
 }
 
@@ -280,7 +262,6 @@ pub(crate) mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
 
     fn fifo(priority: i32, reset_on_fork: bool) -> Policy {
         Policy {
@@ -297,31 +278,5 @@ mod tests {
         assert_eq!(lower_of(fifo(10, false), fifo(80, false)), fifo(10, false));
         assert_eq!(lower_of(fifo(10, false), fifo(80, true)), OTHER);
         assert_eq!(lower_of(OTHER, fifo(1, false)), OTHER);
-    }
-
-    #[test]
-    fn threads_are_found_in_groups_below_but_not_behind_links() {
-        let top = tempfile::tempdir().unwrap();
-        let put = |dir: &str, text: &str| {
-            let dir = top.path().join(dir);
-            std::fs::create_dir_all(&dir).unwrap();
-            std::fs::write(dir.join("cgroup.threads"), text).unwrap();
-        };
-        let many: String = (1000..3000).map(|tid| format!("{tid}\n")).collect();
-        put("", "7\n12\n");
-        put("a/b", &many);
-        put("c", "");
-        (0..100).for_each(|empty| put(&format!("with-a-long-name-{empty}"), ""));
-        symlink(top.path(), top.path().join("again")).unwrap();
-        let mut found = Vec::new();
-        let dir = File::open(top.path()).unwrap();
-        // Twice: the place in the directory is not kept.
-        for _ in 0..2 {
-            found.clear();
-            each_thread(dir.as_fd(), 0, &mut |tid| found.push(tid));
-        }
-        found.sort_unstable();
-        let expected: Vec<i32> = [7, 12].into_iter().chain(1000..3000).collect();
-        assert_eq!(found, expected);
     }
 }

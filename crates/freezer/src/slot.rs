@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::counter::UseNotice;
-use crate::group::Group;
+use crate::group::{Group, Stop};
+use crate::lower::Lowering;
 use crate::page::{Page, Progress, Totals};
 use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
 use crate::stats::{GroupStats, Id, Reacted, add};
@@ -20,9 +21,12 @@ pub(crate) enum Came {
     Late,
 }
 
-/// How long a frozen group may run on before its threads are lowered, ns: in its cpu time where the kernel reports
-/// that, by the clock otherwise. A thread that returns to user mode stops within some 10 us of its own time.
+/// How long a stopped group may run on before its threads are looked at, ns: in its cpu time where the kernel reports
+/// that, by the clock otherwise. A frozen thread that returns to user mode stops within some 10 us of its own time.
 const GRACE_NS: i64 = 100_000;
+/// How often the threads of a group that runs on in class IDLE are looked at again, ns: somebody else may have given one of
+/// them a class.
+const AGAIN_NS: i64 = 1_000_000;
 
 /// Where on a page it stands how far a group has come.
 #[derive(Debug, Clone)]
@@ -41,25 +45,31 @@ pub(crate) struct Slot {
     is_fresh: bool,
     totals: Totals,
     group: Box<Group>,
+    stop: Stop,
     server: Server,
     grid_ns: i64,
+    /// It has a budget, and may run.
     thawed: bool,
     /// When the rule wants to look again.
     look_at_ns: Option<i64>,
-    /// When to see whether a frozen group has stopped, where the clock has to tell.
+    /// When to see whether a stopped group has stopped, where the clock has to tell.
     stopped_at_ns: Option<i64>,
+    /// The group's cpu time at the last look.
+    raw_ns: i64,
     /// The group's cpu time when its threads were lowered: what comes after it is best effort.
     lowered_at_ns: Option<i64>,
     best_effort_ns: i64,
     /// Notice was asked for of use beyond the budget.
     beyond_budget: bool,
     gone: bool,
+    /// There is something to do for the thread beside this one.
+    calls: bool,
 }
 
 impl Slot {
     pub(crate) fn new(
         id: Id,
-        group: Box<Group>,
+        (group, stop): (Box<Group>, Stop),
         reservation: Reservation,
         grid_ns: i64,
         place: Option<Place>,
@@ -75,15 +85,18 @@ impl Slot {
             is_fresh,
             totals: Totals::default(),
             group,
+            stop,
             server: Server::new(reservation, notice, grid_ns, 0, 0),
             grid_ns,
             thawed: true,
             look_at_ns: None,
             stopped_at_ns: None,
+            raw_ns: 0,
             lowered_at_ns: None,
             best_effort_ns: 0,
             beyond_budget: false,
             gone: false,
+            calls: false,
         }
     }
 
@@ -96,6 +109,7 @@ impl Slot {
         let reservation = self.server.reservation();
         // What the table tells is of a group that was here before, and may be gone with its lowered threads.
         self.group.forget_lowered();
+        self.doubt();
         self.release(stats);
         if let Some(used_ns) = self.used_ns(stats) {
             let now_ns = sys::now_ns();
@@ -108,7 +122,7 @@ impl Slot {
             let (path, inode) = (self.group.path(), self.group.inode());
             let record = page.group(*place);
             record.set_not_held(None);
-            record.appoint(self.id.number(), cpu, path, inode);
+            record.appoint(self.id.number(), (cpu, self.stop), path, inode);
         }
     }
 
@@ -152,6 +166,7 @@ impl Slot {
         }
         self.totals = progress.totals;
         self.thawed = true;
+        self.doubt();
         self.look(stats);
         if came == Came::Late {
             let waived_ns = self.server.waive();
@@ -162,9 +177,9 @@ impl Slot {
             }
         }
         if self.server.left_ns() > 0 && !self.gone {
-            self.thaw(stats);
+            self.start(stats);
         } else if self.thawed && !self.gone {
-            self.freeze(stats);
+            self.stop(stats);
         }
         self.publish();
         if let Some(Place { page, place, .. }) = &self.place {
@@ -189,11 +204,9 @@ impl Slot {
         place.map(|Place { page, place, .. }| &page.group(*place).reacted)
     }
 
-    /// Lets go of the group's place on the page; the group was released before.
-    pub(crate) fn dismiss(&self) {
-        if let Some(Place { page, place, .. }) = &self.place {
-            page.group(*place).dismiss();
-        }
+    /// Gives the released group everything back, where nobody else does. May wait for strangers.
+    pub(crate) fn finish(&mut self) {
+        let _ = self.group.finish();
     }
 
     /// Records the progress, for a successor if this thread is killed.
@@ -217,7 +230,14 @@ impl Slot {
         }
     }
 
-    /// Thaws the group and gives classes back; the rule is not asked.
+    /// Others may have frozen it.
+    fn doubt(&mut self) {
+        if self.stop == Stop::Lower {
+            self.group.beside().doubt();
+        }
+    }
+
+    /// Gives the group everything back; the rule is not asked. Where its threads are lowered, others thaw it.
     pub(crate) fn release(&mut self, stats: &GroupStats) {
         if self.gone {
             return;
@@ -229,9 +249,26 @@ impl Slot {
             .as_mut()
             .map_or(Ok(()), |notice| notice.disarm());
         self.note(stats, disarmed);
-        let thawed = self.group.thaw();
-        self.note(stats, thawed);
-        self.thawed = true;
+        let started = self.give();
+        self.note(stats, started);
+    }
+
+    /// Whether the thread beside this one has something to do; asked once.
+    pub(crate) fn take_call(&mut self) -> bool {
+        std::mem::take(&mut self.calls)
+    }
+
+    /// Uses lists that were opened anew, if there are any.
+    pub(crate) fn renew(&mut self, stats: &GroupStats) {
+        if !self.group.take_lists() || self.gone {
+            return;
+        }
+        if !self.thawed {
+            self.lower(stats);
+            self.publish();
+        } else if self.group.is_lowered() {
+            self.group.give_back();
+        }
     }
 
     /// The group, released before or of somebody else.
@@ -309,8 +346,8 @@ impl Slot {
         }
         self.look_at_ns = said.look_at_ns;
         match (self.thawed, said.thawed) {
-            (true, false) => self.freeze(stats),
-            (false, true) => self.thaw(stats),
+            (true, false) => self.stop(stats),
+            (false, true) => self.start(stats),
             _ => {}
         }
         if said.thawed && !self.gone {
@@ -326,13 +363,25 @@ impl Slot {
         self.beyond_budget && self.group.notice.as_ref().is_some_and(UseNotice::is_on)
     }
 
-    fn freeze(&mut self, stats: &GroupStats) {
+    fn stop(&mut self, stats: &GroupStats) {
         add(&stats.freezes, 1);
         self.totals.freezes += 1;
-        if let Err(error) = self.group.freeze() {
-            return self.try_again(stats, error);
+        match self.stop {
+            Stop::Lower => {
+                self.thawed = false;
+                // The group has not run since the look.
+                let done = self.lower_at(self.raw_ns, stats);
+                let until_ns = self.look_at_ns.unwrap_or(i64::MAX);
+                self.group.beside().go_down(until_ns, done.missed);
+                self.calls = true;
+            }
+            Stop::Freeze => {
+                if let Err(error) = self.group.freeze() {
+                    return self.try_again(stats, error);
+                }
+                self.thawed = false;
+            }
         }
-        self.thawed = false;
         if self.group.notice.is_none() {
             self.stopped_at_ns = Some(sys::now_ns() + GRACE_NS);
         } else if !self.is_guarded() {
@@ -340,14 +389,25 @@ impl Slot {
         }
     }
 
-    fn thaw(&mut self, stats: &GroupStats) {
+    fn start(&mut self, stats: &GroupStats) {
         (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
-        // Before the thaw: what the group uses after it is not best effort, whoever counts it.
+        // Before it may run: what the group uses then is not best effort, whoever counts it.
         self.publish();
-        match self.group.thaw() {
-            Ok(()) => self.thawed = true,
-            Err(error) => self.try_again(stats, error),
+        if let Err(error) = self.give() {
+            self.try_again(stats, error);
         }
+    }
+
+    fn give(&mut self) -> io::Result<()> {
+        match self.stop {
+            Stop::Lower => {
+                self.group.give_back();
+                self.calls |= self.group.beside().go_up() || self.group.is_lowered();
+            }
+            Stop::Freeze => self.group.thaw()?,
+        }
+        self.thawed = true;
+        Ok(())
     }
 
     /// Counts an error and looks again soon, which tries what failed once more; not if the group is gone.
@@ -363,26 +423,45 @@ impl Slot {
         }
     }
 
-    /// Lowers the threads of a frozen group that has not stopped.
+    /// Lowers the threads of a stopped group that runs on.
     fn lower(&mut self, stats: &GroupStats) {
-        match self.group.is_frozen() {
+        let is_frozen = match self.stop {
+            Stop::Lower => Ok(self.group.beside().is_frozen()),
+            Stop::Freeze => self.group.is_frozen(),
+        };
+        match is_frozen {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => return self.note(stats, Err(error)),
         }
-        let Some(used_ns) = self.raw_ns(stats) else {
+        let Some(raw_ns) = self.raw_ns(stats) else {
             return;
         };
+        self.lower_at(raw_ns, stats);
+        if self.stop == Stop::Lower {
+            self.stopped_at_ns = Some(sys::now_ns() + AGAIN_NS);
+        }
+    }
+
+    /// Lowers its threads when it has used so much.
+    fn lower_at(&mut self, raw_ns: i64, stats: &GroupStats) -> Lowering {
         let done = self.group.lower();
+        self.calls |= done.missed;
         add(&stats.lowerings, 1);
         add(&stats.lowered, done.lowered);
         add(&stats.deadline, done.deadline);
         add(&stats.errors, done.refused);
         self.totals.errors += done.refused;
-        // What threads use that are not lowered has to be paid for.
-        if done.deadline == 0 && done.refused == 0 {
-            self.lowered_at_ns = Some(used_ns);
+        // What threads use that are not lowered has to be paid for, whoever gave one of them a class.
+        if let Some(at_ns) = self.lowered_at_ns
+            && done.is_all()
+            && done.lowered == 0
+        {
+            self.best_effort_ns += raw_ns - at_ns;
+            stats.best_effort_ns.store(self.best_effort_ns, Relaxed);
         }
+        self.lowered_at_ns = done.is_all().then_some(raw_ns);
+        done
     }
 
     /// The cpu time that counts: without what was used in class IDLE.
@@ -398,7 +477,10 @@ impl Slot {
 
     fn raw_ns(&mut self, stats: &GroupStats) -> Option<i64> {
         match self.group.used_ns() {
-            Ok(ns) => Some(ns),
+            Ok(ns) => {
+                self.raw_ns = ns;
+                Some(ns)
+            }
             Err(error) => {
                 self.try_again(stats, error);
                 None
@@ -458,7 +540,8 @@ mod tests {
             came: Came::AtOnce,
         };
         let id = Id::numbered(1);
-        let slot = Slot::new(id, Box::new(group), reservation(), 0, Some(place), is_fresh);
+        let held = (Box::new(group), Stop::Lower);
+        let slot = Slot::new(id, held, reservation(), 0, Some(place), is_fresh);
         (page, slot)
     }
 
@@ -484,7 +567,8 @@ mod tests {
             totals: Totals::default(),
         });
         let inode = slot.group.inode() + u64::from(is_another);
-        page.group(0).appoint(1, 0, dir.path(), inode);
+        page.group(0)
+            .appoint(1, (0, Stop::Lower), dir.path(), inode);
         page.group(0).set_not_held(not_held);
         assert!(slot.resume(0, &GroupStats::default()));
         assert_eq!(page.group(0).inode(), slot.group.inode());

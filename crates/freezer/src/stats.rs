@@ -102,7 +102,7 @@ impl Histogram {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Reacted {
-    /// From when a look was meant until it was done, which includes the thaw or freeze that it asked for, ns.
+    /// From when a look was meant until it was done, which includes that it was stopped or given its classes back, ns.
     pub late: Histogram,
     /// Use beyond the budget, of those periods in which it was used up, ns.
     pub overruns: Histogram,
@@ -146,17 +146,17 @@ pub struct GroupStats {
     pub exhausted: AtomicU64,
     /// Cpu time charged to them, ns.
     pub used_ns: AtomicI64,
-    /// Cpu time used in class IDLE after the freeze, which takes nothing from anybody and is not charged, ns.
+    /// Cpu time used in class IDLE once the budget was used up, which takes nothing from anybody and is not charged, ns.
     pub best_effort_ns: AtomicI64,
     /// Looks.
     pub looks: AtomicU64,
-    /// Freezes.
+    /// Times that it was stopped.
     pub freezes: AtomicU64,
-    /// Times that threads went on after the freeze and were lowered.
+    /// Times that its threads were gone through to lower them.
     pub lowerings: AtomicU64,
     /// Threads lowered in all.
     pub lowered: AtomicU64,
-    /// Threads of class DEADLINE that went on after a freeze, in all: those are left to their own budget.
+    /// Threads of class DEADLINE that went on, in all: those are left to their own budget.
     pub deadline: AtomicU64,
     /// Use that the kernel had not reported when the safety look found it: 0 where notices can be relied on.
     pub missed_notices: AtomicU64,
@@ -209,7 +209,7 @@ impl GroupStats {
 pub struct Stats {
     /// Wake-ups.
     pub wakeups: AtomicU64,
-    /// Cpu time of the enforcing thread, ns.
+    /// Cpu time of the enforcing thread and of the one beside it, ns.
     pub own_cpu_ns: AtomicI64,
     /// When the loop went round last, ns of CLOCK_MONOTONIC: a heartbeat, at least one a second.
     pub alive_ns: AtomicI64,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use host::sched::{self, Class};
 use timecell_freezer::counter::Senses;
-use timecell_freezer::group::Group;
+use timecell_freezer::group::{Group, Stop};
 use timecell_freezer::{Handle, Keeper, KeeperError, Reservation, proof};
 
 const PRIORITY: u8 = 98;
@@ -177,14 +177,14 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn hold_a_spinner(senses: Senses) {
+fn hold_a_spinner(senses: Senses, stop: Stop) {
     let place = Place::new();
     let spinner = Running::start("read go; while :; do :; done");
     place.put(&spinner);
     sched::set_affinity(spinner.pid(), &[host::cpus::default_rt_cpu()]).unwrap();
     let work = AtWork::start(senses);
     let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
-    let id = work.handle.add(&place.0, reservation).unwrap();
+    let id = work.handle.add(&place.0, stop, reservation).unwrap();
     assert!(!place.is_told_to_freeze(), "it begins with its budget");
     spinner.go();
     let stats = work.handle.stats().group(id).unwrap();
@@ -203,7 +203,7 @@ fn hold_a_spinner(senses: Senses) {
     let again = work.handle.remove(id);
     assert!(matches!(again, Err(KeeperError::NotHeld)));
     // Held again, and let go by the end of the keeper.
-    let id = work.handle.add(&place.0, reservation).unwrap();
+    let id = work.handle.add(&place.0, stop, reservation).unwrap();
     let stats = work.handle.stats().group(id).unwrap();
     wait_until("a budget is used up again", || {
         stats.exhausted.load(Relaxed) >= 1
@@ -214,11 +214,15 @@ fn hold_a_spinner(senses: Senses) {
 
 fn a_group_is_held_and_let_go() {
     let cpu = host::cpus::default_rt_cpu();
-    hold_a_spinner(proof::senses(&top().unwrap(), cpu, PRIORITY));
+    for stop in [Stop::Lower, Stop::Freeze] {
+        hold_a_spinner(proof::senses(&top().unwrap(), cpu, PRIORITY), stop);
+    }
 }
 
 fn by_the_clock_a_group_is_held_too() {
-    hold_a_spinner(Senses::clock("tried here"));
+    for stop in [Stop::Lower, Stop::Freeze] {
+        hold_a_spinner(Senses::clock("tried here"), stop);
+    }
 }
 
 fn lowered_threads_and_their_children_get_their_classes_back() {
@@ -257,14 +261,14 @@ fn a_group_that_is_removed_is_let_go() {
     let place = Place::new();
     let work = AtWork::start(Senses::clock("tried here"));
     let reservation = Reservation::new(MS, 10 * MS).unwrap();
-    let id = work.handle.add(&place.0, reservation).unwrap();
+    let id = work.handle.add(&place.0, Stop::Lower, reservation).unwrap();
     let stats = work.handle.stats().group(id).unwrap();
     fs::remove_dir(&place.0).unwrap();
     wait_until("that is noticed", || stats.gone.load(Relaxed) == 1);
     let looks = stats.looks.load(Relaxed);
     work.handle.remove(id).unwrap();
     assert_eq!(stats.looks.load(Relaxed), looks);
-    let again = work.handle.add(&place.0, reservation);
+    let again = work.handle.add(&place.0, Stop::Lower, reservation);
     assert!(again.is_err(), "there is no such group");
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use host::sched::{self, Class};
 use timecell_freezer::page::{Page, Progress};
 use timecell_freezer::process::{self, Place, PlaceError};
-use timecell_freezer::{Hold, Reservation};
+use timecell_freezer::{Hold, Reservation, Stop};
 
 const MS: i64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -186,7 +186,9 @@ impl Held {
     fn hold(&self, cell: &Cell, budget_ms: i64, period_ms: i64) -> u64 {
         let reservation = Reservation::new(budget_ms * MS, period_ms * MS).unwrap();
         let cpu = host::cpus::default_rt_cpu();
-        self.place.hold(cell.hold.path(), cpu, reservation).unwrap()
+        self.place
+            .hold(cell.hold.path(), Stop::Lower, cpu, reservation)
+            .unwrap()
     }
 
     fn page(&self) -> Page {
@@ -500,7 +502,10 @@ fn a_group_that_is_made_again_is_held_again() {
     fs::create_dir(&path).unwrap();
     let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
     let cpu = host::cpus::default_rt_cpu();
-    let again = held.place.hold(&path, cpu, reservation).unwrap();
+    let again = held
+        .place
+        .hold(&path, Stop::Lower, cpu, reservation)
+        .unwrap();
     assert_ne!(again, id);
     other.go();
     fs::write(path.join("cgroup.procs"), other.pid().to_string()).unwrap();
@@ -521,7 +526,10 @@ fn what_cannot_be_held_is_refused() {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
     let reservation = Reservation::new(MS, 10 * MS).unwrap();
     let refused = |group: &Path, cpu: u32| {
-        let error = held.place.hold(group, cpu, reservation).unwrap_err();
+        let error = held
+            .place
+            .hold(group, Stop::Lower, cpu, reservation)
+            .unwrap_err();
         assert!(matches!(error, PlaceError::Refused(_)), "{error}");
         error.to_string()
     };
@@ -540,19 +548,21 @@ fn what_cannot_be_held_is_refused() {
     }
     let error = held.place.release(id + 1).unwrap_err();
     assert_eq!(error.to_string(), "no such group is held on this cpu");
-    let relative = held.place.hold(Path::new("a"), cpu, reservation);
+    let relative = held
+        .place
+        .hold(Path::new("a"), Stop::Lower, cpu, reservation);
     assert!(matches!(relative, Err(PlaceError::Path(_))));
     // On a disk wherever builds are; else there is nothing to refuse.
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let place = |dir: &Path| Place::new(dir, std::env::current_exe().unwrap());
     let error = place(&disk.path().join("own"))
-        .hold(cell.hold.path(), cpu, reservation)
+        .hold(cell.hold.path(), Stop::Lower, cpu, reservation)
         .unwrap_err();
     assert!(error.to_string().contains("is not on tmpfs"), "{error}");
     let open = disk.path().join("open");
     fs::create_dir(&open).unwrap();
     let error = place(&open)
-        .hold(cell.hold.path(), cpu, reservation)
+        .hold(cell.hold.path(), Stop::Lower, cpu, reservation)
         .unwrap_err();
     assert!(matches!(error, PlaceError::Foreign(_)), "{error}");
 }

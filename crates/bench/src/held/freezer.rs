@@ -9,7 +9,7 @@ use freezer::hold::{self, Hold};
 use freezer::page::{Entry, Page, memory};
 use freezer::process::{HIGHEST_HELD, Place, WATCHER};
 use freezer::stats::Histogram;
-use freezer::{Reservation, ReservationError};
+use freezer::{Reservation, ReservationError, Stop};
 use host::cpu_use::{RtLimit, rt_limit};
 use host::kernel;
 use host::root::Root;
@@ -107,8 +107,10 @@ impl Held for Group {
 
     fn begin(&self) -> Result<(), String> {
         let path = self.hold.path();
-        let id = (self.place.hold(path, self.cpu, self.reservation))
-            .map_err(|error| error.to_string())?;
+        let id = (self
+            .place
+            .hold(path, Stop::Lower, self.cpu, self.reservation))
+        .map_err(|error| error.to_string())?;
         let page = self.place.page().map_err(|error| error.to_string())?;
         let page = page.ok_or("nobody holds its group")?;
         let begun = Begun {

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use host::rtgroup::RtGroup;
 use host::sched::{self, Class};
 use timecell_freezer::keeper::PRIORITY;
-use timecell_freezer::{Keeper, Reservation};
+use timecell_freezer::{Keeper, Reservation, Stop};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -255,6 +255,7 @@ fn measured(arm: Arm, options: &Options) -> Result<(f64, Option<f64>), Failure> 
                 fs::write(group.join("cgroup.procs"), made.pids[place].to_string())?;
                 one.add(
                     &group,
+                    Stop::Lower,
                     Reservation::new(budget_us * 1000, options.period_us * 1000)?,
                 )?;
             }

@@ -16,7 +16,7 @@ use cell::Cell;
 use figures::Figures;
 use timecell_freezer::page::{self, Page};
 use timecell_freezer::process::{self, Place};
-use timecell_freezer::{Hold, Reservation};
+use timecell_freezer::{Hold, Reservation, Stop};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -166,7 +166,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         let inner = hold.path().join(timecell_freezer::hold::INNER);
         fs::create_dir(&inner)?;
         let cell = Cell::start(&inner, options.cpu, 80 - at as u8)?;
-        let id = campaign.place.hold(hold.path(), options.cpu, reservation)?;
+        let id = campaign
+            .place
+            .hold(hold.path(), Stop::Lower, options.cpu, reservation)?;
         campaign.ids.push(id);
         cells.push((cell, reservation));
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use cell::{Behaviour, Cell};
 use timecell_freezer::keeper::PRIORITY;
-use timecell_freezer::{Id, Keeper, Reservation, Senses};
+use timecell_freezer::{Id, Keeper, Reservation, Senses, Stop};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -153,7 +153,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         keeper.senses()
     );
     let ids: Vec<Id> = (places.0.iter().zip(&cells))
-        .map(|(place, (_, reservation))| keeper.add(place, *reservation))
+        .map(|(place, (_, reservation))| keeper.add(place, Stop::Lower, *reservation))
         .collect::<Result<_, _>>()?;
     // Away from the cells' cpu, so that reading does not disturb.
     let others: Vec<u32> = (host::cpus::online()?.into_iter())

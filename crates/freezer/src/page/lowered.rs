@@ -6,9 +6,17 @@
 //! threads of class IDLE get anything back. At the end the classes are restored first, and the table is emptied
 //! afterwards.
 //!
-//! Threads are known by their ids, without their start times. An id means nothing by itself: only threads in the frozen
-//! group get a class back, and in there the kernel reuses an id only for a child of a lowered thread that is inside a
-//! call of fork, after all other ids of the machine were used up. It would get the class of a thread of its own cell.
+//! Threads are known by their ids, without their start times, and those of the group run on in class IDLE: one may end
+//! and its id be used again. An id means nothing by itself: only threads that the group lists when the classes are
+//! restored get one back, and only those of class IDLE. So a stranger with such an id gets nothing, and neither does a new
+//! thread of the group of another class. What is left is a child of a lowered thread that got the id of one that ended,
+//! after all other ids of the machine were used up: it gets the class of a thread of its own cell, not the least one.
+//! Between reading a list and acting on it, an id could come to a stranger only if all ids were used up within those
+//! microseconds.
+//!
+//! That the group is down is recorded before the first thread is looked at and taken back after the last one has its class
+//! again. Whoever sets classes in a cell from outside waits meanwhile ([`super::Down`]): a class that is set while threads
+//! are lowered would be an escape, and would be lost at the end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +30,8 @@ pub(crate) const MOST_REMEMBERED: usize = 512;
 #[repr(C)]
 pub(crate) struct LowerTable {
     count: AtomicU64,
+    /// 1 from before the first thread is lowered until all have their class back.
+    down: AtomicU64,
     /// What children of lowered threads get; 0: no thread is lowered.
     least: AtomicU64,
     /// 1 once every thread was looked at: those of class IDLE that appear later are children of lowered ones.
@@ -55,10 +65,21 @@ impl LowerTable {
     pub(crate) fn new() -> LowerTable {
         LowerTable {
             count: AtomicU64::new(0),
+            down: AtomicU64::new(0),
             least: AtomicU64::new(0),
             complete: AtomicU64::new(0),
             entries: [const { AtomicU64::new(0) }; MOST_REMEMBERED],
         }
+    }
+
+    /// From now on threads are lowered.
+    pub(crate) fn begin(&self) {
+        self.down.store(1, Ordering::SeqCst);
+    }
+
+    /// Whether threads are lowered, or about to be.
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.load(Ordering::SeqCst) != 0
     }
 
     fn entries(&self) -> impl Iterator<Item = (i32, Policy)> + '_ {
@@ -112,6 +133,7 @@ impl LowerTable {
         self.least.store(0, Ordering::Release);
         self.count.store(0, Ordering::Release);
         self.complete.store(0, Ordering::Release);
+        self.down.store(0, Ordering::SeqCst);
     }
 }
 
@@ -128,6 +150,8 @@ mod tests {
             reset_on_fork,
         };
         assert_eq!((table.had(0), table.least()), (None, None));
+        assert!(!table.is_down());
+        table.begin();
         let given = [
             (1, policy(libc::SCHED_FIFO, 99, false)),
             (4_194_304, policy(libc::SCHED_RR, 1, true)),
@@ -146,9 +170,9 @@ mod tests {
         assert_eq!(table.least(), Some(given[1].1));
         (100..2000).for_each(|tid| table.remember(tid, given[0].1));
         assert_eq!(table.entries().count(), MOST_REMEMBERED);
-        assert!(table.is_complete());
+        assert!(table.is_complete() && table.is_down());
         table.clear();
         assert_eq!((table.had(1), table.least()), (None, None));
-        assert!(!table.is_complete());
+        assert!(!table.is_complete() && !table.is_down());
     }
 }

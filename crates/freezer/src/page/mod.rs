@@ -29,7 +29,7 @@ pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
 /// The file's name in its directory.
 const NAME: &str = "page";
 /// `timecell` and the version of the layout.
-const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x03");
+const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x04");
 /// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
 const BEGINNING_NS: i64 = 100_000_000;
 
@@ -371,6 +371,7 @@ fn in_memory(file: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use crate::counter::Senses;
+    use crate::group::Stop;
     use crate::rule::{Reservation, State};
 
     fn place() -> tempfile::TempDir {
@@ -407,7 +408,8 @@ mod tests {
         page.lane(lane).settle(3, &Senses::clock(""));
         assert_eq!(page.lane_of(4), Some(lane + 1));
         page.group(5).note(progress(2, 9));
-        page.group(5).appoint(2, 3, Path::new("/g"), 7);
+        page.group(5)
+            .appoint(2, (3, Stop::Lower), Path::new("/g"), 7);
         let again = Page::open_or_make(dir.path()).unwrap();
         assert_eq!(again.new_id(), 3);
         assert_eq!(again.lane_of(3), Some(lane));
@@ -451,7 +453,8 @@ mod tests {
             lane.unlooked_ns[1].store(sys::now_ns(), Ordering::SeqCst);
         }
         page.group(0).note(progress(1, 9));
-        page.group(0).appoint(1, 1, Path::new("/g"), 7);
+        page.group(0)
+            .appoint(1, (1, Stop::Lower), Path::new("/g"), 7);
         let before_ns = sys::now_ns();
         page.forget_beats();
         let [free, used] = [0, 1].map(|cpu| page.lane(page.lane_of(cpu).unwrap()));
@@ -495,7 +498,7 @@ mod tests {
                     if at % 7 == 0 {
                         record.dismiss();
                     } else {
-                        record.appoint(1, 1, Path::new("/a/group/with/a/path"), 7);
+                        record.appoint(1, (1, Stop::Lower), Path::new("/a/group/with/a/path"), 7);
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lowered::LowerTable;
 use super::twin;
+use crate::group::Stop;
 use crate::rule::{Ended, Reservation, State};
 use crate::stats::Reacted;
 
@@ -14,6 +15,8 @@ use crate::stats::Reacted;
 pub const LONGEST_PATH: usize = 256;
 const PATH_WORDS: usize = LONGEST_PATH / 8;
 const WHICH: usize = 4 + PATH_WORDS;
+/// In the word of the cpu: it is frozen.
+const FREEZE: u64 = 1 << 32;
 const PROGRESS: usize = 18;
 
 /// A group that is held.
@@ -23,6 +26,8 @@ pub struct Which {
     pub id: u64,
     /// The cpu on which it is held.
     pub cpu: u32,
+    /// How it is stopped.
+    pub stop: Stop,
     /// Its directory.
     pub path: PathBuf,
     /// The inode of that, which is the kernel's number of the group: a recreated group has another.
@@ -40,7 +45,7 @@ pub struct Totals {
     pub used_ns: i64,
     /// The largest use beyond a budget, ns.
     pub overrun_ns: i64,
-    /// Freezes.
+    /// Times that it was stopped.
     pub freezes: u64,
     /// Calls on the group's files that failed, each of which was tried again.
     pub errors: u64,
@@ -172,7 +177,11 @@ impl GroupRecord {
         let length = usize::try_from(words[2]).unwrap_or(0).min(LONGEST_PATH);
         Some(Which {
             id: words[0],
-            cpu: u32::try_from(words[1]).ok()?,
+            cpu: u32::try_from(words[1] & !FREEZE).ok()?,
+            stop: match words[1] & FREEZE {
+                0 => Stop::Lower,
+                _ => Stop::Freeze,
+            },
             path: PathBuf::from(OsStr::from_bytes(&bytes[..length])),
             inode: words[3],
         })
@@ -182,7 +191,7 @@ impl GroupRecord {
     pub(crate) fn cpu(&self) -> Option<u32> {
         let words = twin::read::<WHICH>(&self.which[..]);
         let cpu = (words[0] != 0).then_some(words[1])?;
-        u32::try_from(cpu).ok()
+        u32::try_from(cpu & !FREEZE).ok()
     }
 
     /// The group's inode; 0 if none is held here.
@@ -225,11 +234,12 @@ impl GroupRecord {
 
     /// Records that the group is held here from now on, for the next keeper. Its progress was recorded before. A path
     /// that is too long is cut: callers check it.
-    pub(crate) fn appoint(&self, id: u64, cpu: u32, path: &Path, inode: u64) {
+    pub(crate) fn appoint(&self, id: u64, (cpu, stop): (u32, Stop), path: &Path, inode: u64) {
         let mut words = [0; WHICH];
         let path = path.as_os_str().as_bytes();
         let path = &path[..path.len().min(LONGEST_PATH)];
         (words[0], words[1], words[2]) = (id, cpu.into(), path.len() as u64);
+        words[1] |= if stop == Stop::Freeze { FREEZE } else { 0 };
         words[3] = inode;
         for (word, bytes) in words[4..].iter_mut().zip(path.chunks(8)) {
             let mut whole = [0; 8];
@@ -296,14 +306,16 @@ mod tests {
         record.note(progress(3));
         assert_eq!(record.progress(), None, "not appointed yet");
         let path = PathBuf::from(format!("/{}", "g".repeat(LONGEST_PATH - 1)));
-        record.appoint(3, 65_535, &path, u64::MAX);
+        record.appoint(3, (65_535, Stop::Freeze), &path, u64::MAX);
         let which = Which {
             id: 3,
             cpu: 65_535,
+            stop: Stop::Freeze,
             path,
             inode: u64::MAX,
         };
         assert_eq!(record.which(), Some(which));
+        assert_eq!(record.cpu(), Some(65_535));
         assert_eq!(record.progress(), Some(progress(3)));
         let mut other = progress(3);
         (other.state.end_ns, other.lowered_at_ns) = (Some(-7), None);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::common::WORD;
 use super::handed::{self, SOCKET};
 use super::wire::{self, Command, KeeperRefusal};
+use crate::group::Stop;
 use crate::page::{Entry, LONGEST_PATH, Page, PageError};
 use crate::rule::Reservation;
 use crate::sys::Waiting;
@@ -87,6 +88,7 @@ impl Place {
     pub fn hold(
         &self,
         group: &Path,
+        stop: Stop,
         cpu: u32,
         reservation: Reservation,
     ) -> Result<u64, PlaceError> {
@@ -94,7 +96,7 @@ impl Place {
         if !group.is_absolute() || bytes.len() > LONGEST_PATH || bytes.contains(&b'\n') {
             return Err(PlaceError::Path(group.to_owned()));
         }
-        self.ask(&Command::Hold(group.to_owned(), cpu, reservation))
+        self.ask(&Command::Hold(group.to_owned(), stop, cpu, reservation))
     }
 
     /// Has a group held to another budget from now on, or, where the keeper could not take it up, from when it can; see

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
+use crate::group::Stop;
 use crate::keeper::{Handle, Home, Id, Keeper, KeeperError, PRIORITY};
 use crate::page::{NEVER, Page, Which};
 use crate::proof;
@@ -132,13 +133,13 @@ impl Crew {
     pub(super) fn hold(
         &mut self,
         (id, cpu): (u64, u32),
-        path: &Path,
+        (path, stop): (&Path, Stop),
         place: usize,
         reservation: Reservation,
     ) -> Result<(), KeeperError> {
         let member = self.member(cpu)?;
         let handle = &self.members[member].handle;
-        handle.add_at(place, id, path, reservation)?;
+        handle.add_at(place, id, (path, stop), reservation)?;
         (self.known[place], self.at[place]) = (id, member);
         self.told();
         Ok(())
@@ -331,7 +332,7 @@ mod tests {
             best_effort_ns: 0,
             totals: Totals::default(),
         });
-        page.group(place).appoint(id, cpu, path, 7);
+        page.group(place).appoint(id, (cpu, Stop::Lower), path, 7);
     }
 
     /// What of a group is opened.
@@ -373,7 +374,9 @@ mod tests {
         crew.activate();
         // Each time another one, which says why.
         for _ in 0..3 {
-            let error = crew.hold((1, NO_CPU), &path, 0, reservation()).unwrap_err();
+            let error = crew
+                .hold((1, NO_CPU), (&path, Stop::Lower), 0, reservation())
+                .unwrap_err();
             assert!(matches!(error, KeeperError::Class(_)), "{error}");
             assert!(crew.members.is_empty());
             assert_eq!(crew.ended(), None);

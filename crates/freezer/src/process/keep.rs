@@ -295,7 +295,7 @@ impl Keeping {
                 }
                 Ok(id)
             }
-            Command::Hold(path, cpu, reservation) => {
+            Command::Hold(path, stop, cpu, reservation) => {
                 self.held = true;
                 let groups = self.page.groups();
                 let named = |entry: &&Entry| entry.which.path == path;
@@ -328,7 +328,8 @@ impl Keeping {
                 let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == 0);
                 let place = place.ok_or(Refusal::Full)?;
                 let id = self.page.new_id();
-                self.crew.hold((id, cpu), &path, place, reservation)?;
+                self.crew
+                    .hold((id, cpu), (&path, stop), place, reservation)?;
                 Ok(id)
             }
         }
@@ -380,6 +381,7 @@ fn kept_if<T>(done: io::Result<T>, mut child: Child) -> Option<T> {
 mod tests {
     use super::*;
     use crate::counter::Senses;
+    use crate::group::Stop;
     use crate::page::{Progress, Totals};
     use crate::rule::{Reservation, State};
 
@@ -440,7 +442,7 @@ mod tests {
             best_effort_ns: 0,
             totals: Totals::default(),
         });
-        page.group(2).appoint(1, 0, dir, 7);
+        page.group(2).appoint(1, (0, Stop::Freeze), dir, 7);
         let handed = Handed::make(dir, handed::open_lock(dir).unwrap()).unwrap();
         let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell), Came::Late);
         Keeping::new(dir, page, handed, crew)
@@ -465,7 +467,7 @@ mod tests {
         page.group(2).dismiss();
         page.changed();
         keeping.take_up();
-        page.group(2).appoint(1, 0, dir.path(), 7);
+        page.group(2).appoint(1, (0, Stop::Freeze), dir.path(), 7);
         assert_eq!(not_held(&page), None);
     }
 
@@ -495,7 +497,7 @@ mod tests {
             std::fs::write(dir.path().join(name), "usage_usec 0\n").unwrap();
         }
         let other = Reservation::new(2_000_000, 20_000_000).unwrap();
-        let command = Command::Hold(dir.path().to_owned(), 0, other);
+        let command = Command::Hold(dir.path().to_owned(), Stop::Freeze, 0, other);
         match keeping.carry_out(command) {
             Ok(id) => {
                 assert_eq!((id, not_held(&page)), (1, None));
@@ -525,7 +527,7 @@ mod tests {
         assert_eq!(keeping.carry_out(Command::Change(1, other)).unwrap(), 1);
         assert_eq!(page.groups()[0].progress.reservation, other);
         let mut hold = |cpu| {
-            let command = Command::Hold(dir.path().to_owned(), cpu, other);
+            let command = Command::Hold(dir.path().to_owned(), Stop::Freeze, cpu, other);
             keeping.carry_out(command).unwrap_err().to_string()
         };
         let why = hold(0);

@@ -50,6 +50,7 @@ pub(super) fn change(page: &Page, place: usize, reservation: Reservation) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Stop;
     use crate::lower::testing::Idle;
     use crate::page::Totals;
     use crate::rule::State;
@@ -81,7 +82,7 @@ mod tests {
             best_effort_ns: 0,
             totals: Totals::default(),
         });
-        page.group(PLACE).appoint(1, 0, path, inode);
+        page.group(PLACE).appoint(1, (0, Stop::Freeze), path, inode);
         page.group(PLACE).set_not_held(Some(libc::ENOENT));
         (dir, page)
     }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use crate::group::Stop;
 use crate::page::LONGEST_PATH;
 use crate::rule::{Reservation, ReservationError};
 
@@ -17,7 +18,7 @@ pub(super) const LONGEST_LINE: usize = 256 + LONGEST_PATH;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     /// Hold a group on a cpu, or to another budget if it is held there.
-    Hold(PathBuf, u32, Reservation),
+    Hold(PathBuf, Stop, u32, Reservation),
     /// Hold the group with this number to another budget.
     Change(u64, Reservation),
     /// Let it go.
@@ -61,7 +62,13 @@ impl Command {
     pub(super) fn to_line(&self) -> Vec<u8> {
         let times = |of: &Reservation| format!("{} {}", of.budget_ns(), of.period_ns());
         let mut line = match self {
-            Command::Hold(_, cpu, reservation) => format!("hold {cpu} {} ", times(reservation)),
+            Command::Hold(_, stop, cpu, reservation) => {
+                let kind = match stop {
+                    Stop::Lower => "lower",
+                    Stop::Freeze => "freeze",
+                };
+                format!("{kind} {cpu} {} ", times(reservation))
+            }
             Command::Change(id, reservation) => format!("change {id} {}", times(reservation)),
             Command::Release(id) => format!("release {id}"),
             Command::Ping => "ping".to_owned(),
@@ -91,7 +98,11 @@ impl Command {
         };
         let id = |number: i64| u64::try_from(number).map_err(|_| CommandError::Id(number));
         let command = match kind {
-            b"hold" => {
+            b"lower" | b"freeze" => {
+                let stop = match kind {
+                    b"lower" => Stop::Lower,
+                    _ => Stop::Freeze,
+                };
                 let cpu = number()?;
                 let cpu = u32::try_from(cpu).map_err(|_| CommandError::Cpu(cpu))?;
                 let reservation = Reservation::new(number()?, number()?)?;
@@ -99,7 +110,7 @@ impl Command {
                 if !path.is_absolute() || path.as_os_str().len() > LONGEST_PATH {
                     return Err(CommandError::Path);
                 }
-                return Ok(Command::Hold(path, cpu, reservation));
+                return Ok(Command::Hold(path, stop, cpu, reservation));
             }
             b"change" => Command::Change(id(number()?)?, Reservation::new(number()?, number()?)?),
             b"release" => Command::Release(id(number()?)?),
@@ -144,7 +155,8 @@ mod tests {
         let reservation = Reservation::new(3_000_000, 10_000_000).unwrap();
         let odd = PathBuf::from(OsStr::from_bytes(b"/a b\xff/ c"));
         for command in [
-            Command::Hold(odd, 63, reservation),
+            Command::Hold(odd.clone(), Stop::Lower, 63, reservation),
+            Command::Hold(odd, Stop::Freeze, 63, reservation),
             Command::Change(7, reservation),
             Command::Release(u64::MAX >> 1),
             Command::Ping,
@@ -155,14 +167,14 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_told_so() {
-        let long = format!("hold 1 1000000 10000000 /{}", "g".repeat(LONGEST_PATH));
+        let long = format!("lower 1 1000000 10000000 /{}", "g".repeat(LONGEST_PATH));
         for (line, why) in [
             (long.as_str(), "the path is not absolute, or longer than"),
-            ("hold 1 1000000 10000000 a", "the path is not absolute"),
+            ("lower 1 1000000 10000000 a", "the path is not absolute"),
             ("", "`` is not a command"),
-            ("hold x 1 2 /a", "`x` is not a number"),
-            ("hold 1 20 10 /a", "10 ns"),
-            ("hold -1 1000000 10000000 /a", "-1 is not a cpu"),
+            ("freeze x 1 2 /a", "`x` is not a number"),
+            ("lower 1 20 10 /a", "10 ns"),
+            ("freeze -1 1000000 10000000 /a", "-1 is not a cpu"),
             ("change -1 3000000 10000000", "not -1"),
             ("change 1 3000000", "`` is not a number"),
             ("release 1 2", "too many words"),

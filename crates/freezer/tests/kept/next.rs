@@ -101,7 +101,10 @@ fn a_group_made_again_while_nobody_held_it_begins() {
     let _made = Made(path.clone());
     let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
     let cpu = host::cpus::default_rt_cpu();
-    let again = held.place.hold(&path, cpu, reservation).unwrap();
+    let again = held
+        .place
+        .hold(&path, Stop::Lower, cpu, reservation)
+        .unwrap();
     fs::write(path.join("cgroup.procs"), other.pid().to_string()).unwrap();
     other.go();
     wait_for_budgets(&held, again, 1);
@@ -194,7 +197,10 @@ fn a_cpu_without_groups_kills_no_keeper() {
     let id = held.hold(&cell, 10, 100);
     let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
     let path = other.hold.path();
-    let gone = held.place.hold(path, elsewhere, reservation).unwrap();
+    let gone = held
+        .place
+        .hold(path, Stop::Lower, elsewhere, reservation)
+        .unwrap();
     held.place.release(gone).unwrap();
     cell.go();
     // The next watcher knows of no group there and has no thread for it.
@@ -263,7 +269,7 @@ impl Link {
     fn hold(&self, held: &Held, budget_ms: i64) -> Result<u64, PlaceError> {
         let reservation = Reservation::new(budget_ms * MS, 100 * MS).unwrap();
         let cpu = host::cpus::default_rt_cpu();
-        held.place.hold(&self.0, cpu, reservation)
+        held.place.hold(&self.0, Stop::Lower, cpu, reservation)
     }
 }
 

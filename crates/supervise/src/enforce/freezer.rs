@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freezer::Reservation;
 use freezer::hold;
 use freezer::page::{Entry, Page, memory};
 use freezer::process::{self, Place, PlaceError};
+use freezer::{Reservation, Stop};
 use host::root::Root;
 use host::sched::Class;
 use model::mission::Cell;
@@ -20,6 +20,10 @@ use crate::names;
 
 /// How often it is seen whether a cell is held, ns: as often as a keeper tries again to take up a group.
 const LOOK_NS: i64 = 100_000_000;
+
+/// A cell cannot set the classes of its threads: its agent does, which knows when they are lowered, or nobody
+/// ([`engine::app::Scheduling::Granted`]).
+const STOP: Stop = Stop::Lower;
 
 /// The budgets of a mission, held by processes of their own that outlive the supervisor, and end when they hold nothing any more.
 #[derive(Debug)]
@@ -183,7 +187,9 @@ struct Freezer {
 
 impl Freezer {
     fn hold_group(&self) -> Result<u64, EnforceError> {
-        Ok(self.place.hold(&self.group, self.cpu, self.reservation)?)
+        Ok(self
+            .place
+            .hold(&self.group, STOP, self.cpu, self.reservation)?)
     }
 
     /// What lets it go, for good or until it is held again.
@@ -292,7 +298,9 @@ impl Enforce for Freezer {
                 // Asking for it to be held starts a keeper.
                 let (place, group) = (self.place.clone(), self.group.clone());
                 let (cpu, reservation) = (self.cpu, self.reservation);
-                self.again = Some(thread::spawn(move || place.hold(&group, cpu, reservation)));
+                self.again = Some(thread::spawn(move || {
+                    place.hold(&group, STOP, cpu, reservation)
+                }));
             }
         }
         told
@@ -344,7 +352,7 @@ impl Enforce for Freezer {
             // The group may be that of its next life by now.
             match *over {
                 true => Ok(()),
-                false => Ok(place.hold(&group, cpu, reservation).map(drop)?),
+                false => Ok(place.hold(&group, STOP, cpu, reservation).map(drop)?),
             }
         }))
     }

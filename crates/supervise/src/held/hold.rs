@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use analysis::linux::{FreezerSupply, Reaction};
-use freezer::Reservation;
 use freezer::hold as groups;
 use freezer::process::PlaceError;
+use freezer::{Reservation, Stop};
 use host::root::Root;
 use model::Enforcer;
 use model::mission::CellClass;
@@ -341,7 +341,8 @@ fn put_under(
     // On one cpu first, so that it overruns no budget by more than one cpu's time, and its class last: what has a real-time class has
     // a budget from its first instant on.
     keep(None)?;
-    place().hold(group, cpu, reservation)?;
+    // What is held may have the right to set its own class.
+    place().hold(group, Stop::Freeze, cpu, reservation)?;
     if record.fifo.is_some() {
         keep(record.fifo)?;
     }

@@ -1,0 +1,562 @@
+//! A thread beside the enforcing one does whatever may have to wait for strangers: it writes `cgroup.freeze`, for which
+//! the kernel takes a lock of the whole machine, and opens files by name. A user with a delegated group of many groups
+//! keeps that lock for tens of milliseconds at a time by freezing it in a loop.
+//!
+//! A group whose threads are lowered ([`crate::lower`]) is held. Freezing it as well is an extra: it stops threads that a
+//! mutex of priority inheritance raises, and those of class IDLE. A freeze that waits for the lock cannot be called back,
+//! and would become a gap of the next budget. So it is written only if twice the longest wait of the last
+//! [`MOST_WAITS`] writes is over before that: once for the freeze and once for the thaw, which is written that long
+//! before the budget comes. Where it is not written, a thaw of the thawed group is, whose wait is the next measurement.
+//! So the first freeze that meets such a stranger may cost a gap, and those after it do not, until that many budgets have
+//! ended without one.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use host::sched::{self, Class};
+
+use crate::keeper::KeeperError;
+use crate::lists::Lists;
+use crate::stats::MOST_GROUPS;
+use crate::sys::{self, Waiting};
+
+/// Writes whose waits are remembered.
+const MOST_WAITS: usize = 100;
+/// Nothing is frozen before so many waits are known.
+const FEWEST_WAITS: usize = 10;
+/// How late this thread itself may wake up to thaw, ns.
+const MARGIN_NS: i64 = 100_000;
+/// It looks at least this often whether it is to end, ns.
+const LONGEST_SLEEP_NS: i64 = 1_000_000_000;
+/// Its stack, bytes; all of it is locked.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// There is a budget.
+const UP: i64 = i64::MIN;
+
+/// One group, as both threads see it.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    dir: File,
+    freeze: File,
+    /// When the next budget comes, ns; [`UP`]: there is one.
+    down_until_ns: AtomicI64,
+    /// Budgets that have ended.
+    ended: AtomicU64,
+    /// It has to be frozen whatever it takes.
+    must_freeze: AtomicBool,
+    /// It is frozen, or is being frozen or thawed.
+    is_frozen: AtomicBool,
+    /// Others made or removed groups in it.
+    is_stale: AtomicBool,
+    lists: Mutex<Mailbox>,
+    /// Locked while a file is written.
+    writer: Mutex<Writer>,
+}
+
+/// Files that were opened anew, for the enforcing thread; afterwards those that it had before, to be closed here.
+#[derive(Debug, Default)]
+struct Mailbox {
+    is_new: bool,
+    lists: Option<Box<Lists>>,
+}
+
+#[derive(Debug, Default)]
+struct Writer {
+    /// The last end of a budget for which something was written.
+    seen: u64,
+}
+
+/// What the last writes waited for, ns.
+#[derive(Debug)]
+struct Waits {
+    last_ns: [i64; MOST_WAITS],
+    count: usize,
+}
+
+impl Waits {
+    const fn new() -> Waits {
+        Waits {
+            last_ns: [0; MOST_WAITS],
+            count: 0,
+        }
+    }
+
+    fn note(&mut self, ns: i64) {
+        self.last_ns[self.count % MOST_WAITS] = ns;
+        self.count += 1;
+    }
+
+    fn longest_ns(&self) -> i64 {
+        self.last_ns.iter().copied().max().unwrap_or(0)
+    }
+
+    /// When a group is to be thawed, so that it is by then.
+    fn thaw_at_ns(&self, until_ns: i64) -> i64 {
+        until_ns.saturating_sub(self.longest_ns() + MARGIN_NS)
+    }
+
+    fn may_freeze(&self, now_ns: i64, until_ns: i64) -> bool {
+        self.count >= FEWEST_WAITS && now_ns + self.longest_ns() < self.thaw_at_ns(until_ns)
+    }
+}
+
+impl Beside {
+    pub(crate) fn new(dir: File, freeze: File) -> Beside {
+        Beside {
+            dir,
+            freeze,
+            down_until_ns: AtomicI64::new(UP),
+            ended: AtomicU64::new(0),
+            must_freeze: AtomicBool::new(false),
+            is_frozen: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
+            lists: Mutex::default(),
+            writer: Mutex::default(),
+        }
+    }
+
+    /// Its directory.
+    pub(crate) fn dir(&self) -> &File {
+        &self.dir
+    }
+
+    /// Writes to `cgroup.freeze`, and so may wait for strangers.
+    pub(crate) fn write(&self, is_frozen: bool) -> io::Result<()> {
+        let text: &[u8] = if is_frozen { b"1" } else { b"0" };
+        self.freeze.write_at(text, 0).map(drop)
+    }
+
+    /// Nobody knows whether it is frozen.
+    pub(crate) fn doubt(&self) {
+        self.is_frozen.store(true, SeqCst);
+    }
+
+    /// Its budget has ended, and the next one comes then. Where not all its threads are lowered, it `must` be frozen.
+    pub(crate) fn go_down(&self, until_ns: i64, must: bool) {
+        self.must_freeze.store(must, SeqCst);
+        self.down_until_ns.store(until_ns, SeqCst);
+        self.ended.fetch_add(1, SeqCst);
+    }
+
+    /// It has a budget; whether it may still have to be thawed.
+    pub(crate) fn go_up(&self) -> bool {
+        self.down_until_ns.store(UP, SeqCst);
+        self.is_frozen()
+    }
+
+    /// Whether it is frozen, or about to be or to be thawed.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.is_frozen.load(SeqCst)
+    }
+
+    /// Its lists have to be opened anew.
+    pub(crate) fn ask_for_lists(&self) {
+        self.is_stale.store(true, SeqCst);
+    }
+
+    /// Exchanges these lists for those that were opened anew, if there are such. Does not wait.
+    pub(crate) fn take_lists(&self, own: &mut Box<Lists>) -> bool {
+        let Ok(mut mailbox) = self.lists.try_lock() else {
+            return false;
+        };
+        let Mailbox {
+            is_new: true,
+            lists: Some(new),
+        } = &mut *mailbox
+        else {
+            return false;
+        };
+        std::mem::swap(new, own);
+        mailbox.is_new = false;
+        true
+    }
+
+    /// Thaws it, once what is being written is written: it has a budget, so nothing freezes it after that.
+    ///
+    /// # Errors
+    /// ENODEV once the group is removed.
+    pub(crate) fn thaw(&self) -> io::Result<()> {
+        let _writer = lock(&self.writer);
+        self.is_frozen.store(false, SeqCst);
+        self.write(false)
+    }
+
+    /// Writes what is due; when something may be due next, ns.
+    fn act(&self, waits: &mut Waits) -> Option<i64> {
+        let mut writer = lock(&self.writer);
+        let ended = self.ended.load(SeqCst);
+        let until_ns = self.down_until_ns.load(SeqCst);
+        let now_ns = sys::now_ns();
+        let has_ended = std::mem::replace(&mut writer.seen, ended) != ended;
+        if self.is_frozen() {
+            // Also where the next budget was used up meanwhile.
+            let thaw_at_ns = waits.thaw_at_ns(until_ns);
+            if until_ns != UP && now_ns < thaw_at_ns {
+                return Some(thaw_at_ns);
+            }
+        } else if has_ended
+            && until_ns != UP
+            && (self.must_freeze.load(SeqCst) || waits.may_freeze(now_ns, until_ns))
+        {
+            // In this order: whoever gives it a budget sees that it has to be thawed, or is seen here.
+            self.is_frozen.store(true, SeqCst);
+            if self.down_until_ns.load(SeqCst) == until_ns {
+                let _ = self.write(true);
+                waits.note(sys::now_ns() - now_ns);
+            }
+            return Some(match self.down_until_ns.load(SeqCst) {
+                UP => now_ns,
+                until_ns => waits.thaw_at_ns(until_ns),
+            });
+        } else if !has_ended {
+            return None;
+        }
+        // One that is gone needs it no more.
+        let _ = self.write(false);
+        waits.note(sys::now_ns() - now_ns);
+        self.is_frozen.store(false, SeqCst);
+        None
+    }
+
+    /// Opens the lists anew if that was asked for; whether it was.
+    fn renew(&self) -> bool {
+        let is_asked = self.is_stale.swap(false, SeqCst);
+        if is_asked {
+            let new = Box::new(Lists::open(&self.dir));
+            *lock(&self.lists) = Mailbox {
+                is_new: true,
+                lists: Some(new),
+            };
+        }
+        is_asked
+    }
+}
+
+/// The thread, and the groups that it sees to.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    bell: File,
+    /// Of the enforcing thread.
+    other_bell: Arc<File>,
+    groups: [Mutex<Option<Arc<Beside>>>; MOST_GROUPS],
+    /// It leaves the groups of a keeper that stands by alone.
+    is_at_work: AtomicBool,
+    ends: AtomicBool,
+    /// Cpu time of the thread, ns.
+    cpu_ns: AtomicI64,
+}
+
+impl Helper {
+    /// Of an enforcing thread that hears this bell; its own thread is not started yet.
+    pub(crate) fn new(other_bell: Arc<File>) -> io::Result<Helper> {
+        let shared = Shared {
+            bell: sys::event_file()?,
+            other_bell,
+            groups: [const { Mutex::new(None) }; MOST_GROUPS],
+            is_at_work: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            cpu_ns: AtomicI64::new(0),
+        };
+        Ok(Helper {
+            shared: Arc::new(shared),
+            thread: None,
+        })
+    }
+
+    /// Starts the thread, with FIFO `priority` on this cpu, which may be the calling thread's.
+    ///
+    /// # Errors
+    /// If it cannot be started, or does not get these.
+    pub(crate) fn start(&mut self, cpu: u32, priority: u8) -> Result<(), KeeperError> {
+        self.end();
+        let shared = Arc::clone(&self.shared);
+        shared.ends.store(false, SeqCst);
+        let waiting = Waiting::new().map_err(KeeperError::Waiting)?;
+        waiting.add(&shared.bell, 0).map_err(KeeperError::Waiting)?;
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name(format!("beside {cpu}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let prepared = (sched::set_affinity(0, &[cpu]))
+                    .and_then(|()| sched::set_class(0, &Class::Fifo { priority }));
+                let is_prepared = prepared.is_ok();
+                let _ = tell.send(prepared);
+                if is_prepared {
+                    shared.serve(&waiting);
+                }
+            });
+        self.thread = Some(thread.map_err(KeeperError::Waiting)?);
+        Ok(told.recv().map_err(|_| KeeperError::Ended)??)
+    }
+
+    /// Cpu time of the thread, ns.
+    pub(crate) fn cpu_ns(&self) -> i64 {
+        self.shared.cpu_ns.load(SeqCst)
+    }
+
+    /// From now on it does what is due.
+    pub(crate) fn go_to_work(&self) {
+        self.shared.is_at_work.store(true, SeqCst);
+        self.ring();
+    }
+
+    /// Which group is at a place.
+    pub(crate) fn set(&self, place: usize, group: Option<Arc<Beside>>) {
+        *lock(&self.shared.groups[place]) = group;
+    }
+
+    /// Something may be due. Does not wait.
+    pub(crate) fn ring(&self) {
+        ring(&self.shared.bell);
+    }
+
+    /// Ends the thread, once it has written what it is writing.
+    pub(crate) fn end(&mut self) {
+        self.shared.is_at_work.store(false, SeqCst);
+        self.shared.ends.store(true, SeqCst);
+        self.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self, waiting: &Waiting) {
+        let mut waits = Waits::new();
+        while !self.ends.load(SeqCst) {
+            let mut next_ns = sys::now_ns() + LONGEST_SLEEP_NS;
+            let groups = || self.groups.iter().filter_map(|group| lock(group).clone());
+            if self.is_at_work.load(SeqCst) {
+                let next = groups().filter_map(|group| group.act(&mut waits));
+                next_ns = next.fold(next_ns, i64::min);
+            }
+            // Last, because it may wait as well.
+            let renewed = groups().filter(|group| group.renew()).count();
+            if renewed > 0 {
+                ring(&self.other_bell);
+            }
+            self.cpu_ns.store(sys::thread_cpu_ns(), SeqCst);
+            let mut rung = false;
+            if (waiting.wait(next_ns - sys::now_ns(), |_| rung = true)).is_err() {
+                return;
+            }
+            if rung {
+                let mut count = [0u8; 8];
+                let _ = io::Read::read(&mut &self.bell, &mut count);
+            }
+        }
+    }
+}
+
+fn ring(bell: &File) {
+    // Full only if it is about to be heard anyway.
+    let _ = io::Write::write(&mut &*bell, &1u64.to_ne_bytes());
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const FAR_NS: i64 = 1_000_000 * MS;
+
+    /// A group whose `cgroup.freeze` is an ordinary file, and what was written there last.
+    fn group() -> (tempfile::TempDir, Beside) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("cgroup.freeze"), "-").unwrap();
+        std::fs::write(
+            dir.path().join("cgroup.threads"),
+            "7
+",
+        )
+        .unwrap();
+        let path = dir.path().join("cgroup.freeze");
+        let freeze = File::options().write(true).open(path);
+        let beside = Beside::new(File::open(dir.path()).unwrap(), freeze.unwrap());
+        (dir, beside)
+    }
+
+    fn written(dir: &tempfile::TempDir) -> String {
+        let path = dir.path().join("cgroup.freeze");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, "-").unwrap();
+        text
+    }
+
+    fn eventually(holds: impl Fn() -> bool) {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !holds() {
+            assert!(std::time::Instant::now() < until);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    fn waits(longest_ns: i64) -> Waits {
+        let mut waits = Waits::new();
+        (0..FEWEST_WAITS).for_each(|_| waits.note(0));
+        waits.note(longest_ns);
+        waits
+    }
+
+    #[test]
+    fn a_group_is_frozen_only_where_it_can_be_thawed_before_its_budget() {
+        let waits = waits(5 * MS);
+        assert_eq!(waits.thaw_at_ns(100 * MS), 95 * MS - MARGIN_NS);
+        assert!(waits.may_freeze(89 * MS, 100 * MS));
+        assert!(!waits.may_freeze(90 * MS, 100 * MS));
+    }
+
+    #[test]
+    fn nothing_is_frozen_until_some_waits_are_known_and_a_long_one_is_forgotten() {
+        let mut waits = Waits::new();
+        for _ in 0..FEWEST_WAITS {
+            assert!(!waits.may_freeze(0, FAR_NS));
+            waits.note(FAR_NS);
+        }
+        for _ in 0..MOST_WAITS {
+            assert!(!waits.may_freeze(0, FAR_NS));
+            waits.note(1);
+        }
+        assert!(waits.may_freeze(0, FAR_NS));
+    }
+
+    #[test]
+    fn a_budget_that_ends_freezes_and_one_that_comes_thaws() {
+        let (dir, group) = group();
+        let mut waits = waits(1);
+        assert_eq!(
+            (group.act(&mut waits), written(&dir)),
+            (None, "-".to_owned())
+        );
+        let until_ns = sys::now_ns() + FAR_NS;
+        group.go_down(until_ns, false);
+        let next_ns = group.act(&mut waits);
+        assert_eq!(
+            (next_ns, written(&dir)),
+            (Some(waits.thaw_at_ns(until_ns)), "1".to_owned())
+        );
+        // Nothing more until then.
+        assert!(group.act(&mut waits).is_some() && written(&dir) == "-");
+        assert!(group.go_up());
+        assert_eq!(
+            (group.act(&mut waits), written(&dir)),
+            (None, "0".to_owned())
+        );
+        assert!(!group.is_frozen());
+    }
+
+    #[test]
+    fn it_is_thawed_before_its_budget_comes_however_long_that_takes() {
+        let (dir, group) = group();
+        let mut waits = waits(1);
+        group.go_down(sys::now_ns() + FAR_NS, false);
+        group.act(&mut waits);
+        assert_eq!(written(&dir), "1");
+        waits.note(2 * FAR_NS);
+        assert_eq!(
+            (group.act(&mut waits), written(&dir)),
+            (None, "0".to_owned())
+        );
+    }
+
+    #[test]
+    fn where_it_is_not_frozen_the_wait_is_measured_once_a_budget() {
+        let (dir, group) = group();
+        let mut waits = waits(FAR_NS);
+        group.go_down(sys::now_ns() + FAR_NS, false);
+        let count = waits.count;
+        for written_now in ["0", "-"] {
+            assert_eq!(
+                (group.act(&mut waits), written(&dir)),
+                (None, written_now.to_owned())
+            );
+            assert_eq!(waits.count, count + 1);
+        }
+        // Unless it has to be.
+        group.go_down(sys::now_ns() + FAR_NS, true);
+        group.act(&mut waits);
+        assert_eq!(written(&dir), "1");
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_thawed_and_what_is_let_go_stays_so() {
+        let (dir, group) = group();
+        let mut waits = waits(1);
+        group.doubt();
+        assert_eq!(
+            (group.act(&mut waits), written(&dir)),
+            (None, "0".to_owned())
+        );
+        group.go_down(sys::now_ns() + FAR_NS, false);
+        group.act(&mut waits);
+        assert!(group.go_up());
+        group.thaw().unwrap();
+        assert_eq!(written(&dir), "0");
+        assert_eq!(
+            (group.act(&mut waits), written(&dir)),
+            (None, "-".to_owned())
+        );
+    }
+
+    #[test]
+    fn lists_are_opened_anew_once_they_are_asked_for() {
+        let (dir, group) = group();
+        let mut own = Box::new(Lists::open(group.dir()));
+        assert!(!group.renew() && !group.take_lists(&mut own));
+        group.ask_for_lists();
+        std::fs::write(
+            dir.path().join("cgroup.threads"),
+            "7
+8
+",
+        )
+        .unwrap();
+        assert!(group.renew() && !group.renew());
+        assert!(group.take_lists(&mut own) && !group.take_lists(&mut own));
+        let mut found = Vec::new();
+        own.each_thread(group.dir(), &mut |tid| found.push(tid));
+        assert_eq!(found, [7, 8]);
+    }
+
+    /// The thread of a keeper that stands by leaves groups alone, and ends when it is told to.
+    #[test]
+    fn the_thread_acts_once_it_is_at_work() {
+        let (dir, group) = group();
+        let group = Arc::new(group);
+        let bell = Arc::new(sys::event_file().unwrap());
+        let mut helper = Helper::new(bell).unwrap();
+        let cpu = sched::get_affinity(0).unwrap()[0];
+        if helper.start(cpu, 1).is_err() {
+            eprintln!("not tested: this user has no real-time class");
+            return;
+        }
+        helper.set(3, Some(Arc::clone(&group)));
+        group.doubt();
+        helper.ring();
+        group.ask_for_lists();
+        helper.ring();
+        eventually(|| !group.is_stale.load(SeqCst));
+        assert!(group.is_frozen() && written(&dir) == "-");
+        helper.go_to_work();
+        eventually(|| !group.is_frozen());
+        helper.end();
+        assert_eq!(written(&dir), "0");
+    }
+}
