@@ -1,8 +1,11 @@
 //! One call that changes class, priority or cpus of a thread: read from its caller's memory, checked as the kernel checks it,
 //! and answered with what was granted.
 
+use std::cell::RefCell;
 use std::io;
+use std::time::Duration;
 
+use freezer::page::Down;
 use host::sched::{self, Attributes, Class, SCHED_DEADLINE};
 
 use super::page::{Excess, Page};
@@ -25,6 +28,7 @@ pub(super) type Answer = Result<(), i32>;
 pub(super) struct Judge<'a> {
     pub(super) page: &'a Page,
     pub(super) granted: &'a Granted,
+    pub(super) setter: &'a Setter<'a>,
     /// Whether a thread is the cell's, where it has no pid namespace of its own.
     pub(super) is_own: &'a dyn Fn(i32) -> bool,
 }
@@ -109,7 +113,7 @@ impl Judge<'_> {
             asked.priority.cast_unsigned(),
         );
         if let Some(class) = self.page.granted(thread) {
-            return set_unless_suspended(self.page, target, &class, now.resets_on_fork());
+            return self.setter.set(target, &class, now.resets_on_fork());
         }
         let priority = u8::try_from(asked.priority).unwrap_or(0);
         let class = match self.granted.real_time {
@@ -131,7 +135,7 @@ impl Judge<'_> {
                 }
             }
         };
-        set_unless_suspended(self.page, target, &class, asked.resets_on_fork)
+        self.setter.set(target, &class, asked.resets_on_fork)
     }
 
     fn cpus(&self, target: i32, asked: &[u32]) -> Answer {
@@ -176,14 +180,41 @@ const fn is_fixed(policy: i32) -> bool {
     policy == libc::SCHED_FIFO || policy == libc::SCHED_RR
 }
 
+/// What sets classes.
+pub(super) struct Setter<'a> {
+    pub(super) page: &'a Page,
+    /// Whether the cell's threads are lowered; `None`: they never are.
+    pub(super) down: Option<RefCell<Down>>,
+}
+
+/// How often it is seen whether a cell has a budget again.
+const AGAIN: Duration = Duration::from_micros(500);
+
+impl Setter<'_> {
+    /// Puts a thread into the class that was granted to it, once the cell has a budget: whoever asks without one waits for
+    /// it like the cell's real-time threads. If the budget ends meanwhile, the thread is lowered like the others, whether
+    /// it was seen before or after it got the class.
+    pub(super) fn set(&self, target: i32, class: &Class, resets_on_fork: bool) -> Answer {
+        loop {
+            while self.is_down() {
+                std::thread::sleep(AGAIN);
+            }
+            set_unless_suspended(self.page, target, class, resets_on_fork)?;
+            if !class.is_real_time() || !self.is_down() {
+                return Ok(());
+            }
+            set(target, &Class::Idle, resets_on_fork)?;
+        }
+    }
+
+    fn is_down(&self) -> bool {
+        (self.down.as_ref()).is_some_and(|down| down.borrow_mut().is_now())
+    }
+}
+
 /// Puts a thread into the class that was granted to it, unless the cell may have no real-time class now. That may change meanwhile: the
 /// thread then has none in the end, whether this or the supervisor comes last.
-pub(super) fn set_unless_suspended(
-    page: &Page,
-    target: i32,
-    class: &Class,
-    resets_on_fork: bool,
-) -> Answer {
+fn set_unless_suspended(page: &Page, target: i32, class: &Class, resets_on_fork: bool) -> Answer {
     if class.is_real_time() && page.is_suspended() {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! namespace, where the number of a thread that has ended cannot name a stranger, and the worker answers until no call
 //! has come for a second: as long as it is there, the end of the cell waits for its end.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -11,6 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
+use freezer::page::Down;
 use host::sched::{Attributes, Class};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -22,7 +24,7 @@ use rustix::net::{
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, waitpid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space, set_name};
 
-use super::call::{self, Judge};
+use super::call::{self, Judge, Setter};
 use super::page::Page;
 use super::{bell_of, page_of};
 use crate::app::record::Record;
@@ -227,9 +229,14 @@ impl AgentProcess<'_> {
         // SAFETY: no memory is involved.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
         let is_own = |thread: i32| self.is_apart() || process::is_of(thread, self.id);
+        let held_in = self.granted.held_in.as_ref();
+        let down = held_in.map(|(dir, group)| RefCell::new(Down::of(dir, group)));
+        let page = &self.page;
+        let setter = Setter { page, down };
         let judge = Judge {
-            page: &self.page,
+            page,
             granted: self.granted,
+            setter: &setter,
             is_own: &is_own,
         };
         loop {
@@ -241,7 +248,7 @@ impl AgentProcess<'_> {
                     return Err(libc::ESRCH);
                 }
                 let now = Attributes::of(thread).map_err(|error| call::number(&error))?;
-                call::set_unless_suspended(&self.page, thread, class, now.resets_on_fork())
+                setter.set(thread, class, now.resets_on_fork())
             };
             if !self.page.is_suspended() {
                 self.page.put_in_force(put);

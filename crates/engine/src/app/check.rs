@@ -395,7 +395,11 @@ mod tests {
                         round_robin: false,
                     };
                     let cpus = vec![0];
-                    s.grants.scheduling = Scheduling::Granted(Granted { real_time, cpus });
+                    s.grants.scheduling = Scheduling::Granted(Granted {
+                        real_time,
+                        cpus,
+                        held_in: None,
+                    });
                 }),
                 "1 to 99",
             ),

@@ -1,5 +1,7 @@
 //! What a cell's processes may do beyond what every process may.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// Rights of a cell's processes beyond those of every process; none by default.
@@ -51,6 +53,10 @@ pub struct Granted {
     pub real_time: RealTime,
     /// The cell's cpus, among which a thread may choose.
     pub cpus: Vec<u32>,
+    /// Where its threads are lowered while it has no budget: the directory of the freezer's page, and the held group.
+    /// Nothing is set meanwhile.
+    #[serde(default)]
+    pub held_in: Option<(PathBuf, PathBuf)>,
 }
 
 /// What a thread gets that asks for a real-time class.

@@ -186,6 +186,7 @@ mod tests {
             scheduling: Scheduling::Granted(Granted {
                 real_time,
                 cpus: vec![0],
+                held_in: None,
             }),
             ..Grants::default()
         };

@@ -60,6 +60,7 @@ mod tests {
             scheduling: Scheduling::Granted(Granted {
                 real_time: RealTime::ByTask,
                 cpus: vec![0],
+                held_in: None,
             }),
             ..Grants::default()
         });

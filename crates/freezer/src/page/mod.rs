@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use host::map::{self, Map};
+use host::sched::Class;
 
 use crate::stats::{MOST_GROUPS, Reacted};
 use crate::sys;
@@ -297,6 +298,21 @@ impl Page {
         found.map(|record| &record.reacted)
     }
 
+    /// The class that a thread of the group at this path gets back when its next budget comes; `None`: it has its own
+    /// class, or would get that of its parent.
+    pub fn gets_back(&self, group: &Path, tid: i32) -> Option<Class> {
+        let table = self.table_of(group).filter(|table| table.is_down())?;
+        let had = table.had(tid)?;
+        let priority = u8::try_from(had.priority).unwrap_or(0);
+        Some(Class::of_policy(had.number, priority))
+    }
+
+    fn table_of(&self, group: &Path) -> Option<&LowerTable> {
+        let mut records = self.layout().groups.iter();
+        let is = |record: &&GroupRecord| record.which().is_some_and(|which| which.path == group);
+        records.find(is).map(|record| &record.lowered)
+    }
+
     /// Whether the kernel gives notice of the use of groups on this cpu in time, as the keeper has found by trying; `None`: it has not held
     /// any there.
     pub fn has_notice(&self, cpu: u32) -> Option<bool> {
@@ -338,6 +354,38 @@ impl Page {
                 }
             }
         }
+    }
+}
+
+/// Whether the threads of a held group are lowered, for whoever sets classes in it from outside: a class that is set
+/// meanwhile would be an escape, and would be lost at the end.
+#[derive(Debug)]
+pub struct Down {
+    dir: PathBuf,
+    group: PathBuf,
+    page: Option<Page>,
+}
+
+impl Down {
+    /// Of the group at this path, held by the page in this directory.
+    pub fn of(dir: &Path, group: &Path) -> Down {
+        Down {
+            dir: dir.to_owned(),
+            group: group.to_owned(),
+            page: None,
+        }
+    }
+
+    /// Whether they are now; never where nobody holds the group.
+    pub fn is_now(&mut self) -> bool {
+        if self.page.as_ref().is_none_or(|page| !page.is_at(&self.dir)) {
+            self.page = Page::open(&self.dir).ok().flatten();
+        }
+        let page = self.page.as_ref();
+        page.is_some_and(|page| {
+            let table = page.table_of(&self.group);
+            table.is_some_and(LowerTable::is_down) && page.is_kept()
+        })
     }
 }
 
@@ -423,6 +471,42 @@ mod tests {
         std::fs::write(dir.path().join(NAME), zeroes).unwrap();
         let error = Page::open(dir.path()).unwrap_err();
         assert!(matches!(error, PageError::Foreign(_)), "{error}");
+    }
+
+    #[test]
+    fn whoever_sets_classes_from_outside_sees_who_is_lowered() {
+        let dir = place();
+        let mut down = Down::of(dir.path(), Path::new("/g"));
+        assert!(!down.is_now(), "there is no page");
+        let page = Page::open_or_make(dir.path()).unwrap();
+        page.set_keeper(std::process::id());
+        page.group(5).note(progress(2, 9));
+        page.group(5)
+            .appoint(2, (3, Stop::Lower), Path::new("/g"), 7);
+        let table = &page.group(5).lowered;
+        let had = sys::Policy {
+            number: libc::SCHED_RR,
+            priority: 7,
+            reset_on_fork: false,
+        };
+        table.remember(11, had);
+        let back = || page.gets_back(Path::new("/g"), 11);
+        assert!(!down.is_now() && back().is_none());
+        table.begin();
+        assert!(down.is_now());
+        assert_eq!(back(), Some(Class::RoundRobin { priority: 7 }));
+        assert_eq!(page.gets_back(Path::new("/g"), 12), None);
+        assert!(!Down::of(dir.path(), Path::new("/other")).is_now());
+        // Where all have ended, nobody would give anything back.
+        page.set_keeper(0);
+        assert!(!down.is_now());
+        page.set_keeper(std::process::id());
+        table.clear();
+        assert!(!down.is_now() && back().is_none());
+        // Another page in its place.
+        page.remove(dir.path());
+        table.begin();
+        assert!(!down.is_now());
     }
 
     /// Which of the stores of [`Lane::settle`] were done, the last one or not.

@@ -68,7 +68,9 @@ pub(super) fn of(
         pids: rights.pids,
     };
     spec.grants = Grants {
-        scheduling: given.map_or(Scheduling::FromOutside, scheduling),
+        scheduling: given.map_or(Scheduling::FromOutside, |given| {
+            scheduling(given, &file.mission().name, &id)
+        }),
         priority_inheritance: !grant.is_some_and(is_held),
         capabilities: capabilities(cell, spec.limits.memory_bytes),
         // All that it touches may stay in memory.
@@ -130,7 +132,7 @@ pub(super) fn has_no_user(cell: &Cell) -> bool {
 }
 
 /// The cell's threads may ask for any class, and get what was granted: a thread that is no task's the lowest priority of the band.
-fn scheduling(given: &Given) -> Scheduling {
+fn scheduling(given: &Given, mission: &str, id: &str) -> Scheduling {
     let (cpus, real_time) = match given {
         Given::BestEffort(cpus, _) => (cpus, RealTime::None),
         Given::Grant(grant) => {
@@ -152,6 +154,12 @@ fn scheduling(given: &Given) -> Scheduling {
     Scheduling::Granted(Granted {
         real_time,
         cpus: cpus.clone(),
+        held_in: given.grant().and_then(|grant| {
+            let is_held = grant.enforcer == Enforcer::Freezer && grant.budget_ns.is_some();
+            let top = is_held.then(|| freezer::hold::top(&host::root::Root::live()));
+            let dir = freezer::page::memory().join(crate::names::freezer_of(mission));
+            Some((dir, top?.ok()?.join(id)))
+        }),
     })
 }
 

@@ -137,6 +137,7 @@ pub fn a_granted_priority_is_not_exceeded(kind: EngineKind) {
             round_robin: false,
         },
         cpus: vec![0, 1],
+        held_in: None,
     });
     let mut cell = create_logged(&spec);
     allow_real_time(&cell);
