@@ -22,7 +22,7 @@ const MS: i64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CELL: Class = Class::Fifo { priority: 50 };
 
-const TESTS: [(&str, fn()); 5] = [
+const TESTS: [(&str, fn()); 6] = [
     (
         "root_a_group_is_held_and_let_go",
         a_group_is_held_and_let_go,
@@ -34,6 +34,10 @@ const TESTS: [(&str, fn()); 5] = [
     (
         "root_lowered_threads_and_their_children_get_their_classes_back",
         lowered_threads_and_their_children_get_their_classes_back,
+    ),
+    (
+        "root_threads_in_a_group_made_later_are_held_and_get_their_class_back",
+        threads_in_a_group_made_later_are_held,
     ),
     (
         "root_a_group_that_is_removed_is_let_go",
@@ -95,7 +99,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
         let until = Instant::now() + PATIENCE;
-        while self.0.exists() && fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+        while host::cgroup::remove_empty(&self.0).is_err() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -255,6 +259,26 @@ fn lowered_threads_and_their_children_get_their_classes_back() {
     }
     assert_eq!(idle.class(), Class::Idle, "it was so before");
     assert_eq!(ordinary.class(), Class::Other);
+}
+
+fn threads_in_a_group_made_later_are_held() {
+    let place = Place::new();
+    let spinner = Running::start("read go; while :; do :; done");
+    place.put(&spinner);
+    sched::set_affinity(spinner.pid(), &[host::cpus::default_rt_cpu()]).unwrap();
+    sched::set_class(spinner.pid(), &CELL).unwrap();
+    let work = AtWork::start(Senses::clock("tried here"));
+    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
+    let id = (work.handle.add(&place.0, Stop::Lower, reservation)).unwrap();
+    let stats = work.handle.stats().group(id).unwrap();
+    let below = place.0.join("below");
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("cgroup.procs"), spinner.pid().to_string()).unwrap();
+    spinner.go();
+    wait_until("it is lowered", || stats.lowered.load(Relaxed) >= 3);
+    work.handle.remove(id).unwrap();
+    assert_eq!(spinner.class(), CELL);
+    assert!(!place.is_told_to_freeze());
 }
 
 fn a_group_that_is_removed_is_let_go() {

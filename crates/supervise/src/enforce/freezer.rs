@@ -323,6 +323,11 @@ impl Enforce for Freezer {
         unheld
     }
 
+    fn gets_back(&self, thread: i32) -> Option<Class> {
+        let page = self.place.page().ok()??;
+        page.gets_back(&self.group, thread)
+    }
+
     fn counted(&self) -> Option<Counted> {
         match self.is_shed {
             true => self.at_shed,

@@ -90,6 +90,12 @@ pub trait Enforce: Send {
         Vec::new()
     }
 
+    /// The class that a thread, by its id on the host, gets back when the cell's next budget comes; `None`: it has its own.
+    /// Whoever looks for a thread's class looks here first.
+    fn gets_back(&self, _thread: i32) -> Option<Class> {
+        None
+    }
+
     /// The step that releases whatever would restore the class of a cell's threads when the cell is shed to best
     /// effort; if it fails, the cell must not continue. `None`: nothing would restore it.
     fn shed(&mut self) -> Option<Step> {
