@@ -239,6 +239,8 @@ pub struct Look<'a> {
     pub thread: &'a Match,
     /// That thread, if there is one.
     pub seen: Option<&'a Seen>,
+    /// The class that it has, or gets back with its cell's next budget.
+    pub class: Option<&'a Class>,
     /// The cpus on which the kernel lets it run; empty: not known.
     pub cpus: &'a [u32],
     /// That others have moved it out of a control group, a clause.

@@ -3,7 +3,6 @@
 use host::cpus::format_list;
 use host::rt_threads::RtThread;
 use host::sched::Class;
-use model::Enforcer;
 
 use super::{Answered, Locked, Look, Proof, Standing};
 use crate::threads::Sign;
@@ -100,13 +99,11 @@ pub const RULES: &[Rule] = &[
             Some(format!("its thread runs at {class}"))
         },
         check: Check::Looked(|proof, look| match (look.seen, &proof.class) {
-            (Some(seen), Some(granted)) => match &seen.class {
-                Some(class) if !is_as_granted(class, granted, proof.enforcer) => {
-                    Standing::found(format!(
-                        "thread `{}` runs at {class}, admitted at {granted}",
-                        seen.name.escape_debug()
-                    ))
-                }
+            (Some(seen), Some(granted)) => match look.class {
+                Some(class) if class != granted => Standing::found(format!(
+                    "thread `{}` runs at {class}, admitted at {granted}",
+                    seen.name.escape_debug()
+                )),
                 _ => Standing::Holds,
             },
             _ => Standing::Holds,
@@ -284,11 +281,6 @@ pub const RULES: &[Rule] = &[
         check: Check::Never("their time is not looked at"),
     },
 ];
-
-/// Whether a thread runs as granted. The freezer gives those of a cell whose budget is used up the class IDLE until its next period.
-fn is_as_granted(class: &Class, granted: &Class, enforcer: Enforcer) -> bool {
-    class == granted || (enforcer == Enforcer::Freezer && *class == Class::Idle)
-}
 
 fn first(clauses: &[String]) -> Standing {
     clauses.first().map_or(Standing::Holds, Standing::found)

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use engine::agent::Agent;
 use host::root::Root;
-use host::sched;
+use host::sched::{self, Class};
 
 use super::best_effort::Grip;
 use super::keeper::Keeper;
@@ -20,7 +20,7 @@ use crate::enforce::Enforce;
 use crate::ledger::{self, Holder};
 use crate::page::Totals;
 use crate::state::Entry;
-use crate::threads::{Match, Threads, Unmatched};
+use crate::threads::{Match, Seen, Threads, Unmatched};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How often it is seen whether a process that has locked no memory has done so by now, looks.
@@ -114,6 +114,7 @@ struct Runner {
     /// Its control groups when it was first seen, and how that differs by now, a clause.
     groups: String,
     moved: Option<String>,
+    class: Option<Class>,
     cpus: Vec<u32>,
     spent: Option<Spent>,
     overran: Option<bool>,
@@ -286,6 +287,7 @@ impl Assumed {
             let worst_ns = worst_ns.get(task).copied().unwrap_or(0);
             runner.look(matches.get(task), proof, totals.get(task), worst_ns, now_ns);
             if let Some(seen) = live.threads.of_task(task) {
+                runner.class = class_of(seen, live.hold);
                 runner.look_at_memory(seen.process);
             }
         }
@@ -301,6 +303,7 @@ impl Assumed {
         Some(Look {
             thread: live.threads.matches().get(task).unwrap_or(NOT_YET),
             seen: live.threads.of_task(task),
+            class: runner.class.as_ref(),
             cpus: &runner.cpus,
             moved: runner.moved.as_deref(),
             answered: match (live.agent, self.agent_is_gone) {
@@ -318,6 +321,17 @@ impl Assumed {
             away_ns: machine.away_ns,
             is_reserved: machine.is_reserved,
         })
+    }
+}
+
+/// The class of a thread, or the one that it gets back where its enforcer has lowered it.
+fn class_of(seen: &Seen, hold: &dyn Enforce) -> Option<Class> {
+    match seen.class {
+        // It may have got it back meanwhile.
+        Some(Class::Idle) => hold
+            .gets_back(seen.tid)
+            .or_else(|| sched::get_class(seen.tid).ok()),
+        ref own => own.clone(),
     }
 }
 
