@@ -269,6 +269,14 @@ impl Beside {
         None
     }
 
+    /// Measures until as many waits are known as a freeze needs, so that the first budget is followed by one.
+    fn measure(&self, waits: &mut Waits) {
+        let _writer = lock(&self.writer);
+        while waits.count < FEWEST_WAITS && !self.is_frozen() {
+            waits.measure(|| drop(self.write(false)));
+        }
+    }
+
     /// Opens the lists anew if that was asked for; whether it was.
     fn renew(&self) -> bool {
         let is_asked = self.is_stale.swap(false, SeqCst);
@@ -388,6 +396,7 @@ impl Shared {
             let mut next_ns = sys::now_ns() + LONGEST_SLEEP_NS;
             let groups = || self.groups.iter().filter_map(|group| lock(group).clone());
             if self.is_at_work.load(SeqCst) {
+                groups().for_each(|group| group.measure(&mut waits));
                 let next = groups().filter_map(|group| group.act(&mut waits));
                 next_ns = next.fold(next_ns, i64::min);
             }

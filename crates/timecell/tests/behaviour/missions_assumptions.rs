@@ -104,7 +104,7 @@ impl Field {
 }
 
 /// Kills what it has started, whatever happens.
-struct Ends(Child);
+pub struct Ends(pub Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {

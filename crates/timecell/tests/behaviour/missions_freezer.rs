@@ -11,6 +11,7 @@ use supervise::names;
 
 use crate::control::{SLEEPS, ask};
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
+use crate::missions_assumptions::Ends;
 use crate::missions_health::critical;
 use crate::missions_reaction::shared;
 use crate::support::{Case, Need, begun, eventually, say};
@@ -117,9 +118,16 @@ fn used(group: &Path) -> Duration {
 }
 
 /// A cell that always wants the cpu and has a tenth of it gets at most twice that, and at least a third of it, whatever else the machine
-/// does.
+/// does. What it would run beyond that in class IDLE, ordinary work beside it takes.
 #[track_caller]
 fn is_held(dir: &Path, cell: &str) {
+    let mut beside = Command::new("taskset");
+    let _beside = Ends(
+        beside
+            .args(["-c", "1", "sh", "-c", "while :; do :; done"])
+            .spawn()
+            .unwrap(),
+    );
     let group = group(dir, cell);
     let (began, before) = (Instant::now(), used(&group));
     std::thread::sleep(Duration::from_secs(1));
@@ -172,7 +180,10 @@ fn all_threads_of_a_cell_together_get_its_budget() {
     for part in ["5.000 ms of cpu 1 in every 50.000 ms", "the freezer of /"] {
         assert!(line.contains(part), "{part}: {line}");
     }
-    assert!(matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. })));
+    // While its budget is used up it has another class.
+    eventually("it has its class", || {
+        matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. }))
+    });
     let processes = || {
         let group = group(dir.path(), "busy").join("cell/cgroup.procs");
         fs::read_to_string(group).map_or(0, |text| text.lines().count())
