@@ -23,6 +23,8 @@ use crate::state::Entry;
 use crate::threads::{Match, Seen, Threads, Unmatched};
 
 const SECOND_NS: i64 = 1_000_000_000;
+/// When a real-time thread that nobody accounts for is looked for again before it counts, ns.
+const SUSPECT_NS: i64 = 100_000_000;
 /// How often it is seen whether a process that has locked no memory has done so by now, looks.
 const LOCKS: u64 = 8;
 
@@ -64,10 +66,25 @@ struct Machine {
     first: Option<Settings>,
     changed: Vec<String>,
     outside: Vec<Unaccounted>,
+    /// Those that the last look saw for the first time: others may be about to enter them, or to end.
+    suspects: Vec<i32>,
     /// How much later than planned the last look was, ns.
     away_ns: i64,
     /// Whether the supervisor has what it reserved for itself.
     is_reserved: bool,
+}
+
+impl Machine {
+    /// Takes the real-time threads that nobody accounts for: what counts is there at two looks.
+    fn suspect(&mut self, found: Vec<Unaccounted>) {
+        let mut known: Vec<i32> = std::mem::take(&mut self.suspects);
+        known.extend(self.outside.iter().map(|thread| thread.tid));
+        let (outside, new): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|thread| known.contains(&thread.tid));
+        self.suspects = new.iter().map(|thread| thread.tid).collect();
+        self.outside = outside;
+    }
 }
 
 /// Settings of the kernel on which bounds rest.
@@ -366,7 +383,10 @@ impl Keeper<'_> {
         let settings = Settings::now();
         machine.changed =
             (machine.first.get_or_insert_with(|| settings.clone())).changed(&settings);
-        machine.outside = outside;
+        machine.suspect(outside);
+        if !machine.suspects.is_empty() {
+            self.assuming.next_ns = Some(second.min(now_ns + SUSPECT_NS));
+        }
         machine.is_reserved = is_reserved;
         for at in 0..self.own().len() {
             if looked_at.contains(&at) {
@@ -485,5 +505,45 @@ impl Keeper<'_> {
             }
         });
         each.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strange_thread_counts_once_it_is_seen_twice() {
+        let of = |tid: i32| Unaccounted {
+            pid: tid,
+            tid,
+            name: "x".to_owned(),
+            class: "FIFO 95".to_owned(),
+            cpus: vec![1],
+        };
+        let mut machine = Machine::default();
+        for (found, counts) in [
+            (vec![1], vec![]),
+            (vec![1, 2], vec![1]),
+            (vec![1, 2], vec![1, 2]),
+            (vec![2], vec![2]),
+            (vec![], vec![]),
+            (vec![2], vec![]),
+        ] {
+            machine.suspect(found.into_iter().map(of).collect());
+            let outside: Vec<i32> = machine.outside.iter().map(|thread| thread.tid).collect();
+            assert_eq!(outside, counts);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_otherwise_is_named_with_both_values() {
+        let of =
+            |us: &str| Settings([("/proc/a", Some(us.to_owned())), ("/b", None), ("/c", None)]);
+        assert_eq!(of("950000\n").changed(&of("950000\n")), [] as [String; 0]);
+        assert_eq!(
+            of("950000\n").changed(&of("-1\n")),
+            ["/proc/a is -1, and was 950000"]
+        );
     }
 }

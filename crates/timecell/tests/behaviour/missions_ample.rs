@@ -45,7 +45,7 @@ fn told(dir: &Path, name: &str) -> Vec<String> {
     let all = (events.lines()).map(|line| serde_json::from_str::<Value>(line).unwrap());
     all.filter(|event| event["cell"] == name)
         .map(|event| event["text"].as_str().unwrap().to_owned())
-        .filter(|text| text.contains("budget"))
+        .filter(|text| text.contains(USED_UP))
         .collect()
 }
 

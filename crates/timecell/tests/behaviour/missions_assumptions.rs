@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "missions_assumptions::each_deviation_withdraws_the_bound_until_it_is_undone",
         needs: &[
+            Need::Alone,
             Need::Root,
             Need::RealTime,
             Need::Program("cc"),
@@ -28,6 +29,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "missions_assumptions::a_rule_acts_on_a_bound_that_nothing_proves_any_more",
         needs: &[
+            Need::Alone,
             Need::Root,
             Need::RealTime,
             Need::Program("cc"),

@@ -223,7 +223,7 @@ fn threads_are_found_by_their_names() {
             get_class(thread).as_ref() == Ok(&own)
         });
     }
-    up.told("both: absent is not held: no thread has the name `absent`");
+    up.told("withdrawn: no thread has the name `absent`");
     let mut in_class = 0;
     for entry in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
         let id: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
