@@ -15,6 +15,7 @@ mod bands;
 mod best_effort;
 mod choice;
 mod cpu;
+mod eased;
 mod facts;
 mod fixes;
 mod held;
@@ -119,7 +120,7 @@ fn chosen(
 ) -> (Admission, Enforcer) {
     choice::choose(mission, facts, &|usual| {
         let with = |facts: &Facts| {
-            eased(mission, facts, &|own, assumed| {
+            eased::decide(mission, facts, &|own, assumed| {
                 ample::cheapest(mission, assumed, &|searched| {
                     let own = own.clone();
                     decide(mission, facts, measured, latency_ns, own, usual, searched)
@@ -145,44 +146,6 @@ fn chosen(
             false => decided,
         }
     })
-}
-
-/// Decides with the supervisor on all of its cpus and nothing assumed of the cells. Where that refuses one, the supervisor is tried on fewer
-/// cpus; then the same with nothing but their tasks in cells of which the file does not say it. Where nothing helps, the answer is the first.
-fn eased(
-    mission: &Mission,
-    facts: &Facts,
-    decide: &dyn Fn(&SupervisorGrant, bool) -> (Admission, Price),
-) -> (Admission, Price) {
-    let own = SupervisorGrant::wanted(mission, facts);
-    let first = decide(&own, false);
-    if first.0.is_admitted() {
-        return first;
-    }
-    let may_assume = ample::may_be_assumed(mission);
-    if own.reservation().is_none() {
-        let assumed = may_assume.then(|| decide(&own, true));
-        let assumed = assumed.filter(|assumed| assumed.0.is_admitted());
-        return assumed.unwrap_or(first);
-    }
-    let elsewhere = own.elsewhere(mission);
-    let most = decide(&SupervisorGrant::none(None), may_assume);
-    if !most.0.is_admitted() || (elsewhere.is_empty() && !may_assume) {
-        // It is not the supervisor that is in the way.
-        let other = elsewhere.first().map(|own| decide(own, may_assume));
-        let less =
-            |other: &(Admission, Price)| ample::refused(&other.0) <= ample::refused(&first.0);
-        return other.filter(less).unwrap_or(first);
-    }
-    let unassumed = elsewhere.iter().map(|own| (own, false));
-    let assumed = std::iter::once(&own)
-        .chain(&elsewhere)
-        .map(|own| (own, true));
-    unassumed
-        .chain(assumed.filter(|_| may_assume))
-        .map(|(own, assumed)| decide(own, assumed))
-        .find(|answer| answer.0.is_admitted())
-        .unwrap_or(first)
 }
 
 /// Whether no cell has threads of SCHED_DEADLINE where this holds those that leave it to timecell.

@@ -218,6 +218,8 @@ pub enum Answered {
     ByNobody,
     /// Its filter, without any effect.
     ByFilter,
+    /// The kernel, as for any program: it has no filter.
+    ByKernel,
 }
 
 /// Whether a task's process has locked its memory.

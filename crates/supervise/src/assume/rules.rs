@@ -5,7 +5,7 @@ use host::rt_threads::RtThread;
 use host::sched::Class;
 
 use super::{Answered, Locked, Look, Proof, Standing};
-use crate::threads::Sign;
+use crate::threads::{ADVICE, Sign};
 
 /// One assumption: what it says of a bound, and its check.
 #[derive(Debug, Clone, Copy)]
@@ -87,9 +87,7 @@ pub const RULES: &[Rule] = &[
                 "its thread is known by order of appearance alone: name it so, or report its jobs",
             ),
             Ok(_) => Standing::Holds,
-            Err(why) => Standing::found(format!(
-                "{why}; name its thread so (pthread_setname_np), give its name as `thread` in the mission, or report its jobs"
-            )),
+            Err(why) => Standing::found(format!("{why}; {ADVICE}")),
         }),
     },
     Rule {
@@ -138,6 +136,9 @@ pub const RULES: &[Rule] = &[
         says: |_| Some("its cell gets no other class or cpus by calls of its own".to_owned()),
         check: Check::Looked(|_, look| match look.answered {
             Answered::ByAgent | Answered::ByFilter => Standing::Holds,
+            Answered::ByKernel => Standing::not_checked(
+                "it has no seccomp filter: the effects of its calls are seen at the looks",
+            ),
             Answered::ByNobody => Standing::Deviates {
                 found: "the cell's agent is gone, and its calls fail from now on".to_owned(),
                 for_good: true,

@@ -220,6 +220,10 @@ fn what_is_no_deviation_is_none() {
     for look in [
         well,
         Look {
+            answered: Answered::ByKernel,
+            ..well
+        },
+        Look {
             outside: &lower,
             ..well
         },

@@ -136,18 +136,17 @@ pub fn prometheus(status: &Status) -> String {
             |task| task.skipped,
         ),
     ];
+    let row = |name: &str, cell: &CellStatus, task: &str, value: f64| {
+        let (cell, task) = (escaped(&cell.cell), escaped(task));
+        format!(
+            "timecell_{name}{{mission=\"{mission}\",cell=\"{cell}\",task=\"{task}\"}} {value}\n"
+        )
+    };
     for (name, help, value) in of_tasks {
         head(&mut text, name, "counter", help);
         for cell in &cells {
-            for task in &cell.tasks {
-                let _ = writeln!(
-                    text,
-                    "timecell_{name}{{mission=\"{mission}\",cell=\"{}\",task=\"{}\"}} {}",
-                    escaped(&cell.cell),
-                    escaped(&task.task),
-                    value(task)
-                );
-            }
+            let tasks = cell.tasks.iter();
+            text.extend(tasks.map(|task| row(name, cell, &task.task, value(task) as f64)));
         }
     }
     let of_bounds: [OfBound; 2] = [
@@ -165,15 +164,8 @@ pub fn prometheus(status: &Status) -> String {
     for (name, help, value) in of_bounds {
         head(&mut text, name, "gauge", help);
         for cell in &cells {
-            for bound in &cell.bounds {
-                let _ = writeln!(
-                    text,
-                    "timecell_{name}{{mission=\"{mission}\",cell=\"{}\",task=\"{}\"}} {}",
-                    escaped(&cell.cell),
-                    escaped(&bound.task),
-                    value(bound)
-                );
-            }
+            let bounds = cell.bounds.iter();
+            text.extend(bounds.map(|bound| row(name, cell, &bound.task, value(bound))));
         }
     }
     text

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use engine::agent::Agent;
+use engine::app::{AppCell, Seccomp};
 use host::root::Root;
 use host::sched::{self, Class};
 
@@ -326,7 +327,8 @@ impl Assumed {
             answered: match (live.agent, self.agent_is_gone) {
                 (Some(_), true) => Answered::ByNobody,
                 (Some(_), false) => Answered::ByAgent,
-                (None, _) => Answered::ByFilter,
+                (None, _) if live.has_filter => Answered::ByFilter,
+                (None, _) => Answered::ByKernel,
             },
             unheld: &self.unheld,
             stray: self.stray.as_deref(),
@@ -357,6 +359,18 @@ struct Held<'a> {
     threads: &'a Threads,
     hold: &'a dyn Enforce,
     agent: Option<&'a Agent>,
+    has_filter: bool,
+}
+
+impl<'a> Held<'a> {
+    fn of(threads: &'a Threads, hold: &'a dyn Enforce, app: &'a AppCell) -> Held<'a> {
+        Held {
+            threads,
+            hold,
+            agent: app.agent(),
+            has_filter: app.spec().grants.seccomp != Seccomp::Off,
+        }
+    }
 }
 
 impl Keeper<'_> {
@@ -431,11 +445,7 @@ impl Keeper<'_> {
         if host::process::is_dying(live.inside.pid) {
             return Ok(());
         }
-        let held = Held {
-            threads: &live.threads,
-            hold: live.hold.as_ref(),
-            agent: live.app.agent(),
-        };
+        let held = Held::of(&live.threads, live.hold.as_ref(), &live.app);
         (live.assumed).look(&held, proofs, &watch.totals(), &worst_ns, now_ns);
         let deviations: Vec<Option<Deviation>> = (proofs.iter().enumerate())
             .map(|(task, proof)| proof.deviation(&live.assumed.seen(task, &held, machine)?))
@@ -483,11 +493,7 @@ impl Keeper<'_> {
         let Some(live) = self.live(at).filter(|_| self.is_looked_at(at)) else {
             return Vec::new();
         };
-        let held = Held {
-            threads: &live.threads,
-            hold: live.hold.as_ref(),
-            agent: live.app.agent(),
-        };
+        let held = Held::of(&live.threads, live.hold.as_ref(), &live.app);
         let proofs = self.assuming.proofs[at].iter().enumerate();
         let states = live.assumed.bounds.states().cloned().map(Some);
         let states = states.chain(std::iter::repeat(None));

@@ -24,6 +24,9 @@ use crate::enforce::Inside;
 /// the next looks.
 const MOST_NEW: usize = 16;
 
+/// How a thread is found for a task that has none.
+pub const ADVICE: &str = "name its thread so (pthread_setname_np), give its name as `thread` in the mission, or report its jobs";
+
 /// The kernel keeps this many bytes of a thread's name.
 const NAME_BYTES: usize = 15;
 
@@ -331,11 +334,7 @@ impl Threads {
         let lacking = self.wanted.iter().zip(&self.matches);
         let clauses = lacking.filter_map(|(wanted, found)| {
             let why = found.as_ref().err()?;
-            Some(format!(
-                "{} is not held: {why}; name its thread so (pthread_setname_np), give its name as `thread` in the mission, or \
-                 report its jobs",
-                wanted.task
-            ))
+            Some(format!("{} is not held: {why}; {ADVICE}", wanted.task))
         });
         clauses.collect()
     }
