@@ -104,8 +104,8 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
     let cells = shell("steady", SLEEPS, RESERVED) + &shell("plain", SLEEPS, "class = \"other\"");
     mission(dir, &cells);
     let mut up = Up::start(dir);
-    let pid = pid_of(&up.until("steady: runs"));
-    up.until("plain: runs");
+    let pid = pid_of(&up.told("steady: runs"));
+    up.told("plain: runs");
     let mode = fs::metadata(dir.join("state/control"))
         .unwrap()
         .permissions();
@@ -257,8 +257,8 @@ fn a_cell_is_restarted_and_the_mission_ended_from_outside() {
     let cells = shell("one", SLEEPS, RESERVED) + &shell("two", SLEEPS, RESERVED);
     mission(dir, &cells);
     let mut up = Up::start(dir);
-    let one = pid_of(&up.until("one: runs"));
-    let two = pid_of(&up.until("two: runs"));
+    let one = pid_of(&up.told("one: runs"));
+    let two = pid_of(&up.told("two: runs"));
     let done = json_of(dir, &["restart", "one"]);
     let again = done["cells"][0]["pid"].as_i64().unwrap();
     assert_ne!(again, i64::from(one));

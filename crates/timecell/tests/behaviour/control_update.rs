@@ -380,8 +380,8 @@ fn a_new_version_that_fails_is_taken_back() {
     let good = shell("app", &format!("echo good; {SLEEPS}"), RESERVED);
     mission(dir, &(steady.clone() + &good));
     let mut up = Up::start(dir);
-    let app = pid_of(&up.until("app: runs"));
-    let pid = pid_of(&up.until("steady: runs"));
+    let app = pid_of(&up.told("app: runs"));
+    let pid = pid_of(&up.told("steady: runs"));
     let bad = shell("app", "echo bad; /busybox sleep 0.3; exit 7", RESERVED);
     mission(
         dir,
@@ -497,8 +497,8 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both() {
     let app = |script: &str| shell("app", script, &half);
     mission(dir, &(steady.clone() + &app(SLEEPS)));
     let mut up = Up::start(dir);
-    let pid = pid_of(&up.until("steady: runs"));
-    let old = pid_of(&up.until("app: runs"));
+    let pid = pid_of(&up.told("steady: runs"));
+    let old = pid_of(&up.told("app: runs"));
     mission(dir, &(steady.clone() + &app("/busybox sleep 2000")));
     let said = ask(dir, &["update", "mission.toml", "--window", "200ms"]).ends_with(0);
     assert!(

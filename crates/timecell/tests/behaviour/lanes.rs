@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
+use host::process::Stat;
 use model::Enforcer;
 
 use crate::hung::Watched;
@@ -254,6 +255,9 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     lanes.waiting_for_all -= for_all;
     lanes.enter(held);
     drop(lanes);
+    if held.alone {
+        end_what_is_left();
+    }
     let is_apart = !Held::by(case.needs).alone;
     let began = Instant::now();
     let watched = Watched::new(case.name);
@@ -284,6 +288,27 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
         .push((case.name, held, began.elapsed()));
     CHANGED.notify_all();
     ended
+}
+
+/// Ends the cells and the processes of timecell that a failed case has left: real-time threads that nothing accounts for would withdraw every
+/// bound of the cases that follow. No case runs meanwhile.
+fn end_what_is_left() {
+    let since = host::process::start_ticks(std::process::id().cast_signed());
+    for pid in host::process::all() {
+        let Some(stat) = Stat::of(pid).filter(|stat| stat.start_ticks() > since) else {
+            continue;
+        };
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let is_orphan = stat.parent() == Some(1) && stat.name().starts_with("timecell");
+        if is_orphan || groups.contains("/timecell-cell-test-tmp") {
+            eprintln!(
+                "left by an earlier case, and killed: {} ({pid})",
+                stat.name()
+            );
+            // SAFETY: it was started by a case, as its name and time of start tell.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
 }
 
 /// Gives this thread and the processes that it starts an empty `/dev/shm`, and their own ledger.

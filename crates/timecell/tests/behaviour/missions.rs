@@ -508,8 +508,8 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
     );
     let mut up = Up::start(dir.path());
     let pids = [
-        pid_of(&up.until("steady: runs")),
-        pid_of(&up.until("other: runs")),
+        pid_of(&up.told("steady: runs")),
+        pid_of(&up.told("other: runs")),
     ];
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
@@ -526,8 +526,8 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pids[1], libc::SIGKILL) };
     let mut up = Up::start(dir.path());
-    assert_eq!(pid_of(&up.until("steady: runs on, adopted")), pids[0]);
-    let again = pid_of(&up.until("other: runs (pid"));
+    assert_eq!(pid_of(&up.told("steady: runs on, adopted")), pids[0]);
+    let again = pid_of(&up.told("other: runs (pid"));
     assert_ne!(again, pids[1]);
     up.end();
     for pid in [pids[0], again] {

@@ -170,8 +170,8 @@ fn the_class_outlives_the_supervisor() {
     mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
     let mut up = Up::start(dir.path());
     let pids = [
-        pid_of(&up.until("steady: runs")),
-        pid_of(&up.until("gone: runs")),
+        pid_of(&up.told("steady: runs")),
+        pid_of(&up.told("gone: runs")),
     ];
     up.kill();
     let own = class(5 * MS, 100 * MS, 100 * MS);
@@ -179,8 +179,8 @@ fn the_class_outlives_the_supervisor() {
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pids[1], libc::SIGKILL) };
     let mut up = Up::start(dir.path());
-    assert_eq!(pid_of(&up.until("steady: runs on, adopted")), pids[0]);
-    let again = pid_of(&up.until("gone: runs (pid"));
+    assert_eq!(pid_of(&up.told("steady: runs on, adopted")), pids[0]);
+    let again = pid_of(&up.told("gone: runs (pid"));
     assert_eq!(
         [pids[0], again].map(get_class),
         [Ok(own.clone()), Ok(own.clone())]

@@ -79,7 +79,7 @@ fn nothing_is_started_on_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     mission(dir, &shell("plain", "exec /busybox sleep 1000", PLAIN));
-    let disk = Disk::of_kib(dir, 200);
+    let disk = Disk::of_kib(dir, 240);
     disk.fill();
     let said = ask(dir, &["up", "mission.toml"]).ends_with(1);
     assert!(said.error().contains("No space left"), "{}", said.err);
@@ -100,7 +100,7 @@ fn two_on_a_disk(dir: &Path) -> (Disk, Up) {
         &(shell("plain", "exec /busybox sleep 1000", PLAIN)
             + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
     );
-    let disk = Disk::of_kib(dir, 200);
+    let disk = Disk::of_kib(dir, 240);
     let mut up = Up::start(dir);
     up.told("plain: runs");
     (disk, up)

@@ -467,7 +467,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     of(&payload(BUSY), "");
     let mut up = Up::start(dir);
     let [crashing, spinning, payload_pid] = ["crashing", "spinning", "payload"]
-        .map(|cell| pid_of(&up.until(&format!("{cell}: runs (pid"))));
+        .map(|cell| pid_of(&up.told(&format!("{cell}: runs (pid"))));
     let kill = |pid: i32| {
         // SAFETY: no memory is involved; it is a cell's process.
         assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);

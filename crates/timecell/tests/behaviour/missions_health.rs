@@ -496,8 +496,8 @@ fn a_mode_outlives_the_supervisor() {
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     let mut up = Up::start(dir.path());
-    up.until("critical: runs on, adopted");
-    up.until("payload: runs on, adopted");
+    up.told("critical: runs on, adopted");
+    up.told("payload: runs on, adopted");
     // A frozen cell ends like any other.
     up.end();
     nothing_is_left(dir.path());
