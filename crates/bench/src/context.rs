@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use host::rtgroup::RtGroup;
 use record::crowd::Reservation;
 use record::run::Run;
-use record::trial::{Part, TrialRecord};
+use record::trial::{CellRecord, Part, TrialRecord};
 
 use crate::load::Ground;
 use crate::place::{Place, holds_cells};
@@ -46,9 +46,17 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// The samples of a part, with the names that its cells have there.
     pub(crate) fn samples_of(&self, part: &Part) -> Vec<(String, PathBuf)> {
-        let found = |joint: &String| self.samples.iter().find(|(id, _)| id == joint);
+        let found = |joint: &String| self.samples.iter().find(|(name, _)| name == joint);
+        let of_cell = |(cell, joint): (&CellRecord, &String)| {
+            let there = CellRecord {
+                id: joint.clone(),
+                ..cell.clone()
+            };
+            cell.samples_names().into_iter().zip(there.samples_names())
+        };
         (part.record.cells.iter().zip(&part.joint_ids))
-            .filter_map(|(cell, joint)| Some((cell.id.clone(), found(joint)?.1.clone())))
+            .flat_map(of_cell)
+            .filter_map(|(own, joint)| Some((own, found(&joint)?.1.clone())))
             .collect()
     }
 

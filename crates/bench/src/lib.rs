@@ -50,7 +50,7 @@ pub use isolation::{IsolationOptions, IsolationPlan, Part, run_isolation};
 pub use left::left_isolated;
 pub use place::Place;
 pub use plan::{Plan, PlannedOwn, PlannedTrial};
-pub use program::{Tried, resolve_program, try_program};
+pub use program::{Tried, TriedTask, resolve_program, try_program};
 pub use resume::check as check_experiment;
 pub use run::run;
 pub use series::{HEARTBEAT_NS, OwnOption, SeriesOptions, SeriesPlan, SeriesScenario, run_series};

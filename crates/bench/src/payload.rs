@@ -5,9 +5,9 @@ use std::path::Path;
 use engine::{CellSpec, Rights};
 use host::sched;
 use model::{Class, Enforcer, EngineKind, Keep, Workload};
-use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs};
+use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, ReportedArgs, SetArgs, TaskArgs};
 use record::crowd::Reservation;
-use record::trial::{CellRecord, SetBy, TaskRecord};
+use record::trial::{CellRecord, ReportedRecord, SetBy, TaskRecord};
 
 use crate::cells::{Placement, allowed};
 use crate::context::Trial;
@@ -134,8 +134,21 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         },
         turns: trial.planned.turns.as_ref().map(|turns| turns.args(index)),
         program: program_words(workload, cell.engine),
+        tasks: (cell.reported.iter())
+            .map(|task| ReportedArgs {
+                name: task.name.clone(),
+                period_ns: task.period_ns,
+                jobs: jobs_beside(trial, index, task),
+            })
+            .collect(),
         page: reports(workload).then(|| seen.join(format!("{}.page", cell.id))),
     }
+}
+
+/// Most activations of another task of a program that are recorded: those of the time that the first takes, and of its turns.
+fn jobs_beside(trial: &Trial<'_>, index: usize, task: &ReportedRecord) -> u32 {
+    let period_ns = trial.planned.workload_of(index).period.ns();
+    crate::plan::jobs_beside(trial.jobs[index], period_ns, task.period_ns)
 }
 
 /// The program of a cell and its arguments, if it runs one: a plain process runs the user's file, the others its copy.
@@ -175,8 +188,9 @@ pub(crate) fn prepare(
     trial: &Trial<'_>,
     shared: &Path,
     index: usize,
-    id: &str,
+    cell: &CellRecord,
 ) -> Result<(), BenchError> {
+    let id = &cell.id;
     let samples = shared.join(format!("{id}.samples"));
     let jobs = u64::from(trial.jobs[index]);
     match trial.planned.ring_records(trial.plan.experiment.keep) {
@@ -189,6 +203,12 @@ pub(crate) fn prepare(
     .map_err(failed(&samples, "make the samples file"))?;
     if !reports(trial.planned.workload_of(index)) {
         return Ok(());
+    }
+    for (task, name) in cell.reported.iter().zip(cell.samples_names()).skip(1) {
+        let samples = shared.join(format!("{name}.samples"));
+        let jobs = jobs_beside(trial, index, task);
+        probe::prepare_samples(&samples, jobs.into())
+            .map_err(failed(&samples, "make the samples file"))?;
     }
     let page = shared.join(format!("{id}.page"));
     probe::prepare_page(&page, true).map_err(failed(&page, "make the page"))

@@ -225,11 +225,19 @@ impl PlannedTrial {
     pub(crate) fn cell_bytes(&self, experiment: &Experiment) -> u64 {
         use record::samples::layout::{counted_file_bytes, file_bytes};
         let jobs = u64::from(self.most_jobs());
-        match self.ring_records(experiment.keep) {
-            Some(records) => file_bytes(records),
+        let own = match self.ring_records(experiment.keep) {
+            Some(records) => return file_bytes(records),
             None if experiment.counts_activations() => counted_file_bytes(jobs),
             None => file_bytes(jobs),
-        }
+        };
+        let beside = |workload: &Workload| {
+            let tasks = workload.program.iter().flat_map(|program| &program.tasks);
+            let jobs = tasks
+                .skip(1)
+                .map(|task| jobs_beside(self.most_jobs(), workload.period.ns(), task.period.ns()));
+            jobs.map(|jobs| file_bytes(jobs.into())).sum::<u64>()
+        };
+        own + self.workloads().into_iter().map(beside).max().unwrap_or(0)
     }
 
     /// Bytes that the trial leaves on the disk, at most.
@@ -265,6 +273,13 @@ const LOAD_GUESS_NS: i64 = 500_000_000;
 pub(crate) fn by_deadline(experiment: &Experiment) -> bool {
     let scale = experiment.scale.as_ref();
     scale.is_some_and(|scale| scale.reserve == Some(Enforcer::Deadline))
+}
+
+/// Most activations of another task of a program while the one of this period has so many: those of its time twice, for what turns add.
+pub(crate) fn jobs_beside(jobs: u32, period_ns: i64, other_ns: i64) -> u32 {
+    let jobs = i64::from(jobs) + 16;
+    let in_time = 2 * jobs.saturating_mul(period_ns) / other_ns.max(1);
+    u32::try_from(in_time.saturating_add(jobs)).unwrap_or(u32::MAX)
 }
 
 /// Whether a program tells its jobs.

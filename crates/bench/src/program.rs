@@ -8,12 +8,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use model::ProgramLoad;
+use probe::TaskOnPage;
 
 /// Longest time for a program to open a task or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long jobs are watched, and how many of them are enough.
 const WATCHED: Duration = Duration::from_secs(3);
 const ENOUGH: usize = 20;
+/// Least time for a program to open its other tasks after its first.
+const OPENED: Duration = Duration::from_millis(300);
 /// Between two looks: a hundredth of the time that has passed, within these.
 const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(5)];
 /// How long a program is stopped to see whether it catches up, within these, and how often.
@@ -24,12 +27,12 @@ const STOPS: u32 = 3;
 const MOST_BYTES: u64 = 600;
 
 /// What a program does by itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Tried {
     /// It reports jobs.
     Reports {
-        /// The median of the time between two releases, if it was seen.
-        period_ns: Option<i64>,
+        /// Its tasks, that which is to be compared first: the one that was asked for, or else the one of the shortest period.
+        tasks: Vec<TriedTask>,
         /// How long it takes to catch up after a stop, as a share of the stopped time; `None` if it was not seen to.
         catches_up: Option<f64>,
     },
@@ -45,18 +48,27 @@ pub enum Tried {
     },
 }
 
-/// Runs the program once as a plain process, and again if it has ended.
+/// A task of a program that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriedTask {
+    /// Its name.
+    pub name: String,
+    /// The median of the time between two releases, ns, if it was seen.
+    pub period_ns: Option<i64>,
+}
+
+/// Runs the program once as a plain process, and again if it has ended; `task` is the one to be compared.
 ///
 /// # Errors
-/// When it cannot be started, or fails.
-pub fn try_program(words: &[String]) -> Result<Tried, String> {
+/// When it cannot be started, fails, or has no such task.
+pub fn try_program(words: &[String], task: Option<&str>) -> Result<Tried, String> {
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let first = once(words, place.path(), "1")?;
+    let first = once(words, place.path(), "1", task)?;
     let Tried::Ends { after_ns } = first else {
         return Ok(first);
     };
     // Once more: the first brings it into memory.
-    match once(words, place.path(), "2")? {
+    match once(words, place.path(), "2", task)? {
         Tried::Ends { after_ns: again_ns } => Ok(Tried::Ends {
             after_ns: again_ns.max(after_ns.min(2 * again_ns)),
         }),
@@ -68,7 +80,7 @@ pub fn try_program(words: &[String]) -> Result<Tried, String> {
     clippy::disallowed_methods,
     reason = "in a directory that nobody else writes to"
 )]
-fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
+fn once(words: &[String], place: &Path, name: &str, task: Option<&str>) -> Result<Tried, String> {
     let io = |error: std::io::Error| error.to_string();
     let (page, log) = (place.join(name), place.join(format!("{name}.log")));
     probe::prepare_page(&page, false).map_err(io)?;
@@ -88,23 +100,26 @@ fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
     running.before_others();
     let mut opened: Option<Instant> = None;
     loop {
-        let seen = probe::releases(&page).map_err(io)?;
+        let seen = probe::tasks_on(&page).map_err(io)?;
         let ended = running.0.try_wait().map_err(io)?;
-        if let Some(releases) = seen {
+        if !seen.is_empty() {
             let since = opened.get_or_insert_with(Instant::now);
-            if releases.len() >= ENOUGH || since.elapsed() > WATCHED || ended.is_some() {
+            let enough =
+                since.elapsed() > OPENED && seen.iter().all(|task| task.spans.len() >= ENOUGH);
+            if enough || since.elapsed() > WATCHED || ended.is_some() {
                 failed(ended, &log)?;
-                let period_ns = median_step(&releases);
-                let catches_up = match (ended, period_ns) {
-                    (None, Some(period_ns)) => {
-                        catches_up(&running, &page, period_ns).map_err(io)?
-                    }
+                let tasks = in_order(&seen, task)?;
+                let catches_up = match (ended, tasks.first()) {
+                    (
+                        None,
+                        Some(TriedTask {
+                            name,
+                            period_ns: Some(period_ns),
+                        }),
+                    ) => catches_up(&running, &page, name, *period_ns).map_err(io)?,
                     _ => None,
                 };
-                return Ok(Tried::Reports {
-                    period_ns,
-                    catches_up,
-                });
+                return Ok(Tried::Reports { tasks, catches_up });
             }
         } else if let Some(status) = ended {
             let after_ns = began.elapsed().as_nanos() as i64;
@@ -120,9 +135,41 @@ fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
     }
 }
 
+/// The tasks with their periods, that which is to be compared first.
+fn in_order(seen: &[TaskOnPage], wanted: Option<&str>) -> Result<Vec<TriedTask>, String> {
+    let mut tasks: Vec<TriedTask> = (seen.iter())
+        .map(|task| {
+            let releases: Vec<i64> = task.spans.iter().map(|(release, _)| *release).collect();
+            TriedTask {
+                name: task.name.clone(),
+                period_ns: median_step(&releases),
+            }
+        })
+        .collect();
+    if let Some(wanted) = wanted.filter(|wanted| tasks.iter().all(|task| task.name != **wanted)) {
+        let names: Vec<String> = tasks
+            .iter()
+            .map(|task| format!("`{}`", task.name))
+            .collect();
+        return Err(format!(
+            "reports no jobs of a task `{wanted}`; its tasks are {}",
+            names.join(", ")
+        ));
+    }
+    // Of equal periods the one that was opened first.
+    let is_other = |task: &TriedTask| wanted.is_some_and(|wanted| task.name != wanted);
+    tasks.sort_by_key(|task| (is_other(task), task.period_ns.unwrap_or(i64::MAX)));
+    Ok(tasks)
+}
+
 /// Stops the program for a while, as turns do, and measures how long it then works on what was due meanwhile, as a share of that time; the
 /// median of several tries, since the machine may be late, too.
-fn catches_up(running: &Running, page: &Path, period_ns: i64) -> std::io::Result<Option<f64>> {
+fn catches_up(
+    running: &Running,
+    page: &Path,
+    task: &str,
+    period_ns: i64,
+) -> std::io::Result<Option<f64>> {
     let stopped = Duration::from_nanos((period_ns * STOPPED_PERIODS).unsigned_abs())
         .clamp(STOPPED[0], STOPPED[1]);
     let mut shares = Vec::new();
@@ -136,7 +183,12 @@ fn catches_up(running: &Running, page: &Path, period_ns: i64) -> std::io::Result
         let mut made_up = 0;
         while began.elapsed() < stopped + WATCHED {
             std::thread::sleep(LOOKS[1] / 5);
-            let spans = probe::spans(page)?.unwrap_or_default();
+            let tasks = probe::tasks_on(page)?.into_iter();
+            let spans = (tasks
+                .filter(|seen| seen.name == task)
+                .map(|seen| seen.spans))
+            .next();
+            let spans = spans.unwrap_or_default();
             if let Some(behind_ns) = behind_ns(&spans, again_ns, &mut made_up) {
                 shares.push(behind_ns as f64 / stopped.as_nanos() as f64);
                 break;
@@ -255,7 +307,7 @@ mod tests {
     use model::ProgramJobs;
 
     fn tried(script: &str) -> Result<Tried, String> {
-        try_program(&["/bin/sh", "-c", script].map(str::to_owned))
+        try_program(&["/bin/sh", "-c", script].map(str::to_owned), None)
     }
 
     #[test]
@@ -282,7 +334,7 @@ mod tests {
         let told = tried("echo no such device >&2; exit 3").unwrap_err();
         assert_eq!(told, "exits with status 3, saying: no such device");
         assert_eq!(tried("kill -9 $$").unwrap_err(), "is killed by signal 9");
-        let missing = try_program(&["/nonexistent".to_owned()]).unwrap_err();
+        let missing = try_program(&["/nonexistent".to_owned()], None).unwrap_err();
         assert!(
             missing.starts_with("cannot start: No such file"),
             "{missing}"

@@ -280,7 +280,7 @@ impl Going<'_> {
         let trial = self.trial;
         let slots = index..index + trial.planned.sharing(index).len();
         for seat in slots.clone() {
-            prepare(trial, &self.shared, seat, &self.record.cells[seat].id)?;
+            prepare(trial, &self.shared, seat, &self.record.cells[seat])?;
         }
         let spec = spec(trial, &self.shared, index, &self.record.cells)?;
         if let Err(why) = self.hold(index, &spec.id) {

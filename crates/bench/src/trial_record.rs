@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use host::sched;
-use record::trial::{CellRecord, HeldCell, HoldsRecord, SetBy, TrialRecord};
+use model::Keep;
+use record::trial::{CellRecord, HeldCell, HoldsRecord, ReportedRecord, SetBy, TrialRecord};
 use record::{Document, Machine};
 
 use crate::BenchError;
@@ -58,6 +59,7 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 notes: task.map_or_else(Vec::new, PlannedTask::remarks),
                 failure: None,
                 task: task.map(task_record),
+                reported: reported(trial, index),
             }
         })
         .collect();
@@ -83,6 +85,22 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
         turns: trial.planned.turns.as_ref().map(PlannedTurns::record),
         arms: (trial.planned.turns.as_ref()).map_or_else(Vec::new, |turns| turns.arms.clone()),
     }
+}
+
+/// The tasks of the program of a cell. The others are recorded where every job of a cell is.
+fn reported(trial: &Trial<'_>, index: usize) -> Vec<ReportedRecord> {
+    let workload = trial.planned.workload_of(index);
+    let beside = match trial.plan.experiment.keep {
+        Keep::Samples => usize::MAX,
+        Keep::Histograms { .. } => 1,
+    };
+    let tasks = workload.program.iter().flat_map(|program| &program.tasks);
+    (tasks.take(beside))
+        .map(|task| ReportedRecord {
+            name: task.name.clone(),
+            period_ns: task.period.ns(),
+        })
+        .collect()
 }
 
 /// What holds the cells of a task set, if anything does.

@@ -26,8 +26,8 @@ pub use enforcer::Enforcer;
 pub use engine::{EngineKind, Helper};
 pub use experiment::{
     COUNTS, Class, Counters, Experiment, Keep, Limits, Overrides, OwnTask, Pacing, ProgramJobs,
-    ProgramLoad, SCHEMA, Scale, Scheduling, TaskLoad, TaskPolicy, TrialPlan, Turns, Work, Workload,
-    quick, task_load, task_reserves,
+    ProgramLoad, ReportedTask, SCHEMA, Scale, Scheduling, TaskLoad, TaskPolicy, TrialPlan, Turns,
+    Work, Workload, quick, task_load, task_reserves,
 };
 pub use file::nearest;
 pub use input_error::InputError;

@@ -111,8 +111,37 @@ pub struct ProbeArgs {
     pub program: Vec<String>,
     /// Where that program reports its jobs, as seen from inside the cell; `None`: each execution of it is a job.
     pub page: Option<PathBuf>,
+    /// The tasks of that program: the first is compared, the others are recorded beside it. Empty: the one that it opens first.
+    pub tasks: Vec<ReportedArgs>,
     /// Its turns, where cells take turns; their period is the one above.
     pub turns: Option<TurnsArgs>,
+}
+
+/// A task of a program that reports its jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedArgs {
+    /// The name under which it is opened.
+    pub name: String,
+    /// Time between its releases, ns.
+    pub period_ns: i64,
+    /// Most activations that are recorded.
+    pub jobs: u32,
+}
+
+impl ReportedArgs {
+    fn to_word(&self) -> String {
+        format!("task={},{},{}", self.period_ns, self.jobs, self.name)
+    }
+
+    fn from_value(value: &str) -> Option<ReportedArgs> {
+        let mut words = value.splitn(3, ',');
+        let args = ReportedArgs {
+            period_ns: words.next()?.parse().ok()?,
+            jobs: words.next()?.parse().ok()?,
+            name: words.next()?.to_owned(),
+        };
+        (args.period_ns > 0).then_some(args)
+    }
 }
 
 /// A cell's part in a timetable, but for the period.
@@ -189,6 +218,7 @@ impl Default for ProbeArgs {
             counters: Counters::None,
             program: Vec::new(),
             page: None,
+            tasks: Vec::new(),
             turns: None,
         }
     }
@@ -241,6 +271,7 @@ impl ProbeArgs {
             Counters::WhereCheap => words.push("count=cheap".to_owned()),
             Counters::Activations => words.push("count=each".to_owned()),
         }
+        words.extend(self.tasks.iter().map(ReportedArgs::to_word));
         words.extend(self.turns.map(TurnsArgs::to_word));
         words
     }
@@ -287,6 +318,7 @@ impl ProbeArgs {
                         _ => return Err(bad()),
                     }
                 }
+                "task" => (args.tasks).push(ReportedArgs::from_value(value).ok_or_else(bad)?),
                 "turns" => args.turns = Some(TurnsArgs::from_value(value).ok_or_else(bad)?),
                 "poll" => args.barrier = BarrierKind::PollFile(value.into()),
                 _ => return Err(bad()),
@@ -317,6 +349,7 @@ mod tests {
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
             turns in prop::option::of((1u32.., any::<u32>(), 1u32..=64, any::<u64>())),
             program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(), endless in any::<bool>(),
+            tasks in prop::collection::vec(("\\PC{1,9}", 1i64.., any::<u32>()), 0..3),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -346,6 +379,9 @@ mod tests {
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
                 rest_ns: rest,
                 counters,
+                tasks: (tasks.into_iter())
+                    .map(|(name, period_ns, jobs)| ReportedArgs { name, period_ns, jobs })
+                    .collect(),
                 turns: turns.map(|(jobs, extra, arms, seed)| TurnsArgs { jobs, extra, arms, arm: arms - 1, seed }),
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));

@@ -298,6 +298,7 @@ fn measured<R: Recorder>(
         program,
     };
     sheet.write_header(&header);
+    worker.write_headers(&header);
     let before = arm::usage();
     let cpu_before = clock::thread_cpu_time();
     let children_before = program::children_cpu_ns();
@@ -328,7 +329,7 @@ fn measured<R: Recorder>(
     let after = arm::usage();
     // Starting a program faults, which says nothing of memory that a loop should have locked.
     let own = u64::from(matches!(worker, Worker::Own));
-    sheet.write_header(&Header {
+    let last = Header {
         count: (tally.executed - sheet.lost()).into(),
         missed: tally.missed.into(),
         planned: args.jobs.into(),
@@ -357,7 +358,9 @@ fn measured<R: Recorder>(
         involuntary_switches: after.involuntary - before.involuntary,
         over_declared: tally.over.into(),
         ..header
-    });
+    };
+    sheet.write_header(&last);
+    worker.write_headers(&last);
     Ok(())
 }
 
@@ -386,7 +389,7 @@ impl Worker {
                 Worker::Executions(Box::new(Program::new(&args.program, None).map_err(failed)?))
             }
             (false, Some(page)) => {
-                let reporting = Reporting::new(&args.program, page).map_err(failed)?;
+                let reporting = Reporting::new(args, page).map_err(failed)?;
                 let mut started = reporting.start()?;
                 if args.turns.is_some() {
                     // Until its first.
@@ -395,6 +398,15 @@ impl Worker {
                 Worker::Reports(started)
             }
         })
+    }
+}
+
+impl Worker {
+    /// Those of the records beside the first.
+    fn write_headers(&self, first: &Header) {
+        if let Worker::Reports(started) = self {
+            started.write_headers(first);
+        }
     }
 }
 

@@ -23,12 +23,12 @@ mod set;
 mod supply;
 mod work;
 
-pub use args::{ArgsError, BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, TurnsArgs};
+pub use args::{ArgsError, BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, ReportedArgs, TurnsArgs};
 pub use barrier::{Barrier, BarrierError, Wake};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};
 pub use map::{prepare_counted_samples, prepare_samples};
-pub use program::{prepare_page, releases, spans};
+pub use program::{TaskOnPage, prepare_page, samples_beside, tasks_on};
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};
 pub use set::{SetArgs, TaskArgs, set};

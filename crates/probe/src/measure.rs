@@ -65,6 +65,14 @@ impl<'a> Sheet<'a> {
         })
     }
 
+    /// The same where so many records stand there already; `None` where there is no room for them.
+    pub(crate) fn behind(map: &'a Map, written: u32) -> Option<Sheet<'a>> {
+        Sheet::new(map, written).map(|sheet| Sheet {
+            written: written as usize,
+            ..sheet
+        })
+    }
+
     fn header(&self) -> *mut Header {
         self.map.as_ptr().cast()
     }

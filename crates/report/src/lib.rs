@@ -3,6 +3,7 @@
 //!
 //! To add something, extend one of two lists: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
 
+mod beside;
 mod chart;
 mod compare;
 mod conclusion;

@@ -21,8 +21,9 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     if let Some(grouped) = grouped {
         out += &grouped;
     } else if shown {
-        let of = match summary.primary {
-            Metric::StartTime => "the program",
+        let of = match (summary.primary, &summary.task) {
+            (Metric::StartTime, _) => "the program",
+            (_, Some(task)) => &format!("a job of {}", clean(task)),
             _ if summary.cells.iter().all(|cell| cell.executions) => {
                 "a job, one execution of the program from its start to its exit"
             }
@@ -32,6 +33,11 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
         out += &render_parts(&columns, style);
         out += &crate::tasks::table(summary, style);
         out += &crate::in_turns::table(summary, style);
+        let beside = crate::beside::table(summary, style);
+        out += match out.ends_with("\n\n") {
+            true => beside.trim_start(),
+            false => &beside,
+        };
     }
     let sentences = after(summary);
     let names = sentences.iter().map(|(name, _)| name.chars().count());

@@ -34,5 +34,6 @@ pub(crate) fn thread(cell: u32, id: &str, class: &str, times_ns: [i64; 2]) -> Ce
             cpus: vec![1],
             calibration: None,
         }),
+        reported: Vec::new(),
     }
 }

@@ -132,6 +132,7 @@ mod tests {
             notes: Vec::new(),
             failure: None,
             task: None,
+            reported: Vec::new(),
         }
     }
 

@@ -146,7 +146,7 @@ impl<'a> Crowd<'a> {
 
     fn try_make(&self, index: usize, seat: &mut Seat) -> Result<(), String> {
         let (trial, cells) = (self.trial, &self.cells);
-        let spec = prepare(trial, self.shared, index, &seat.record.id)
+        let spec = prepare(trial, self.shared, index, &seat.record)
             .and_then(|()| spec(trial, self.shared, index, self.planned))
             .map_err(|error| error.to_string())?;
         let asked_ns = clock::now();

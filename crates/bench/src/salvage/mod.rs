@@ -29,8 +29,8 @@ const ENDED: &str = "ended.json";
 
 /// The samples of released cells, each with its name: of a cell that died, what it had measured until then.
 pub(crate) fn released(cells: &[CellRecord], shared: &Path) -> Vec<(String, PathBuf)> {
-    (cells.iter())
-        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
+    (cells.iter().flat_map(CellRecord::samples_names))
+        .map(|name| (name.clone(), shared.join(format!("{name}.samples"))))
         .filter(|(_, path)| was_released(path))
         .collect()
 }

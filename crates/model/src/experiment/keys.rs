@@ -154,8 +154,24 @@ static WORKLOAD: Shape = Shape {
             "of a `program`: its path, relative to the directory of this file, and its arguments";
         "reports": Kind::Boolean, Default "false",
             "of a `program`: whether it reports its jobs through timecell's client; otherwise each execution of it is a job";
+        "reported": Kind::Tables { of: &REPORTED, most: REPORTED_TASKS }, Without "found by running the program once",
+            "of a `program` that reports: its tasks; the first is the one that is compared, the others are measured beside it and have rows of their own";
         "endless": Kind::Boolean, Default "false",
             "of a `program`: whether it neither ends nor reports; it then runs for one `period` in each round; refused with `reports`, `jobs`, `deadline`, `pacing`, `[turns]` and histograms";
+    },
+};
+
+/// Most tasks of a program that are measured: as many as it can open.
+const REPORTED_TASKS: usize = 8;
+
+static REPORTED: Shape = Shape {
+    title: "a reported task",
+    name: "reported",
+    doc: "A task of a program that reports its jobs.",
+    choice: false,
+    keys: keys! {
+        "name": Kind::Label, Required "\"control\"", "the name under which the program opens it; unique";
+        "period": PERIOD, Required "\"1ms\"", "time between its releases";
     },
 };
 
@@ -244,6 +260,7 @@ static CELL: Shape = Shape {
         "name": Kind::Part, Without "the number and the engine", "name in tables, after that of the trial; unique; not with `copies`";
         "program": WORDS, Without "the trial's work", "as in `[workload]`";
         "reports": Kind::Boolean, Default "false", "as in `[workload]`";
+        "reported": Kind::Tables { of: &REPORTED, most: REPORTED_TASKS }, Without "found by running the program once", "as in `[workload]`";
         "endless": Kind::Boolean, Default "false", "as in `[workload]`";
         "steps": STEPS, Without "the trial's work", "length of its `mac` jobs";
         "period": PERIOD, Without "the trial's", "time between releases";

@@ -20,7 +20,7 @@ mod write;
 pub use counters::Counters;
 pub use held::reserves as task_reserves;
 pub use overrides::Overrides;
-pub use program::{ProgramJobs, ProgramLoad};
+pub use program::{ProgramJobs, ProgramLoad, ReportedTask};
 #[cfg(test)]
 pub(crate) use read::FORMAT;
 pub use resolve::quick;

@@ -1,5 +1,7 @@
 //! `[workload]` of kind "program": the user's program does the jobs.
 
+use crate::Duration;
+
 const WANTED: &str = "a list of texts, such as [\"./app\", \"--rate\", \"100\"]";
 /// Maximum number of words of a program.
 const MOST_WORDS: usize = 256;
@@ -17,6 +19,15 @@ pub enum ProgramJobs {
     Endless,
 }
 
+/// A task of a program that reports its jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedTask {
+    /// The name under which the program opens it.
+    pub name: String,
+    /// Time between its releases.
+    pub period: Duration,
+}
+
 /// A program that replaces timecell's own work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramLoad {
@@ -24,6 +35,9 @@ pub struct ProgramLoad {
     pub words: Vec<String>,
     /// What its jobs are.
     pub jobs: ProgramJobs,
+    /// Its tasks if it reports their jobs: the first is the one that is compared, the others are measured beside it. Empty: the one
+    /// that it opens first.
+    pub tasks: Vec<ReportedTask>,
 }
 
 impl ProgramLoad {
@@ -49,7 +63,11 @@ impl ProgramLoad {
                 "the word that begins with {start:?} contains a NUL or has more than {MOST_BYTES} bytes"
             )));
         }
-        Ok(ProgramLoad { words, jobs })
+        Ok(ProgramLoad {
+            words,
+            jobs,
+            tasks: Vec::new(),
+        })
     }
 
     /// Whether it reports its jobs.
@@ -64,10 +82,11 @@ impl ProgramLoad {
 
     /// The program, and what a job of it is: `./app 5 (each job an execution)`.
     pub fn told(&self) -> String {
-        let jobs = match self.jobs {
-            ProgramJobs::Reported => "jobs as it reports them",
-            ProgramJobs::Executions => "each job an execution",
-            ProgramJobs::Endless => "started and ended, jobs unknown",
+        let jobs = match (self.jobs, self.tasks.first()) {
+            (ProgramJobs::Reported, None) => "jobs as it reports them",
+            (ProgramJobs::Reported, Some(task)) => &format!("jobs of its task {}", task.name),
+            (ProgramJobs::Executions, _) => "each job an execution",
+            (ProgramJobs::Endless, _) => "started and ended, jobs unknown",
         };
         format!("{} ({jobs})", self.line())
     }
@@ -108,6 +127,29 @@ mod tests {
         assert!(!program.reports());
         let again = Experiment::parse("again", &read.to_toml()).unwrap();
         assert_eq!(again, read);
+    }
+
+    #[test]
+    fn the_tasks_that_it_reports_are_read_and_written() {
+        let tasks = "reported = [{ name = \"control\", period = \"1ms\" }, { name = \"a \\\"b\\\"\", period = \"50ms\" }]";
+        let read = parse(&format!("program = [\"a\"]\nreports = true\n{tasks}")).unwrap();
+        let of = |read: &Experiment| read.workload.program.clone().unwrap();
+        let names: Vec<String> = of(&read).tasks.into_iter().map(|task| task.name).collect();
+        assert_eq!(names, ["control", "a \"b\""]);
+        assert_eq!(of(&read).told(), "a (jobs of its task control)");
+        let again = Experiment::parse("again", &read.to_toml()).unwrap();
+        assert_eq!(again, read);
+        for (more, told) in [
+            (tasks, "`reported` needs `reports = true`"),
+            ("reports = true\nreported = [{ name = \"x\" }]", "period"),
+            (
+                "reports = true\nreported = [{ name = \"x\", period = \"1ms\" }, { name = \"x\", period = \"2ms\" }]",
+                "names `x` twice",
+            ),
+        ] {
+            let error = parse(&format!("program = [\"a\"]\n{more}")).unwrap_err();
+            assert!(error.to_string().contains(told), "{more}: {error}");
+        }
     }
 
     #[test]

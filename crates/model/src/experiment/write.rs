@@ -280,5 +280,15 @@ fn lines(program: &ProgramLoad) -> Vec<String> {
         ProgramJobs::Endless => "endless = true".to_owned(),
         _ => format!("reports = {}", program.reports()),
     };
-    vec![format!("program = [{}]", words.join(", ")), jobs]
+    let tasks: Vec<String> = (program.tasks.iter())
+        .map(|task| {
+            let name = quoted(&task.name);
+            format!("{{ name = {name}, period = \"{}\" }}", task.period)
+        })
+        .collect();
+    let mut lines = vec![format!("program = [{}]", words.join(", ")), jobs];
+    if !tasks.is_empty() {
+        lines.push(format!("reported = [{}]", tasks.join(", ")));
+    }
+    lines
 }

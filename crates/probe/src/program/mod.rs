@@ -3,15 +3,17 @@
 //! Either a job is one execution of it, or it is started once and reports its jobs on a page ([`reports`]), or nothing is known
 //! of its jobs and it is started and stopped ([`endless`]).
 
+mod beside;
 mod endless;
 #[cfg(test)]
 mod kept;
 mod reports;
 mod turns;
 
+pub use beside::samples_beside;
 pub(crate) use endless::Endless;
 pub(crate) use reports::{Reporting, Started};
-pub use reports::{prepare_page, releases, spans};
+pub use reports::{TaskOnPage, prepare_page, tasks_on};
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;

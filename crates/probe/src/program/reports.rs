@@ -2,25 +2,28 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, fence};
 
 use host::sched::Class;
-use record::samples::layout::Sample;
+use record::samples::layout::{Header, Sample};
 use timecell_client::layout::{
-    CLAIMED, CLOSED, Counters, Head, Identity, JobRecord, MAGIC, RING, Ring, VERSION, counters_at,
-    identity_at, page_bytes, ring_at,
+    CLAIMED, CLOSED, Counters, Head, Identity, JobRecord, MAGIC, NAME_BYTES, RING, Ring, VERSION,
+    counters_at, identity_at, page_bytes, ring_at,
 };
 
+use super::beside::Beside;
 use super::{ENDING_NS, Program, wait};
+use crate::args::ProbeArgs;
 use crate::control::Stage;
 use crate::map::{Map, preallocated};
 use crate::measure::{Plan, Recorder, Tally};
 use crate::{arm, clock, futex};
 
-/// Tasks that a program may open. Those behind the first are not measured.
+/// Tasks that a program may open.
 const SLOTS: usize = 8;
 /// Longest time from a program's start to its first task, ns.
 const OPENING_NS: i64 = 20_000_000_000;
@@ -52,11 +55,20 @@ pub fn prepare_page(path: &Path, is_closed: bool) -> io::Result<()> {
     file.write_all_at(&head, 0)
 }
 
-/// When the last jobs of the first task on a page were released and when they ended, ns, in order; `None` while no task was opened.
+/// A task as its page shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskOnPage {
+    /// Its name, without control characters.
+    pub name: String,
+    /// When its last jobs were released and when they ended, ns, in order.
+    pub spans: Vec<(i64, i64)>,
+}
+
+/// The tasks on a page in the order in which they were opened; none while no task was.
 ///
 /// # Errors
 /// When the page cannot be read.
-pub fn spans(path: &Path) -> io::Result<Option<Vec<(i64, i64)>>> {
+pub fn tasks_on(path: &Path) -> io::Result<Vec<TaskOnPage>> {
     let file = std::fs::File::open(path)?;
     let mut page = vec![0; page_bytes(SLOTS)];
     file.read_exact_at(&mut page, 0)?;
@@ -65,34 +77,38 @@ pub fn spans(path: &Path) -> io::Result<Option<Vec<(i64, i64)>>> {
         bytes.map_or(0, u64::from_ne_bytes)
     };
     // The lower half of a little-endian word, the only kind that timecell is built for.
-    if (number(identity_at(SLOTS, 0)) as u32) < CLAIMED {
-        return Ok(None);
-    }
-    let ended = number(counters_at(0) + std::mem::offset_of!(Counters, ended));
-    let span = |job: u64| {
-        let record = ring_at(SLOTS, 0) + (job as usize % RING) * size_of::<JobRecord>();
-        let at = |offset: usize| number(record + offset).cast_signed();
-        let release_ns = at(std::mem::offset_of!(JobRecord, release_ns));
-        (release_ns, at(std::mem::offset_of!(JobRecord, end_ns)))
+    let word = |at: usize| number(at) as u32;
+    let task = |slot: usize| {
+        let identity = identity_at(SLOTS, slot);
+        if word(identity + std::mem::offset_of!(Identity, state)) < CLAIMED {
+            return None;
+        }
+        let length = word(identity + std::mem::offset_of!(Identity, name_bytes)) as usize;
+        let name = identity + std::mem::offset_of!(Identity, name);
+        let name = page.get(name..name + length.min(NAME_BYTES))?;
+        let ended = number(counters_at(slot) + std::mem::offset_of!(Counters, ended));
+        let span = |job: u64| {
+            let record = ring_at(SLOTS, slot) + (job as usize % RING) * size_of::<JobRecord>();
+            let at = |offset: usize| number(record + offset).cast_signed();
+            let release_ns = at(std::mem::offset_of!(JobRecord, release_ns));
+            (release_ns, at(std::mem::offset_of!(JobRecord, end_ns)))
+        };
+        // One place is left to the job that may run.
+        let first = ended.saturating_sub(RING as u64 - 1);
+        Some(TaskOnPage {
+            name: String::from_utf8_lossy(name).replace(char::is_control, "?"),
+            spans: (first..ended).map(span).collect(),
+        })
     };
-    // One place is left to the job that may run.
-    let first = ended.saturating_sub(RING as u64 - 1);
-    Ok(Some((first..ended).map(span).collect()))
-}
-
-/// When the last jobs of the first task on a page were released, ns, in order; `None` while no task was opened.
-///
-/// # Errors
-/// When the page cannot be read.
-pub fn releases(path: &Path) -> io::Result<Option<Vec<i64>>> {
-    let released = |spans: Vec<(i64, i64)>| spans.iter().map(|(release, _)| *release).collect();
-    Ok(spans(path)?.map(released))
+    Ok((0..SLOTS).filter_map(task).collect())
 }
 
 /// The page of a program that is to be started.
 pub(crate) struct Reporting {
     map: Map,
     program: Program,
+    task: Watched,
+    beside: Beside,
 }
 
 /// A program that waits at its first task, or runs. It ends with this.
@@ -101,8 +117,115 @@ pub(crate) struct Started {
     pid: libc::pid_t,
     /// Its wait status, once it has ended.
     ended: Option<i32>,
+    /// The one that is compared.
+    pub(super) task: Watched,
+    pub(super) beside: Beside,
+}
+
+/// A task whose jobs are read.
+pub(super) struct Watched {
+    /// `None`: the one that was opened first.
+    name: Option<String>,
+    /// Its place on the page, once it was opened.
+    slot: Option<usize>,
     /// Number of the first job that was not read yet.
     next: u64,
+}
+
+impl Watched {
+    pub(super) fn of(name: Option<String>) -> Watched {
+        Watched {
+            name,
+            slot: None,
+            next: 0,
+        }
+    }
+
+    /// Its place on the page; `None` until it was opened.
+    fn find(&mut self, page: &Map) -> Option<usize> {
+        let is_it = |slot: &usize| {
+            // SAFETY: it lies within the mapping, whose length was checked, and is made of atomics only.
+            let identity = unsafe {
+                &*page
+                    .as_ptr()
+                    .add(identity_at(SLOTS, *slot))
+                    .cast::<Identity>()
+            };
+            if identity.state.load(Acquire) < CLAIMED {
+                return false;
+            }
+            self.name.as_ref().is_none_or(|name| {
+                let length = identity.name_bytes.load(Acquire) as usize;
+                let bytes = identity.name.iter().map(|byte| byte.load(Relaxed));
+                bytes.take(length).eq(name.bytes())
+            })
+        };
+        self.slot = self.slot.or_else(|| (0..SLOTS).find(is_it));
+        self.slot
+    }
+}
+
+impl Watched {
+    /// The jobs that are over and were not read yet.
+    pub(super) fn look<'j>(
+        &mut self,
+        page: &Map,
+        jobs: &'j mut [Job; RING],
+    ) -> Result<&'j [Job], (Stage, i32)> {
+        const LOST: (Stage, i32) = (Stage::Lost, 0);
+        let Some(slot) = self.find(page) else {
+            return Ok(&[]);
+        };
+        // SAFETY: both lie within the mapping, whose length was checked, and are made of atomics only.
+        let (counters, ring) = unsafe {
+            let at = |offset: usize| page.as_ptr().add(offset);
+            let counters = &*at(counters_at(slot)).cast::<Counters>();
+            (counters, &*at(ring_at(SLOTS, slot)).cast::<Ring>())
+        };
+        let ended = counters.ended.load(Acquire);
+        let numbers = self.next..ended;
+        if ended < self.next || ended - self.next > RING as u64 {
+            return Err(LOST);
+        }
+        for (place, number) in jobs.iter_mut().zip(numbers.clone()) {
+            let record = &ring.0[number as usize % RING];
+            *place = Job {
+                number: record.number.load(Relaxed),
+                release_ns: record.release_ns.load(Relaxed),
+                begin_ns: record.begin_ns.load(Relaxed),
+                end_ns: record.end_ns.load(Relaxed),
+            };
+        }
+        fence(Acquire);
+        // What was written anew meanwhile is not what it was.
+        let begun = counters.begun.load(Relaxed);
+        if !numbers.is_empty() && numbers.start + RING as u64 <= begun.saturating_sub(1) {
+            return Err(LOST);
+        }
+        self.next = ended;
+        let count = numbers.clone().count();
+        let read = &jobs[..count];
+        if read
+            .iter()
+            .zip(numbers)
+            .any(|(job, number)| job.number != number)
+        {
+            return Err(LOST);
+        }
+        Ok(read)
+    }
+
+    /// Goes on with the newest jobs, where those before them were written over.
+    pub(super) fn skip(&mut self, page: &Map) {
+        let Some(slot) = self.find(page) else {
+            return;
+        };
+        // SAFETY: as in `look`.
+        let counters = unsafe { &*page.as_ptr().add(counters_at(slot)).cast::<Counters>() };
+        // Room for some that are begun meanwhile.
+        let newest = counters.ended.load(Acquire).saturating_sub(RING as u64 - 4);
+        self.next = self.next.max(newest);
+    }
 }
 
 /// A job as it was reported; `end_ns` 0: it was never ended.
@@ -115,19 +238,24 @@ pub(super) struct Job {
 }
 
 impl Reporting {
-    /// Maps the page.
+    /// Maps the page, and a samples file of each task beside the one that is compared.
     ///
     /// # Errors
     /// The errno of what does not work.
-    pub fn new(words: &[String], page: &Path) -> Result<Reporting, i32> {
+    pub fn new(args: &ProbeArgs, page: &Path) -> Result<Reporting, i32> {
         let errno = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         let file = (OpenOptions::new().read(true).write(true).open(page)).map_err(errno)?;
         let map = Map::of(&file).map_err(errno)?;
         if map.len() < page_bytes(SLOTS) {
             return Err(libc::EFBIG);
         }
-        let program = Program::new(words, Some(page))?;
-        Ok(Reporting { map, program })
+        let program = Program::new(&args.program, Some(page))?;
+        Ok(Reporting {
+            map,
+            program,
+            task: Watched::of(args.tasks.first().map(|task| task.name.clone())),
+            beside: Beside::of(args).map_err(errno)?,
+        })
     }
 
     /// Starts the program and waits until it opens its first task.
@@ -137,7 +265,8 @@ impl Reporting {
             map: self.map,
             pid,
             ended: None,
-            next: 0,
+            task: self.task,
+            beside: self.beside,
         };
         let patience = clock::now() + OPENING_NS;
         while started.identity().state.load(Acquire) < CLAIMED {
@@ -173,14 +302,10 @@ impl Started {
         }
         let before_ns = self.cpu_ns();
         self.open_gate();
-        let mut following = Following {
-            period_ns: plan.period_ns,
-            jobs: plan.jobs,
-            last: None,
-            tally: Tally::default(),
-        };
+        let mut following = Following::of(plan.period_ns, plan.jobs);
         // Some looks for each ring, none of them in a hurry.
-        let look_ns = (plan.period_ns * (RING as i64 / 4)).clamp(LOOK_NS, 100_000_000);
+        let shortest_ns = self.beside.shortest_ns().min(plan.period_ns);
+        let look_ns = (shortest_ns * (RING as i64 / 4)).clamp(LOOK_NS, 100_000_000);
         let most_ns = plan.period_ns.saturating_mul(i64::from(plan.jobs) + 16);
         let patience = go_ns.saturating_add(most_ns).saturating_add(LATE_NS);
         let mut look = go_ns;
@@ -189,6 +314,7 @@ impl Started {
             clock::sleep_until(look.min(patience));
             let ended = self.has_ended();
             let done = self.read(&mut following, sheet)?;
+            self.beside.read(&self.map, None)?;
             let over = clock::now() >= patience;
             if done || over {
                 break;
@@ -224,55 +350,27 @@ impl Started {
         Ok(false)
     }
 
-    /// The jobs that are over and were not read yet.
+    /// The jobs of the task that is compared that are over and were not read yet.
     pub(super) fn look<'j>(
         &mut self,
         jobs: &'j mut [Job; RING],
     ) -> Result<&'j [Job], (Stage, i32)> {
-        const LOST: (Stage, i32) = (Stage::Lost, 0);
-        // SAFETY: both lie within the mapping, whose length was checked, and are made of atomics only.
-        let (counters, ring): (&Counters, &Ring) =
-            unsafe { (self.at(counters_at(0)), self.at(ring_at(SLOTS, 0))) };
-        let ended = counters.ended.load(Acquire);
-        let numbers = self.next..ended;
-        if ended < self.next || ended - self.next > RING as u64 {
-            return Err(LOST);
-        }
-        for (place, number) in jobs.iter_mut().zip(numbers.clone()) {
-            let record = &ring.0[number as usize % RING];
-            *place = Job {
-                number: record.number.load(Relaxed),
-                release_ns: record.release_ns.load(Relaxed),
-                begin_ns: record.begin_ns.load(Relaxed),
-                end_ns: record.end_ns.load(Relaxed),
-            };
-        }
-        fence(Acquire);
-        // What was written anew meanwhile is not what it was.
-        let begun = counters.begun.load(Relaxed);
-        if !numbers.is_empty() && numbers.start + RING as u64 <= begun.saturating_sub(1) {
-            return Err(LOST);
-        }
-        self.next = ended;
-        let count = numbers.clone().count();
-        let read = &jobs[..count];
-        if read
-            .iter()
-            .zip(numbers)
-            .any(|(job, number)| job.number != number)
-        {
-            return Err(LOST);
-        }
-        Ok(read)
+        self.task.look(&self.map, jobs)
     }
 
-    /// Goes on with the newest jobs, where those before them were written over.
+    /// Goes on with its newest jobs, where those before them were written over.
     pub(super) fn skip(&mut self) {
-        // SAFETY: as in `look`.
-        let counters: &Counters = unsafe { self.at(counters_at(0)) };
-        // Room for some that are begun meanwhile.
-        let newest = counters.ended.load(Acquire).saturating_sub(RING as u64 - 4);
-        self.next = self.next.max(newest);
+        self.task.skip(&self.map);
+    }
+
+    /// Writes the headers of the other tasks' records, from that of the first.
+    pub fn write_headers(&self, first: &Header) {
+        self.beside.write_headers(first);
+    }
+
+    /// Reads the other tasks, too, in a turn.
+    pub(super) fn read_beside(&mut self, turn: Range<i64>) -> Result<(), (Stage, i32)> {
+        self.beside.read(&self.map, Some(turn))
     }
 
     pub(super) fn has_ended(&mut self) -> Option<i32> {
@@ -345,17 +443,30 @@ impl Drop for Started {
 }
 
 /// Jobs on their way from the page into the record: an activation is known by its release.
-struct Following {
+pub(super) struct Following {
     period_ns: i64,
     jobs: u32,
     /// Activation and release of the last job.
-    last: Option<(u32, i64)>,
-    tally: Tally,
+    pub(super) last: Option<(u32, i64)>,
+    pub(super) tally: Tally,
 }
 
 impl Following {
+    pub(super) fn of(period_ns: i64, jobs: u32) -> Following {
+        Following {
+            period_ns,
+            jobs,
+            last: None,
+            tally: Tally::default(),
+        }
+    }
+
     /// Records a job; whether it belongs to the last activation.
-    fn take<R: Recorder>(&mut self, job: &Job, sheet: &mut R) -> Result<bool, (Stage, i32)> {
+    pub(super) fn take<R: Recorder>(
+        &mut self,
+        job: &Job,
+        sheet: &mut R,
+    ) -> Result<bool, (Stage, i32)> {
         // A job that was never ended leaves its activation out.
         if job.end_ns == 0 {
             return Ok(false);
@@ -398,12 +509,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
 
     fn following(jobs: u32) -> Following {
-        Following {
-            period_ns: 1_000,
-            jobs,
-            last: None,
-            tally: Tally::default(),
-        }
+        Following::of(1_000, jobs)
     }
 
     fn job(release_ns: i64, end_ns: i64) -> Job {
@@ -462,7 +568,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("page");
         prepare_page(&path, true).unwrap();
-        assert_eq!(releases(&path).unwrap(), None);
+        assert_eq!(tasks_on(&path).unwrap(), []);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -476,12 +582,27 @@ mod tests {
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         let client = timecell_client::Client::open(&name).unwrap();
         let mut task = client.task("control").unwrap();
-        assert_eq!(releases(&path).unwrap(), Some(Vec::new()));
+        let seen = || {
+            let released = |task: TaskOnPage| {
+                let releases: Vec<i64> = task.spans.iter().map(|(release, _)| *release).collect();
+                (task.name, releases)
+            };
+            let tasks = tasks_on(&path).unwrap().into_iter();
+            tasks.map(released).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(), [("control".to_owned(), Vec::new())]);
         for release in 0..40 {
             task.begin_released(release);
             task.end();
         }
-        assert_eq!(releases(&path).unwrap(), Some((9..40).collect()));
+        let mut other = client.task("log").unwrap();
+        other.begin_released(7);
+        other.end();
+        let expected = [
+            ("control".to_owned(), (9..40).collect()),
+            ("log".to_owned(), vec![7]),
+        ];
+        assert_eq!(seen(), expected);
     }
 
     /// Plays a program: reads its jobs as the follower does while they are written.
@@ -501,7 +622,8 @@ mod tests {
             map: Map::of(&file).unwrap(),
             pid: child.unwrap().id().cast_signed(),
             ended: None,
-            next: 0,
+            task: Watched::of(None),
+            beside: Beside::default(),
         };
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         let client = timecell_client::Client::open(&name).unwrap();

@@ -32,7 +32,7 @@ impl Started {
         let mut jobs = InTurns::new(turns, plan.jobs, first_ns);
         let laps = plan.jobs.div_ceil(turns.jobs);
         // Some looks for each ring; where a turn fits it, one at its end, when the program is stopped.
-        let look_ns = plan.period_ns * (RING as i64 / 4);
+        let look_ns = plan.period_ns.min(self.beside.shortest_ns()) * (RING as i64 / 4);
         for lap in 0..laps {
             let (begin, end) = (jobs.begin_ns(lap), jobs.end_ns(lap));
             jobs.enter(lap);
@@ -94,7 +94,7 @@ impl Started {
         for job in read {
             jobs.take(job, sheet)?;
         }
-        Ok(())
+        self.read_beside(jobs.begin_ns(jobs.lap)..jobs.end_ns(jobs.lap))
     }
 }
 

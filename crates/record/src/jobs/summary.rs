@@ -28,6 +28,12 @@ pub struct RunSummary {
     pub real_time: bool,
     /// One entry per cell of every trial of the experiment, rounds pooled, in the experiment's order.
     pub cells: Vec<CellSummary>,
+    /// The task of the user's program that the cells are about; `None` if they run no program that reports its tasks, or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The other tasks of the program of each cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideSummary>,
     /// What disturbed each trial that had a load.
     #[serde(default)]
     pub loads: Vec<LoadSummary>,
@@ -59,6 +65,31 @@ pub struct RunSummary {
 impl Document for RunSummary {
     const FILE: &'static str = "summary.json";
     const SCHEMA: u64 = SUMMARY_SCHEMA;
+}
+
+/// A task of a cell's program beside the one that is compared, over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BesideSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Cell's identity in the trial.
+    pub cell: String,
+    /// The name in tables, as that of the cell.
+    pub label: String,
+    /// The task's name.
+    pub task: String,
+    /// Time between its releases, ns, which is also its deadline.
+    pub period_ns: i64,
+    /// Jobs recorded.
+    pub executed: u64,
+    /// Activations missed; of a program that takes turns, none is counted.
+    pub missed: u64,
+    /// Jobs that ended more than a period after their release.
+    pub late: u64,
+    /// The execution time; `None` without jobs.
+    pub execution: Option<stats::Summary>,
+    /// The response time; `None` without jobs.
+    pub response: Option<stats::Summary>,
 }
 
 /// One cell over all rounds.

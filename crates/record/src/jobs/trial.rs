@@ -149,6 +149,32 @@ pub struct CellRecord {
     /// The task of this thread, if the cell runs a task set: then every thread has its own entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRecord>,
+    /// Tasks of a program that reports its jobs: the first is the one that is compared, each other has a samples file of its own. Empty: the
+    /// one that the program opened first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reported: Vec<ReportedRecord>,
+}
+
+impl CellRecord {
+    /// The names of its samples files, that of the task that is compared first.
+    pub fn samples_names(&self) -> Vec<String> {
+        let beside = (2..=self.reported.len()).map(|number| beside_id(&self.id, number));
+        [self.id.clone()].into_iter().chain(beside).collect()
+    }
+}
+
+/// The name of the samples file of the task of this number, from 2, of a cell's program.
+pub fn beside_id(id: &str, number: usize) -> String {
+    format!("{id}.task-{number}")
+}
+
+/// A task of a program that reports its jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedRecord {
+    /// The name under which the program opens it.
+    pub name: String,
+    /// Time between its releases, ns.
+    pub period_ns: i64,
 }
 
 /// One task of a set that was run.

@@ -3,6 +3,7 @@
 
 mod asked;
 mod banner;
+mod beside;
 mod cells;
 mod conditions;
 mod doctor;
@@ -40,12 +41,13 @@ use crate::figure;
 use study::JobsStudy;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 17] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 18] = [
     asked::section,
     found::section,
     tasks::section,
     conditions::section,
     cells::section,
+    beside::section,
     loads::section,
     histograms::section,
     repetitions::section,

@@ -4,6 +4,7 @@
 //! but its samples are not pooled, because its cells did not run under the requested conditions. Nothing is judged against a threshold
 //! here.
 
+mod beside;
 mod cell;
 mod deadlines;
 mod drawing;
@@ -98,6 +99,8 @@ pub fn study(run: &Run) -> Result<JobsStudy, RecordError> {
         baseline: plan.baseline.clone(),
         primary,
         real_time: measured().all(|cell| cell.real_time),
+        task: beside::compared(&source),
+        beside: beside::study(&source)?,
         loads: loads::study(&source),
         skews: skews::study(&source),
         tails: read.tails,

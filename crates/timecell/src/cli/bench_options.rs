@@ -102,6 +102,10 @@ pub struct OwnProgram {
     /// inside an image cannot be measured.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub program: Option<PathBuf>,
+    /// Compare the cells by this task of --program, which reports several; by default by the one of the shortest period. The others are
+    /// measured in the same time, in rows of their own.
+    #[arg(long, value_name = "NAME", requires = "program")]
+    pub task: Option<String>,
     /// Arguments of --program.
     #[arg(last = true, value_name = "ARG", requires = "program")]
     pub program_args: Vec<String>,

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use bench::Tried;
-use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad, TrialPlan};
+use bench::{Tried, TriedTask};
+use model::{
+    Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad, ReportedTask, TrialPlan,
+};
 
 use crate::cli;
 use crate::exit::CommandError;
@@ -33,7 +35,7 @@ pub fn find(
     })?;
     one_of_a_name(what, experiment)?;
     let Some(path) = &options.program.program else {
-        return Ok(());
+        return find_tasks(options, experiment);
     };
     let shown = path.display().to_string();
     let told = |why: String| InputError::new(shown.clone(), why, "");
@@ -48,14 +50,16 @@ pub fn find(
         .map_err(|why| InputError::new("--program", why, ""))?;
     engine::libraries::needed(Path::new(program.path()))
         .map_err(|error| told(error.to_string()))?;
-    let tried = bench::try_program(&program.words).map_err(|why| {
-        InputError::new(
-            program.line(),
-            format!("run once as a plain process, it {why}"),
-            "",
-        )
-    })?;
+    let tried = tried(&program, options.program.task.as_deref())?;
     let (seen, period_ns) = match tried {
+        Tried::Ends { .. } | Tried::Endless { .. } if options.program.task.is_some() => {
+            return Err(InputError::new(
+                "--task",
+                format!("{} reports no jobs, so it has no tasks", program.line()),
+                "remove --task, or let the program report its jobs through timecell's client",
+            )
+            .into());
+        }
         Tried::Ends { after_ns } => {
             let period_ns = round_up(2 * after_ns);
             let seen = format!(
@@ -64,21 +68,23 @@ pub fn find(
             );
             (seen, Some(period_ns))
         }
-        Tried::Reports {
-            period_ns,
-            catches_up,
-        } => {
+        Tried::Reports { tasks, catches_up } => {
             program.jobs = ProgramJobs::Reported;
+            let period_ns = tasks.first().and_then(|task| task.period_ns);
+            program.tasks = with_periods(&tasks, changes.period);
+            let seen = told_tasks(&tasks);
             let period = changes.period.or(period_ns.map(Duration::from_ns));
             changes.catch_up = in_turns(experiment, period, catches_up);
             let seen = match (experiment.turns, changes.catch_up) {
                 (Some(_), None) => {
                     changes.whole_rounds = true;
-                    "reports its jobs and makes up for releases missed while stopped: whole rounds, no turns"
+                    format!(
+                        "{seen} and makes up for releases missed while stopped: whole rounds, no turns"
+                    )
                 }
-                _ => "reports its jobs",
+                _ => seen,
             };
-            (seen.to_owned(), period_ns.map(three_digits))
+            (seen, period_ns.map(three_digits))
         }
         Tried::Endless { within } => {
             program.jobs = ProgramJobs::Endless;
@@ -123,6 +129,72 @@ pub fn find(
     out::say(options.run.measured.json, &line);
     changes.program = Some(program);
     Ok(())
+}
+
+/// Runs the program once, to see what it does.
+fn tried(program: &ProgramLoad, task: Option<&str>) -> Result<Tried, InputError> {
+    bench::try_program(&program.words, task).map_err(|why| {
+        InputError::new(
+            program.line(),
+            format!("run once as a plain process, it {why}"),
+            "",
+        )
+    })
+}
+
+/// Finds the tasks of the programs of a file that report their jobs and whose tasks it does not name.
+fn find_tasks(options: &cli::Experiment, experiment: &mut Experiment) -> Result<(), CommandError> {
+    let mut seen: Vec<ProgramLoad> = Vec::new();
+    experiment.each_program(|program| {
+        let same = |other: &&ProgramLoad| other.words == program.words;
+        if !program.reports() || !program.tasks.is_empty() {
+            return Ok(());
+        }
+        if let Some(same) = seen.iter().find(same) {
+            program.tasks.clone_from(&same.tasks);
+        } else if let Tried::Reports { tasks, .. } = tried(program, None)? {
+            program.tasks = with_periods(&tasks, None);
+            seen.push(program.clone());
+            let line = format!("program {} {}\n", program.line(), told_tasks(&tasks));
+            out::say(options.run.measured.json, &line);
+        }
+        Ok::<(), InputError>(())
+    })?;
+    Ok(())
+}
+
+/// The tasks whose periods are known; that of the first may be given.
+fn with_periods(tasks: &[TriedTask], first: Option<Duration>) -> Vec<ReportedTask> {
+    let seen = |task: &TriedTask| task.period_ns.map(|ns| Duration::from_ns(three_digits(ns)));
+    let mut periods: Vec<Option<Duration>> = tasks.iter().map(seen).collect();
+    if let Some(own) = periods.first_mut() {
+        *own = first.or(*own);
+    }
+    // Without a period of the first, another would take its place.
+    if periods.first().is_none_or(Option::is_none) {
+        return Vec::new();
+    }
+    (tasks.iter().zip(periods))
+        .filter_map(|(task, period)| {
+            Some(ReportedTask {
+                name: task.name.clone(),
+                period: period?,
+            })
+        })
+        .collect()
+}
+
+/// Which of them is compared, as in `reports its jobs: tasks control (compared), log`.
+fn told_tasks(tasks: &[TriedTask]) -> String {
+    let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+    match &names[..] {
+        [] => "reports its jobs".to_owned(),
+        [only] => format!("reports its jobs: task {only}"),
+        [first, others @ ..] => format!(
+            "reports its jobs: tasks {first} (compared), {}",
+            others.join(", ")
+        ),
+    }
 }
 
 /// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` if it takes no

@@ -2,6 +2,7 @@
 
 mod scenarios;
 mod sources;
+mod tasks;
 
 use std::fs;
 use std::path::Path;
@@ -27,6 +28,11 @@ pub const CASES: &[Case] = &[
         name: "program::one_that_reports_takes_turns_with_itself",
         needs: &[Need::Program("cc"), Need::GroupBudget(950)],
         run: in_turns,
+    },
+    Case {
+        name: "program::one_of_several_tasks_is_compared_and_the_others_have_rows",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: tasks::several,
     },
     Case {
         name: "program::one_is_measured_under_loads_and_in_growing_numbers",
@@ -307,7 +313,7 @@ fn in_turns() {
             }
         }
         let parts = [
-            " reports its jobs\n",
+            " reports its jobs: task control\n",
             "in turns of 7 jobs (14ms)",
             "sees    ",
         ];
@@ -499,7 +505,7 @@ fn mixed() {
     let dry = say(dir.path(), &["bench", "x.toml", "--dry-run"]).ends_with(0);
     assert!(dry.out.contains("    control  "), "{}", dry.out);
     let said = say(dir.path(), &["bench", "x.toml"]).ends_with(0);
-    let told = "loop 0 (jobs as it reports them), period 2ms, deadline 1500us, 200 jobs, FIFO 41";
+    let told = "loop 0 (jobs of its task control), period 2ms, deadline 1500us, 200 jobs, FIFO 41";
     assert!(said.out.contains(told), "{}", said.out);
     let page = fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
     assert!(page.contains(told));

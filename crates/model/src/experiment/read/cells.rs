@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use crate::experiment::OwnTask;
 use crate::file::{Faults, Node, Value};
-use crate::{Class, EngineKind, Experiment, Pacing, ProgramJobs, ProgramLoad, TrialPlan, Work};
+use crate::{
+    Class, EngineKind, Experiment, Pacing, ProgramJobs, ProgramLoad, ReportedTask, TrialPlan, Work,
+};
 
 /// Keys that say which program does the jobs.
-pub(super) const OF_PROGRAMS: [&str; 3] = ["program", "reports", "endless"];
+pub(super) const OF_PROGRAMS: [&str; 4] = ["program", "reports", "endless", "reported"];
 
 /// Engines and own tasks of a trial's cells; the latter empty if no cell has one.
 pub(super) fn cells(table: &Node<'_>, faults: &mut Faults<'_>) -> (Vec<EngineKind>, Vec<OwnTask>) {
@@ -119,6 +121,34 @@ pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(S
     Some((format!("trial `{}`: {what}", trial.name), fix.to_owned()))
 }
 
+/// The tasks whose jobs a program reports.
+fn reported(table: &Node<'_>, jobs: ProgramJobs, faults: &mut Faults<'_>) -> Vec<ReportedTask> {
+    if jobs != ProgramJobs::Reported && table.says("reported") {
+        let what = "`reported` needs `reports = true`";
+        faults.report(
+            &table.place,
+            &["reported"],
+            what,
+            "add it, or remove the line",
+        );
+    }
+    let tasks: Vec<ReportedTask> = (table.tables("reported").iter())
+        .filter_map(|task| {
+            Some(ReportedTask {
+                name: task.text("name"),
+                period: task.time("period")?,
+            })
+        })
+        .collect();
+    let twice = (tasks.iter().enumerate())
+        .find(|(at, task)| tasks[..*at].iter().any(|other| other.name == task.name));
+    if let Some((_, task)) = twice {
+        let what = format!("`reported` names `{}` twice", task.name);
+        faults.report(&table.place, &["reported"], what, "remove one of them");
+    }
+    tasks
+}
+
 /// The program that a table names; `None` if it is not valid.
 pub(super) fn program(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<ProgramLoad> {
     let place = table.place.key("program");
@@ -134,7 +164,10 @@ pub(super) fn program(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<Progr
     };
     let (what, fix) = match table.says("program") {
         true => match ProgramLoad::new(table.texts("program"), jobs) {
-            Ok(program) => return Some(program),
+            Ok(program) => {
+                let tasks = reported(table, jobs, faults);
+                return Some(ProgramLoad { tasks, ..program });
+            }
             Err(fault) => fault,
         },
         false => table.lacks("program", "[\"./app\"]"),

@@ -84,6 +84,7 @@ name = "program"
 kind = "program"
 program = ["./app"]
 reports = true
+reported = [{ name = "a", period = "1ms" }]
 [turns]
 length = "20ms"
 settle = 1
@@ -91,7 +92,10 @@ catch_up = 3
 decide = 0.02
 [[trial]]
 name = "own"
-cells = [{ engine = "bare", program = ["./b"], reports = false, endless = false }]
+cells = [
+  { engine = "bare", program = ["./b"], reports = false, endless = false },
+  { engine = "crun", program = ["./c"], reports = true, reported = [{ name = "b", period = "2ms" }] },
+]
 [matrix]
 cells = [["bare"], ["crun", "crun"]]
 loads = ["idle", ["cpu", "disk"], { kind = "ipc" }]

@@ -234,6 +234,7 @@ pub fn cell(id: &str, engine: EngineKind, jobs: &[(i64, i64, i64)]) -> Cell {
     Cell {
         record: CellRecord {
             task: None,
+            reported: Vec::new(),
             id: id.to_owned(),
             engine,
             cpu: 1,

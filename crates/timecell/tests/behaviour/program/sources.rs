@@ -65,6 +65,38 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Three tasks in threads of their own, the one of the longest period before that of the shortest; they let go of releases that have passed.
+pub const TASKS: &str = r#"
+#include "timecell.h"
+#include <pthread.h>
+struct timecell_client client;
+struct task { const char *name; int64_t period; int work; } tasks[] = {
+    {"filter", 10000000, 3000}, {"log", 20000000, 3000}, {"control", 2000000, 3000}};
+static void *run(void *of) {
+    struct task *own = of;
+    struct timecell_task task;
+    if (timecell_open_task(&client, own->name, &task)) exit(1);
+    for (int64_t release = timecell_now_ns();; release += own->period) {
+        struct timespec at = {release / 1000000000, release % 1000000000};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
+        timecell_begin_released(&task, release);
+        for (volatile int step = 0; step < own->work; step++) {}
+        timecell_end(&task);
+        while (release + own->period < timecell_now_ns() - own->period) release += own->period;
+    }
+}
+int main(void) {
+    pthread_t threads[3];
+    if (timecell_open_from_env(&client)) return 1;
+    for (int at = 0; at < 3; at++) {
+        pthread_create(&threads[at], NULL, run, &tasks[at]);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    for (int at = 0; at < 3; at++) pthread_join(threads[at], NULL);
+    return 0;
+}
+"#;
+
 /// Runs a job every 2 ms that takes so many us, and keeps to its releases by catching up on those that it missed. Given a
 /// directory, it writes there when each job began.
 pub const STRICT: &str = r#"
