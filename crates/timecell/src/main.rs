@@ -34,7 +34,10 @@ fn main() {
         Some("load") => exit(bench::load::inside(&words[1..])),
         Some("oci-child") => exit(engine::child(&words[1..])),
         // The processes that hold cells with the freezer, beside the supervisor.
-        Some(freezer::process::WORD) => exit(freezer::process::inside(&words[1..])),
+        Some(freezer::process::WORD) => exit(freezer::process::inside(
+            &words[1..],
+            supervise::held::watch,
+        )),
         _ => {}
     }
     let all = Cli::command();

@@ -99,7 +99,7 @@ fn options(words: &[String]) -> Option<Options> {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == process::WORD) {
-        std::process::exit(process::inside(&words[1..]));
+        std::process::exit(process::inside(&words[1..], |_| {}));
     }
     let Some(options) = options(&words) else {
         eprintln!("{USAGE}");

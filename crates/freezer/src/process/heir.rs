@@ -23,9 +23,12 @@ const LOOK: Duration = Duration::from_millis(10);
 const OVERLOOKED_NS: i64 = 5_000_000;
 /// Stack of the thread that looks, bytes.
 const STACK_BYTES: usize = 64 * 1024;
+/// The same of the caller's thread.
+const BESIDE_BYTES: usize = 256 * 1024;
 
-/// Waits, and does it again. Ends when nothing is held any more, or another heir waits.
-pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
+/// Waits, and does it again. Ends when nothing is held any more, or another heir waits. Meanwhile `beside` runs on a thread of its own,
+/// which is called with the class of this one.
+pub(super) fn run(dir: &Path, beside: fn(&Path)) -> Result<(), ProcessError> {
     let own = handed::open_heirs_lock(dir).map_err(ProcessError::of("lock"))?;
     if !handed::try_lock(&own).map_err(ProcessError::of("lock"))? {
         return Ok(());
@@ -42,6 +45,12 @@ pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
         .name("look".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || look_after(page, &place))
+        .map_err(ProcessError::of("thread"))?;
+    let place = dir.to_owned();
+    std::thread::Builder::new()
+        .name("beside".to_owned())
+        .stack_size(BESIDE_BYTES)
+        .spawn(move || beside(&place))
         .map_err(ProcessError::of("thread"))?;
     loop {
         let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;

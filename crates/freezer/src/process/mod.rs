@@ -44,8 +44,10 @@ use handed::Handed;
 pub use wire::KeeperRefusal;
 
 /// Runs one of the processes, by the words that follow [`WORD`] on its command line; returns its exit code. A program
-/// that uses [`Place`] has to call this first, before doing anything else.
-pub fn inside(words: &[String]) -> i32 {
+/// that uses [`Place`] has to call this first, before doing anything else. The heir, which seldom has anything to do, also calls
+/// `beside` with the place's directory, on a thread of its own: for what a program wants looked at while groups are held. It is
+/// called with the heir's real-time class, and ends with the heir, after which the next one calls it again.
+pub fn inside(words: &[String], beside: fn(&Path)) -> i32 {
     let done = match words {
         [role, dir] if role == "keeper" => keep::begin(Path::new(dir)),
         [role, dir, lock] if role == "keeper" => match lock.parse() {
@@ -56,7 +58,7 @@ pub fn inside(words: &[String]) -> i32 {
             Some(handed) => watch::run(Path::new(dir), handed),
             None => return BAD_WORDS,
         },
-        [role, dir] if role == "heir" => heir::run(Path::new(dir)),
+        [role, dir] if role == "heir" => heir::run(Path::new(dir), beside),
         _ => return BAD_WORDS,
     };
     match done {

@@ -3,6 +3,7 @@
 use analysis::Ns;
 use record::supply::MeasuredSupply;
 
+use super::asked::Asked;
 use super::cpu::Candidate;
 use super::{Basis, Facts, Grant, HeldCell, neighbour, outside, partition, place};
 
@@ -21,24 +22,26 @@ pub struct Room {
     pub notes: Vec<String>,
 }
 
-/// Finds a place on the cpu that it names, else on the first of `cpus` on which all guarantees hold with it.
+/// Finds a place for each of its holds, in order: on the cpu that the hold names, else on the first of `cpus` on which all guarantees
+/// hold with it.
 ///
 /// # Errors
 /// Why there is none, a clause.
-pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, String> {
+pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Vec<Room>, String> {
     // The cells beside it were admitted with what was measured here, so that counts for them.
     let facts = facts.reacting(&[]);
     let facts = facts.as_ref();
     facts.has(wanted.enforcer)?;
-    let named = wanted.cpus.iter().find_map(|cpu| {
-        let who = neighbour::measuring(facts, *cpu)?;
+    let named = wanted.cpus().into_iter().find_map(|cpu| {
+        let who = neighbour::measuring(facts, cpu)?;
         Some(format!("{} is measuring on cpu {cpu}", who.who))
     });
     if let Some(why) = named {
         return Err(why);
     }
-    let own = wanted.wanted(0);
-    if let Some(why) = partition::refuses(&own, facts) {
+    let holds = wanted.holds.iter().map(|hold| wanted.wanted(hold, 0));
+    let own: Vec<Asked> = holds.collect();
+    if let Some(why) = own.iter().find_map(|own| partition::refuses(own, facts)) {
         return Err(why);
     }
     let others = neighbour::all(facts, 1);
@@ -47,10 +50,14 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
             asked,
             budget: *budget,
         })
-        .chain([Candidate {
-            asked: &own,
-            budget: wanted.budget_ns.zip(wanted.period_ns),
-        }])
+        .chain(
+            own.iter()
+                .zip(&wanted.holds)
+                .map(|(asked, hold)| Candidate {
+                    asked,
+                    budget: hold.budget_ns.zip(hold.period_ns),
+                }),
+        )
         .collect();
     let free: Vec<u32> = (cpus.iter().copied())
         .filter(|cpu| neighbour::measuring(facts, *cpu).is_none())
@@ -67,16 +74,26 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
             ));
         }
     }
-    match placed.cells.into_iter().next_back() {
-        Some(Ok((cpus, bound))) => {
+    let placed = placed.cells.into_iter().skip(others.len());
+    placed
+        .zip(own.iter().zip(&wanted.holds))
+        .map(|(place, (own, hold))| {
+            // The last one is told why it has no place, which may be its effect on others.
+            let (cpus, bound) =
+                place.map_err(|unfit| match &candidates[unfit.of].asked.holder {
+                    Some(called) => {
+                        format!("it would break the guarantee of {called}: {}", unfit.why)
+                    }
+                    None => unfit.why,
+                })?;
             let cpu = cpus.first().copied().unwrap_or_default();
             let (part, whole) = bound.rate;
             let grant = Grant {
                 cell: wanted.cell.clone(),
                 enforcer: wanted.enforcer,
                 cpus,
-                budget_ns: wanted.budget_ns,
-                period_ns: wanted.period_ns,
+                budget_ns: hold.budget_ns,
+                period_ns: hold.period_ns,
                 band: own.band,
                 basis: bound.basis.clone(),
                 rate: part as f64 / whole.max(1) as f64,
@@ -85,7 +102,7 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
                 partition: None,
                 tasks: Vec::new(),
             };
-            let beside = match wanted.priorities {
+            let beside = match hold.priorities {
                 Some(_) => outside::beside(facts, &[&grant]),
                 None => Vec::new(),
             };
@@ -96,12 +113,6 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, 
                 basis: grant.basis,
                 notes: outside::notes(&beside),
             })
-        }
-        // The last one is told why it has no place, which may be its effect on others.
-        Some(Err(unfit)) => Err(match &candidates[unfit.of].asked.holder {
-            Some(called) => format!("it would break the guarantee of {called}: {}", unfit.why),
-            None => unfit.why,
-        }),
-        None => Err("there is no cpu for it".to_owned()),
-    }
+        })
+        .collect()
 }

@@ -42,7 +42,7 @@ pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use held::{Room, room_for};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
 pub(crate) use neighbour::HELD;
-pub use neighbour::{HeldCell, HeldTask, Neighbour};
+pub use neighbour::{HeldCell, HeldTask, Hold, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
 pub use outside::Unaccounted;
 pub use supervisor::SupervisorGrant;

@@ -1,5 +1,8 @@
 //! What others on this machine have been granted.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use analysis::{Ns, Task};
 use model::Enforcer;
 use model::mission::{Band, CellClass};
@@ -34,32 +37,71 @@ pub struct Neighbour {
 
 /// What a cell was granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct HeldCell {
     /// Its name.
     pub cell: String,
     /// What holds it to its budget.
     pub enforcer: Enforcer,
-    /// The class of its threads.
-    #[serde(with = "class_name")]
-    pub class: CellClass,
-    /// Its cpus, ascending.
-    pub cpus: Vec<u32>,
-    /// Budget on each of its cpus that the kernel enforces, ns; `None`: none.
-    pub budget_ns: Option<Ns>,
-    /// Period of that budget, ns.
-    pub period_ns: Option<Ns>,
-    /// What the mission reserves for it on each cpu, and in which period, ns, whether the kernel enforces that or not.
-    pub reservation_ns: Option<(Ns, Ns)>,
-    /// SCHED_FIFO priorities of its threads, lowest and highest.
-    pub priorities: Option<(u8, u8)>,
+    /// What was granted: one hold, but for what is held on several cpus.
+    pub holds: Vec<Hold>,
     /// Its tasks, the most urgent first.
     pub tasks: Vec<HeldTask>,
     /// Whether it is no cell but the supervisor itself.
-    #[serde(default)]
     pub supervisor: bool,
     /// Whether nothing runs in it but its tasks, on which its guarantee may rest.
-    #[serde(default)]
     pub only_tasks: bool,
+}
+
+/// The same as it is written: an earlier timecell has one hold, without the list.
+#[derive(Deserialize)]
+struct Written {
+    cell: String,
+    enforcer: Enforcer,
+    #[serde(default)]
+    holds: Vec<Hold>,
+    #[serde(flatten)]
+    only: Option<Hold>,
+    tasks: Vec<HeldTask>,
+    #[serde(default)]
+    supervisor: bool,
+    #[serde(default)]
+    only_tasks: bool,
+}
+
+impl From<Written> for HeldCell {
+    fn from(written: Written) -> HeldCell {
+        let mut holds = written.holds;
+        holds.extend(written.only);
+        HeldCell {
+            cell: written.cell,
+            enforcer: written.enforcer,
+            holds,
+            tasks: written.tasks,
+            supervisor: written.supervisor,
+            only_tasks: written.only_tasks,
+        }
+    }
+}
+
+/// One hold of a grant: threads that share a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The control group with these threads; `None`: all threads of the cell.
+    pub threads: Option<PathBuf>,
+    /// Their cpus, ascending.
+    pub cpus: Vec<u32>,
+    /// Budget on each of these cpus that the kernel enforces, ns; `None`: none.
+    pub budget_ns: Option<Ns>,
+    /// Period of that budget, ns.
+    pub period_ns: Option<Ns>,
+    /// What is reserved for them on each cpu, and in which period, ns, whether the kernel enforces that or not.
+    pub reservation_ns: Option<(Ns, Ns)>,
+    /// Their class.
+    #[serde(with = "class_name")]
+    pub class: CellClass,
+    /// Their SCHED_FIFO priorities, lowest and highest.
+    pub priorities: Option<(u8, u8)>,
 }
 
 /// A task of a cell, with the latency that its admission allowed for.
@@ -80,13 +122,16 @@ impl HeldCell {
         HeldCell {
             cell: asked.name.clone(),
             enforcer: asked.enforcer,
-            class: asked.class,
-            cpus: cpus.to_vec(),
-            budget_ns: candidate.budget.map(|(budget, _)| budget),
-            period_ns: candidate.budget.map(|(_, period)| period),
-            reservation_ns: asked.reservation,
-            priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
-                .map(|band| (band.lowest, band.highest)),
+            holds: vec![Hold {
+                threads: None,
+                cpus: cpus.to_vec(),
+                budget_ns: candidate.budget.map(|(budget, _)| budget),
+                period_ns: candidate.budget.map(|(_, period)| period),
+                reservation_ns: asked.reservation,
+                class: asked.class,
+                priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
+                    .map(|band| (band.lowest, band.highest)),
+            }],
             supervisor: asked.is_supervisor,
             only_tasks: asked.only_tasks,
             tasks: tasks
@@ -98,41 +143,28 @@ impl HeldCell {
         }
     }
 
+    /// The cpus of all its holds, ascending.
+    pub fn cpus(&self) -> Vec<u32> {
+        let cpus = self.holds.iter().flat_map(|hold| &hold.cpus).copied();
+        cpus.collect::<BTreeSet<u32>>().into_iter().collect()
+    }
+
     /// What is wrong with one that was read from a file, a clause.
     ///
     /// # Errors
     /// When it cannot have been granted.
     pub fn check(&self) -> Result<(), String> {
         let fault = |what: &str| Err(format!("the cell `{}` has {what}", self.cell));
-        if self.cpus.is_empty() || self.cpus.len() > 4096 {
-            return fault("no cpus, or too many");
+        if self.holds.is_empty() {
+            return fault("no hold");
         }
-        let times = [(self.budget_ns, self.period_ns)].into_iter().chain(
-            self.reservation_ns
-                .map(|(part, whole)| (Some(part), Some(whole))),
-        );
-        for time in times {
-            match time {
-                (None, None) => {}
-                (Some(part), Some(whole))
-                    if part > 0 && part <= whole && whole <= analysis::MAX_NS => {}
-                _ => return fault("an impossible budget"),
+        for hold in &self.holds {
+            if let Err(what) = hold.check(self.enforcer) {
+                return fault(what);
             }
-        }
-        let in_order =
-            |(lowest, highest): (u8, u8)| 1 <= lowest && lowest <= highest && highest <= 99;
-        if !self.priorities.is_none_or(in_order) {
-            return fault("impossible priorities");
-        }
-        if self.class == CellClass::Fifo && self.priorities.is_none() {
-            return fault("no priority");
-        }
-        let is_capped = self.enforcer == Enforcer::Freezer && self.budget_ns.is_some();
-        if self.class == CellClass::Other && !is_capped {
-            return fault("the class `other`, which is never granted anything");
-        }
-        if self.supervisor && self.reservation_ns.is_none() {
-            return fault("no reservation, though it is a supervisor");
+            if self.supervisor && hold.reservation_ns.is_none() {
+                return fault("no reservation, though it is a supervisor");
+            }
         }
         for task in &self.tasks {
             if let Err(error) = task.task.check() {
@@ -142,11 +174,11 @@ impl HeldCell {
         Ok(())
     }
 
-    fn asked(&self, at: usize, neighbour: &Neighbour) -> Asked {
-        if let (true, Some(reservation)) = (self.supervisor, self.reservation_ns) {
+    fn asked(&self, hold: &Hold, at: usize, neighbour: &Neighbour) -> Asked {
+        if let (true, Some(reservation)) = (self.supervisor, hold.reservation_ns) {
             let name = format!("{}/{}", neighbour.short, self.cell);
             let holder = format!("the supervisor of {}", neighbour.who);
-            return supervisor::asked(at, name, holder, self.cpus.clone(), reservation);
+            return supervisor::asked(at, name, holder, hold.cpus.clone(), reservation);
         }
         Asked {
             name: format!("{}/{}", neighbour.short, self.cell),
@@ -156,12 +188,12 @@ impl HeldCell {
                 false => format!("`{}` of {}", self.cell, neighbour.who),
             }),
             owner: Some(neighbour.who.clone()),
-            ..self.wanted(at)
+            ..self.wanted(hold, at)
         }
     }
 
-    /// The same for one that nobody has yet, as admission takes it.
-    pub(super) fn wanted(&self, at: usize) -> Asked {
+    /// The same for a hold that nobody has yet, as admission takes it.
+    pub(super) fn wanted(&self, hold: &Hold, at: usize) -> Asked {
         Asked {
             at,
             name: self.cell.clone(),
@@ -169,16 +201,16 @@ impl HeldCell {
             owner: None,
             holder: None,
             enforcer: self.enforcer,
-            class: self.class,
-            cpus: self.cpus.clone(),
-            band: (self.priorities).map(|(lowest, highest)| Band { lowest, highest }),
-            reservation: self.reservation_ns,
+            class: hold.class,
+            cpus: hold.cpus.clone(),
+            band: (hold.priorities).map(|(lowest, highest)| Band { lowest, highest }),
+            reservation: hold.reservation_ns,
             only_tasks: self.only_tasks,
             is_assumed: false,
             silent_for: None,
             work: super::search::Work {
                 tasks: self.tasks.iter().map(|task| task.task).collect(),
-                policy: match self.class {
+                policy: match hold.class {
                     CellClass::Deadline => analysis::inside::Policy::Edf,
                     CellClass::Fifo | CellClass::Other => analysis::inside::Policy::FixedPriority,
                 },
@@ -191,15 +223,54 @@ impl HeldCell {
     }
 }
 
+impl Hold {
+    /// What no hold of this enforcer can have, if this one has it.
+    pub(crate) fn check(&self, enforcer: Enforcer) -> Result<(), &'static str> {
+        if self.cpus.is_empty() || self.cpus.len() > 4096 {
+            return Err("no cpus, or too many");
+        }
+        if (self.threads.as_ref()).is_some_and(|group| !group.is_absolute()) {
+            return Err("an impossible control group");
+        }
+        let times = [(self.budget_ns, self.period_ns)].into_iter().chain(
+            self.reservation_ns
+                .map(|(part, whole)| (Some(part), Some(whole))),
+        );
+        for time in times {
+            match time {
+                (None, None) => {}
+                (Some(part), Some(whole))
+                    if part > 0 && part <= whole && whole <= analysis::MAX_NS => {}
+                _ => return Err("an impossible budget"),
+            }
+        }
+        let in_order =
+            |(lowest, highest): (u8, u8)| 1 <= lowest && lowest <= highest && highest <= 99;
+        if !self.priorities.is_none_or(in_order) {
+            return Err("impossible priorities");
+        }
+        if self.class == CellClass::Fifo && self.priorities.is_none() {
+            return Err("no priority");
+        }
+        let is_capped = enforcer == Enforcer::Freezer && self.budget_ns.is_some();
+        match self.class == CellClass::Other && !is_capped {
+            true => Err("the class `other`, which is never granted anything"),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What all neighbours hold, as admission takes it; they are numbered from `first` on.
 pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)> {
-    let cells = (facts.beside.iter())
-        .flat_map(|neighbour| neighbour.cells.iter().map(move |cell| (neighbour, cell)));
-    cells
+    let holds = (facts.beside.iter()).flat_map(|neighbour| {
+        let cells = neighbour.cells.iter();
+        cells.flat_map(move |cell| cell.holds.iter().map(move |hold| (neighbour, cell, hold)))
+    });
+    holds
         .enumerate()
-        .map(|(place, (neighbour, cell))| {
-            let budget = cell.budget_ns.zip(cell.period_ns);
-            (cell.asked(first + place, neighbour), budget)
+        .map(|(place, (neighbour, cell, hold))| {
+            let budget = hold.budget_ns.zip(hold.period_ns);
+            (cell.asked(hold, first + place, neighbour), budget)
         })
         .collect()
 }

@@ -310,9 +310,10 @@ pub(super) fn enter(outcomes: &mut [Option<Outcome>], partitions: &[Vec<u32>]) {
 pub(super) fn none(mission: &Mission, facts: &Facts) -> Option<Facts> {
     let confined =
         !mission.cpus.is_empty() || mission.cells.iter().any(|cell| !cell.cpus.is_empty());
-    let mut held = facts.beside.iter().flat_map(|other| &other.cells);
+    let held = facts.beside.iter().flat_map(|other| &other.cells);
+    let mut held = held.flat_map(|cell| &cell.holds);
     let divided = facts.kept_cpus.iter().any(|kept| kept.is_partition)
-        || held.any(|cell| cell.class == CellClass::Deadline && cell.cpus != facts.cpus);
+        || held.any(|hold| hold.class == CellClass::Deadline && hold.cpus != facts.cpus);
     let possible = facts.cpus.len() > 1 && facts.deadline_on_one_cpu.is_ok();
     (possible && !confined && !divided).then(|| Facts {
         deadline_on_one_cpu: Err("with partitions it would not be admitted".to_owned()),

@@ -1,6 +1,8 @@
-//! The cpuset of a container that is held: what `exec` starts in it later is confined to the one cpu too, and nothing in
-//! it can choose others. Other things that are held have no cpuset of their own.
+//! The cpuset around the threads of what is held. A container's is left the hold's cpus alone: what `exec` starts in it later is
+//! confined to them too, and nothing in it can choose others. Of anything else that is held the cpuset is only looked at. Once others
+//! have changed it, it is theirs.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,51 +14,99 @@ use serde::{Deserialize, Serialize};
 use super::thing::around;
 use super::{Kind, Thing};
 
-/// The cpus of a container's own group, and what they were.
+/// The cpus of a group, and what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cpuset {
     file: PathBuf,
-    /// Empty: those of the group around it (version 2).
+    /// Empty: those of the group around it (version 2), or the kernel has no such file there yet.
     had: String,
+    /// The cpus that this came to.
+    had_cpus: Vec<u32>,
+    /// As timecell has left it; `None`: it was about to change it.
+    left: Option<String>,
+    /// Whether it is a container's, which gets the hold's cpus.
+    is_given: bool,
 }
 
 impl Cpuset {
-    /// That of a container; `None`: there is no such controller, or its group is not the container's own.
-    pub(super) fn of(thing: &Thing) -> Option<Cpuset> {
-        let (Kind::Podman | Kind::Docker, Some(pid)) = (thing.kind, thing.pid) else {
-            return None;
-        };
+    /// That of a thing, one of whose processes is `pid`; `None`: it shares that of the whole machine.
+    pub(super) fn of(thing: &Thing, pid: i32) -> Option<Cpuset> {
+        let is_container = matches!(thing.kind, Kind::Podman | Kind::Docker);
         let cgroups = detect().ok()?;
         let dir = match cgroups.v1_mount("cpuset") {
             Some(mount) => {
                 let own = cgroups.v1_group(&Root::live(), "cpuset", pid)?;
-                around(&own, &thing.id, &mount.point)?
+                match is_container {
+                    true => around(&own, &thing.id, &mount.point)?,
+                    false => (own != mount.point).then_some(own)?,
+                }
             }
             None => thing.group.clone(),
         };
-        Cpuset::at(dir.join("cpuset.cpus"))
+        Some(Cpuset::at(dir.join("cpuset.cpus"), is_container))
     }
 
-    fn at(file: PathBuf) -> Option<Cpuset> {
-        let had = fs::read_to_string(&file).ok()?.trim().to_owned();
-        Some(Cpuset { file, had })
+    fn at(file: PathBuf, is_given: bool) -> Cpuset {
+        let had = read(&file);
+        let in_effect = ["cpuset.cpus.effective", "cpuset.effective_cpus"]
+            .map(|name| read(&file.with_file_name(name)));
+        let lists = in_effect.iter().chain([&had]);
+        let had_cpus = lists
+            .filter_map(|list| host::cpus::parse_list(list).ok())
+            .find(|cpus| !cpus.is_empty());
+        Cpuset {
+            had_cpus: had_cpus.unwrap_or_default(),
+            left: (!is_given).then(|| had.clone()),
+            had,
+            file,
+            is_given,
+        }
     }
 
-    /// The cpus that it is given, where this one is not among them.
-    pub(super) fn lacks(&self, cpu: u32) -> Option<&str> {
+    /// Where it is read and written.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The cpus that it is given, where one of these is not among them.
+    pub(super) fn lacks(&self, wanted: u32) -> Option<&str> {
         // Empty, or not understood: those of the surrounding group.
         let cpus = host::cpus::parse_list(&self.had).unwrap_or_default();
-        (!cpus.is_empty() && !cpus.contains(&cpu)).then_some(&self.had)
+        (!cpus.is_empty() && !cpus.contains(&wanted)).then_some(&self.had)
     }
 
-    /// Leaves it this cpu alone. Where groups in it have others, the kernel refuses it, and the affinity has to do.
-    pub(super) fn keep(&self, cpu: u32) {
-        let _ = fs::write(&self.file, cpu.to_string());
+    /// Leaves a container these cpus alone. Where groups in it have others, the kernel refuses it, and the affinity has to do.
+    pub(super) fn keep(&mut self, cpus: &[u32]) {
+        if self.is_given {
+            let _ = fs::write(&self.file, host::cpus::format_list(cpus));
+            self.left = Some(read(&self.file));
+        }
     }
 
-    /// Gives it those that it had; fine if it is gone.
-    pub(super) fn put_back(&self) {
-        self.put_back_by(|file, text| fs::write(file, text));
+    /// What others have made of it; `None`: it is as timecell has left it, or gone.
+    pub(super) fn theirs(&self) -> Option<Theirs<'_>> {
+        let now = read(&self.file);
+        let left = self.left.as_deref()?;
+        (now != left && self.file.parent()?.exists()).then_some(Theirs {
+            left,
+            cpus: host::cpus::parse_list(&now).unwrap_or_default(),
+            now,
+        })
+    }
+
+    /// Whether a thread with these cpus had all that there were, before anything was changed.
+    pub(super) fn is_all(&self, cpus: &[u32]) -> bool {
+        cpus == self.had_cpus
+    }
+
+    /// Gives it those that it had, unless others have changed it; fine if it is gone. Whether it did.
+    pub(super) fn put_back(&mut self) -> bool {
+        let is_ours = self.is_given && self.theirs().is_none();
+        if is_ours {
+            self.put_back_by(|file, text| fs::write(file, text));
+            self.left = Some(read(&self.file));
+        }
+        is_ours
     }
 
     fn put_back_by(&self, write: impl Fn(&Path, &str) -> io::Result<()>) {
@@ -71,6 +121,28 @@ impl Cpuset {
     }
 }
 
+/// A cpuset that others have changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Theirs<'a> {
+    left: &'a str,
+    now: String,
+    /// The cpus that it has now.
+    pub(super) cpus: Vec<u32>,
+}
+
+/// Such as: its cpuset was changed from `0` to `1`.
+impl fmt::Display for Theirs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (left, now) = (self.left, &self.now);
+        write!(f, "its cpuset was changed from `{left}` to `{now}`")
+    }
+}
+
+fn read(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,8 +154,8 @@ mod tests {
         fs::create_dir(file.parent().unwrap()).unwrap();
         fs::write(dir.path().join("cpuset.cpus.effective"), "0-3\n").unwrap();
         fs::write(&file, "\n").unwrap();
-        let cpuset = Cpuset::at(file.clone()).unwrap();
-        cpuset.keep(1);
+        let mut cpuset = Cpuset::at(file.clone(), true);
+        cpuset.keep(&[1]);
         cpuset.put_back_by(|file, text| match text.trim() {
             "" => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
             text => fs::write(file, text),
@@ -92,20 +164,40 @@ mod tests {
     }
 
     #[test]
-    fn what_it_had_is_put_back() {
+    fn what_it_had_is_put_back_unless_others_have_changed_it() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cpuset.cpus");
-        assert_eq!(Cpuset::at(file.clone()), None);
         for had in ["0-3\n", "\n"] {
             fs::write(&file, had).unwrap();
-            let cpuset = Cpuset::at(file.clone()).unwrap();
-            cpuset.keep(1);
-            assert_eq!(fs::read_to_string(&file).unwrap(), "1");
-            cpuset.put_back();
+            let mut cpuset = Cpuset::at(file.clone(), true);
+            cpuset.keep(&[1, 2]);
+            assert_eq!(fs::read_to_string(&file).unwrap(), "1-2");
+            assert_eq!(cpuset.theirs(), None);
+            assert!(cpuset.put_back());
             assert_eq!(fs::read_to_string(&file).unwrap(), had);
             assert_eq!((cpuset.lacks(3), cpuset.lacks(0)), (None, None));
-            let lacks = cpuset.lacks(4);
-            assert_eq!(lacks, Some("0-3").filter(|_| had != "\n"));
+            assert_eq!(cpuset.lacks(4), Some("0-3").filter(|_| had != "\n"));
+            assert!(cpuset.is_all(&[0, 1, 2, 3]) == (had != "\n"));
+            cpuset.keep(&[1]);
+            // What it had is theirs as well, once it is not what it was left with.
+            for theirs in ["0", "0-3"] {
+                fs::write(&file, theirs).unwrap();
+                let said = cpuset.theirs().unwrap().to_string();
+                assert_eq!(
+                    said,
+                    format!("its cpuset was changed from `1` to `{theirs}`")
+                );
+                assert!(!cpuset.put_back());
+                assert_eq!(fs::read_to_string(&file).unwrap(), theirs);
+            }
         }
+        // That of a unit is nobody's to write but systemd's, which may make it later.
+        fs::remove_file(&file).unwrap();
+        let mut cpuset = Cpuset::at(file.clone(), false);
+        cpuset.keep(&[1]);
+        assert!(!file.exists() && cpuset.theirs().is_none());
+        fs::write(&file, "1\n").unwrap();
+        assert_eq!(cpuset.theirs().unwrap().cpus, [1]);
+        assert!(!cpuset.put_back());
     }
 }

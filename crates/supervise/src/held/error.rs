@@ -37,6 +37,29 @@ pub enum HeldError {
         /// Those that it has, as a list.
         cpus: String,
     },
+    /// More cpus than threads.
+    #[error(
+        "{what} has fewer threads ({threads}) than the {cpus} cpus named: every thread gets one cpu, and a budget without a thread \
+         is nobody's; name fewer cpus"
+    )]
+    Few {
+        /// What was to be held.
+        what: String,
+        /// Its threads.
+        threads: usize,
+        /// The cpus that were asked for.
+        cpus: usize,
+    },
+    /// Its threads are in several groups.
+    #[error(
+        "{what} cannot be held on several cpus: {why}; hold it on one cpu, or hold its processes one by one"
+    )]
+    Undivided {
+        /// What was to be held.
+        what: String,
+        /// Why its group cannot be divided, a clause.
+        why: String,
+    },
     /// No budget.
     #[error(transparent)]
     Reservation(#[from] freezer::ReservationError),
@@ -170,18 +193,16 @@ pub enum HeldError {
         tid: i32,
     },
     /// It is held already.
-    #[error("{what} is already held, with {budget} ms every {period} ms on cpu {cpu}; release it first with `timecell release {name}`", budget = ms(*.budget_ns), period = ms(*.period_ns))]
+    #[error("{what} is already held, with {} on cpu {cpus}; release it first with `timecell release {name}`", of_period(*.budget))]
     Already {
         /// What was to be held.
         what: String,
         /// Under which name it is.
         name: String,
-        /// The cpu.
-        cpu: u32,
-        /// The budget, ns.
-        budget_ns: i64,
-        /// The period, ns.
-        period_ns: i64,
+        /// The cpus, as a list.
+        cpus: String,
+        /// The budget on each of them and its period, ns.
+        budget: Option<(u64, u64)>,
     },
     /// Another held thing has the same name.
     #[error("{other} is already held as `{name}`; name {what} by its id")]
@@ -313,6 +334,13 @@ fn looks(late_ns: i64, is_measured: bool) -> String {
         true => format!("checked up to {} ms late on this machine", ms(late_ns)),
         false => format!("checks up to {} ms late", ms(late_ns)),
     }
+}
+
+/// A budget and its period as sentences name them.
+fn of_period(budget: Option<(u64, u64)>) -> String {
+    let (budget, period) = budget.unwrap_or_default();
+    let text = |ns: u64| ms(i64::try_from(ns).unwrap_or(i64::MAX));
+    format!("{} ms every {} ms", text(budget), text(period))
 }
 
 /// Milliseconds as a user writes them.

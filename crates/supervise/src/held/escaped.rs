@@ -35,16 +35,27 @@ fn escaped_by(record: &Record, cgroups: Result<Cgroups, String>) -> Result<Vec<i
         let own = cgroups.v2_group(&root, pid);
         own.is_some_and(|own| own.starts_with(group))
     };
-    Ok(outside(&record.back, record.cpu, record.fifo, is_inside))
+    Ok(outside(
+        &record.back,
+        &record.cpus(),
+        record.fifo,
+        is_inside,
+    ))
 }
 
-fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> bool) -> Vec<i32> {
+fn outside(
+    back: &Back,
+    cpus: &[u32],
+    fifo: Option<u8>,
+    is_inside: impl Fn(i32) -> bool,
+) -> Vec<i32> {
     let noted = back.living();
     let mut found: Vec<i32> = noted.clone();
     let has_from_there = |tid: &i32| {
         let class = fifo.map(|priority| Class::Fifo { priority });
         let is_given = class.is_some_and(|class| sched::get_class(*tid) == Ok(class));
-        is_given || sched::get_affinity(*tid).is_ok_and(|cpus| cpus == [cpu])
+        let is_one = |has: Vec<u32>| matches!(has[..], [cpu] if cpus.contains(&cpu));
+        is_given || sched::get_affinity(*tid).is_ok_and(is_one)
     };
     let started_since = |pid: &i32| back.began_since(*pid) && descends(*pid, &noted);
     let processes = host::process::all().into_iter();
@@ -87,15 +98,15 @@ mod tests {
         sched::set_affinity(child, &[cpu]).unwrap();
         let mut both = [own, child];
         both.sort_unstable();
-        assert_eq!(outside(&back, cpu, None, |_| false), both);
-        assert_eq!(outside(&back, cpu, None, |pid| pid == own), [child]);
-        assert_eq!(outside(&back, cpu, None, |_| true), [0; 0]);
+        assert_eq!(outside(&back, &[cpu], None, |_| false), both);
+        assert_eq!(outside(&back, &[cpu], None, |pid| pid == own), [child]);
+        assert_eq!(outside(&back, &[cpu], None, |_| true), [0; 0]);
         // A cpu of its own choice, and no class that was given.
         let other = if cpu == 0 { 1 } else { 0 };
-        assert_eq!(outside(&back, other, Some(3), |_| false), [own]);
+        assert_eq!(outside(&back, &[other], Some(3), |_| false), [own]);
         // What was there before, and elsewhere, has nothing of it.
         let later = back.clone().noted_at(u64::MAX);
-        assert_eq!(outside(&later, cpu, None, |_| false), [own]);
+        assert_eq!(outside(&later, &[cpu], None, |_| false), [own]);
         // One that ends while its group is looked for.
         let mut ends = Some((&mut shell, [child, own]));
         let ends = std::cell::RefCell::new(&mut ends);
@@ -112,7 +123,7 @@ mod tests {
             }
             false
         };
-        assert_eq!(outside(&back, cpu, None, ended), [0; 0]);
+        assert_eq!(outside(&back, &[cpu], None, ended), [0; 0]);
     }
 
     #[test]

@@ -6,14 +6,17 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
 use super::threads::Back;
 use super::{HeldError, Thing};
+use crate::admit::Hold;
+use crate::ledger::Broken;
 use crate::lock::PLACE;
 
 /// Version of the file.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Longest file that is read, bytes: what has to be restored takes some hundred for each thread.
 const MOST_BYTES: u64 = 256 << 20;
 const NAME: &str = "held.json";
@@ -24,28 +27,52 @@ pub(super) const NOT_MADE: u64 = 0;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) thing: Thing,
-    /// The cpu, and the budget in every period, ns.
-    pub(super) cpu: u32,
-    pub(super) budget_ns: i64,
-    pub(super) period_ns: i64,
+    /// What was granted, a hold for each cpu.
+    pub(super) holds: Vec<Hold>,
     /// The priority that its threads were given.
     pub(super) fifo: Option<u8>,
-    /// The priorities that real-time threads of it have, the lowest and the highest.
-    pub(super) priorities: Option<(u8, u8)>,
     /// Since when, RFC 3339, and CLOCK_MONOTONIC ns.
     pub(super) since_utc: String,
     pub(super) since_ns: i64,
     pub(super) back: Back,
     /// Whether anything of its threads may have been changed: the process that was to hold it may have been killed
     /// before.
-    #[serde(default = "yes")]
     pub(super) begun: bool,
+    /// What others changed last and was put back.
+    pub(super) put_back: Option<PutBack>,
+    /// Since when others have it otherwise, and nothing is put back any more.
+    pub(super) broken: Option<Broken>,
 }
 
-/// Of records of an earlier timecell.
-fn yes() -> bool {
-    true
+/// A change that was put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBack {
+    /// When, RFC 3339.
+    pub at_utc: String,
+    /// The same, CLOCK_MONOTONIC ns.
+    pub at_ns: i64,
+    /// What was changed, a clause.
+    pub what: String,
 }
+
+impl Record {
+    /// The group of each hold, and its cpu.
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        let parts = self.holds.iter().filter_map(|hold| {
+            let group = hold.threads.as_deref().unwrap_or(&self.thing.group);
+            Some((group, *hold.cpus.first()?))
+        });
+        parts.collect()
+    }
+
+    /// Its cpus.
+    pub(super) fn cpus(&self) -> Vec<u32> {
+        self.parts().into_iter().map(|(_, cpu)| cpu).collect()
+    }
+}
+
+/// A group, and the cpu that its threads are kept to.
+pub(super) type Part<'a> = (&'a Path, u32);
 
 #[derive(Serialize, Deserialize)]
 struct File {
@@ -161,8 +188,11 @@ fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
     let odd = |record: &&Record| {
         let paths = [Some(&record.thing.group), record.thing.taken_from.as_ref()];
         paths.into_iter().flatten().any(|path| !path.is_absolute())
-            || record.budget_ns < 1
-            || record.budget_ns > record.period_ns
+            || record.holds.is_empty()
+            || record
+                .holds
+                .iter()
+                .any(|hold| hold.check(Enforcer::Freezer).is_err())
     };
     match file.held.iter().find(odd) {
         Some(record) => Err(format!("its entry for {} is impossible", record.thing)),
@@ -174,6 +204,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
 pub(super) mod tests {
     use super::*;
     use crate::held::Kind;
+    use model::mission::CellClass;
 
     pub(in crate::held) fn record(name: &str) -> Record {
         Record {
@@ -186,15 +217,22 @@ pub(super) mod tests {
                 inode: 3,
                 taken_from: Some("/nowhere".into()),
             },
-            cpu: 1,
-            budget_ns: 3,
-            period_ns: 10,
+            holds: vec![Hold {
+                threads: None,
+                cpus: vec![1],
+                budget_ns: Some(3),
+                period_ns: Some(10),
+                reservation_ns: Some((3, 10)),
+                class: CellClass::Fifo,
+                priorities: Some((60, 60)),
+            }],
             fifo: Some(60),
-            priorities: Some((60, 60)),
             since_utc: "2026-11-25T00:00:00.000Z".to_owned(),
             since_ns: 5,
             back: Back::default(),
             begun: true,
+            put_back: None,
+            broken: None,
         }
     }
 
@@ -253,7 +291,7 @@ pub(super) mod tests {
             Records::read_in(dir.path()).unwrap_err().to_string()
         };
         assert!(refused("{").contains("cannot be understood"));
-        assert!(refused("{\"schema\": 2}").contains("version 2"));
+        assert!(refused("{\"schema\": 3}").contains("version 3"));
         let mut odd = record("7");
         odd.thing.group = "relative".into();
         records.all = vec![odd];

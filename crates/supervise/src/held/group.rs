@@ -16,6 +16,7 @@ use host::cgroup;
 use host::file::FileError;
 
 use super::HeldError;
+use super::file::Part;
 use super::thing::{Kind, Thing};
 use crate::ledger::{Entry, Holder};
 use crate::process::descends;
@@ -119,6 +120,105 @@ pub(super) fn name_for(pid: i32) -> String {
     format!("held-by-timecell-{pid}")
 }
 
+/// The name of the group for the threads on one of several cpus.
+pub(super) fn name_on(cpu: u32) -> String {
+    format!("held-by-timecell-cpu{cpu}")
+}
+
+/// The group in which all processes of a thing are, itself or one below it: that one can be divided.
+///
+/// # Errors
+/// [`HeldError::Undivided`].
+pub(super) fn with_all(thing: &Thing) -> Result<PathBuf, HeldError> {
+    let mut group = thing.group.clone();
+    loop {
+        let below: Vec<PathBuf> = (cgroup::below(&group).into_iter())
+            .filter(|below| !processes(below).is_empty())
+            .collect();
+        match (cgroup::processes(&group).is_empty(), below.as_slice()) {
+            (false, []) => return Ok(group),
+            (true, [one]) => group.clone_from(one),
+            _ => {
+                return Err(HeldError::Undivided {
+                    what: thing.to_string(),
+                    why: "its processes are in several control groups".to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// Puts the threads that are in none of several parts of a group yet into them, each into the one with the fewest; the
+/// groups are made. Threads that these start later are born in the same one. Does nothing where there is one part.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(super) fn divide(parts: &[Part<'_>]) -> Result<(), HeldError> {
+    let [(first, _), _, ..] = parts else {
+        return Ok(());
+    };
+    for (group, _) in parts {
+        make(group)?;
+        let kind = group.join("cgroup.type");
+        if fs::read_to_string(&kind).is_ok_and(|text| text.trim() != "threaded") {
+            fs::write(&kind, "threaded").map_err(failed(&kind))?;
+        }
+    }
+    let around = first.parent().unwrap_or(first);
+    let mut sizes: Vec<(usize, &Path)> = (parts.iter())
+        .map(|(group, _)| (threads(group).len(), *group))
+        .collect();
+    for _ in 0..PASSES {
+        let mut left = cgroup::listed(around, "cgroup.threads");
+        left.retain(|tid| *tid > 0);
+        left.sort_unstable();
+        if left.is_empty() {
+            break;
+        }
+        for tid in left {
+            if let Some((size, group)) = sizes.iter_mut().min_by_key(|(size, _)| *size) {
+                enter_thread(group, tid)?;
+                *size += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Undoes [`divide`] of the group of a thing; fine if it is gone.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(super) fn join(parts: &[Part<'_>], own: &Path) -> Result<(), HeldError> {
+    for (group, _) in parts.iter().filter(|(group, _)| *group != own) {
+        let around = group.parent().unwrap_or(own);
+        for _ in 0..PASSES {
+            let all = threads(group);
+            if all.is_empty() {
+                break;
+            }
+            all.into_iter()
+                .try_for_each(|tid| enter_thread(around, tid))?;
+        }
+        removed(group)?;
+    }
+    Ok(())
+}
+
+/// Puts a thread into a group; fine if it has ended.
+fn enter_thread(group: &Path, tid: i32) -> Result<(), HeldError> {
+    let file = group.join("cgroup.threads");
+    match fs::write(&file, tid.to_string()) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        done => done.map_err(failed(&file)),
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> HeldError {
+    let path = path.to_owned();
+    move |reason| HeldError::File { path, reason }
+}
+
 /// Makes a group that nobody else needs, and tells its inode.
 ///
 /// # Errors
@@ -129,11 +229,7 @@ pub(super) fn make(path: &Path) -> Result<u64, HeldError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     };
-    made.and_then(|()| inode(path))
-        .map_err(|reason| HeldError::File {
-            path: path.to_owned(),
-            reason,
-        })
+    made.and_then(|()| inode(path)).map_err(failed(path))
 }
 
 /// A group in or around which users other than root can move processes: what runs in `group` could leave it, or be
@@ -186,6 +282,10 @@ pub(super) fn dissolve(group: &Path, from: &Path) -> Result<(), HeldError> {
         }
     }
     // A process that was in it may have created others in it.
+    removed(group)
+}
+
+fn removed(group: &Path) -> Result<(), HeldError> {
     remove(group, Duration::ZERO).map_err(|error| match error {
         HoldError::Group { path, reason } => HeldError::File { path, reason },
         error => error.into(),

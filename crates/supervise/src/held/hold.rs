@@ -16,7 +16,7 @@ use super::thing::{Found, find};
 use super::threads::{self, Back, Refused};
 use super::tidy::{holder, leave, tidy};
 use super::{HeldError, Thing, as_root, group, place};
-use crate::admit::{HIGHEST_HELD, HeldCell, Room, room_for};
+use crate::admit::{HIGHEST_HELD, HeldCell, Hold, Room, room_for};
 use crate::ledger::{Entry, Ledger, LedgerError, Locked};
 use crate::machine::Here;
 use crate::stamp::Stamp;
@@ -47,8 +47,8 @@ pub struct Wanted {
     pub budget_ns: i64,
     /// The period, ns.
     pub period_ns: i64,
-    /// The cpu; `None`: the first on which there is room.
-    pub cpu: Option<u32>,
+    /// The cpus, each with a budget of its own, and every thread on one of them; none: the first on which there is room.
+    pub cpus: Vec<u32>,
     /// The SCHED_FIFO priority that all its threads are to have; `None`: they keep their class.
     pub fifo: Option<u8>,
 }
@@ -58,8 +58,8 @@ pub struct Wanted {
 pub struct Held {
     /// It.
     pub thing: Thing,
-    /// Where, and what that rests on.
-    pub room: Room,
+    /// Where, and what that rests on, for each cpu.
+    pub rooms: Vec<Room>,
     /// Its real-time threads' priorities, the lowest and the highest; `None`: all are ordinary.
     pub priorities: Option<(u8, u8)>,
     /// Its threads.
@@ -78,7 +78,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let here = Here::default();
     let facts = here.facts();
     facts.real_time.clone().map_err(HeldError::NoRealTime)?;
-    if let Some(cpu) = wanted.cpu.filter(|cpu| !facts.cpus.contains(cpu)) {
+    if let Some(&cpu) = wanted.cpus.iter().find(|cpu| !facts.cpus.contains(cpu)) {
         let online = host::cpus::format_list(&facts.cpus);
         return Err(HeldError::Cpu { cpu, online });
     }
@@ -100,11 +100,18 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
         stays(&thing, is_guest, &top)?;
     }
     let back = before(&thing, is_guest, &processes).with_cpuset(&thing);
-    if let Some(cpu) = wanted.cpu
-        && let Some(cpus) = back.cpuset_lacks(cpu)
-    {
-        let (what, cpus) = (thing.to_string(), cpus.to_owned());
-        return Err(HeldError::Cpuset { what, cpu, cpus });
+    for &cpu in &wanted.cpus {
+        if let Some(cpus) = back.cpuset().and_then(|cpuset| cpuset.lacks(cpu)) {
+            let (what, cpus) = (thing.to_string(), cpus.to_owned());
+            return Err(HeldError::Cpuset { what, cpu, cpus });
+        }
+    }
+    if wanted.cpus.len() > back.living().len().max(1) {
+        return Err(HeldError::Few {
+            what: thing.to_string(),
+            threads: back.living().len(),
+            cpus: wanted.cpus.len(),
+        });
     }
     let back = match wanted.fifo {
         Some(_) => back.with_rt_groups(&processes),
@@ -128,37 +135,50 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     // Ordinary threads have no guarantee, whatever reaction was measured here.
     let measured = facts.measured_beside().filter(|_| priorities.is_some());
     large_enough(wanted, measured)?;
-    let room = room_for(&cell, &cpus, &facts).map_err(|why| HeldError::NotAdmitted {
+    let rooms = room_for(&cell, &cpus, &facts).map_err(|why| HeldError::NotAdmitted {
         what: thing.to_string(),
         why,
     })?;
     let mut record = Record {
-        cpu: room.cpu,
-        budget_ns: reservation.budget_ns(),
-        period_ns: reservation.period_ns(),
+        holds: cell.holds.clone(),
         fifo: wanted.fifo,
-        priorities,
         since_utc: Stamp::now().utc(),
         since_ns: timecell_client::now_ns(),
         back,
         thing,
         begun: false,
+        put_back: None,
+        broken: None,
     };
+    for (hold, room) in record.holds.iter_mut().zip(&rooms) {
+        hold.cpus = vec![room.cpu];
+    }
     if is_guest {
         take_out(&mut record, &mut records)?;
     }
     let thing = record.thing.clone();
+    let around = match (is_guest, record.holds.len()) {
+        (true, _) | (_, 1) => thing.group.clone(),
+        _ => group::with_all(&thing)?,
+    };
+    let many = record.holds.len() > 1;
+    for hold in &mut record.holds {
+        hold.threads = Some(match (many, hold.cpus.first()) {
+            (true, Some(cpu)) => around.join(group::name_on(*cpu)),
+            _ => around.clone(),
+        });
+    }
     let entry = entry(&record, cell)?;
     // Recorded before anything of it is changed, so that it can be restored if this process is killed.
     let held = note(&mut records, &locked, record.clone(), entry)
         .and_then(|()| put_under(&mut record, &mut records, reservation));
     if let Err(error) = held {
-        return Err(undo(&record, &mut records, &locked, error));
+        return Err(undo(&mut record, &mut records, &locked, error));
     }
     Ok(Held {
         threads: group::threads(&thing.group).len(),
         thing,
-        room,
+        rooms,
         priorities,
     })
 }
@@ -190,14 +210,18 @@ fn apart(thing: &Thing, is_guest: bool, records: &Records) -> Result<(), HeldErr
             other: other.to_string(),
             how,
         };
-        // A process that shares its group with others has that one here.
-        if thing.group == other.group && !is_guest {
+        // A process that shares its group with others has that one here, and a divided one a part of its own.
+        let is_first = thing.pid.is_some() && thing.pid == other.pid;
+        let is_divided = is_first && thing.group.starts_with(&other.group);
+        if (thing.group == other.group && !is_guest) || is_divided {
             return Err(HeldError::Already {
                 what: what(),
                 name: other.name.clone(),
-                cpu: held.cpu,
-                budget_ns: held.budget_ns,
-                period_ns: held.period_ns,
+                cpus: host::cpus::format_list(&held.cpus()),
+                budget: held
+                    .holds
+                    .first()
+                    .and_then(|hold| hold.budget_ns.zip(hold.period_ns)),
             });
         }
         if thing.group.starts_with(&other.group) {
@@ -250,18 +274,25 @@ fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCel
         wanted.budget_ns.unsigned_abs(),
         wanted.period_ns.unsigned_abs(),
     );
-    HeldCell {
-        cell: thing.name.clone(),
-        enforcer: Enforcer::Freezer,
+    let hold = |cpus: Vec<u32>| Hold {
+        threads: None,
+        cpus,
+        budget_ns: Some(budget.0),
+        period_ns: Some(budget.1),
+        reservation_ns: Some(budget),
         class: match priorities {
             Some(_) => CellClass::Fifo,
             None => CellClass::Other,
         },
-        cpus: wanted.cpu.into_iter().collect(),
-        budget_ns: Some(budget.0),
-        period_ns: Some(budget.1),
-        reservation_ns: Some(budget),
         priorities,
+    };
+    HeldCell {
+        cell: thing.name.clone(),
+        enforcer: Enforcer::Freezer,
+        holds: match wanted.cpus.as_slice() {
+            [] => vec![hold(Vec::new())],
+            cpus => cpus.iter().map(|cpu| hold(vec![*cpu])).collect(),
+        },
         tasks: Vec::new(),
         supervisor: false,
         only_tasks: false,
@@ -270,10 +301,8 @@ fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCel
 
 fn entry(record: &Record, cell: HeldCell) -> Result<Entry, HeldError> {
     let mut entry = Entry::own(holder(record)).map_err(LedgerError::from)?;
-    entry.cells = vec![HeldCell {
-        cpus: vec![record.cpu],
-        ..cell
-    }];
+    let holds = record.holds.clone();
+    entry.cells = vec![HeldCell { holds, ..cell }];
     Ok(entry)
 }
 
@@ -327,10 +356,16 @@ fn put_under(
     records.forget(&record.thing.group);
     records.all.push(record.clone());
     records.write()?;
+    group::divide(&record.parts())?;
+    record.back.keep_cpuset(&record.cpus());
+    // What it was left with is known by now.
+    records.forget(&record.thing.group);
+    records.all.push(record.clone());
+    records.write()?;
     let thing = &record.thing;
-    let (group, cpu) = (&thing.group, record.cpu);
+    let parts = record.parts();
     let keep = |fifo| {
-        threads::keep(group, cpu, fifo, &record.back).map_err(|refused| match refused {
+        threads::keep(&thing.group, &parts, fifo, &record.back).map_err(|refused| match refused {
             Refused::Group(error) => error,
             Refused::Thread(reason) => HeldError::Threads {
                 what: thing.to_string(),
@@ -342,7 +377,9 @@ fn put_under(
     // a budget from its first instant on.
     keep(None)?;
     // What is held may have the right to set its own class.
-    place().hold(group, Stop::Freeze, cpu, reservation)?;
+    for (group, cpu) in &parts {
+        place().hold(group, Stop::Freeze, *cpu, reservation)?;
+    }
     if record.fifo.is_some() {
         keep(record.fifo)?;
     }
@@ -353,54 +390,66 @@ fn put_under(
 }
 
 /// Restores everything after an error, and returns the error; what cannot be restored no longer exists.
-fn undo(record: &Record, records: &mut Records, locked: &Locked, error: HeldError) -> HeldError {
-    let thing = &record.thing;
+fn undo(
+    record: &mut Record,
+    records: &mut Records,
+    locked: &Locked,
+    error: HeldError,
+) -> HeldError {
     // What is held all the same must not be forgotten.
     if let Err(HeldError::Place(why)) = take_away(record) {
         return HeldError::StillHeld {
             error: error.to_string(),
             why,
-            name: thing.name.clone(),
+            name: record.thing.name.clone(),
         };
     }
-    records.forget(&thing.group);
+    records.forget(&record.thing.group);
     let _ = records.write();
     let _ = locked.remove(&holder(record));
     leave(&place());
     error
 }
 
-/// Restores its classes and cpus, releases it, and dissolves the group that was created for it.
+/// Restores its classes and cpus but for what others have changed, releases it, and dissolves the groups that were created for it.
 ///
 /// # Errors
 /// [`HeldError::Place`] if its keeper does not release it: it stays held then. Otherwise the first thing that could not
 /// be restored; the others are.
-pub(super) fn take_away(record: &Record) -> Result<(), HeldError> {
+pub(super) fn take_away(record: &mut Record) -> Result<(), HeldError> {
     take_away_by(record, |group| place().let_go(group))
 }
 
 fn take_away_by(
-    record: &Record,
-    let_go: impl FnOnce(&Path) -> Result<(), PlaceError>,
+    record: &mut Record,
+    let_go: impl Fn(&Path) -> Result<(), PlaceError>,
 ) -> Result<(), HeldError> {
+    let mut back = record.back.clone();
     let thing = &record.thing;
-    let (cpu, fifo, back) = (record.cpu, record.fifo, &record.back);
+    let (parts, fifo) = (record.parts(), record.fifo);
     let threads = |reason| HeldError::Threads {
         what: thing.to_string(),
         reason,
     };
-    let put_back = || threads::put_back(&thing.group, cpu, fifo, back).map_err(threads);
+    let put_back =
+        |back: &mut Back| threads::put_back(&thing.group, &parts, fifo, back).map_err(threads);
     // Its class first, while it has a budget; and again, for threads that had been lowered and get theirs when it is
     // released.
-    let first = put_back();
-    let_go(&thing.group)?;
-    let then = put_back();
+    let first = put_back(&mut back);
+    let let_go = parts.iter().try_for_each(|(group, _)| let_go(group));
+    if let Err(error) = let_go {
+        // The next attempt is not to take for others' what this one has put back.
+        record.back = back;
+        return Err(error.into());
+    }
+    let then = put_back(&mut back);
     let outside = escaped(record)
-        .and_then(|tids| threads::put_back_of(&tids, cpu, fifo, back).map_err(threads));
-    let dissolved = match &thing.taken_from {
+        .and_then(|tids| threads::put_back_of(&tids, &record.cpus(), fifo, &back).map_err(threads));
+    let joined = group::join(&parts, &thing.group);
+    let dissolved = joined.and_then(|()| match &thing.taken_from {
         Some(from) => group::dissolve(&thing.group, from),
         None => Ok(()),
-    };
+    });
     first.and(then).and(outside).and(dissolved)
 }
 
@@ -414,7 +463,7 @@ mod tests {
             what: "7".to_owned(),
             budget_ns,
             period_ns,
-            cpu: None,
+            cpus: Vec::new(),
             fifo: None,
         }
     }
@@ -458,6 +507,7 @@ mod tests {
         records.all = vec![record("7")];
         let thing = |name: &str, group: &str| Thing {
             name: name.to_owned(),
+            pid: name.parse().ok(),
             group: group.into(),
             ..record("7").thing
         };
@@ -466,6 +516,10 @@ mod tests {
         assert!(apart("9", "/nowhere/9", false).is_ok());
         assert!(matches!(
             apart("9", "/nowhere/7", false),
+            Err(HeldError::Already { .. })
+        ));
+        assert!(matches!(
+            apart("7", "/nowhere/7/held-by-timecell-cpu0", true),
             Err(HeldError::Already { .. })
         ));
         for guest in [false, true] {
@@ -530,12 +584,13 @@ mod tests {
         held.fifo = None;
         // On a machine that had more cpus: they cannot be given back.
         held.back = Back::of(&[tid], Some(tid)).with_cpus(&[4_000]);
-        held.cpu = *host::sched::get_affinity(tid).unwrap().last().unwrap();
-        host::sched::set_affinity(tid, &[held.cpu]).unwrap();
+        let cpu = *host::sched::get_affinity(tid).unwrap().last().unwrap();
+        held.holds[0].cpus = vec![cpu];
+        host::sched::set_affinity(tid, &[cpu]).unwrap();
         let listed = || std::fs::write(group.join("cgroup.threads"), format!("{tid}\n")).unwrap();
         listed();
         let silent = |group: &Path| Err(PlaceError::Silent(group.to_owned()));
-        let error = take_away_by(&held, silent).unwrap_err();
+        let error = take_away_by(&mut held, silent).unwrap_err();
         assert!(matches!(error, HeldError::Place(_)), "{error}");
         assert!(group.exists());
         // Once it is let go, all that can be put back is, and the other thing is told.
@@ -543,7 +598,7 @@ mod tests {
             std::fs::remove_file(group.join("cgroup.threads")).unwrap();
             Ok(())
         };
-        let error = take_away_by(&held, gone).unwrap_err();
+        let error = take_away_by(&mut held, gone).unwrap_err();
         assert!(matches!(error, HeldError::Threads { .. }), "{error}");
         assert!(!group.exists());
         child.kill().unwrap();
@@ -555,14 +610,12 @@ mod tests {
         let thing = record("7").thing;
         let of = |priorities| cell(&thing, &wanted(3, 10), priorities);
         assert_eq!(
-            (of(None).class, of(None).check().is_err()),
+            (of(None).holds[0].class, of(None).check().is_err()),
             (CellClass::Other, true)
         );
-        let placed = HeldCell {
-            cpus: vec![1],
-            ..of(None)
-        };
+        let mut placed = of(None);
+        placed.holds[0].cpus = vec![1];
         assert!(placed.check().is_ok());
-        assert_eq!(of(Some((3, 4))).class, CellClass::Fifo);
+        assert_eq!(of(Some((3, 4))).holds[0].class, CellClass::Fifo);
     }
 }

@@ -7,10 +7,11 @@ use freezer::process::{Place, PlaceError};
 use serde::Serialize;
 
 use super::escaped::escaped;
-use super::file::{Record, Records};
+use super::file::{PutBack, Record, Records};
 use super::tidy::{Forgotten, ask, clear, forget_ended, leave, whether_held};
-use super::{HeldError, Thing, as_root, place, threads};
-use crate::ledger::Ledger;
+use super::{HeldError, Thing, as_root, group, place, threads};
+use crate::admit::Hold;
+use crate::ledger::{Broken, Ledger};
 
 /// All that is held.
 #[derive(Debug)]
@@ -29,22 +30,18 @@ pub struct Seen {
     /// It.
     #[serde(flatten)]
     pub thing: Thing,
-    /// The cpu.
-    pub cpu: u32,
-    /// The budget, ns in every period.
-    pub budget_ns: i64,
-    /// The period, ns.
-    pub period_ns: i64,
-    /// Priorities of its real-time threads when it was put under its budget, the lowest and the highest; `None`: all were ordinary.
-    pub priorities: Option<(u8, u8)>,
+    /// What it was granted, a hold for each cpu.
+    pub holds: Vec<SeenHold>,
     /// Whether its threads were given that priority.
     pub was_given_class: bool,
     /// Since when, RFC 3339.
     pub since_utc: String,
     /// The same, ns ago.
     pub age_ns: i64,
-    /// Why nobody holds it, a clause; `None`: it is held.
-    pub not_held: Option<String>,
+    /// What others changed last and was put back.
+    pub put_back: Option<PutBack>,
+    /// Since when others have it otherwise, so that nothing is guaranteed and nothing put back any more; `None`: it stands.
+    pub broken: Option<Broken>,
     /// Its threads.
     pub threads: usize,
     /// Those of them that may run on other cpus, because they have chosen so themselves, or the kernel has forgotten what they were kept to: before
@@ -54,6 +51,16 @@ pub struct Seen {
     pub threads_outside: usize,
     /// Threads in it or outside that have chosen a priority above its keeper's, which then reacts too late.
     pub threads_above: usize,
+}
+
+/// What is held on one cpu.
+#[derive(Debug, Serialize)]
+pub struct SeenHold {
+    /// What was granted.
+    #[serde(flatten)]
+    pub hold: Hold,
+    /// Why nobody holds it, a clause; `None`: it is held.
+    pub not_held: Option<String>,
     /// Periods that have ended.
     pub periods: u64,
     /// Those whose budget was used up.
@@ -122,8 +129,31 @@ fn list_of(
 
 fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
     let thing = &record.thing;
+    let parts = record.parts();
+    let elsewhere = parts.iter().map(|part| threads::elsewhere(*part));
+    let threads_elsewhere = elsewhere.sum();
+    let holds = record.holds.iter().zip(parts);
+    Seen {
+        holds: holds
+            .map(|(hold, (group, _))| of_cpu(hold, group, entries))
+            .collect(),
+        was_given_class: record.fifo.is_some(),
+        since_utc: record.since_utc.clone(),
+        age_ns: timecell_client::now_ns().saturating_sub(record.since_ns),
+        put_back: record.put_back.clone(),
+        broken: record.broken.clone(),
+        threads: group::threads(&thing.group).len(),
+        threads_elsewhere,
+        threads_outside: outside.len(),
+        threads_above: threads::above(&thing.group, outside),
+        thing: thing.clone(),
+    }
+}
+
+fn of_cpu(hold: &Hold, group: &Path, entries: &[Entry]) -> SeenHold {
+    let inode = group::inode(group).ok();
     let entry = (entries.iter())
-        .find(|entry| entry.which.path == thing.group && entry.which.inode == thing.inode);
+        .find(|entry| entry.which.path == group && Some(entry.which.inode) == inode);
     let not_held = match entry {
         None => Some("nothing holds it: release it, and hold it again".to_owned()),
         Some(entry) => {
@@ -131,21 +161,9 @@ fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
         }
     };
     let totals = entry.map_or_else(Totals::default, |entry| entry.progress.totals);
-    let (threads_elsewhere, threads) = threads::elsewhere(&thing.group, record.cpu);
-    let threads_above = threads::above(&thing.group, outside);
-    Seen {
-        cpu: record.cpu,
-        budget_ns: record.budget_ns,
-        period_ns: record.period_ns,
-        priorities: record.priorities,
-        was_given_class: record.fifo.is_some(),
-        since_utc: record.since_utc.clone(),
-        age_ns: timecell_client::now_ns().saturating_sub(record.since_ns),
+    SeenHold {
+        hold: hold.clone(),
         not_held,
-        threads,
-        threads_elsewhere,
-        threads_outside: outside.len(),
-        threads_above,
         periods: totals.periods,
         exhausted: totals.exhausted,
         used_ns: totals.used_ns,
@@ -153,7 +171,6 @@ fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
         best_effort_ns: entry.map_or(0, |entry| entry.progress.best_effort_ns),
         waived_ns: totals.waived_ns,
         errors: totals.errors,
-        thing: thing.clone(),
     }
 }
 
@@ -162,7 +179,6 @@ mod tests {
     use std::os::unix::fs::DirBuilderExt as _;
 
     use super::super::file::tests::record;
-    use super::super::group;
     use super::*;
 
     #[test]

@@ -14,16 +14,19 @@ mod release;
 mod thing;
 mod threads;
 mod tidy;
+mod watch;
 
 use freezer::page::memory;
 use freezer::process::Place;
 
 pub use error::{Fault, HeldError};
+pub use file::PutBack;
 pub use hold::{Held, Wanted, hold};
-pub use list::{Listing, Seen, list};
+pub use list::{Listing, Seen, SeenHold, list};
 pub use release::{Released, release, release_all};
 pub(crate) use thing::is_populated;
 pub use thing::{Kind, Thing};
+pub use watch::watch;
 
 /// The place of the keeper for what is held on this machine, separate from those for the cells of each mission.
 fn place() -> Place {

@@ -1,5 +1,6 @@
 //! Releases what is held: everything is restored as it was found.
 
+use super::cpuset::Cpuset;
 use super::escaped::escaped;
 use super::file::{Record, Records};
 use super::hold::take_away;
@@ -84,18 +85,27 @@ fn each(
 }
 
 fn one(
-    record: Record,
+    mut record: Record,
     records: &mut Records,
     locked: &Locked,
     released: &mut Released,
 ) -> Result<(), HeldError> {
     // The next step reports why that is unknown.
     let outside = escaped(&record).map_or(0, |threads| threads.len());
-    let done = take_away(&record);
+    if let Some(theirs) = record.back.cpuset().and_then(Cpuset::theirs) {
+        let told = format!(
+            "{}: {theirs} while it was held, and is left so",
+            record.thing
+        );
+        released.told.push(told);
+    }
+    let done = take_away(&mut record);
     // If the keeper does not release it, it is held, and what has to be restored must not be forgotten.
     if let Err(error @ HeldError::Place(_)) = done {
         released.left.push(error);
-        return Ok(());
+        records.forget(&record.thing.group);
+        records.all.push(record);
+        return records.write();
     }
     if outside > 0 {
         released

@@ -1,4 +1,4 @@
-//! The threads of what is held: moved to one cpu and, if asked for, to class FIFO, and later restored. What else confines
+//! The threads of what is held: each moved to one cpu and, if asked for, to class FIFO, and later restored. What else confines
 //! them there and lets them into the class is restored with them.
 //!
 //! What they had is recorded before anything is changed. A thread created later inherits what its parent has by then, and
@@ -12,6 +12,7 @@ use host::sched::{self, Class, SchedError};
 use serde::{Deserialize, Serialize};
 
 use super::cpuset::Cpuset;
+use super::file::Part;
 use super::{HeldError, Thing, group};
 use crate::admit::HIGHEST_HELD;
 use crate::process::start_of;
@@ -70,7 +71,7 @@ pub(super) struct Back {
     noted_ticks: u64,
     /// Of processes whose real-time group has no budget, so that none of them could be of class FIFO.
     rt_groups: Vec<RtGroup>,
-    /// Of a container.
+    /// Around its threads.
     cpuset: Option<Cpuset>,
 }
 
@@ -88,17 +89,25 @@ impl Back {
         }
     }
 
-    /// The same with the cpuset that is the thing's own.
+    /// The same with the cpuset around the thing's threads.
     pub(super) fn with_cpuset(self, thing: &Thing) -> Back {
+        let pid = thing.pid.or(self.threads.first().map(|first| first.tid));
         Back {
-            cpuset: Cpuset::of(thing),
+            cpuset: pid.and_then(|pid| Cpuset::of(thing, pid)),
             ..self
         }
     }
 
-    /// The cpus of its cpuset, where this one is not among them.
-    pub(super) fn cpuset_lacks(&self, cpu: u32) -> Option<&str> {
-        self.cpuset.as_ref()?.lacks(cpu)
+    /// Its cpuset.
+    pub(super) fn cpuset(&self) -> Option<&Cpuset> {
+        self.cpuset.as_ref()
+    }
+
+    /// Leaves a container's cpuset these cpus alone.
+    pub(super) fn keep_cpuset(&mut self, cpus: &[u32]) {
+        if let Some(cpuset) = &mut self.cpuset {
+            cpuset.keep(cpus);
+        }
     }
 
     /// The same with where these processes are, where their real-time groups let nobody into the class.
@@ -184,34 +193,50 @@ impl Back {
     }
 }
 
-/// Keeps all threads of a group to a cpu, and gives them a class.
+/// Keeps all threads of each of these parts of a group to its cpu, and gives them a class.
 ///
 /// # Errors
 /// What the kernel refused; some are kept to it then.
-pub(super) fn keep(group: &Path, cpu: u32, fifo: Option<u8>, back: &Back) -> Result<(), Refused> {
+pub(super) fn keep(
+    group: &Path,
+    parts: &[Part<'_>],
+    fifo: Option<u8>,
+    back: &Back,
+) -> Result<(), Refused> {
     if !back.rt_groups.is_empty()
         && let Ok(top) = rtgroup::detect()
     {
         enter_all(&top, group).map_err(Refused::Group)?;
     }
-    if let Some(cpuset) = &back.cpuset {
-        cpuset.keep(cpu);
+    for part in parts {
+        confine(*part).map_err(Refused::Thread)?;
+        if let Some(priority) = fifo {
+            let class = Class::Fifo { priority };
+            each(part.0, |tid| {
+                let has_other = sched::get_class(tid)? != class;
+                if has_other {
+                    sched::set_class(tid, &class)?;
+                }
+                Ok(has_other)
+            })
+            .map_err(Refused::Thread)?;
+        }
     }
+    Ok(())
+}
+
+/// Keeps all threads of a part to its cpu.
+///
+/// # Errors
+/// What the kernel refused; some are kept to it then.
+pub(super) fn confine((group, cpu): Part<'_>) -> Result<(), SchedError> {
     each(group, |tid| {
-        let mut changed = false;
-        if sched::get_affinity(tid)? != [cpu] {
+        let is_elsewhere = sched::get_affinity(tid)? != [cpu];
+        if is_elsewhere {
             sched::set_affinity(tid, &[cpu])?;
-            changed = true;
         }
-        if let Some(priority) = fifo
-            && sched::get_class(tid)? != (Class::Fifo { priority })
-        {
-            sched::set_class(tid, &Class::Fifo { priority })?;
-            changed = true;
-        }
-        Ok(changed)
+        Ok(is_elsewhere)
     })
-    .map_err(Refused::Thread)
 }
 
 /// Puts all processes of a group that can have no real-time class into the group of these at the top.
@@ -238,25 +263,25 @@ pub(super) enum Refused {
     Group(HeldError),
 }
 
-/// Restores what all threads of a group had, where they still have what they were given.
+/// Restores what all threads of a group had, in each of its parts, where they still have what they were given.
 ///
 /// # Errors
 /// What the kernel refused, of the first; the others have it.
 pub(super) fn put_back(
     group: &Path,
-    cpu: u32,
+    parts: &[Part<'_>],
     fifo: Option<u8>,
-    back: &Back,
+    back: &mut Back,
 ) -> Result<(), SchedError> {
     let mut refused = None;
     // Within it none could choose for itself, and older kernels give every thread all of what it is given.
-    if let Some(cpuset) = &back.cpuset {
-        cpuset.put_back();
+    let is_back = back.cpuset.as_mut().is_some_and(Cpuset::put_back);
+    let back = &*back;
+    let mut done = Ok(());
+    for &(group, cpu) in parts {
+        let give = |tid| give_back(tid, (cpu, is_back), fifo, back, &mut refused);
+        done = done.and(each(group, give));
     }
-    let is_kept = |cpus: &[u32]| cpus == [cpu] || back.cpuset.is_some();
-    let done = each(group, |tid| {
-        give_back(tid, is_kept, fifo, back, &mut refused)
-    });
     // Not before their class is another: the kernel takes none of that class into such a group.
     if !back.rt_groups.is_empty()
         && let Ok(top) = rtgroup::detect()
@@ -279,13 +304,16 @@ pub(super) fn put_back(
 /// What the kernel refused, of the first; the others have it.
 pub(super) fn put_back_of(
     threads: &[i32],
-    cpu: u32,
+    cpus: &[u32],
     fifo: Option<u8>,
     back: &Back,
 ) -> Result<(), SchedError> {
     let mut refused = None;
     for tid in threads {
-        match give_back(*tid, |cpus| cpus == [cpu], fifo, back, &mut refused) {
+        let has = sched::get_affinity(*tid).unwrap_or_default();
+        let cpu = has.first().filter(|cpu| cpus.contains(cpu));
+        let cpu = cpu.or(cpus.first()).copied().unwrap_or_default();
+        match give_back(*tid, (cpu, false), fifo, back, &mut refused) {
             Err(error) if start_of(*tid).is_some() => {
                 refused.get_or_insert(error);
             }
@@ -295,11 +323,11 @@ pub(super) fn put_back_of(
     refused.map_or(Ok(()), Err)
 }
 
-/// Restores what a thread had, where it still has the class `fifo` and the cpus that it was confined to; whether that
-/// changed anything. What the kernel refuses goes to `refused`.
+/// Restores what a thread had, where it still has the class `fifo` and the cpu that it was confined to, or, where its cpuset has
+/// just been put back, whatever cpus; whether that changed anything. What the kernel refuses goes to `refused`.
 fn give_back(
     tid: i32,
-    is_kept: impl Fn(&[u32]) -> bool,
+    (cpu, is_back): (u32, bool),
     fifo: Option<u8>,
     back: &Back,
     refused: &mut Option<SchedError>,
@@ -320,26 +348,33 @@ fn give_back(
         }
     }
     let has = sched::get_affinity(tid)?;
-    if has != before.cpus && is_kept(&has) {
-        match sched::set_affinity(tid, &before.cpus) {
-            // Those that are offline by now, or outside of its cpuset, are left out, and what is left may be what it has.
-            Ok(()) => changed |= sched::get_affinity(tid)? != has,
-            Err(error) => {
-                refused.get_or_insert(error);
-            }
+    let cpuset = back.cpuset.as_ref();
+    let theirs = cpuset.and_then(Cpuset::theirs);
+    let had_all = cpuset.is_some_and(|cpuset| cpuset.is_all(&before.cpus));
+    let cpus = match &theirs {
+        // The kernel has lifted the one cpu, or will lift it with the next change: it gets all of what others give it.
+        Some(theirs) if had_all && (has == theirs.cpus || has == [cpu]) => {
+            &host::cpus::possible().unwrap_or_default()
+        }
+        _ if has != before.cpus && (is_back || has == [cpu]) => &before.cpus,
+        _ => return Ok(changed),
+    };
+    match sched::set_affinity(tid, cpus) {
+        // Those that are offline by now, or outside of its cpuset, are left out, and what is left may be what it has.
+        Ok(()) => changed |= sched::get_affinity(tid)? != has,
+        // None of what it had is in the cpuset that others have given it.
+        Err(_) if theirs.is_some() => {}
+        Err(error) => {
+            refused.get_or_insert(error);
         }
     }
     Ok(changed)
 }
 
-/// How many of a group's threads may run on other cpus than this one, and how many there are.
-pub(super) fn elsewhere(group: &Path, cpu: u32) -> (usize, usize) {
+/// How many threads of a part may run on other cpus than its own.
+pub(super) fn elsewhere((group, cpu): Part<'_>) -> usize {
     let cpus = (group::threads(group).into_iter()).filter_map(|tid| sched::get_affinity(tid).ok());
-    let all: Vec<bool> = cpus.map(|cpus| cpus != [cpu]).collect();
-    (
-        all.iter().filter(|elsewhere| **elsewhere).count(),
-        all.len(),
-    )
+    cpus.filter(|cpus| *cpus != [cpu]).count()
 }
 
 /// How many of a group's threads and of these `others` run before the freezer's threads, by their class.
@@ -396,48 +431,48 @@ mod tests {
         let (dir, mut child, tid) = thread();
         let had = sched::get_affinity(tid).unwrap();
         let cpu = *had.last().unwrap();
-        let back = Back::of(&group::threads(dir.path()), Some(tid));
+        let mut back = Back::of(&group::threads(dir.path()), Some(tid));
         assert_eq!(
             (back.cpus(), back.priorities(), back.deadline()),
             (&had[..], None, None)
         );
-        assert!(keep(dir.path(), cpu, None, &back).is_ok());
+        assert!(keep(dir.path(), &[(dir.path(), cpu)], None, &back).is_ok());
         assert_eq!(sched::get_affinity(tid).unwrap(), [cpu]);
         if had.len() > 1 {
-            assert_eq!(elsewhere(dir.path(), had[0]), (1, 1));
+            assert_eq!(elsewhere((dir.path(), had[0])), 1);
         }
-        assert_eq!(elsewhere(dir.path(), cpu), (0, 1));
-        put_back(dir.path(), cpu, None, &back).unwrap();
+        assert_eq!(elsewhere((dir.path(), cpu)), 0);
+        put_back(dir.path(), &[(dir.path(), cpu)], None, &mut back).unwrap();
         assert_eq!(sched::get_affinity(tid).unwrap(), had);
         // One that has chosen for itself meanwhile.
-        assert!(keep(dir.path(), cpu, None, &back).is_ok());
+        assert!(keep(dir.path(), &[(dir.path(), cpu)], None, &back).is_ok());
         sched::set_affinity(tid, &had).unwrap();
-        put_back(dir.path(), cpu, None, &back).unwrap();
+        put_back(dir.path(), &[(dir.path(), cpu)], None, &mut back).unwrap();
         assert_eq!(sched::get_affinity(tid).unwrap(), had);
         child.kill().unwrap();
         child.wait().unwrap();
         // Its number is nobody's, and that is no error.
-        put_back(dir.path(), cpu, None, &back).unwrap();
+        put_back(dir.path(), &[(dir.path(), cpu)], None, &mut back).unwrap();
     }
 
     #[test]
     fn a_class_that_was_given_is_taken_back() {
         let (dir, mut child, tid) = thread();
-        let back = Back::of(&[tid], Some(tid)).with_rt_groups(&[tid]);
+        let mut back = Back::of(&[tid], Some(tid)).with_rt_groups(&[tid]);
         let cpu = *back.cpus().last().unwrap();
         let had = sched::get_class(tid).unwrap();
         // A class of its own choice stays.
         let own = Class::Batch;
         sched::set_class(tid, &own).unwrap();
-        put_back(dir.path(), cpu, Some(3), &back).unwrap();
+        put_back(dir.path(), &[(dir.path(), cpu)], Some(3), &mut back).unwrap();
         assert_eq!(sched::get_class(tid).unwrap(), own);
         sched::set_class(tid, &had).unwrap();
-        match keep(dir.path(), cpu, Some(3), &back) {
+        match keep(dir.path(), &[(dir.path(), cpu)], Some(3), &back) {
             Ok(()) => {
                 let held = Class::Fifo { priority: 3 };
                 assert_eq!(sched::get_class(tid).unwrap(), held);
                 assert_eq!(Back::of(&[tid], None).priorities(), Some((3, 3)));
-                put_back(dir.path(), cpu, Some(3), &back).unwrap();
+                put_back(dir.path(), &[(dir.path(), cpu)], Some(3), &mut back).unwrap();
             }
             // Whoever may not give the class is told so, and nobody else.
             Err(_) => assert!(sched::set_class(tid, &Class::Fifo { priority: 3 }).is_err()),

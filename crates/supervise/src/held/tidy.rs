@@ -7,7 +7,7 @@ use freezer::process::{Place, PlaceError};
 
 use super::escaped::escaped;
 use super::file::{Record, Records};
-use super::{HeldError, Thing, group, place, threads};
+use super::{HeldError, group, place, threads};
 use crate::ledger::{Holder, Locked};
 
 /// What is held, as the machine's ledger knows it.
@@ -167,28 +167,33 @@ pub(super) fn clear(
 ) -> Result<(), HeldError> {
     let thing = &record.thing;
     let outside = escaped(record).and_then(|tids| {
-        let done = threads::put_back_of(&tids, record.cpu, record.fifo, &record.back);
+        let done = threads::put_back_of(&tids, &record.cpus(), record.fifo, &record.back);
         done.map_err(|reason| HeldError::Threads {
             what: thing.to_string(),
             reason,
         })
     });
     // First what tells whether they have it.
-    outside.and(let_go(thing, let_go_of))
+    outside.and(let_go(record, let_go_of))
 }
 
 fn let_go(
-    thing: &Thing,
+    record: &Record,
     let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
 ) -> Result<(), HeldError> {
-    // A group recreated under the same path is held for its own requester, and is not this one.
+    let thing = &record.thing;
     let held = place().groups()?;
-    if held
-        .iter()
-        .any(|entry| entry.which.path == thing.group && entry.which.inode == thing.inode)
-    {
-        let_go_of(&thing.group)?;
+    for (group, _) in record.parts() {
+        // A group recreated under the same path is held for its own requester, and is not this one.
+        let is_it = |entry: &freezer::page::Entry| {
+            let (path, inode) = (&entry.which.path, entry.which.inode);
+            path == group && (group != thing.group || inode == thing.inode)
+        };
+        if held.iter().any(is_it) {
+            let_go_of(group)?;
+        }
     }
+    group::join(&record.parts(), &thing.group)?;
     match &thing.taken_from {
         Some(from) => group::dissolve(&thing.group, from),
         None => Ok(()),

@@ -81,9 +81,21 @@ pub struct Entry {
     /// Cpus that are measured on, and where nobody else may be.
     #[serde(default)]
     pub measured_cpus: Vec<u32>,
+    /// Since when others have changed what was granted, so that nothing is guaranteed any more; `None`: it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Broken>,
     /// What its cells may use of the machine's memory; nothing in an entry of an earlier timecell.
     #[serde(default)]
     pub memory: HeldMemory,
+}
+
+/// A grant that others have changed, so that it is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// Since when, RFC 3339.
+    pub since_utc: String,
+    /// What is otherwise, a clause.
+    pub why: String,
 }
 
 impl Entry {
@@ -105,6 +117,7 @@ impl Entry {
             cells: Vec::new(),
             supplies: Vec::new(),
             measured_cpus: Vec::new(),
+            broken: None,
             memory: HeldMemory::default(),
         })
     }
@@ -171,9 +184,9 @@ impl Entry {
     /// Cpus on which it has something for its cells; its supervisor, which seldom runs, may be elsewhere too.
     pub fn cpus(&self) -> Vec<u32> {
         let cells = self.cells.iter().filter(|cell| !cell.supervisor);
-        let granted = cells.flat_map(|cell| &cell.cpus);
+        let granted = cells.flat_map(HeldCell::cpus);
         let all: std::collections::BTreeSet<u32> =
-            granted.chain(&self.measured_cpus).copied().collect();
+            granted.chain(self.measured_cpus.iter().copied()).collect();
         all.into_iter().collect()
     }
 }

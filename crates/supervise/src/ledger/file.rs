@@ -49,7 +49,7 @@ pub(super) fn text(entries: &[Entry]) -> Result<Vec<u8>, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admit::{HeldCell, HeldMemory, HeldTask};
+    use crate::admit::{HeldCell, HeldMemory, HeldTask, Hold};
     use crate::ledger::Holder;
     use model::Enforcer;
     use model::mission::CellClass;
@@ -60,12 +60,15 @@ mod tests {
             only_tasks: false,
             cell: "spin".to_owned(),
             enforcer: Enforcer::RtCgroup,
-            class: CellClass::Fifo,
-            cpus: vec![0],
-            budget_ns: Some(40_000_000),
-            period_ns: Some(100_000_000),
-            reservation_ns: None,
-            priorities: Some((89, 89)),
+            holds: vec![Hold {
+                threads: None,
+                cpus: vec![0],
+                budget_ns: Some(40_000_000),
+                period_ns: Some(100_000_000),
+                reservation_ns: None,
+                class: CellClass::Fifo,
+                priorities: Some((89, 89)),
+            }],
             tasks: vec![HeldTask {
                 name: "t".to_owned(),
                 task: analysis::Task::new(1_000_000, 100_000_000),
@@ -103,6 +106,19 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_of_an_earlier_timecell_has_one_hold() {
+        let mut file: serde_json::Value =
+            serde_json::from_slice(&text(&[entry("a")]).unwrap()).unwrap();
+        let cell = file["entries"][0]["cells"][0].as_object_mut().unwrap();
+        let mut holds = cell.remove("holds").unwrap();
+        let mut hold = holds[0].take().as_object().unwrap().clone();
+        hold.remove("threads");
+        cell.append(&mut hold);
+        let read = parse(file.to_string().as_bytes()).unwrap();
+        assert_eq!(read[0].cells, entry("a").cells);
+    }
+
+    #[test]
     fn no_cut_and_no_change_of_a_byte_panics_or_is_taken_for_nothing() {
         let whole = text(&[entry("a")]).unwrap();
         for cut in 1..whole.len() {
@@ -123,10 +139,13 @@ mod tests {
             change(&mut entry.cells[0]);
             parse(&text(&[entry]).unwrap()).unwrap_err()
         };
-        assert!(refused(&|cell| cell.budget_ns = Some(0)).contains("mission `a`"));
-        assert!(refused(&|cell| cell.period_ns = Some(1)).contains("budget"));
-        assert!(refused(&|cell| cell.priorities = Some((9, 3))).contains("priorities"));
-        assert!(refused(&|cell| cell.cpus.clear()).contains("cpus"));
+        assert!(refused(&|cell| cell.holds[0].budget_ns = Some(0)).contains("mission `a`"));
+        assert!(refused(&|cell| cell.holds[0].period_ns = Some(1)).contains("budget"));
+        assert!(refused(&|cell| cell.holds[0].priorities = Some((9, 3))).contains("priorities"));
+        assert!(refused(&|cell| cell.holds[0].cpus.clear()).contains("cpus"));
+        assert!(refused(&|cell| cell.holds.clear()).contains("no hold"));
+        let relative = |cell: &mut HeldCell| cell.holds[0].threads = Some("a".into());
+        assert!(refused(&relative).contains("control group"));
         assert!(refused(&|cell| cell.tasks[0].task.wcet = 0).contains("task `t`"));
         assert!(parse(b"{\"schema\": 2}").unwrap_err().contains("version 2"));
     }

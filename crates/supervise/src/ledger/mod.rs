@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::admit::{HeldCell, HeldMemory};
 use crate::lock;
 
-pub use entry::{Entry, Holder};
+pub use entry::{Broken, Entry, Holder};
 pub use error::LedgerError;
 pub use file::parse;
 pub use name::NameLock;

@@ -14,7 +14,8 @@ use crate::process::descends;
 
 /// Real-time threads of programs that belong to none of these entries, nor to the mission of the name `own`, nor to this
 /// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them. What was put under a budget is
-/// accounted for with the priorities that it had then: a thread of it that has another one by now is among them.
+/// accounted for with the priorities that it had then: a thread of it that has another one by now is among them, and so are all once its
+/// hold is broken.
 pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<Unaccounted> {
     let mut known: Vec<String> = entries
         .iter()
@@ -76,9 +77,14 @@ impl InAHold<'_> {
         let Holder::Held { group, .. } = &entry.holder else {
             return None;
         };
+        // Where others have put a broken one, nobody has admitted it.
+        let hold = entry.cells.first()?.holds.first()?;
+        if entry.broken.is_some() {
+            return None;
+        }
         Some(InAHold {
             group,
-            priorities: entry.cells.first().and_then(|cell| cell.priorities),
+            priorities: hold.priorities,
         })
     }
 

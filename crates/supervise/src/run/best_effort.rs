@@ -132,9 +132,10 @@ struct WithoutClass {
 }
 
 impl WithoutClass {
-    /// One that has ended needs none.
+    /// One that has ended needs none, and one that was given another class meanwhile keeps that.
     fn give_back(&self) {
-        if start_of(self.thread) != Some(self.start_ticks) {
+        let is_it = start_of(self.thread) == Some(self.start_ticks);
+        if !is_it || sched::get_class(self.thread) != Ok(Class::Other) {
             return;
         }
         // The kernel takes no thread of SCHED_DEADLINE that forks others of its class.
@@ -222,6 +223,11 @@ mod tests {
             had[0].give_back();
             let class = Class::Fifo { priority: 1 };
             assert_eq!(sched::get_class_and_reset(pid), Ok((class, resets)));
+            // What others have given it meanwhile is theirs.
+            let had = without_class(&[pid]).unwrap();
+            sched::set_class(pid, &Class::Batch).unwrap();
+            had[0].give_back();
+            assert_eq!(sched::get_class(pid), Ok(Class::Batch));
             end(&mut child);
         }
     }

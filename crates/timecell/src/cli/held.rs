@@ -32,6 +32,22 @@ impl FromStr for Budget {
     }
 }
 
+/// Cpus, as written on the command line: `0,2-3`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cpus, String> {
+        match host::cpus::parse_list(text) {
+            Ok(cpus) if !cpus.is_empty() => Ok(Cpus(cpus)),
+            Ok(_) => Err("name at least one cpu".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
 /// Two times separated by `/`, ns.
 pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
     let (first, second) = text.split_once('/').unwrap_or((text, ""));
@@ -48,12 +64,18 @@ pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
   sudo timecell hold --reserve 3ms/10ms web                     a container, by name or id
   sudo timecell hold --reserve 3ms/10ms --fifo 60 --cpu 1 web   the same, with the budget guaranteed
   sudo timecell hold --reserve 20ms/100ms backup.service        a systemd unit
+  sudo timecell hold --reserve 5ms/50ms --cpu 0,1 web           so much of each of two cpus, and every thread on one of them
   sudo timecell hold --reserve 20ms/100ms 4711                  a process and what it started
   sudo timecell hold --list                                     what is held, and what it used
   sudo timecell release web                                     put everything back
 
 The budget is enforced with the cgroup v2 freezer by processes that outlive this command. Without --fifo the threads keep their class: \
-the budget is the most that ordinary threads get, and what real-time threads are guaranteed. All threads are confined to the one cpu.
+the budget is the most that ordinary threads get, and what real-time threads are guaranteed. All threads are confined to the one cpu, or \
+with several each to one of them.
+
+The cpus, class or group of a thread that others change are put back once. Changed again within a minute, or where podman, kubelet or \
+systemd change its cpuset, the hold is broken: `timecell hold --list` and `timecell ps --machine` say so, nothing is guaranteed any more, and it \
+is left alone.
 
 What is started in it later (`podman exec`) has its own class, and does not run while real-time threads of the same budget use it up. A \
 container or unit that is restarted (`podman restart`) is a new one that is not held: hold it again.
@@ -72,9 +94,10 @@ pub struct Hold {
         required_unless_present = "list"
     )]
     pub reserve: Option<Budget>,
-    /// Cpu to run on [default: the first with room that it may use].
-    #[arg(long, value_name = "N")]
-    pub cpu: Option<u32>,
+    /// Cpu to run on, or several, such as 0,1 or 0-3: then each has the budget for itself, and every thread runs on one of them, shared
+    /// out in the order of their numbers [default: the first with room that it may use].
+    #[arg(long, visible_alias = "cpus", value_name = "CPUS")]
+    pub cpu: Option<Cpus>,
     /// Run all its threads as SCHED_FIFO with this priority.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
@@ -89,8 +112,8 @@ pub struct Hold {
 /// Options of `release`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Its threads get back their cpus and class, unless they have changed them meanwhile, and a process that was moved out of its \
-    cgroup goes back there.
+    after_help = "Its threads get back their cpus and class, and a process that was moved out of its cgroup goes back there. What is not as \
+    `timecell hold` left it is left alone: a cpuset that others have set, a class or cpus that a thread was given meanwhile.
 
 Exit codes: 0 released, or it had ended; 1 something could not be put back; 2 it is not held; 4 no permission."
 )]
@@ -109,6 +132,16 @@ pub struct Release {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_are_a_list() {
+        let cpus = |text: &str| text.parse::<Cpus>().map(|cpus| cpus.0);
+        assert_eq!(cpus("0,2-3"), Ok(vec![0, 2, 3]));
+        assert_eq!(cpus("1"), Ok(vec![1]));
+        for text in ["", "a", "3-1", "-1"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_budget_has_two_times() {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use supervise::admit::Basis;
-use supervise::held::{self, Held, Listing, Released, Seen, Thing, Wanted};
+use supervise::admit::{Basis, Room};
+use supervise::held::{self, Held, Listing, Released, Seen, SeenHold, Thing, Wanted};
 use supervise::ledger::Ledger;
 
 use super::admit::ms;
@@ -12,7 +12,7 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Holds something, or lists what is held.
 pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
@@ -25,7 +25,7 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
         what: what.clone(),
         budget_ns: reserve.budget_ns,
         period_ns: reserve.period_ns,
-        cpu: options.cpu,
+        cpus: options.cpu.clone().map_or_else(Vec::new, |cpus| cpus.0),
         fifo: options.fifo,
     };
     let mut told = Vec::new();
@@ -36,15 +36,11 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
         let json = serde_json::json!({
             "schema": SCHEMA,
             "held": held.thing,
-            "cpu": held.room.cpu,
             "budget_ns": wanted.budget_ns,
             "period_ns": wanted.period_ns,
             "priorities": held.priorities,
             "threads": held.threads,
-            "rate": held.room.rate,
-            "delay_ns": held.room.delay_ns,
-            "basis": held.room.basis,
-            "notes": held.room.notes,
+            "cpus": held.rooms.iter().map(room).collect::<Vec<_>>(),
             "ended": told,
         });
         out::print(&format!("{json:#}"));
@@ -52,6 +48,17 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
         out::foreign(&begun(&wanted, &held));
     }
     Ok(Ended::Fine)
+}
+
+/// What one cpu guarantees.
+fn room(room: &Room) -> serde_json::Value {
+    serde_json::json!({
+        "cpu": room.cpu,
+        "rate": room.rate,
+        "delay_ns": room.delay_ns,
+        "basis": room.basis,
+        "notes": room.notes,
+    })
 }
 
 /// Releases one, or all.
@@ -97,11 +104,12 @@ fn called(thing: &Thing) -> String {
 
 fn begun(wanted: &Wanted, held: &Held) -> String {
     let ns = |time: i64| ms(time.unsigned_abs());
+    let cpus: Vec<u32> = held.rooms.iter().map(|room| room.cpu).collect();
     let mut text = format!(
-        "{}: {} of cpu {} in every {}, held by the freezer of {}\n",
+        "{}: {} of {} in every {}, held by the freezer of {}\n",
         called(&held.thing),
         ns(wanted.budget_ns),
-        held.room.cpu,
+        of_cpus(&cpus),
         ns(wanted.period_ns),
         held.thing.group.display()
     );
@@ -109,22 +117,35 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
         1 => "1 thread".to_owned(),
         many => format!("{many} threads"),
     };
-    let _ = match (held.priorities, held.room.delay_ns) {
-        (Some(priorities), Some(delay)) => writeln!(
-            text,
-            "    {threads}, {}: guaranteed {:.1} % of the cpu after waiting up to {}, by {}",
-            class(Some(priorities)),
-            held.room.rate * 100.0,
-            ms(delay),
-            rests_on(&held.room.basis)
-        ),
-        (Some(priorities), None) => writeln!(text, "    {threads}, {}", class(Some(priorities))),
-        (None, _) => writeln!(
+    let class = class(held.priorities);
+    if held.priorities.is_none() {
+        let _ = writeln!(
             text,
             "    {threads}, ordinary: the budget is the most that they get, and real-time threads come first; --fifo guarantees it"
-        ),
-    };
-    for note in &held.room.notes {
+        );
+    }
+    for room in held.rooms.iter().filter(|_| held.priorities.is_some()) {
+        let (whose, the_cpu) = match cpus.len() {
+            1 => (threads.clone(), "the cpu".to_owned()),
+            many => (
+                format!("{threads} on {many} cpus"),
+                format!("cpu {}", room.cpu),
+            ),
+        };
+        let _ = match room.delay_ns {
+            Some(delay) => writeln!(
+                text,
+                "    {whose}, {class}: guaranteed {:.1} % of {the_cpu} after waiting up to {}, by {}",
+                room.rate * 100.0,
+                ms(delay),
+                rests_on(&room.basis)
+            ),
+            None => writeln!(text, "    {whose}, {class}"),
+        };
+    }
+    let mut notes: Vec<&String> = held.rooms.iter().flat_map(|room| &room.notes).collect();
+    notes.dedup();
+    for note in notes {
         let _ = writeln!(text, "note: {note}");
     }
     let _ = write!(
@@ -133,6 +154,15 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
         held.thing.name
     );
     text
+}
+
+/// Such as "cpu 1", or for several "each of cpus 0-1".
+fn of_cpus(cpus: &[u32]) -> String {
+    let list = host::cpus::format_list(cpus);
+    match cpus.len() {
+        1 => format!("cpu {list}"),
+        _ => format!("each of cpus {list}"),
+    }
 }
 
 /// What the guarantee rests on.
@@ -186,16 +216,57 @@ fn print_list(listing: &Listing, json: bool) {
 
 /// A held thing, in several lines.
 fn line(seen: &Seen) -> String {
+    let mut text = called(&seen.thing);
+    for hold in &seen.holds {
+        text.push_str(&on_cpu(hold, seen));
+    }
+    if let Some(put_back) = &seen.put_back {
+        let (what, at) = (out::name(&put_back.what), &put_back.at_utc);
+        let _ = write!(text, "\n    put back at {at}: {what}");
+    }
+    if let Some(broken) = &seen.broken {
+        let (why, since) = (out::name(&broken.why), &broken.since_utc);
+        let _ = write!(
+            text,
+            "\n    broken since {since}: {why}; nothing is guaranteed and nothing put back any more; release it, and hold it again"
+        );
+    }
+    if seen.threads_outside > 0 {
+        let _ = write!(
+            text,
+            "\n    threads that left its cgroup, and are not held to the budget: {}",
+            seen.threads_outside
+        );
+    }
+    if seen.threads_above > 0 {
+        let _ = write!(
+            text,
+            "\n    threads with a higher priority than the processes that hold it, which makes those late: {}",
+            seen.threads_above
+        );
+    }
+    if seen.threads_elsewhere > 0 {
+        let _ = write!(
+            text,
+            "\n    {} of {} threads may run on other cpus, and overrun the budget by more: they or others changed their affinity, or the kernel lost it when a cpuset came or went (Linux before 6.2)",
+            seen.threads_elsewhere, seen.threads
+        );
+    }
+    text
+}
+
+/// One hold of it, in lines of their own.
+fn on_cpu(seen: &SeenHold, of: &Seen) -> String {
     let ns = |time: i64| ms(time.unsigned_abs());
-    let share = seen.used_ns as f64 * 100.0 / seen.age_ns.max(1) as f64;
+    let share = seen.used_ns as f64 * 100.0 / of.age_ns.max(1) as f64;
+    let hold = &seen.hold;
     let mut text = format!(
-        "{}\n    {} of cpu {} in every {} since {}, {}\n    used {} ({share:.1} %) in {} periods, budget used up in {}; largest overrun {}",
-        called(&seen.thing),
-        ns(seen.budget_ns),
-        seen.cpu,
-        ns(seen.period_ns),
-        seen.since_utc,
-        class(seen.priorities),
+        "\n    {} of cpu {} in every {} since {}, {}\n    used {} ({share:.1} %) in {} periods, budget used up in {}; largest overrun {}",
+        ms(hold.budget_ns.unwrap_or_default()),
+        host::cpus::format_list(&hold.cpus),
+        ms(hold.period_ns.unwrap_or_default()),
+        of.since_utc,
+        class(hold.priorities),
         ns(seen.used_ns),
         seen.periods,
         seen.exhausted,
@@ -218,34 +289,13 @@ fn line(seen: &Seen) -> String {
     if let Some(why) = &seen.not_held {
         let _ = write!(text, "\n    not held: {why}");
     }
-    if seen.threads_outside > 0 {
-        let _ = write!(
-            text,
-            "\n    threads that left its cgroup, and are not held to the budget: {}",
-            seen.threads_outside
-        );
-    }
-    if seen.threads_above > 0 {
-        let _ = write!(
-            text,
-            "\n    threads with a higher priority than the processes that hold it, which makes those late: {}",
-            seen.threads_above
-        );
-    }
-    if seen.threads_elsewhere > 0 {
-        let _ = write!(
-            text,
-            "\n    {} of {} threads may run on other cpus, and overrun the budget by more: they changed their affinity, or the kernel lost it when a cpuset came or went (Linux before 6.2; `release` and `hold` restore it)",
-            seen.threads_elsewhere, seen.threads
-        );
-    }
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use supervise::admit::{Exactness, Room};
+    use supervise::admit::Exactness;
     use supervise::held::Kind;
 
     #[test]
@@ -258,7 +308,7 @@ mod tests {
             what: "web".to_owned(),
             budget_ns: 3_000_000,
             period_ns: 10_000_000,
-            cpu: None,
+            cpus: Vec::new(),
             fifo: Some(60),
         };
         let said = |basis: Basis| {
@@ -272,13 +322,13 @@ mod tests {
                     inode: 1,
                     taken_from: None,
                 },
-                room: Room {
+                rooms: vec![Room {
                     cpu: 1,
                     rate: 0.288,
                     delay_ns: Some(14_000_000),
                     basis,
                     notes: Vec::new(),
-                },
+                }],
                 priorities: Some((60, 60)),
                 threads: 1,
             };

@@ -1,6 +1,6 @@
 //! `timecell ps --machine`: what is granted on this machine and to whom, and the unaccounted real-time threads.
 
-use supervise::admit::{HeldCell, Unaccounted};
+use supervise::admit::{HeldCell, Hold, Unaccounted};
 use supervise::ledger::{Entry, Ledger, unaccounted};
 
 use super::admit::ms;
@@ -8,7 +8,7 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Prints it.
 pub fn run(json: bool) -> Result<Ended, CommandError> {
@@ -46,7 +46,13 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
             let most = entry.memory.limits_bytes >> 20;
             lines.push(format!("    at most {most} MiB of memory"));
         }
-        lines.extend(entry.cells.iter().map(cell));
+        lines.extend(entry.cells.iter().flat_map(cell));
+        if let Some(broken) = &entry.broken {
+            let (since, why) = (&broken.since_utc, out::name(&broken.why));
+            lines.push(format!(
+                "    broken since {since}: {why}; nothing is guaranteed any more"
+            ));
+        }
     }
     if !outside.is_empty() {
         lines.push(String::new());
@@ -65,26 +71,30 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
     lines.join("\n")
 }
 
-fn cell(cell: &HeldCell) -> String {
-    let own = cell.reservation_ns.filter(|_| cell.supervisor);
-    let held = match (cell.budget_ns.zip(cell.period_ns)).or(own) {
-        Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),
-        None => "no budget for the whole cell".to_owned(),
+/// Its holds, a line each.
+fn cell(cell: &HeldCell) -> Vec<String> {
+    let line = |hold: &Hold| {
+        let own = hold.reservation_ns.filter(|_| cell.supervisor);
+        let held = match (hold.budget_ns.zip(hold.period_ns)).or(own) {
+            Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),
+            None => "no budget for the whole cell".to_owned(),
+        };
+        let priorities = match hold.priorities {
+            Some((lowest, highest)) if lowest == highest => format!(", FIFO {lowest}"),
+            Some((lowest, highest)) => format!(", FIFO {lowest} to {highest}"),
+            None => String::new(),
+        };
+        format!(
+            "    {}: cpu {}, {held}, {}{priorities}",
+            cell.cell,
+            host::cpus::format_list(&hold.cpus),
+            match cell.supervisor {
+                true => "itself",
+                false => cell.enforcer.name(),
+            }
+        )
     };
-    let priorities = match cell.priorities {
-        Some((lowest, highest)) if lowest == highest => format!(", FIFO {lowest}"),
-        Some((lowest, highest)) => format!(", FIFO {lowest} to {highest}"),
-        None => String::new(),
-    };
-    format!(
-        "    {}: cpu {}, {held}, {}{priorities}",
-        cell.cell,
-        host::cpus::format_list(&cell.cpus),
-        match cell.supervisor {
-            true => "itself",
-            false => cell.enforcer.name(),
-        }
-    )
+    cell.holds.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -28,19 +28,34 @@ fn wanted(budget_ms: u64, priority: Option<u8>) -> HeldCell {
     HeldCell {
         cell: "web".to_owned(),
         enforcer: Enforcer::Freezer,
-        class: match priority {
-            Some(_) => CellClass::Fifo,
-            None => CellClass::Other,
-        },
-        cpus: vec![0],
-        budget_ns: Some(budget.0),
-        period_ns: Some(budget.1),
-        reservation_ns: Some(budget),
-        priorities: priority.map(|own| (own, own)),
+        holds: vec![Hold {
+            threads: None,
+            cpus: vec![0],
+            budget_ns: Some(budget.0),
+            period_ns: Some(budget.1),
+            reservation_ns: Some(budget),
+            class: match priority {
+                Some(_) => CellClass::Fifo,
+                None => CellClass::Other,
+            },
+            priorities: priority.map(|own| (own, own)),
+        }],
         tasks: Vec::new(),
         supervisor: false,
         only_tasks: false,
     }
+}
+
+/// The same with another hold.
+fn with(cell: &HeldCell, change: impl FnOnce(&mut Hold)) -> HeldCell {
+    let mut cell = cell.clone();
+    change(&mut cell.holds[0]);
+    cell
+}
+
+/// Where its one hold has room.
+fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, String> {
+    Ok(super::room_for(wanted, cpus, facts)?.remove(0))
 }
 
 /// It as the ledger tells of it.
@@ -91,10 +106,7 @@ fn it_takes_the_first_cpu_on_which_there_is_room() {
     let facts = beside(vec![mission]);
     let why = room_for(&wanted(3, Some(40)), &[], &facts).unwrap_err();
     assert!(why.contains("ms"), "{why}");
-    let anywhere = HeldCell {
-        cpus: Vec::new(),
-        ..wanted(3, Some(40))
-    };
+    let anywhere = with(&wanted(3, Some(40)), |hold| hold.cpus.clear());
     assert_eq!(room_for(&anywhere, &[0, 1], &facts).unwrap().cpu, 1);
     assert!(room_for(&anywhere, &[0], &facts).is_err());
     let mut measured = facts;
@@ -132,12 +144,11 @@ fn what_a_mission_beside_it_has_measured_here_counts_for_it_and_for_them() {
         }
     };
     let with = |late, overrun| beside(vec![measured(late, overrun)]);
-    let wanted = HeldCell {
-        budget_ns: Some(5 * MS),
-        period_ns: Some(50 * MS),
-        reservation_ns: Some((5 * MS, 50 * MS)),
-        ..wanted(5, Some(60))
-    };
+    let wanted = self::with(&wanted(5, Some(60)), |hold| {
+        hold.budget_ns = Some(5 * MS);
+        hold.period_ns = Some(50 * MS);
+        hold.reservation_ns = Some((5 * MS, 50 * MS));
+    });
     let better = room_for(&wanted, &[], &with(20_000, 30_000)).unwrap();
     let basis = |late_ns, overrun_ns| Basis::Reaction {
         reaction: Exactness {
@@ -186,11 +197,10 @@ fn missions_that_come_later_count_it() {
 #[test]
 fn an_entry_of_ordinary_threads_is_believed_only_with_a_budget() {
     assert_eq!(wanted(3, None).check(), Ok(()));
-    let unheld = HeldCell {
-        budget_ns: None,
-        period_ns: None,
-        ..wanted(3, None)
-    };
+    let unheld = with(&wanted(3, None), |hold| {
+        hold.budget_ns = None;
+        hold.period_ns = None;
+    });
     assert!(unheld.check().is_err());
     let by_group = HeldCell {
         enforcer: Enforcer::RtCgroup,
@@ -211,12 +221,33 @@ fn nothing_is_held_on_a_cpu_that_is_anothers_partition() {
         ..facts()
     };
     let named = wanted(3, Some(60));
-    let anywhere = HeldCell {
-        cpus: Vec::new(),
-        ..named.clone()
-    };
+    let anywhere = with(&named, |hold| hold.cpus.clear());
     let why = room_for(&named, &[], &kept(true)).unwrap_err();
     assert!(why.contains("the cgroup `x` has it"), "{why}");
     assert_eq!(room_for(&anywhere, &[0, 1], &kept(true)).unwrap().cpu, 1);
     assert_eq!(room_for(&named, &[], &kept(false)).unwrap().cpu, 0);
+}
+
+#[test]
+fn several_cpus_are_several_holds_and_each_has_to_fit() {
+    let mut both = wanted(3, Some(60));
+    let second = Hold {
+        cpus: vec![1],
+        ..both.holds[0].clone()
+    };
+    both.holds.push(second);
+    assert_eq!(both.cpus(), [0, 1]);
+    let rooms = super::room_for(&both, &[], &facts()).unwrap();
+    let cpus: Vec<u32> = rooms.iter().map(|room| room.cpu).collect();
+    assert_eq!(cpus, [0, 1]);
+    assert_eq!(rooms[0].rate, rooms[1].rate);
+    // No room on the second is none at all.
+    let full = held(with(&wanted(9, Some(70)), |hold| hold.cpus = vec![1]));
+    assert!(super::room_for(&both, &[], &beside(vec![full])).is_err());
+    // Once it is there, others count it on each of its cpus.
+    let facts = beside(vec![held(both)]);
+    for cpu in [0, 1] {
+        let large = with(&wanted(8, Some(50)), |hold| hold.cpus = vec![cpu]);
+        assert!(room_for(&large, &[], &facts).is_err(), "{cpu}");
+    }
 }

@@ -233,7 +233,7 @@ fn the_supervisor_is_where_no_partition_is() {
     assert!(admission.is_admitted(), "{:?}", admission.refusals);
     assert_eq!(admission.supervisor.cpus, [0, 2]);
     let mut held = admission.held.iter();
-    assert_eq!(held.find(|held| held.supervisor).unwrap().cpus, [0, 2]);
+    assert_eq!(held.find(|held| held.supervisor).unwrap().cpus(), [0, 2]);
     assert!(
         admission
             .cpus

@@ -26,8 +26,9 @@ fn of_cells(entries: &[Entry], online: &[u32]) -> Vec<u32> {
     let cells = (entries.iter().filter(|entry| !of_bench(entry)))
         .flat_map(|entry| &entry.cells)
         .filter(|cell| !cell.supervisor);
-    let some = cells.filter(|cell| online.iter().any(|cpu| !cell.cpus.contains(cpu)));
-    let all: BTreeSet<u32> = some.flat_map(|cell| &cell.cpus).copied().collect();
+    let holds = cells.flat_map(|cell| &cell.holds);
+    let some = holds.filter(|hold| online.iter().any(|cpu| !hold.cpus.contains(cpu)));
+    let all: BTreeSet<u32> = some.flat_map(|hold| &hold.cpus).copied().collect();
     all.into_iter().collect()
 }
 
@@ -44,8 +45,11 @@ mod tests {
         let mut entry = Entry::own(holder).unwrap();
         let cell = |cpus: &[u32], supervisor: bool| {
             serde_json::from_value(serde_json::json!({
-                "cell": "c", "enforcer": "deadline", "class": "deadline", "cpus": cpus, "budget_ns": 1, "period_ns": 2,
-                "reservation_ns": null, "priorities": null, "tasks": [], "supervisor": supervisor,
+                "cell": "c", "enforcer": "deadline", "tasks": [], "supervisor": supervisor,
+                "holds": [{
+                    "threads": null, "cpus": cpus, "budget_ns": 1, "period_ns": 2, "reservation_ns": null,
+                    "class": "deadline", "priorities": null,
+                }],
             }))
             .unwrap()
         };

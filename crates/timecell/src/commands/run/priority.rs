@@ -27,7 +27,8 @@ pub(super) fn by_period(options: &Run, others: &[Entry]) -> Option<(u8, u8)> {
     let of_tasks = options.task.iter().map(|task| task.work.period_ns).min();
     let period_ns = of_tasks.or(options.reserve.map(|reserve| reserve.period_ns))?;
     let cells = others.iter().flat_map(|entry| &entry.cells);
-    let taken: Vec<(u8, u8)> = cells.filter_map(|cell| cell.priorities).collect();
+    let holds = cells.flat_map(|cell| &cell.holds);
+    let taken: Vec<(u8, u8)> = holds.filter_map(|hold| hold.priorities).collect();
     next_to(place(period_ns), many, &taken)
 }
 
