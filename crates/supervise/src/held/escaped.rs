@@ -7,8 +7,9 @@ use host::root::Root;
 use host::sched::{self, Class};
 
 use super::HeldError;
+use super::back::Back;
 use super::file::Record;
-use super::threads::{Back, threads_of};
+use super::threads::threads_of;
 use crate::process::{descends, start_of};
 
 /// Threads outside of the group that were in it when it was noted, or that have their class or cpu from there: started since by one that

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
-use super::threads::Back;
+use super::back::Back;
 use super::{HeldError, Thing};
 use crate::admit::Hold;
 use crate::ledger::Broken;

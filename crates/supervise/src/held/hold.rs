@@ -3,21 +3,20 @@
 use std::path::Path;
 
 use analysis::linux::{FreezerSupply, Reaction};
+use freezer::Reservation;
 use freezer::hold as groups;
-use freezer::process::PlaceError;
-use freezer::{Reservation, Stop};
 use host::root::Root;
 use model::Enforcer;
 use model::mission::CellClass;
 
-use super::escaped::escaped;
-use super::file::{NOT_MADE, Record, Records};
+use super::apply::{note, put_under, take_out, undo};
+use super::back::Back;
+use super::file::{Record, Records};
 use super::thing::{Found, find};
-use super::threads::{self, Back, Refused};
-use super::tidy::{holder, leave, tidy};
-use super::{HeldError, Thing, as_root, group, place};
+use super::tidy::{holder, tidy};
+use super::{HeldError, Thing, as_root, group, place, threads};
 use crate::admit::{HIGHEST_HELD, HeldCell, Hold, Room, room_for};
-use crate::ledger::{Entry, Ledger, LedgerError, Locked};
+use crate::ledger::{Entry, Ledger, LedgerError};
 use crate::machine::Here;
 use crate::stamp::Stamp;
 
@@ -306,153 +305,6 @@ fn entry(record: &Record, cell: HeldCell) -> Result<Entry, HeldError> {
     Ok(entry)
 }
 
-/// Makes a group for what shares its own with others; the processes are moved once that is noted.
-fn take_out(record: &mut Record, records: &mut Records) -> Result<(), HeldError> {
-    let Some(pid) = record.thing.pid else {
-        return Ok(());
-    };
-    let from = record.thing.group.clone();
-    record.thing.group = from.join(group::name_for(pid));
-    record.thing.taken_from = Some(from);
-    // Recorded before it is created, so that it can be removed if this process is killed.
-    record.thing.inode = NOT_MADE;
-    records.all.push(record.clone());
-    records.write()?;
-    let made = group::make(&record.thing.group);
-    records.forget(&record.thing.group);
-    match made {
-        Ok(inode) => {
-            record.thing.inode = inode;
-            Ok(())
-        }
-        Err(error) => {
-            let _ = records.write();
-            Err(error)
-        }
-    }
-}
-
-fn note(
-    records: &mut Records,
-    locked: &Locked,
-    record: Record,
-    entry: Entry,
-) -> Result<(), HeldError> {
-    records.all.push(record);
-    records.write()?;
-    Ok(locked.put(entry)?)
-}
-
-fn put_under(
-    record: &mut Record,
-    records: &mut Records,
-    reservation: Reservation,
-) -> Result<(), HeldError> {
-    if let (Some(from), Some(pid)) = (&record.thing.taken_from, record.thing.pid) {
-        group::gather(from, &record.thing, pid)?;
-    }
-    // A thread that is outside the group beforehand was never in it.
-    record.begun = true;
-    records.forget(&record.thing.group);
-    records.all.push(record.clone());
-    records.write()?;
-    group::divide(&record.parts())?;
-    record.back.keep_cpuset(&record.cpus());
-    // What it was left with is known by now.
-    records.forget(&record.thing.group);
-    records.all.push(record.clone());
-    records.write()?;
-    let thing = &record.thing;
-    let parts = record.parts();
-    let keep = |fifo| {
-        threads::keep(&thing.group, &parts, fifo, &record.back).map_err(|refused| match refused {
-            Refused::Group(error) => error,
-            Refused::Thread(reason) => HeldError::Threads {
-                what: thing.to_string(),
-                reason,
-            },
-        })
-    };
-    // On one cpu first, so that it overruns no budget by more than one cpu's time, and its class last: what has a real-time class has
-    // a budget from its first instant on.
-    keep(None)?;
-    // What is held may have the right to set its own class.
-    for (group, cpu) in &parts {
-        place().hold(group, Stop::Freeze, *cpu, reservation)?;
-    }
-    if record.fifo.is_some() {
-        keep(record.fifo)?;
-    }
-    match thing.runs() {
-        true => Ok(()),
-        false => Err(HeldError::Ended(thing.to_string())),
-    }
-}
-
-/// Restores everything after an error, and returns the error; what cannot be restored no longer exists.
-fn undo(
-    record: &mut Record,
-    records: &mut Records,
-    locked: &Locked,
-    error: HeldError,
-) -> HeldError {
-    // What is held all the same must not be forgotten.
-    if let Err(HeldError::Place(why)) = take_away(record) {
-        return HeldError::StillHeld {
-            error: error.to_string(),
-            why,
-            name: record.thing.name.clone(),
-        };
-    }
-    records.forget(&record.thing.group);
-    let _ = records.write();
-    let _ = locked.remove(&holder(record));
-    leave(&place());
-    error
-}
-
-/// Restores its classes and cpus but for what others have changed, releases it, and dissolves the groups that were created for it.
-///
-/// # Errors
-/// [`HeldError::Place`] if its keeper does not release it: it stays held then. Otherwise the first thing that could not
-/// be restored; the others are.
-pub(super) fn take_away(record: &mut Record) -> Result<(), HeldError> {
-    take_away_by(record, |group| place().let_go(group))
-}
-
-fn take_away_by(
-    record: &mut Record,
-    let_go: impl Fn(&Path) -> Result<(), PlaceError>,
-) -> Result<(), HeldError> {
-    let mut back = record.back.clone();
-    let thing = &record.thing;
-    let (parts, fifo) = (record.parts(), record.fifo);
-    let threads = |reason| HeldError::Threads {
-        what: thing.to_string(),
-        reason,
-    };
-    let put_back =
-        |back: &mut Back| threads::put_back(&thing.group, &parts, fifo, back).map_err(threads);
-    // Its class first, while it has a budget; and again, for threads that had been lowered and get theirs when it is
-    // released.
-    let first = put_back(&mut back);
-    let let_go = parts.iter().try_for_each(|(group, _)| let_go(group));
-    if let Err(error) = let_go {
-        // The next attempt is not to take for others' what this one has put back.
-        record.back = back;
-        return Err(error.into());
-    }
-    let then = put_back(&mut back);
-    let outside = escaped(record)
-        .and_then(|tids| threads::put_back_of(&tids, &record.cpus(), fifo, &back).map_err(threads));
-    let joined = group::join(&parts, &thing.group);
-    let dissolved = joined.and_then(|()| match &thing.taken_from {
-        Some(from) => group::dissolve(&thing.group, from),
-        None => Ok(()),
-    });
-    first.and(then).and(outside).and(dissolved)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::file::tests::record;
@@ -543,66 +395,6 @@ mod tests {
             apart("7", "/else", false),
             Err(HeldError::SameName { .. })
         ));
-    }
-
-    #[test]
-    fn a_group_is_noted_before_it_is_made() {
-        let dir = tempfile::tempdir().unwrap();
-        let from = dir.path().join("shared");
-        let mut records = Records::read_at(dir.path());
-        let mut held = record("7");
-        held.thing.group.clone_from(&from);
-        // It cannot be made, and nothing is left of it.
-        assert!(take_out(&mut held.clone(), &mut records).is_err());
-        assert_eq!(Records::read_at(dir.path()).all, []);
-        std::fs::create_dir(&from).unwrap();
-        take_out(&mut held, &mut records).unwrap();
-        let own = from.join("held-by-timecell-7");
-        assert_eq!((&held.thing.group, own.is_dir()), (&own, true));
-        // Whoever finds this process killed by now knows of it.
-        let noted = Records::read_at(dir.path()).all;
-        assert_eq!(
-            (noted.len(), &noted[0].thing.group, noted[0].thing.inode),
-            (1, &own, NOT_MADE)
-        );
-        assert_eq!(records.all, []);
-    }
-
-    #[test]
-    fn what_is_not_let_go_stays_where_it_is_held() {
-        let dir = tempfile::tempdir().unwrap();
-        let group = dir.path().join("held");
-        std::fs::create_dir(&group).unwrap();
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let tid = child.id().cast_signed();
-        let mut held = record("7");
-        held.thing.group = group.clone();
-        held.thing.taken_from = Some(dir.path().to_owned());
-        held.fifo = None;
-        // On a machine that had more cpus: they cannot be given back.
-        held.back = Back::of(&[tid], Some(tid)).with_cpus(&[4_000]);
-        let cpu = *host::sched::get_affinity(tid).unwrap().last().unwrap();
-        held.holds[0].cpus = vec![cpu];
-        host::sched::set_affinity(tid, &[cpu]).unwrap();
-        let listed = || std::fs::write(group.join("cgroup.threads"), format!("{tid}\n")).unwrap();
-        listed();
-        let silent = |group: &Path| Err(PlaceError::Silent(group.to_owned()));
-        let error = take_away_by(&mut held, silent).unwrap_err();
-        assert!(matches!(error, HeldError::Place(_)), "{error}");
-        assert!(group.exists());
-        // Once it is let go, all that can be put back is, and the other thing is told.
-        let gone = |group: &Path| {
-            std::fs::remove_file(group.join("cgroup.threads")).unwrap();
-            Ok(())
-        };
-        let error = take_away_by(&mut held, gone).unwrap_err();
-        assert!(matches!(error, HeldError::Threads { .. }), "{error}");
-        assert!(!group.exists());
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! restored is in a file beside the machine's ledger, where missions see it as a neighbour. Cells of missions are created
 //! and held elsewhere ([`crate::run`]).
 
+mod apply;
+mod back;
 mod cpuset;
 mod error;
 mod escaped;

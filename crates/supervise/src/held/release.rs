@@ -1,9 +1,9 @@
 //! Releases what is held: everything is restored as it was found.
 
+use super::apply::take_away;
 use super::cpuset::Cpuset;
 use super::escaped::escaped;
 use super::file::{Record, Records};
-use super::hold::take_away;
 use super::thing::first_process;
 use super::tidy::{have_left, holder, leave, tidy};
 use super::{HeldError, Thing, as_root, place};

@@ -7,7 +7,7 @@ use freezer::process::{Place, PlaceError};
 
 use super::escaped::escaped;
 use super::file::{Record, Records};
-use super::{HeldError, group, place, threads};
+use super::{HeldError, back, group, place};
 use crate::ledger::{Holder, Locked};
 
 /// What is held, as the machine's ledger knows it.
@@ -167,7 +167,7 @@ pub(super) fn clear(
 ) -> Result<(), HeldError> {
     let thing = &record.thing;
     let outside = escaped(record).and_then(|tids| {
-        let done = threads::put_back_of(&tids, &record.cpus(), record.fifo, &record.back);
+        let done = back::put_back_of(&tids, &record.cpus(), record.fifo, &record.back);
         done.map_err(|reason| HeldError::Threads {
             what: thing.to_string(),
             reason,

@@ -42,7 +42,9 @@ mod missions_freezer;
 mod missions_ground;
 mod missions_health;
 mod missions_hold;
+mod missions_hold_cpus;
 mod missions_hold_names;
+mod missions_hold_others;
 mod missions_killed;
 mod missions_limits;
 mod missions_mounts;
@@ -120,7 +122,9 @@ fn main() {
         missions_ground::CASES,
         missions_health::CASES,
         missions_hold::CASES,
+        missions_hold_cpus::CASES,
         missions_hold_names::CASES,
+        missions_hold_others::CASES,
         missions_killed::CASES,
         missions_limits::CASES,
         missions_mounts::CASES,

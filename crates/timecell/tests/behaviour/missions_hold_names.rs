@@ -42,7 +42,7 @@ fn held(words: &[&str]) -> crate::support::Said {
     hold(&[&RESERVED[..], words].concat())
 }
 
-fn podman(words: &[&str]) {
+pub fn podman(words: &[&str]) {
     let done = Command::new("podman").args(words).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{words:?}: {said}");
@@ -83,7 +83,7 @@ fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus() {
     );
     assert_eq!(list()["held"].as_array().map(Vec::len), Some(0));
     held(&[own]).ends_with(0);
-    assert_eq!(only()["cpu"], 1);
+    assert_eq!(only()["holds"][0]["cpus"][0], 1);
     assert_eq!(get_affinity(pid.parse().unwrap()).unwrap(), [1]);
     release(own).ends_with(0);
     nothing_is_held();
