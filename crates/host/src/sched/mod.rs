@@ -199,8 +199,11 @@ pub fn get_affinity(pid: i32) -> Result<Vec<u32>, SchedError> {
     let mut mask = vec![0usize; MASK_WORDS];
     let bytes = mask.len() * size_of::<usize>();
     // SAFETY: the kernel writes at most `bytes` bytes into `mask`, which has them.
-    done(unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, mask.as_mut_ptr()) })
-        .map_err(|error| other("sched_getaffinity", pid, &error))?;
+    let written =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, mask.as_mut_ptr()) };
+    done(written).map_err(|error| other("sched_getaffinity", pid, &error))?;
+    // As many bytes as this kernel may have cpus for.
+    mask.truncate(written as usize / size_of::<usize>());
     let mut cpus = Vec::new();
     for (index, word) in mask.iter().enumerate() {
         for bit in (0..WORD_BITS).filter(|bit| word & (1 << bit) != 0) {

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use model::Enforcer;
@@ -91,6 +91,12 @@ impl Records {
     /// Those of this machine.
     pub(super) fn read() -> Result<Records, HeldError> {
         Records::read_in(Path::new(PLACE))
+    }
+
+    /// What tells the file from those before and after it; `None`: there is none.
+    pub(super) fn version() -> Option<(u64, i64, i64)> {
+        let file = std::fs::metadata(Path::new(PLACE).join(NAME)).ok()?;
+        Some((file.ino(), file.mtime(), file.mtime_nsec()))
     }
 
     fn read_in(dir: &Path) -> Result<Records, HeldError> {

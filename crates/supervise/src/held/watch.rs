@@ -41,10 +41,21 @@ pub fn watch(dir: &Path) {
     }
     let writes = Writes::open();
     let mut known = Known::default();
+    let mut read = None;
     loop {
-        // What fails is tried again.
-        let files = look(&Ledger::default(), &mut known).unwrap_or_default();
-        writes.wait(&files);
+        // What has to be restored of many threads is long, and seldom changes.
+        let version = Records::version();
+        match &read {
+            Some((of, _)) if *of == version => {}
+            _ => read = Records::read().ok().map(|records| (version, records)),
+        }
+        if let Some((_, records)) = &read {
+            // What fails is tried again.
+            let _ = look(records, &Ledger::default(), &mut known);
+            let cpusets = records.all.iter().filter_map(|held| held.back.cpuset());
+            cpusets.for_each(|cpuset| writes.add(cpuset.file()));
+        }
+        writes.wait();
     }
 }
 
@@ -57,25 +68,28 @@ impl Writes {
         Writes(inotify::init(flags).ok())
     }
 
-    /// Until the next look, or a write to one of these files.
-    fn wait(&self, files: &[PathBuf]) {
+    /// Of this file, too.
+    fn add(&self, file: &Path) {
+        if let Some(fd) = &self.0 {
+            // One that is not there yet is added by a later look.
+            let _ = inotify::add_watch(fd, file, inotify::WatchFlags::MODIFY);
+        }
+    }
+
+    /// Until the next look, or a write to one of the files.
+    fn wait(&self) {
         let Some(fd) = &self.0 else {
             return std::thread::sleep(LOOK);
         };
-        for file in files {
-            // One that is not there, or is watched already.
-            let _ = inotify::add_watch(fd, file, inotify::WatchFlags::MODIFY);
-        }
         let timeout = Timespec::try_from(LOOK).ok();
         let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], timeout.as_ref());
         let _ = rustix::io::read(fd, &mut [0u8; 4096]);
     }
 }
 
-/// A look at all that is held; the cpusets around it.
-fn look(ledger: &Ledger, known: &mut Known) -> Result<Vec<PathBuf>, HeldError> {
-    let records = Records::read()?;
-    known.forget_others(&records);
+/// A look at all that is held.
+fn look(records: &Records, ledger: &Ledger, known: &mut Known) -> Result<(), HeldError> {
+    known.forget_others(records);
     let mut is_fine = true;
     for record in records.all.iter().filter(|record| is_watched(record)) {
         is_fine &= known.found(record).is_fine();
@@ -84,8 +98,7 @@ fn look(ledger: &Ledger, known: &mut Known) -> Result<Vec<PathBuf>, HeldError> {
         // Whoever holds or releases something at this moment is not disturbed: there is another look.
         mend(&ledger.try_lock()?, known)?;
     }
-    let cpusets = records.all.iter().filter_map(|held| held.back.cpuset());
-    Ok(cpusets.map(|cpuset| cpuset.file().to_owned()).collect())
+    Ok(())
 }
 
 fn is_watched(record: &Record) -> bool {
