@@ -155,7 +155,7 @@ impl Enforcer {
     /// Whether cells of this class can be held by it. A real-time group does not hold SCHED_DEADLINE threads, and
     /// SCHED_DEADLINE no SCHED_FIFO threads; best-effort cells are not held, and need not be.
     pub fn holds(self, class: CellClass) -> bool {
-        class == CellClass::Other || self.description().classes.contains(&class)
+        class == CellClass::Other || self.description().classes.contains(&class.analysed())
     }
 
     /// The class of a cell's threads under it, unless the cell sets another one.

@@ -45,6 +45,11 @@ impl Judge<'_> {
     /// Answers a call, whose caller is known to wait once `waits` says so after its memory was read.
     pub(super) fn answer(&self, call: &libc::seccomp_notif, waits: &dyn Fn() -> bool) -> Answer {
         self.page.count();
+        let number = libc::c_long::from(call.data.nr);
+        if number == libc::SYS_futex {
+            self.page.note_excess(Excess::INHERITANCE);
+            return Err(libc::ENOSYS);
+        }
         let caller = call.pid.cast_signed();
         let [first, second, third, ..] = call.data.args;
         // The kernel takes ids and policies as 32 bits.
@@ -54,7 +59,6 @@ impl Judge<'_> {
         }
         let target = if asked == 0 { caller } else { asked };
         let memory = Memory { caller, waits };
-        let number = libc::c_long::from(call.data.nr);
         if number == libc::SYS_sched_setaffinity {
             let mask = memory.mask(second, third)?;
             self.target(caller, target)?;
@@ -129,7 +133,8 @@ impl Judge<'_> {
                     true => highest,
                     false => priority.clamp(lowest, highest),
                 };
-                match round_robin {
+                // Of one priority, either class takes no more from others than the other.
+                match asked.policy == libc::SCHED_RR || is_deadline && round_robin {
                     true => Class::RoundRobin { priority },
                     false => Class::Fifo { priority },
                 }
@@ -146,12 +151,17 @@ impl Judge<'_> {
         let both: Vec<u32> = (asked.iter().copied())
             .filter(|cpu| own.contains(cpu))
             .collect();
-        let cpus = match both.is_empty() {
-            true => {
+        let cpus = match (both.is_empty(), self.granted.real_time) {
+            (true, _) => {
                 self.page.note_excess(Excess::CPUS);
                 own
             }
-            false => &both,
+            // The kernel takes no thread into SCHED_DEADLINE, and lets none in it choose, on a part of them.
+            (_, RealTime::ByTask) if both != *own => {
+                self.page.note_excess(Excess::FEWER_CPUS);
+                own
+            }
+            _ => &both,
         };
         sched::set_affinity(target, cpus).map_err(|_| libc::EINVAL)
     }

@@ -73,6 +73,10 @@ impl Excess {
     pub(super) const DEADLINE: Excess = Excess(2);
     /// Cpus of which none is the cell's.
     pub(super) const CPUS: Excess = Excess(4);
+    /// An operation on a mutex with priority inheritance.
+    pub(super) const INHERITANCE: Excess = Excess(8);
+    /// Some of its cpus, for a thread that SCHED_DEADLINE keeps to all of them.
+    pub(super) const FEWER_CPUS: Excess = Excess(16);
 
     /// Whether a real-time class was asked for in a cell that has none to give.
     pub const fn is_real_time(self) -> bool {
@@ -82,6 +86,16 @@ impl Excess {
     /// Whether SCHED_DEADLINE was asked for.
     pub const fn is_deadline(self) -> bool {
         self.0 & Excess::DEADLINE.0 != 0
+    }
+
+    /// Whether a mutex with priority inheritance was asked for where there is none.
+    pub const fn is_of_inheritance(self) -> bool {
+        self.0 & Excess::INHERITANCE.0 != 0
+    }
+
+    /// Whether some of the cell's cpus were asked for where SCHED_DEADLINE keeps threads to all of them.
+    pub const fn is_of_fewer_cpus(self) -> bool {
+        self.0 & Excess::FEWER_CPUS.0 != 0
     }
 
     /// Whether cpus were asked for of which none is the cell's.

@@ -67,13 +67,13 @@ pub enum RealTime {
     None,
     /// Success, and the class of its task as soon as it is known which that is.
     ByTask,
-    /// The nearest priority of these.
+    /// The nearest priority of these, in the class that it asks for.
     Band {
         /// The lowest, from 1.
         lowest: u8,
         /// The highest, to 99.
         highest: u8,
-        /// Of SCHED_RR rather than SCHED_FIFO.
+        /// Whether one that asks for SCHED_DEADLINE gets SCHED_RR rather than SCHED_FIFO.
         round_robin: bool,
     },
 }

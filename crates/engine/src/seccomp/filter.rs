@@ -10,7 +10,8 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-use super::{Answers, Refusal, When, calls, notify};
+use super::calls::{self, INHERITANCE};
+use super::{Answers, Refusal, When, notify};
 
 use crate::error::{Doing, Result};
 
@@ -18,6 +19,8 @@ use crate::error::{Doing, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     refusing: Vec<BpfProgram>,
+    /// What refuses [`calls::INHERITANCE`], where the cell's agent does not.
+    inheritance: Option<BpfProgram>,
     answers: Option<Answers>,
 }
 
@@ -37,20 +40,25 @@ impl Filter {
         if policy.is_empty() {
             return Ok(Filter {
                 refusing: Vec::new(),
+                inheritance: None,
                 answers: None,
             });
         }
         let mut programs = vec![foreign_calls()];
         // One program has one answer.
-        let mut errors: Vec<i32> = policy.iter().map(|refusal| refusal.errno).collect();
+        let others = || policy.iter().filter(|refusal| **refusal != INHERITANCE);
+        let mut errors: Vec<i32> = others().map(|refusal| refusal.errno).collect();
         errors.sort_unstable();
         errors.dedup();
         for errno in errors {
-            let refused = policy.iter().filter(|refusal| refusal.errno == errno);
+            let refused = others().filter(|refusal| refusal.errno == errno);
             programs.push(compile(refused, errno)?);
         }
+        let inheritance = (policy.contains(&INHERITANCE))
+            .then(|| compile(std::iter::once(&INHERITANCE), INHERITANCE.errno));
         Ok(Filter {
             refusing: programs,
+            inheritance: inheritance.transpose()?,
             answers,
         })
     }
@@ -64,16 +72,15 @@ impl Filter {
         for program in &self.refusing {
             seccompiler::apply_filter(program).doing(|| "seccomp")?;
         }
-        match (self.answers, agent) {
-            (None, _) => Ok(()),
-            (Some(Answers::Agent), Some(agent)) => {
-                let listener = notify::install(&Answers::Agent.program()).doing(|| "seccomp")?;
-                crate::agent::send(agent, listener.as_fd()).doing(|| "its agent does not answer")
-            }
-            (Some(_), _) => {
-                seccompiler::apply_filter(&Answers::Nothing.program()).doing(|| "seccomp")
-            }
+        if let (Some(Answers::Agent), Some(agent)) = (self.answers, agent) {
+            let program = Answers::Agent.program(self.inheritance.is_some());
+            let listener = notify::install(&program).doing(|| "seccomp")?;
+            return crate::agent::send(agent, listener.as_fd())
+                .doing(|| "its agent does not answer");
         }
+        let nothing = self.answers.map(|_| Answers::Nothing.program(false));
+        (self.inheritance.iter().chain(&nothing))
+            .try_for_each(|program| seccompiler::apply_filter(program).doing(|| "seccomp"))
     }
 }
 

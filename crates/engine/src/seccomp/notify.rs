@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_USER_NOTIF, c_long};
 use seccompiler::{BpfProgram, sock_filter};
 
+use super::calls::INHERITANCE;
+
 /// The calls that change class, priority or cpus of a thread, by name and number.
 pub(crate) const SCHEDULING: [(&str, c_long); 4] = [
     ("sched_setscheduler", libc::SYS_sched_setscheduler),
@@ -14,6 +16,12 @@ pub(crate) const SCHEDULING: [(&str, c_long); 4] = [
     ("sched_setattr", libc::SYS_sched_setattr),
     ("sched_setaffinity", libc::SYS_sched_setaffinity),
 ];
+
+/// Where the low 32 bits of an argument stand in seccomp_data.
+const fn argument(number: u8) -> u32 {
+    let low = if cfg!(target_endian = "big") { 4 } else { 0 };
+    16 + 8 * number as u32 + low
+}
 
 /// How the calls of [`SCHEDULING`] are answered where they are not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,25 +44,46 @@ impl Answers {
         }
     }
 
-    /// The program that answers so and allows everything else. Calls of other architectures do not reach it: every other
-    /// program of a cell's filter ends their callers.
-    pub(super) fn program(self) -> BpfProgram {
+    /// The program that answers so, the operations of [`INHERITANCE`] as well where those are `refused`, and allows everything else.
+    /// Calls of other architectures do not reach it: every other program of a cell's filter ends their callers.
+    pub(super) fn program(self, refused: bool) -> BpfProgram {
         const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
         const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
         let answer = match self {
             Answers::Agent => SECCOMP_RET_USER_NOTIF,
             Answers::Nothing => SECCOMP_RET_ERRNO,
         };
-        let step = |code, k, jt| sock_filter { code, jt, jf: 0, k };
+        let step = |code, k, jt, jf| sock_filter { code, jt, jf, k };
+        let mut backwards = vec![
+            step(RETURN, answer, 0, 0),
+            step(RETURN, SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        // Over what was added before.
+        let to_the_answer = |program: &BpfProgram| program.len() as u8 - 1;
+        if refused {
+            let allow = |program: &BpfProgram| program.len() as u8 - 2;
+            for when in INHERITANCE.when {
+                let jump = to_the_answer(&backwards);
+                backwards.push(step(IF_EQUAL, when.value, jump, 0));
+            }
+            let [when, ..] = INHERITANCE.when else {
+                unreachable!("it has operations");
+            };
+            backwards.push(step(AND, when.mask, 0, 0));
+            backwards.push(step(LOAD, argument(when.argument), 0, 0));
+            let jump = allow(&backwards);
+            backwards.push(step(IF_EQUAL, INHERITANCE.number as u32, 0, jump));
+        }
+        for (_, number) in SCHEDULING {
+            let jump = to_the_answer(&backwards);
+            backwards.push(step(IF_EQUAL, number as u32, jump, 0));
+        }
         // The number is the first field of seccomp_data.
-        let load = step(LOAD, 0, 0);
-        let numbers = SCHEDULING.iter().map(|(_, number)| *number as u32);
-        // Over the comparisons that are left, and the return.
-        let compared = (numbers.zip((0..SCHEDULING.len() as u8).rev()))
-            .map(|(number, left)| step(IF_EQUAL, number, left + 1));
-        let ends = [step(RETURN, SECCOMP_RET_ALLOW, 0), step(RETURN, answer, 0)];
-        std::iter::once(load).chain(compared).chain(ends).collect()
+        backwards.push(step(LOAD, 0, 0, 0));
+        backwards.reverse();
+        backwards
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::calls::INHERITANCE;
 use super::{Answers, Refusal, SCHEDULING};
 
 /// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused; calls of [`SCHEDULING`] are answered by the agent that
@@ -26,11 +27,11 @@ pub(crate) fn profile(
     };
     let mut calls = Vec::new();
     for refusal in policy {
-        let rule = json!({
-            "names": [refusal.name],
-            "action": "SCMP_ACT_ERRNO",
-            "errnoRet": refusal.errno,
-        });
+        let mut rule = json!({ "names": [refusal.name], "action": "SCMP_ACT_NOTIFY" });
+        if answers != Some(Answers::Agent) || *refusal != INHERITANCE {
+            rule["action"] = json!("SCMP_ACT_ERRNO");
+            rule["errnoRet"] = json!(refusal.errno);
+        }
         if refusal.when.is_empty() {
             calls.push(rule);
             continue;

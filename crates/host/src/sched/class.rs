@@ -102,6 +102,8 @@ impl fmt::Display for Class {
                 Nanoseconds(*deadline_ns),
                 Nanoseconds(*period_ns)
             ),
+            // Where its times are not known.
+            Class::Unknown(SCHED_DEADLINE) => write!(f, "DEADLINE"),
             Class::Batch => write!(f, "BATCH"),
             Class::Idle => write!(f, "IDLE"),
             Class::Unknown(policy) => write!(f, "policy {policy}"),

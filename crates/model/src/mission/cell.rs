@@ -189,8 +189,8 @@ impl Cell {
             name: self.name.clone(),
             policy: match class {
                 CellClass::Deadline => Policy::Edf,
-                CellClass::Fifo | CellClass::Other if given => Policy::Fixed(Order::Priority),
-                CellClass::Fifo | CellClass::Other => Policy::Fixed(Order::Deadline),
+                _ if given => Policy::Fixed(Order::Priority),
+                _ => Policy::Fixed(Order::Deadline),
             },
             reservation: self.reservation,
             server: None,

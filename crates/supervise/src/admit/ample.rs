@@ -352,7 +352,7 @@ impl Found {
 /// Whether there is a cell in which nothing but its tasks may be assumed to run, though the file does not say it.
 pub(super) fn may_be_assumed(mission: &Mission) -> bool {
     let is_silent = |cell: &MissionCell| {
-        let may_be = matches!(cell.class, None | Some(CellClass::Fifo));
+        let may_be = (cell.class).is_none_or(|class| class.analysed() == CellClass::Fifo);
         may_be && !cell.only_tasks && !cell.tasks.is_empty()
     };
     (mission.enforcer.is_none_or(Enforcer::has_ample_budgets))

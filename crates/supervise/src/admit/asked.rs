@@ -24,7 +24,10 @@ pub(super) struct Asked {
     /// Whether it is no cell but a supervisor, which holds itself to its budget.
     pub(super) is_supervisor: bool,
     pub(super) enforcer: Enforcer,
+    /// As it is analysed.
     pub(super) class: CellClass,
+    /// Whether its threads are of SCHED_RR rather than SCHED_FIFO.
+    pub(super) round_robin: bool,
     /// Cpus of the file; empty: to be placed.
     pub(super) cpus: Vec<u32>,
     /// Its priorities: those of the file, and once [`super::bands::give`] is done those of every cell of class FIFO.
@@ -53,7 +56,7 @@ pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts, usual: Enf
     match (mission.enforcer, cell.class) {
         (Some(asked), _) => asked,
         (None, Some(CellClass::Deadline)) => Enforcer::Deadline,
-        (None, Some(CellClass::Fifo)) => facts.of_fifo(cell),
+        (None, Some(CellClass::Fifo | CellClass::RoundRobin)) => facts.of_fifo(cell),
         (None, Some(CellClass::Other) | None) => usual,
     }
 }
@@ -98,7 +101,7 @@ impl Asked {
     ) -> Asked {
         let cell = &mission.cells[at];
         let enforcer = enforcer(mission, cell, facts, usual);
-        let class = cell.class.unwrap_or(enforcer.usual_class());
+        let class = cell.class.unwrap_or(enforcer.usual_class()).analysed();
         let analysed = cell.analysed(class);
         let is_assumed = assumed && !cell.only_tasks && !analysed.tasks.is_empty();
         let has_ample = class == CellClass::Fifo && enforcer.has_ample_budgets();
@@ -119,6 +122,7 @@ impl Asked {
             is_supervisor: false,
             enforcer,
             class,
+            round_robin: cell.class == Some(CellClass::RoundRobin),
             cpus: cell.cpus.clone(),
             band: cell.priorities,
             wished: cell.band(),
@@ -130,7 +134,7 @@ impl Asked {
                 tasks: tasks.collect(),
                 policy: match class {
                     CellClass::Deadline => Policy::Edf,
-                    CellClass::Fifo | CellClass::Other => Policy::FixedPriority,
+                    _ => Policy::FixedPriority,
                 },
             },
             declared: (order.iter())

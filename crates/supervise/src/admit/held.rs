@@ -95,6 +95,7 @@ pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Vec<Ro
                 budget_ns: hold.budget_ns,
                 period_ns: hold.period_ns,
                 band: own.band,
+                round_robin: own.round_robin,
                 basis: bound.basis.clone(),
                 rate: part as f64 / whole.max(1) as f64,
                 delay_ns: bound.delay_ns,

@@ -515,6 +515,7 @@ fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
         budget_ns: candidate.budget.map(|(budget, _)| budget),
         period_ns: candidate.budget.map(|(_, period)| period),
         band: asked.band.filter(|_| asked.class == CellClass::Fifo),
+        round_robin: asked.round_robin,
         basis: bound.basis.clone(),
         rate: bound.rate.0 as f64 / bound.rate.1.max(1) as f64,
         delay_ns: bound.delay_ns,

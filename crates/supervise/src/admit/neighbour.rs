@@ -202,6 +202,7 @@ impl HeldCell {
             holder: None,
             enforcer: self.enforcer,
             class: hold.class,
+            round_robin: false,
             cpus: hold.cpus.clone(),
             band: (hold.priorities).map(|(lowest, highest)| Band { lowest, highest }),
             reservation: hold.reservation_ns,
@@ -212,7 +213,7 @@ impl HeldCell {
                 tasks: self.tasks.iter().map(|task| task.task).collect(),
                 policy: match hold.class {
                     CellClass::Deadline => analysis::inside::Policy::Edf,
-                    CellClass::Fifo | CellClass::Other => analysis::inside::Policy::FixedPriority,
+                    _ => analysis::inside::Policy::FixedPriority,
                 },
             },
             order: (0..self.tasks.len()).collect(),

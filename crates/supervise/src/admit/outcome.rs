@@ -4,6 +4,7 @@ use std::fmt;
 
 use analysis::{Ns, Witness};
 use host::rt_threads::RtThread;
+use host::sched::Class;
 use model::Enforcer;
 use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
@@ -135,6 +136,8 @@ pub struct Grant {
     /// Priorities of its threads, lowest and highest; `None` under SCHED_DEADLINE.
     #[serde(serialize_with = "band_ends")]
     pub band: Option<Band>,
+    /// Whether they are of SCHED_RR rather than SCHED_FIFO.
+    pub round_robin: bool,
     /// What the supply rests on.
     pub basis: Basis,
     /// Rate of the supply counted on, as a share of a cpu.
@@ -157,6 +160,43 @@ impl Grant {
         }
     }
 
+    /// The class of a thread of this priority.
+    pub fn class_at(&self, priority: u8) -> Class {
+        match self.round_robin {
+            true => Class::RoundRobin { priority },
+            false => Class::Fifo { priority },
+        }
+    }
+
+    /// Whether its threads may inherit priorities: not where the kernel holds them to a budget, from which those that inherit are
+    /// exempt. The freezer stops all alike.
+    pub fn lets_inherit(&self) -> bool {
+        // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
+        let by_task = self.tasks.iter().any(|task| task.runtime_ns.is_some());
+        let has_budget = self.budget_ns.is_some() || by_task;
+        !(has_budget && self.enforcer.is_of_the_kernel())
+    }
+
+    /// Which mutexes of real-time programs work in it, a clause.
+    pub fn mutexes(&self) -> String {
+        let enforcer = self.enforcer.name();
+        let inheritance = match self.lets_inherit() {
+            true => format!("PTHREAD_PRIO_INHERIT works under `{enforcer}`"),
+            false => format!(
+                "PTHREAD_PRIO_INHERIT is refused under `{enforcer}` (ENOTSUP); enforcer = \"freezer\" grants it"
+            ),
+        };
+        let ceilings = match self.band {
+            Some(band) if self.tasks.is_empty() => format!(
+                "PTHREAD_PRIO_PROTECT works with ceilings from {}, and raises to {} at most",
+                band.lowest, band.highest
+            ),
+            Some(_) => "PTHREAD_PRIO_PROTECT raises no task's thread".to_owned(),
+            None => "PTHREAD_PRIO_PROTECT raises no thread, and may fail (EINVAL)".to_owned(),
+        };
+        format!("mutexes: {inheritance}; {ceilings}")
+    }
+
     /// Whether the kernel is told the same: mechanism, cpus and partition, budget and priorities.
     pub fn holds_as(&self, other: &Grant) -> bool {
         let held = |grant: &Grant| {
@@ -164,7 +204,8 @@ impl Grant {
                 .map(|task| (task.priority, task.runtime_ns))
                 .collect();
             (
-                (grant.enforcer, grant.cpus.clone(), grant.band),
+                (grant.enforcer, grant.cpus.clone()),
+                (grant.band, grant.round_robin),
                 grant.partition.clone(),
                 (grant.budget_ns, grant.period_ns),
                 threads,

@@ -169,6 +169,7 @@ pub(super) fn asked(
         is_supervisor: true,
         enforcer: Enforcer::CpusetOnly,
         class: CellClass::Fifo,
+        round_robin: false,
         cpus,
         band: Some(Band {
             lowest: priority,

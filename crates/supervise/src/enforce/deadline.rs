@@ -222,6 +222,7 @@ mod tests {
             budget_ns: budget.map(|(budget, _)| budget),
             period_ns: budget.map(|(_, period)| period),
             band: None,
+            round_robin: false,
             partition: None,
             basis: Basis::WholeCpu,
             rate: 1.0,

@@ -381,6 +381,7 @@ mod tests {
             budget_ns: Some(3_000_000),
             period_ns: Some(10_000_000),
             band: None,
+            round_robin: false,
             partition: None,
             basis: Basis::WholeCpu,
             rate: 0.3,

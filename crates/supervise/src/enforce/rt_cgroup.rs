@@ -253,7 +253,7 @@ pub(super) fn join(group: &Path, pid: i32) -> Result<(), EnforceError> {
 pub(super) fn place(grant: &Grant, pid: i32) -> Result<(), EnforceError> {
     sched::set_affinity(pid, &grant.cpus)?;
     if let Some(priority) = first_priority(grant) {
-        sched::set_class(pid, &Class::Fifo { priority })?;
+        sched::set_class(pid, &grant.class_at(priority))?;
     }
     Ok(())
 }

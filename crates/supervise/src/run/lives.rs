@@ -376,13 +376,17 @@ impl Keeper<'_> {
                 },
             });
         }
+        let mutexes = grant.map(crate::admit::Grant::mutexes);
         (self.tell)(&Event::Started {
-            cell: name,
+            cell: name.clone(),
             generation,
             pid,
             guarantee,
             took_ns: started_ns - began_ns,
         });
+        if let Some(what) = mutexes {
+            (self.tell)(&Event::Held { cell: name, what });
+        }
         Ok(())
     }
 
@@ -412,8 +416,12 @@ impl Keeper<'_> {
     }
 
     /// Has removed what is left of a cell that has ended, or is killed by that; its end is on record once that is done.
-    fn remove(&mut self, at: usize, live: Live) -> Result<(), RunError> {
+    fn remove(&mut self, at: usize, mut live: Live) -> Result<(), RunError> {
         let name = self.name(at);
+        for what in live.threads.refused(live.app.agent()) {
+            let cell = name.clone();
+            (self.tell)(&Event::Held { cell, what });
+        }
         if self.cells[at].aside.is_none() {
             // Its groups may go with it.
             self.cells[at]

@@ -71,7 +71,7 @@ pub(super) fn of(
         scheduling: given.map_or(Scheduling::FromOutside, |given| {
             scheduling(given, &file.mission().name, &id)
         }),
-        priority_inheritance: !grant.is_some_and(is_held),
+        priority_inheritance: grant.is_none_or(Grant::lets_inherit),
         capabilities: capabilities(cell, spec.limits.memory_bytes),
         // All that it touches may stay in memory.
         memlock_bytes: spec.limits.memory_bytes,
@@ -106,15 +106,6 @@ pub(super) fn host_path(file: &MissionFile, path: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Whether the kernel holds the cell to a budget, from which threads with an inherited priority are exempt. The freezer
-/// stops all alike.
-fn is_held(grant: &Grant) -> bool {
-    // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
-    let by_task = grant.tasks.iter().any(|task| task.runtime_ns.is_some());
-    let has_budget = grant.budget_ns.is_some() || by_task;
-    has_budget && grant.enforcer.is_of_the_kernel()
-}
-
 /// Gives a cell that has none ([`has_no_user`]) a user of its own.
 pub(super) fn give_user(spec: &mut AppSpec, cell: &Cell, id: u32) {
     spec.ids = Some(Ids { uid: id, gid: id });
@@ -143,7 +134,7 @@ fn scheduling(given: &Given, mission: &str, id: &str) -> Scheduling {
                         true => band.highest,
                         false => band.lowest,
                     },
-                    round_robin: false,
+                    round_robin: grant.round_robin,
                 },
                 None if grant.enforcer == Enforcer::Deadline => RealTime::ByTask,
                 None => RealTime::None,

@@ -92,9 +92,7 @@ impl Threads {
             band: grant.band.filter(|_| cell.tasks.is_empty()),
             others: match grant.band {
                 _ if cell.tasks.is_empty() => None,
-                Some(band) => Some(Class::Fifo {
-                    priority: band.lowest,
-                }),
+                Some(band) => Some(grant.class_at(band.lowest)),
                 None => (grant.enforcer == Enforcer::Deadline).then_some(Class::Other),
             },
             ..Threads::default()
@@ -299,6 +297,12 @@ impl Threads {
         told
     }
 
+    /// What the cell has asked for since the last look and was not given, as clauses: the last news of a life.
+    pub fn refused(&mut self, agent: Option<&Agent>) -> Vec<String> {
+        let noted = agent.map(Agent::noted).unwrap_or_default();
+        self.requests.of_cell(self.band, &noted, agent)
+    }
+
     /// The thread of each task.
     pub fn matches(&self) -> &[Match] {
         &self.matches
@@ -378,7 +382,7 @@ pub(crate) fn wanted(grant: &Grant, cell: &Cell) -> Vec<Wanted> {
                 thread: Some(thread[..thread.floor_char_boundary(NAME_BYTES)].to_owned()),
                 is_named: task.thread.is_some(),
                 class: match (bound.priority, is_deadline) {
-                    (Some(priority), _) => Some(Class::Fifo { priority }),
+                    (Some(priority), _) => Some(grant.class_at(priority)),
                     (None, true) => reserved.clone().or(own),
                     (None, false) => None,
                 },

@@ -38,7 +38,11 @@ impl Requests {
         let granted = (wanted[task].class.as_ref()).filter(|granted| *granted != asked)?;
         let is_new = self.tasks.insert(task);
         let name = &wanted[task].task;
-        is_new.then(|| format!("{name} asks for {asked} and runs at {granted}, as admitted"))
+        let key = match (asked, granted) {
+            (Class::RoundRobin { .. }, Class::Fifo { .. }) => "; class = \"rr\" grants SCHED_RR",
+            _ => "",
+        };
+        is_new.then(|| format!("{name} asks for {asked} and runs at {granted}, as admitted{key}"))
     }
 
     /// What is new of a cell with these priorities, as clauses.
@@ -63,6 +67,15 @@ impl Requests {
             (
                 excess.is_of_cpus() && !before.is_of_cpus(),
                 "asked for cpus of which none is its own, and stays where it is; `cpus` grants others",
+            ),
+            (
+                excess.is_of_fewer_cpus() && !before.is_of_fewer_cpus(),
+                "asked for some of its cpus and runs on all of them, as SCHED_DEADLINE requires; enforcer = \"freezer\" grants some",
+            ),
+            (
+                excess.is_of_inheritance() && !before.is_of_inheritance(),
+                "asked for a mutex with priority inheritance and was refused (ENOTSUP), since no budget holds a thread that inherits; \
+                 enforcer = \"freezer\" grants it",
             ),
         ];
         let news = news.into_iter().filter(|(is_new, _)| *is_new);

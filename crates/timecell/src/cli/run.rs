@@ -110,6 +110,9 @@ pub struct Run {
     /// SCHED_FIFO priority of its threads [default: 89 to 10 by its period, the shorter the higher, if that can be admitted].
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
+    /// SCHED_RR priority of its threads: those of one priority take turns.
+    #[arg(long, value_name = "PRIORITY", conflicts_with = "fifo", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub rr: Option<u8>,
     /// Cpu to run on [default: the first with room].
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
@@ -150,6 +153,14 @@ pub struct Run {
     /// Program and its arguments.
     #[arg(value_name = "PROGRAM", last = true, required_unless_present_any = ["image", "bundle"])]
     pub program: Vec<OsString>,
+}
+
+impl Run {
+    /// The option that gives its threads a priority, and the priority.
+    pub fn priority(&self) -> Option<(&'static str, u8)> {
+        let fifo = self.fifo.map(|fifo| ("--fifo", fifo));
+        fifo.or_else(|| Some(("--rr", self.rr?)))
+    }
 }
 
 #[cfg(test)]

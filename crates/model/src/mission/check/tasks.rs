@@ -106,10 +106,9 @@ fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>)
             enforcer.name(),
             class.name()
         );
-        let other = if class == CellClass::Fifo {
-            "deadline"
-        } else {
-            "fifo"
+        let other = match class {
+            CellClass::Deadline => "fifo",
+            _ => "deadline",
         };
         let fix = format!("set class = \"{other}\", or another `enforcer`");
         faults.report(place, &["class"], what, fix);

@@ -60,7 +60,8 @@ fn anywhere(search: &Search<'_>, class: CellClass) -> Option<Edit> {
 
 /// One class for a cell.
 fn of_class(search: &Search<'_>, cell: &Cell, class: CellClass) -> Vec<Edit> {
-    let mut edits = vec![Edit::Class(cell.name.clone(), class)];
+    let own = (cell.class.filter(|own| own.analysed() == class)).unwrap_or(class);
+    let mut edits = vec![Edit::Class(cell.name.clone(), own)];
     if cell.priorities.is_some() && class == CellClass::Deadline {
         edits.push(Edit::NoPriorities(cell.name.clone()));
     }

@@ -253,6 +253,7 @@ mod tests {
                 budget_ns: Some(30_000_000),
                 period_ns: Some(100_000_000),
                 band: None,
+                round_robin: false,
                 partition: None,
                 basis: Basis::WholeCpu,
                 rate: 0.3,

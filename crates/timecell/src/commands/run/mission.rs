@@ -66,11 +66,13 @@ fn without_lines(faults: InputErrors) -> CommandError {
 
 /// Checks what a mission file would be refused for, so that the error names the option.
 fn check(options: &Run) -> Result<(), InputError> {
-    if let Some(priority) = options.fifo.filter(|fifo| i64::from(*fifo) > HIGHEST) {
+    if let Some((option, priority)) = options.priority()
+        && i64::from(priority) > HIGHEST
+    {
         let what = format!("{priority} is too high: the kernel's own threads run above {HIGHEST}");
         let fix =
             format!("it must be 1 to {HIGHEST}, with `--enforcer freezer` at most {HIGHEST_HELD}");
-        return Err(InputError::new("--fifo", what, fix));
+        return Err(InputError::new(option, what, fix));
     }
     let mut names = HashSet::new();
     match options.task.iter().find(|task| !names.insert(&task.name)) {
@@ -102,6 +104,9 @@ fn mission(
     made_of(&mut text, options, &words)?;
     if let Some(cpu) = options.cpu {
         let _ = writeln!(text, "cpus = [{cpu}]");
+    }
+    if options.rr.is_some() {
+        text.push_str("class = \"rr\"\n");
     }
     if let Some((lowest, highest)) = priorities {
         let _ = writeln!(
@@ -368,7 +373,7 @@ mod tests {
         let text = mission(
             &options,
             "run-7",
-            options.fifo.map(|fifo| (fifo, fifo)),
+            options.priority().map(|(_, own)| (own, own)),
             is_process,
         )
         .unwrap();

@@ -64,8 +64,8 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         facts,
         name: own_name,
         held: _held,
-    } = match (options.fifo, other::priorities(&dir)) {
-        (Some(fifo), _) => entered(Some((fifo, fifo)))?,
+    } = match (options.priority(), other::priorities(&dir)) {
+        (Some((_, own)), _) => entered(Some((own, own)))?,
         // Those that the same command line had before.
         (None, Some(before)) => entered(before)?,
         (None, None) => {
@@ -88,7 +88,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         let has_both = options.reserve.is_some() && !options.task.is_empty();
         refusals(&plan.admission)
             .iter()
-            .for_each(|why| out::error(&words::refusal(why, options.fifo, has_both)));
+            .for_each(|why| out::error(&words::refusal(why, options.priority(), has_both)));
         return Ok(Ended::Missed);
     }
     if !options.quiet {

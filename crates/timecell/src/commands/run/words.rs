@@ -6,12 +6,19 @@ use super::ms;
 const SECONDS_NS: i64 = 10_000_000_000;
 
 /// What notes advise to write into a mission file, and the advice that replaces it.
-const SAID: [(&str, &str); 4] = [
+const SAID: [(&str, &str); 8] = [
     ("set `memory` for another limit", "--memory sets another"),
     (
         "set `latency`, or `latency_run` to a run of `timecell bench latency`",
         "a mission file can set it (`latency`)",
     ),
+    (
+        "`priorities` grants others",
+        "--fifo or --rr grants another",
+    ),
+    ("class = \"rr\" grants", "--rr grants"),
+    ("enforcer = \"freezer\" grants", "--enforcer freezer grants"),
+    ("class = \"deadline\" grants", "--enforcer deadline grants"),
     ("set it in `rights`", "set it with --user"),
     (
         "`timecell up` adopts them",
@@ -36,14 +43,14 @@ pub(super) struct Why {
 }
 
 /// A refusal, with the option that might help; `has_both` tells that both a budget and tasks were given.
-pub(super) fn refusal(why: &Why, fifo: Option<u8>, has_both: bool) -> String {
+pub(super) fn refusal(why: &Why, priority: Option<(&str, u8)>, has_both: bool) -> String {
     let of_order = why.text.contains("above it on its cpu");
     let Why { text: why, is_late } = why;
-    match (of_order, fifo) {
+    match (of_order, priority) {
         (true, None) => format!("{why}; set its priority with --fifo, or its cpu with --cpu"),
-        (true, Some(fifo)) => {
+        (true, Some((option, own))) => {
             format!(
-                "{why}; with --fifo {fifo} it runs after higher priorities; choose another cpu with --cpu"
+                "{why}; with {option} {own} it runs after higher priorities; choose another cpu with --cpu"
             )
         }
         (false, _) if *is_late && has_both => format!(
