@@ -54,6 +54,7 @@ mod missions_recovery;
 mod missions_reserve;
 mod missions_run;
 mod missions_seen;
+mod missions_set_up;
 mod missions_threads;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
@@ -133,6 +134,7 @@ fn main() {
         missions_reserve::CASES,
         missions_run::CASES,
         missions_seen::CASES,
+        missions_set_up::CASES,
         missions_threads::CASES,
         missions_recovery::CASES,
         missions_admission::CASES,

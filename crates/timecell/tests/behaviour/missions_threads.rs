@@ -177,7 +177,7 @@ pub fn threads(program: &Path, args: &[&str], head: &str, more: [&str; 3]) -> St
 }
 
 /// Class of the only thread of this name in the process.
-fn class_of(pid: i32, name: &str) -> Option<Class> {
+pub fn class_of(pid: i32, name: &str) -> Option<Class> {
     let threads = host::process::threads(pid);
     let of_name = threads
         .into_iter()

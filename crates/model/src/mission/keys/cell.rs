@@ -57,7 +57,7 @@ pub(super) static CELL: Shape = Shape {
         "reservation": Kind::Table(&RESERVATION), Without "the least that its tasks need",
             "cpu time that is guaranteed to it; required without tasks, refused in class `other`";
         "only_tasks": Kind::Boolean, Default "false",
-            "`true`: the cell runs nothing but its tasks, so an ample budget, which they cannot use up, suffices; needs tasks, class `fifo` and enforcer `freezer` or `rt-cgroup`";
+            "`true`: the cell runs nothing but its tasks, so an ample budget, which they cannot use up, suffices; needs tasks, class `fifo` or `rr` and enforcer `freezer` or `rt-cgroup`";
         "task": Kind::Tables { of: &TASK, most: Limits::TASKS }, Without "none",
             "its tasks; required without a reservation, refused in class `other`";
         "after": CELL_NAMES, Default "[]", "cells that must be started and ready before it";
