@@ -71,8 +71,8 @@ pub(super) fn put_under(
     records.write()?;
     let thing = &record.thing;
     let parts = record.parts();
-    let keep = |fifo| {
-        threads::keep(&thing.group, &parts, fifo, &record.back).map_err(|refused| match refused {
+    let keep = |class| {
+        threads::keep(&thing.group, &parts, class, &record.back).map_err(|refused| match refused {
             Refused::Group(error) => error,
             Refused::Thread(reason) => HeldError::Threads {
                 what: thing.to_string(),
@@ -87,8 +87,8 @@ pub(super) fn put_under(
     for (group, cpu) in &parts {
         place().hold(group, Stop::Freeze, *cpu, reservation)?;
     }
-    if record.fifo.is_some() {
-        keep(record.fifo)?;
+    if record.class.is_some() {
+        keep(record.class.as_ref())?;
     }
     match thing.runs() {
         true => Ok(()),
@@ -133,13 +133,13 @@ fn take_away_by(
 ) -> Result<(), HeldError> {
     let mut back = record.back.clone();
     let thing = &record.thing;
-    let (parts, fifo) = (record.parts(), record.fifo);
+    let (parts, class) = (record.parts(), record.class.as_ref());
     let threads = |reason| HeldError::Threads {
         what: thing.to_string(),
         reason,
     };
     let put_back =
-        |back: &mut Back| back::put_back(&thing.group, &parts, fifo, back).map_err(threads);
+        |back: &mut Back| back::put_back(&thing.group, &parts, class, back).map_err(threads);
     // Its class first, while it has a budget; and again, for threads that had been lowered and get theirs when it is
     // released.
     let first = put_back(&mut back);
@@ -151,7 +151,7 @@ fn take_away_by(
     }
     let then = put_back(&mut back);
     let outside = escaped(record)
-        .and_then(|tids| back::put_back_of(&tids, &record.cpus(), fifo, &back).map_err(threads));
+        .and_then(|tids| back::put_back_of(&tids, &record.cpus(), class, &back).map_err(threads));
     let joined = group::join(&parts, &thing.group);
     let dissolved = joined.and_then(|()| match &thing.taken_from {
         Some(from) => group::dissolve(&thing.group, from),
@@ -201,7 +201,7 @@ mod tests {
         let mut held = record("7");
         held.thing.group = group.clone();
         held.thing.taken_from = Some(dir.path().to_owned());
-        held.fifo = None;
+        held.class = None;
         // On a machine that had more cpus: they cannot be given back.
         held.back = Back::of(&[tid], Some(tid)).with_cpus(&[4_000]);
         let cpu = *host::sched::get_affinity(tid).unwrap().last().unwrap();

@@ -200,7 +200,7 @@ impl Back {
 pub(super) fn put_back(
     group: &Path,
     parts: &[Part<'_>],
-    fifo: Option<u8>,
+    class: Option<&Class>,
     back: &mut Back,
 ) -> Result<(), SchedError> {
     let mut refused = None;
@@ -209,7 +209,7 @@ pub(super) fn put_back(
     let back = &*back;
     let mut done = Ok(());
     for &(group, cpu) in parts {
-        let give = |tid| give_back(tid, (cpu, is_back), fifo, back, &mut refused);
+        let give = |tid| give_back(tid, (cpu, is_back), class, back, &mut refused);
         done = done.and(each(group, give));
     }
     // Not before their class is another: the kernel takes none of that class into such a group.
@@ -235,7 +235,7 @@ pub(super) fn put_back(
 pub(super) fn put_back_of(
     threads: &[i32],
     cpus: &[u32],
-    fifo: Option<u8>,
+    class: Option<&Class>,
     back: &Back,
 ) -> Result<(), SchedError> {
     let mut refused = None;
@@ -243,7 +243,7 @@ pub(super) fn put_back_of(
         let has = sched::get_affinity(*tid).unwrap_or_default();
         let cpu = has.first().filter(|cpu| cpus.contains(cpu));
         let cpu = cpu.or(cpus.first()).copied().unwrap_or_default();
-        match give_back(*tid, (cpu, false), fifo, back, &mut refused) {
+        match give_back(*tid, (cpu, false), class, back, &mut refused) {
             Err(error) if start_of(*tid).is_some() => {
                 refused.get_or_insert(error);
             }
@@ -253,12 +253,12 @@ pub(super) fn put_back_of(
     refused.map_or(Ok(()), Err)
 }
 
-/// Restores what a thread had, where it still has the class `fifo` and the cpu that it was confined to, or, where its cpuset has
+/// Restores what a thread had, where it still has the class that it was given and the cpu that it was confined to, or, where its cpuset has
 /// just been put back, whatever cpus; whether that changed anything. What the kernel refuses goes to `refused`.
 fn give_back(
     tid: i32,
     (cpu, is_back): (u32, bool),
-    fifo: Option<u8>,
+    class: Option<&Class>,
     back: &Back,
     refused: &mut Option<SchedError>,
 ) -> Result<bool, SchedError> {
@@ -266,9 +266,9 @@ fn give_back(
         return Ok(false);
     };
     let mut changed = false;
-    if let Some(priority) = fifo
-        && sched::get_class(tid)? == (Class::Fifo { priority })
-        && before.class != (Class::Fifo { priority })
+    if let Some(class) = class
+        && sched::get_class(tid)? == *class
+        && before.class != *class
     {
         match before.give_class(tid) {
             Ok(()) => changed = true,

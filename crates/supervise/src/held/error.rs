@@ -106,7 +106,7 @@ pub enum HeldError {
     /// A process of it could be taken out of its budget.
     #[error(
         "{what} cannot be given a real-time class: users other than root can move processes in {}, and a moved process keeps \
-         the class without a budget; hold it without --fifo, or start it with `timecell run`",
+         the class without a budget; hold it without --fifo and --rr, or start it with `timecell run`",
         group.display()
     )]
     Movable {

@@ -39,7 +39,7 @@ fn escaped_by(record: &Record, cgroups: Result<Cgroups, String>) -> Result<Vec<i
     Ok(outside(
         &record.back,
         &record.cpus(),
-        record.fifo,
+        record.class.as_ref(),
         is_inside,
     ))
 }
@@ -47,14 +47,13 @@ fn escaped_by(record: &Record, cgroups: Result<Cgroups, String>) -> Result<Vec<i
 fn outside(
     back: &Back,
     cpus: &[u32],
-    fifo: Option<u8>,
+    class: Option<&Class>,
     is_inside: impl Fn(i32) -> bool,
 ) -> Vec<i32> {
     let noted = back.living();
     let mut found: Vec<i32> = noted.clone();
     let has_from_there = |tid: &i32| {
-        let class = fifo.map(|priority| Class::Fifo { priority });
-        let is_given = class.is_some_and(|class| sched::get_class(*tid) == Ok(class));
+        let is_given = class.is_some_and(|class| sched::get_class(*tid).as_ref() == Ok(class));
         let is_one = |has: Vec<u32>| matches!(has[..], [cpu] if cpus.contains(&cpu));
         is_given || sched::get_affinity(*tid).is_ok_and(is_one)
     };
@@ -104,7 +103,8 @@ mod tests {
         assert_eq!(outside(&back, &[cpu], None, |_| true), [0; 0]);
         // A cpu of its own choice, and no class that was given.
         let other = if cpu == 0 { 1 } else { 0 };
-        assert_eq!(outside(&back, &[other], Some(3), |_| false), [own]);
+        let class = Class::Fifo { priority: 3 };
+        assert_eq!(outside(&back, &[other], Some(&class), |_| false), [own]);
         // What was there before, and elsewhere, has nothing of it.
         let later = back.clone().noted_at(u64::MAX);
         assert_eq!(outside(&later, &[cpu], None, |_| false), [own]);

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use host::sched::Class;
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +30,8 @@ pub(super) struct Record {
     pub(super) thing: Thing,
     /// What was granted, a hold for each cpu.
     pub(super) holds: Vec<Hold>,
-    /// The priority that its threads were given.
-    pub(super) fifo: Option<u8>,
+    /// The class that its threads were given.
+    pub(super) class: Option<Class>,
     /// Since when, RFC 3339, and CLOCK_MONOTONIC ns.
     pub(super) since_utc: String,
     pub(super) since_ns: i64,
@@ -232,7 +233,7 @@ pub(super) mod tests {
                 class: CellClass::Fifo,
                 priorities: Some((60, 60)),
             }],
-            fifo: Some(60),
+            class: Some(Class::Fifo { priority: 60 }),
             since_utc: "2026-11-25T00:00:00.000Z".to_owned(),
             since_ns: 5,
             back: Back::default(),

@@ -6,6 +6,7 @@ use analysis::linux::{FreezerSupply, Reaction};
 use freezer::Reservation;
 use freezer::hold as groups;
 use host::root::Root;
+use host::sched::Class;
 use model::Enforcer;
 use model::mission::CellClass;
 
@@ -48,8 +49,8 @@ pub struct Wanted {
     pub period_ns: i64,
     /// The cpus, each with a budget of its own, and every thread on one of them; none: the first on which there is room.
     pub cpus: Vec<u32>,
-    /// The SCHED_FIFO priority that all its threads are to have; `None`: they keep their class.
-    pub fifo: Option<u8>,
+    /// The class that all its threads are to have, SCHED_FIFO or SCHED_RR; `None`: they keep theirs.
+    pub class: Option<Class>,
 }
 
 /// What is held from now on.
@@ -95,7 +96,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     };
     let others = ledger.entries()?;
     group::check(&thing, &processes, &group::supervisors(&others), &top)?;
-    if wanted.fifo.is_some() {
+    if wanted.class.is_some() {
         stays(&thing, is_guest, &top)?;
     }
     let back = before(&thing, is_guest, &processes).with_cpuset(&thing);
@@ -112,7 +113,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
             cpus: wanted.cpus.len(),
         });
     }
-    let back = match wanted.fifo {
+    let back = match wanted.class {
         Some(_) => back.with_rt_groups(&processes),
         None => back,
     };
@@ -120,9 +121,8 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
         let what = thing.to_string();
         return Err(HeldError::Deadline { what, tid });
     }
-    let priorities = wanted
-        .fifo
-        .map_or(back.priorities(), |own| Some((own, own)));
+    let own = wanted.class.as_ref().and_then(Class::priority);
+    let priorities = own.map_or(back.priorities(), |own| Some((own, own)));
     if let Some((_, priority)) = priorities.filter(|(_, highest)| *highest > HIGHEST_HELD) {
         let what = thing.to_string();
         return Err(HeldError::Priority { what, priority });
@@ -140,7 +140,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     })?;
     let mut record = Record {
         holds: cell.holds.clone(),
-        fifo: wanted.fifo,
+        class: wanted.class.clone(),
         since_utc: Stamp::now().utc(),
         since_ns: timecell_client::now_ns(),
         back,
@@ -316,7 +316,7 @@ mod tests {
             budget_ns,
             period_ns,
             cpus: Vec::new(),
-            fifo: None,
+            class: None,
         }
     }
 

@@ -137,7 +137,7 @@ fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
         holds: holds
             .map(|(hold, (group, _))| of_cpu(hold, group, entries))
             .collect(),
-        was_given_class: record.fifo.is_some(),
+        was_given_class: record.class.is_some(),
         since_utc: record.since_utc.clone(),
         age_ns: timecell_client::now_ns().saturating_sub(record.since_ns),
         put_back: record.put_back.clone(),

@@ -1,4 +1,4 @@
-//! The threads of what is held: each moved to one cpu and, if asked for, to class FIFO. What else confines them there and lets
+//! The threads of what is held: each moved to one cpu and, if asked for, to class FIFO or RR. What else confines them there and lets
 //! them into the class is changed with them, and restored with them ([`super::back`]).
 
 use std::path::Path;
@@ -22,7 +22,7 @@ const PASSES: usize = 100;
 pub(super) fn keep(
     group: &Path,
     parts: &[Part<'_>],
-    fifo: Option<u8>,
+    class: Option<&Class>,
     back: &Back,
 ) -> Result<(), Refused> {
     if back.has_rt_groups()
@@ -32,12 +32,11 @@ pub(super) fn keep(
     }
     for part in parts {
         confine(*part).map_err(Refused::Thread)?;
-        if let Some(priority) = fifo {
-            let class = Class::Fifo { priority };
+        if let Some(class) = class {
             each(part.0, |tid| {
-                let has_other = sched::get_class(tid)? != class;
+                let has_other = sched::get_class(tid)? != *class;
                 if has_other {
-                    sched::set_class(tid, &class)?;
+                    sched::set_class(tid, class)?;
                 }
                 Ok(has_other)
             })
@@ -179,18 +178,18 @@ pub(super) mod tests {
         // A class of its own choice stays.
         let own = Class::Batch;
         sched::set_class(tid, &own).unwrap();
-        put_back(dir.path(), &[(dir.path(), cpu)], Some(3), &mut back).unwrap();
+        let held = Class::RoundRobin { priority: 3 };
+        put_back(dir.path(), &[(dir.path(), cpu)], Some(&held), &mut back).unwrap();
         assert_eq!(sched::get_class(tid).unwrap(), own);
         sched::set_class(tid, &had).unwrap();
-        match keep(dir.path(), &[(dir.path(), cpu)], Some(3), &back) {
+        match keep(dir.path(), &[(dir.path(), cpu)], Some(&held), &back) {
             Ok(()) => {
-                let held = Class::Fifo { priority: 3 };
                 assert_eq!(sched::get_class(tid).unwrap(), held);
                 assert_eq!(Back::of(&[tid], None).priorities(), Some((3, 3)));
-                put_back(dir.path(), &[(dir.path(), cpu)], Some(3), &mut back).unwrap();
+                put_back(dir.path(), &[(dir.path(), cpu)], Some(&held), &mut back).unwrap();
             }
             // Whoever may not give the class is told so, and nobody else.
-            Err(_) => assert!(sched::set_class(tid, &Class::Fifo { priority: 3 }).is_err()),
+            Err(_) => assert!(sched::set_class(tid, &held).is_err()),
         }
         assert_eq!(sched::get_class(tid).unwrap(), had);
         child.kill().unwrap();

@@ -167,7 +167,7 @@ pub(super) fn clear(
 ) -> Result<(), HeldError> {
     let thing = &record.thing;
     let outside = escaped(record).and_then(|tids| {
-        let done = back::put_back_of(&tids, &record.cpus(), record.fifo, &record.back);
+        let done = back::put_back_of(&tids, &record.cpus(), record.class.as_ref(), &record.back);
         done.map_err(|reason| HeldError::Threads {
             what: thing.to_string(),
             reason,

@@ -206,8 +206,8 @@ fn put_right(record: &Record, found: &Found) -> Result<Option<String>, String> {
                     }
                 }
                 Change::Class(tid, _) => {
-                    if let Some(priority) = record.fifo {
-                        let given = sched::set_class(*tid, &Class::Fifo { priority });
+                    if let Some(class) = &record.class {
+                        let given = sched::set_class(*tid, class);
                         given.or_else(|reason| match start_of(*tid) {
                             None => Ok(()),
                             Some(_) => Err(HeldError::Threads {
@@ -296,7 +296,7 @@ impl Known {
             found.theirs = Some(theirs.to_string());
             return found;
         }
-        let class = record.fifo.map(|priority| Class::Fifo { priority });
+        let class = record.class.clone();
         let of_first = || {
             let noted = record.back.living().into_iter();
             let kept = |tid: i32| {

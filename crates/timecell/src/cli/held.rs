@@ -69,7 +69,7 @@ pub(super) fn two_times(text: &str) -> Result<(i64, i64), String> {
   sudo timecell hold --list                                     what is held, and what it used
   sudo timecell release web                                     put everything back
 
-The budget is enforced with the cgroup v2 freezer by processes that outlive this command. Without --fifo the threads keep their class: \
+The budget is enforced with the cgroup v2 freezer by processes that outlive this command. Without --fifo or --rr the threads keep their class: \
 the budget is the most that ordinary threads get, and what real-time threads are guaranteed. All threads are confined to the one cpu, or \
 with several each to one of them.
 
@@ -81,7 +81,7 @@ What is started in it later (`podman exec`) has its own class, and does not run 
 container or unit that is restarted (`podman restart`) is a new one that is not held: hold it again.
 
 Exit codes: 0 held; 1 the system refused something; 2 there is no such container, unit or process, or it cannot be held; 3 there is no \
-room for it beside what others hold, or with --fifo, users other than root could take it out of its budget; 4 no cgroup v2 freezer, or no permission.")]
+room for it beside what others hold, or with --fifo or --rr, users other than root could take it out of its budget; 4 no cgroup v2 freezer, or no permission.")]
 pub struct Hold {
     /// Name or id of a container, name of a unit with its suffix, or id of a process.
     #[arg(value_name = "CONTAINER|PID|UNIT", required_unless_present = "list")]
@@ -101,8 +101,11 @@ pub struct Hold {
     /// Run all its threads as SCHED_FIFO with this priority.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
+    /// Run all its threads as SCHED_RR with this priority, in turns.
+    #[arg(long, value_name = "PRIORITY", conflicts_with = "fifo", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub rr: Option<u8>,
     /// List what is held, and what it used.
-    #[arg(long, conflicts_with_all = ["what", "reserve", "cpu", "fifo"])]
+    #[arg(long, conflicts_with_all = ["what", "reserve", "cpu", "fifo", "rr"])]
     pub list: bool,
     /// Print JSON.
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use host::sched::Class;
 use supervise::admit::{Basis, Room};
 use supervise::held::{self, Held, Listing, Released, Seen, SeenHold, Thing, Wanted};
 use supervise::ledger::Ledger;
@@ -26,7 +27,10 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
         budget_ns: reserve.budget_ns,
         period_ns: reserve.period_ns,
         cpus: options.cpu.clone().map_or_else(Vec::new, |cpus| cpus.0),
-        fifo: options.fifo,
+        class: match (options.fifo, options.rr) {
+            (Some(priority), _) => Some(Class::Fifo { priority }),
+            (None, own) => own.map(|priority| Class::RoundRobin { priority }),
+        },
     };
     let mut told = Vec::new();
     let held = held::hold(&wanted, &ledger, &mut told);
@@ -117,11 +121,11 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
         1 => "1 thread".to_owned(),
         many => format!("{many} threads"),
     };
-    let class = class(held.priorities);
+    let class = (wanted.class.as_ref()).map_or_else(|| class(held.priorities), Class::to_string);
     if held.priorities.is_none() {
         let _ = writeln!(
             text,
-            "    {threads}, ordinary: the budget is the most that they get, and real-time threads come first; --fifo guarantees it"
+            "    {threads}, ordinary: the budget is the most that they get, and real-time threads come first; --fifo or --rr guarantees it"
         );
     }
     for room in held.rooms.iter().filter(|_| held.priorities.is_some()) {
@@ -309,7 +313,7 @@ mod tests {
             budget_ns: 3_000_000,
             period_ns: 10_000_000,
             cpus: Vec::new(),
-            fifo: Some(60),
+            class: Some(Class::Fifo { priority: 60 }),
         };
         let said = |basis: Basis| {
             let held = Held {

@@ -295,6 +295,11 @@ fn used_by_nobody(group: &Path) -> bool {
 }
 
 fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
+    held_with_what_it_has_started("--fifo", &Class::Fifo { priority: 30 });
+    held_with_what_it_has_started("--rr", &Class::RoundRobin { priority: 30 });
+}
+
+fn held_with_what_it_has_started(option: &str, given: &Class) {
     let mut busy = Busy::start();
     let had = get_affinity(busy.pid()).unwrap();
     let class = get_class(busy.pid()).unwrap();
@@ -304,13 +309,14 @@ fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
         "5ms/50ms",
         "--cpu",
         "1",
-        "--fifo",
+        option,
         "30",
         &busy.id(),
     ];
     let said = hold(&words).ends_with(0);
     assert!(
-        said.out.contains("2 threads, FIFO 30: guaranteed"),
+        said.out
+            .contains(&format!("2 threads, {given}: guaranteed")),
         "{}",
         said.out
     );
@@ -325,8 +331,7 @@ fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
     for pid in busy.all() {
         assert_eq!(get_affinity(pid).unwrap(), [1]);
         // A thread that does not stop when it should gets another class meanwhile.
-        let is_fifo = || matches!(get_class(pid), Ok(Class::Fifo { priority: 30 }));
-        eventually("its class is FIFO 30", is_fifo);
+        eventually("it has the class", || get_class(pid).as_ref() == Ok(given));
     }
     // A cgroup that was created in it goes with it.
     let below = group.join("below");
