@@ -100,7 +100,7 @@ pub struct Hold {
     /// Their class.
     #[serde(with = "class_name")]
     pub class: CellClass,
-    /// Their SCHED_FIFO priorities, lowest and highest.
+    /// Their SCHED_FIFO or SCHED_RR priorities, lowest and highest.
     pub priorities: Option<(u8, u8)>,
 }
 
@@ -128,7 +128,10 @@ impl HeldCell {
                 budget_ns: candidate.budget.map(|(budget, _)| budget),
                 period_ns: candidate.budget.map(|(_, period)| period),
                 reservation_ns: asked.reservation,
-                class: asked.class,
+                class: match asked.round_robin {
+                    true => CellClass::RoundRobin,
+                    false => asked.class,
+                },
                 priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
                     .map(|band| (band.lowest, band.highest)),
             }],
@@ -201,8 +204,8 @@ impl HeldCell {
             owner: None,
             holder: None,
             enforcer: self.enforcer,
-            class: hold.class,
-            round_robin: false,
+            class: hold.class.analysed(),
+            round_robin: hold.class == CellClass::RoundRobin,
             cpus: hold.cpus.clone(),
             band: (hold.priorities).map(|(lowest, highest)| Band { lowest, highest }),
             reservation: hold.reservation_ns,
@@ -250,7 +253,7 @@ impl Hold {
         if !self.priorities.is_none_or(in_order) {
             return Err("impossible priorities");
         }
-        if self.class == CellClass::Fifo && self.priorities.is_none() {
+        if self.class.analysed() == CellClass::Fifo && self.priorities.is_none() {
             return Err("no priority");
         }
         let is_capped = enforcer == Enforcer::Freezer && self.budget_ns.is_some();

@@ -194,7 +194,7 @@ impl Grant {
             Some(_) => "PTHREAD_PRIO_PROTECT raises no task's thread".to_owned(),
             None => "PTHREAD_PRIO_PROTECT raises no thread, and may fail (EINVAL)".to_owned(),
         };
-        format!("mutexes: {inheritance}; {ceilings}")
+        format!("{inheritance}; {ceilings}")
     }
 
     /// Whether the kernel is told the same: mechanism, cpus and partition, budget and priorities.

@@ -134,6 +134,9 @@ pub struct CellStatus {
     pub cpus: Vec<u32>,
     /// What holds it, a sentence.
     pub guarantee: Option<String>,
+    /// Which mutexes of real-time programs work in it, a clause; `None`: it is best effort, or an earlier version does not say.
+    #[serde(default)]
+    pub mutexes: Option<String>,
     /// What of it that does not hold, as clauses: tasks without a thread, threads of a class that has no budget.
     #[serde(default)]
     pub unheld: Vec<String>,
@@ -243,6 +246,7 @@ impl CellStatus {
                 .map(|reservation| reservation.period_ns),
             cpus: process.map_or(Vec::new(), |started| started.cpus.clone()),
             guarantee: None,
+            mutexes: None,
             unheld: Vec::new(),
             bounds: Vec::new(),
             last_end: known.and_then(|known| known.last_end.as_ref()).map(

@@ -279,9 +279,10 @@ fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCel
         budget_ns: Some(budget.0),
         period_ns: Some(budget.1),
         reservation_ns: Some(budget),
-        class: match priorities {
-            Some(_) => CellClass::Fifo,
-            None => CellClass::Other,
+        class: match (&wanted.class, priorities) {
+            (Some(Class::RoundRobin { .. }), _) => CellClass::RoundRobin,
+            (_, Some(_)) => CellClass::Fifo,
+            (_, None) => CellClass::Other,
         },
         priorities,
     };

@@ -376,7 +376,7 @@ impl Keeper<'_> {
                 },
             });
         }
-        let mutexes = grant.map(crate::admit::Grant::mutexes);
+        let mutexes = grant.map(|grant| format!("mutexes: {}", grant.mutexes()));
         (self.tell)(&Event::Started {
             cell: name.clone(),
             generation,

@@ -70,6 +70,7 @@ impl Keeper<'_> {
             }
             if let Some(grant) = self.admission.grant(&cell.name) {
                 status.enforcer = Some(grant.enforcer.name().to_owned());
+                status.mutexes = Some(grant.mutexes());
                 status.cpus.clone_from(&grant.cpus);
                 status.budget_ns = ns(grant.budget_ns);
                 status.period_ns = ns(grant.period_ns);

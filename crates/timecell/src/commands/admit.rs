@@ -256,9 +256,10 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
         ),
         _ => "no budget is enforced".to_owned(),
     };
+    let class = if grant.round_robin { "RR" } else { "FIFO" };
     let band = grant
         .band
-        .map_or(String::new(), |band| format!(", FIFO {band}"));
+        .map_or(String::new(), |band| format!(", {class} {band}"));
     let apart = match &grant.partition {
         Some(_) => ", a cpuset partition of this mission",
         None => "",
@@ -319,7 +320,7 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     };
     let _ = writeln!(text, "    {supply}, {basis}");
     for task in &grant.tasks {
-        bound(text, task);
+        bound(text, grant, task);
     }
 }
 
@@ -389,7 +390,7 @@ fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
     }
 }
 
-fn bound(text: &mut String, task: &TaskBound) {
+fn bound(text: &mut String, grant: &Grant, task: &TaskBound) {
     let response = match task.response_ns {
         Some(response) => format!(
             "responds within {}, deadline {}",
@@ -400,7 +401,7 @@ fn bound(text: &mut String, task: &TaskBound) {
     };
     let by = match (task.runtime_ns, task.priority) {
         (Some(runtime), _) => format!(", SCHED_DEADLINE with a runtime of {}", ms(runtime)),
-        (None, Some(priority)) => format!(", FIFO {priority}"),
+        (None, Some(priority)) => format!(", {}", grant.class_at(priority)),
         (None, None) => String::new(),
     };
     let _ = writeln!(text, "    {}: {response}{by}", task.task);

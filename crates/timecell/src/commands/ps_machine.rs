@@ -1,5 +1,6 @@
 //! `timecell ps --machine`: what is granted on this machine and to whom, and the unaccounted real-time threads.
 
+use model::mission::CellClass;
 use supervise::admit::{HeldCell, Hold, Unaccounted};
 use supervise::ledger::{Entry, Ledger, unaccounted};
 
@@ -79,9 +80,13 @@ fn cell(cell: &HeldCell) -> Vec<String> {
             Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),
             None => "no budget for the whole cell".to_owned(),
         };
+        let class = match hold.class {
+            CellClass::RoundRobin => "RR",
+            _ => "FIFO",
+        };
         let priorities = match hold.priorities {
-            Some((lowest, highest)) if lowest == highest => format!(", FIFO {lowest}"),
-            Some((lowest, highest)) => format!(", FIFO {lowest} to {highest}"),
+            Some((lowest, highest)) if lowest == highest => format!(", {class} {lowest}"),
+            Some((lowest, highest)) => format!(", {class} {lowest} to {highest}"),
             None => String::new(),
         };
         format!(

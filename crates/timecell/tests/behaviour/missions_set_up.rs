@@ -491,6 +491,17 @@ fn class_rr_is_admitted_as_fifo() {
             class_of(pid, name) == class
         });
     }
+    for (words, shown) in [
+        (&["admit", "mission.toml"][..], ", RR "),
+        (&["ps", "--machine"], ", RR "),
+        (
+            &["ps", "--dir", "state", "--json"],
+            "\"mutexes\": \"PTHREAD_PRIO_INHERIT is refused",
+        ),
+    ] {
+        let said = say(dir.path(), words);
+        assert!(said.out.contains(shown), "{words:?}: {}", said.out);
+    }
     // The program asks for FIFO.
     up.told("asks for FIFO");
     up.end();
