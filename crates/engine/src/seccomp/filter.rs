@@ -19,7 +19,7 @@ use crate::error::{Doing, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     refusing: Vec<BpfProgram>,
-    /// What refuses [`calls::INHERITANCE`], where the cell's agent does not.
+    /// The program that refuses [`calls::INHERITANCE`], where the cell's agent does not.
     inheritance: Option<BpfProgram>,
     answers: Option<Answers>,
 }

@@ -17,7 +17,7 @@ pub(crate) const SCHEDULING: [(&str, c_long); 4] = [
     ("sched_setaffinity", libc::SYS_sched_setaffinity),
 ];
 
-/// Where the low 32 bits of an argument stand in seccomp_data.
+/// Offset of the low 32 bits of an argument in seccomp_data, bytes.
 const fn argument(number: u8) -> u32 {
     let low = if cfg!(target_endian = "big") { 4 } else { 0 };
     16 + 8 * number as u32 + low
@@ -60,7 +60,7 @@ impl Answers {
             step(RETURN, answer, 0, 0),
             step(RETURN, SECCOMP_RET_ALLOW, 0, 0),
         ];
-        // Over what was added before.
+        // Over the steps that were added before.
         let to_the_answer = |program: &BpfProgram| program.len() as u8 - 1;
         if refused {
             let allow = |program: &BpfProgram| program.len() as u8 - 2;

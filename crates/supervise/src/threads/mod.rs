@@ -297,7 +297,7 @@ impl Threads {
         told
     }
 
-    /// What the cell has asked for since the last look and was not given, as clauses: the last news of a life.
+    /// Requests of the cell since the last look that were not granted, as clauses: the last news of a life.
     pub fn refused(&mut self, agent: Option<&Agent>) -> Vec<String> {
         let noted = agent.map(Agent::noted).unwrap_or_default();
         self.requests.of_cell(self.band, &noted, agent)
