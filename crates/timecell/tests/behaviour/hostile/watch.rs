@@ -93,7 +93,7 @@ impl Hostile {
                 Class::Other => {}
                 // The freezer demotes threads that have not stopped yet.
                 Class::Idle => assert_eq!(self.granted.enforcer, "freezer", "{attack}"),
-                Class::Fifo { priority } => {
+                Class::Fifo { priority } | Class::RoundRobin { priority } => {
                     assert!(
                         Some(u64::from(*priority)) <= self.granted.highest,
                         "{attack}: {class}"
