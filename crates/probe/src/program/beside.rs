@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use record::samples::layout::{Header, Sample};
 use timecell_client::layout::RING;
 
-use super::reports::{Following, Job, Watched};
+use super::page::{Job, Watched};
+use super::reports::Following;
 use crate::args::ProbeArgs;
 use crate::control::Stage;
 use crate::map::Map;

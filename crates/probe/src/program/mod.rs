@@ -7,13 +7,14 @@ mod beside;
 mod endless;
 #[cfg(test)]
 mod kept;
+mod page;
 mod reports;
 mod turns;
 
 pub use beside::samples_beside;
 pub(crate) use endless::Endless;
+pub use page::{TaskOnPage, prepare_page, tasks_on};
 pub(crate) use reports::{Reporting, Started};
-pub use reports::{TaskOnPage, prepare_page, tasks_on};
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;

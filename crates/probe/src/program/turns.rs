@@ -10,7 +10,8 @@ use model::Timetable;
 use record::samples::layout::Sample;
 use timecell_client::layout::RING;
 
-use super::reports::{Job, Started};
+use super::page::Job;
+use super::reports::Started;
 use crate::clock;
 use crate::control::Stage;
 use crate::measure::{Plan, Recorder, Tally};
