@@ -221,7 +221,7 @@ impl<'a> Keeper<'a> {
         self.desk.deliver(self.journal.seen_to());
     }
 
-    /// Takes over the cells that run, and clears what the others left.
+    /// Takes over the cells that run, clears what the others left, and tells which cells are not to run.
     fn adopt(&mut self) -> Result<(), RunError> {
         let instances: Vec<(String, u64, i64, bool)> = (self.state.instances())
             .map(|(cell, generation, instance)| {
@@ -267,6 +267,14 @@ impl<'a> Keeper<'a> {
                     };
                     self.work.clear(name, generation, beside, clearing);
                 }
+            }
+        }
+        for at in 0..self.own().len() {
+            let cell = self.name(at);
+            let is_down = self.cells[at].phase.live().is_none();
+            if let Some(hold) = self.state.hold(&cell).filter(|_| is_down) {
+                let why = hold.because().to_owned();
+                (self.tell)(&Event::Stays { cell, why });
             }
         }
         Ok(())

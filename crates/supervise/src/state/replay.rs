@@ -126,7 +126,12 @@ impl State {
 
     /// Whether this cell of the mission should run.
     pub fn should_run(&self, cell: &str) -> bool {
-        self.mission.is_some() && (self.cells.get(cell)).is_none_or(|cell| cell.holds.is_empty())
+        self.mission.is_some() && self.hold(cell).is_none()
+    }
+
+    /// The first reason why this cell is not to run, if there is one.
+    pub fn hold(&self, cell: &str) -> Option<Hold> {
+        self.cells.get(cell)?.holds.first().copied()
     }
 
     /// Every instance that may exist: cell, generation, and what is known of it.

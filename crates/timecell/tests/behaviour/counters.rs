@@ -87,9 +87,9 @@ fn each() {
     };
     let place = (countable.iter()).position(|of| *of == sure).unwrap();
     let slept = samples.counts.iter().filter(|row| row[place] > 0).count();
-    // A job whose release has passed does not sleep before it.
+    // A job whose release has passed, or does before it could sleep, does not sleep before it.
     let late = samples.samples.iter().zip(samples.samples.iter().skip(1));
-    let late = late.filter(|(before, job)| before.end_ns >= job.release_ns);
+    let late = late.filter(|(before, job)| before.end_ns + 100_000 >= job.release_ns);
     assert!(
         slept + late.count() >= samples.samples.len(),
         "{slept} of {:?}",

@@ -198,8 +198,8 @@ pub fn print_spent() {
     }
 }
 
-/// Cases that failed once and passed when nothing else ran.
-static AGAIN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+/// Cases that failed once and passed when nothing else ran, and the beginning of the message of each failure.
+static AGAIN: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
 
 /// How many cases of a run may do so. A shared machine stalls now and then; more are a fault.
 const MOST_AGAIN: usize = 2;
@@ -208,8 +208,8 @@ const MOST_AGAIN: usize = 2;
 /// be found and fixed.
 pub fn judge_again() {
     let again = AGAIN.lock().unwrap();
-    for name in again.iter() {
-        eprintln!("failed at first (above), and held when run again by itself: {name}");
+    for (name, message) in again.iter() {
+        eprintln!("failed at first, and held when run again by itself: {name}\n    {message}");
     }
     if again.len() > MOST_AGAIN {
         eprintln!(
@@ -235,10 +235,14 @@ pub fn run(case: &'static Case) {
         alone: true,
         ..held
     };
+    let message = match panic.downcast_ref::<String>() {
+        Some(message) => message.chars().take(400).collect(),
+        None => String::new(),
+    };
     if let Err(panic) = run_with(case, alone) {
         resume_unwind(panic);
     }
-    AGAIN.lock().unwrap().push(case.name);
+    AGAIN.lock().unwrap().push((case.name, message));
 }
 
 /// Runs a case when this is free, and releases it even if the case fails.

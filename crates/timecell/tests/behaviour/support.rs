@@ -343,13 +343,15 @@ fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
 /// Waits until `true_now` holds, at most a minute, because a test must pass on a slow machine.
 #[track_caller]
 pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
-    for _ in 0..600 {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    // Steps of different lengths see every phase of what happens once a period.
+    for step in (11..100).step_by(7).cycle() {
         if true_now() {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(std::time::Instant::now() < end, "never happened: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(step));
     }
-    panic!("never happened: {what}");
 }
 
 /// Copies a program that is to be executed at once, and keeps its permissions. Another process does it: while this one
