@@ -2,6 +2,7 @@
 //! some engines, becomes it.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::fd::RawFd;
 use std::path::Path;
 
@@ -27,12 +28,15 @@ pub fn child(words: &[String]) -> i32 {
     };
     match done {
         Ok(()) => 0,
-        Err(why) => {
-            eprintln!("{why}");
-            1
-        }
+        Err(why) => match writeln!(std::io::stderr(), "{why}") {
+            Ok(()) => 1,
+            Err(_) => UNSAID,
+        },
     }
 }
+
+/// The exit code of a child that could not write its error to its log, as when the disk is full.
+pub(crate) const UNSAID: i32 = 74;
 
 /// Makes the cell of an application whose note is in a directory; `words` are what [`crate::app::Launcher`] put behind [`APP`].
 fn application(words: &[String]) -> Result<()> {

@@ -19,6 +19,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getppid, set_parent_process_death_signal, waitpid,
 };
 
+use crate::child::UNSAID;
 use crate::error::{Doing, Error, Result, refused};
 use crate::note::MARK;
 
@@ -277,10 +278,17 @@ fn run_with(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> R
     if status.success() {
         return Ok(());
     }
+    let said = match status.code() {
+        Some(UNSAID) => format!(
+            "it ended without a reason, as {} takes no more",
+            log.display()
+        ),
+        _ => tail_from(log, before),
+    };
     Err(Error::Program {
         program: command.get_program().display().to_string(),
         status,
-        said: tail_from(log, before),
+        said,
     })
 }
 

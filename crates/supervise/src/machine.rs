@@ -191,6 +191,7 @@ impl Here {
             beside: Vec::new(),
             outside: Vec::new(),
             kernel: host::rt_threads::of_the_kernel(&self.root),
+            unlimited: host::doctor::unlimited_groups(&Root::live()),
             measured_reaction: None,
             runs_under: None,
         }

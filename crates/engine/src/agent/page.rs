@@ -20,7 +20,7 @@ use host::sched::{Class, SCHED_DEADLINE};
 
 /// `TCAG`, then the version.
 const MAGIC: u32 = 0x5443_4147;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Threads of a cell that have a row; further ones get what a thread without a task gets, and are counted.
 const ROWS: usize = 1023;
 
@@ -45,6 +45,8 @@ struct Head {
     excess: AtomicU32,
     /// Other than 0 while no thread of the cell may have a real-time class: it is shed.
     suspended: AtomicU32,
+    /// Every row that was ever taken is among so many first ones: nobody has to read the others.
+    used: AtomicU32,
 }
 
 #[repr(C, align(64))]
@@ -174,9 +176,15 @@ impl Page {
         unsafe { &*self.0.as_ptr().cast::<Head>() }
     }
 
-    fn rows(&self) -> &[Row] {
+    fn all_rows(&self) -> &[Row] {
         // SAFETY: as above; the rows follow the head.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<Row>().add(1), ROWS) }
+    }
+
+    /// The rows that were ever taken.
+    fn rows(&self) -> &[Row] {
+        let used = self.head().used.load(SeqCst) as usize;
+        &self.all_rows()[..used.min(ROWS)]
     }
 
     fn row(&self, thread: u32) -> Option<&Row> {
@@ -184,11 +192,23 @@ impl Page {
     }
 
     fn row_or_new(&self, thread: u32) -> Option<&Row> {
-        let free = |row: &&Row| {
-            let taken = row.thread.compare_exchange(0, thread, Release, Relaxed);
+        if let Some(row) = self.row(thread) {
+            return Some(row);
+        }
+        let mut rows = (1..).zip(self.all_rows());
+        let taken = rows.find(|(used, row)| {
+            // Whoever reads rows sees this one before it is taken.
+            self.head().used.fetch_max(*used, SeqCst);
+            let taken = row.thread.compare_exchange(0, thread, SeqCst, Relaxed);
             taken.is_ok()
-        };
-        self.row(thread).or_else(|| self.rows().iter().find(free))
+        });
+        let (_, taken) = taken?;
+        // The other side may have taken an earlier row for it meanwhile.
+        let first = self.row(thread).unwrap_or(taken);
+        if !std::ptr::eq(first, taken) {
+            taken.thread.store(0, Release);
+        }
+        Some(first)
     }
 
     /// Grants a thread this class; whether there was a row for it. The agent acts when it is called for.

@@ -2,12 +2,18 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::file::{FileError, at, gone};
 
 /// The groups in a group, in no order; none of one that cannot be read.
 pub fn below(group: &Path) -> Vec<PathBuf> {
+    // A directory of the kernel's has a link for itself, one from its parent and one from each directory in it (kernfs_refresh_inode of
+    // `fs/kernfs/inode.c`); to read it takes much longer, as each group has dozens of files.
+    if fs::metadata(group).is_ok_and(|group| group.nlink() == 2) {
+        return Vec::new();
+    }
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
     let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     groups.map(|entry| entry.path()).collect()

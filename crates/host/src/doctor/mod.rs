@@ -11,6 +11,7 @@ mod clocksource;
 mod cpu_governor;
 mod cpu_isolation;
 mod deadline_timer;
+mod delegated_groups;
 mod fair_server;
 mod hypervisor;
 mod idle_states;
@@ -26,6 +27,8 @@ mod swap;
 mod timer_migration;
 mod timer_resolution;
 mod transparent_huge_pages;
+
+pub use self::delegated_groups::unlimited_groups;
 
 use crate::cpus;
 use crate::fix::Fix;
@@ -111,6 +114,7 @@ const ASPECTS: &[Aspect] = &[
     Aspect::machine(hypervisor::check),
     Aspect::machine(steal_time::check),
     Aspect::machine(cgroup_layout::check),
+    Aspect::machine(delegated_groups::check),
     Aspect::machine(rt_budgets::check),
     Aspect::machine(privileges::check),
     Aspect::cpus(irq_affinity::check).fixed_beside(irq_affinity::fix),

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::root::Root;
+
 pub use stat::Stat;
 use stat::first_line;
 
@@ -61,7 +63,9 @@ pub fn boot_id() -> io::Result<String> {
 
 /// What `/proc/PID/status` says of a process, or of any thread by its id; nothing once it is gone.
 pub fn status(tid: i32) -> String {
-    fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default()
+    Root::live()
+        .read(format!("/proc/{tid}/status"))
+        .unwrap_or_default()
 }
 
 /// The value after `key:` in a text of such lines, trimmed.

@@ -1,6 +1,6 @@
 //! The line of `/proc/PID/stat` (proc_pid_stat(5)), its fields by their numbers there.
 
-use std::fs;
+use crate::root::Root;
 use std::str::FromStr;
 
 /// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
@@ -69,7 +69,7 @@ impl Stat {
 
 /// What is in a file of `/proc`, up to the end of its line, whatever bytes a program has put there; `None` if it cannot be read.
 pub(super) fn first_line(path: &str) -> Option<String> {
-    let text = fs::read(path).ok()?;
+    let text = Root::live().read_bytes(path).ok()?;
     let line = text.strip_suffix(b"\n").unwrap_or(&text);
     Some(String::from_utf8_lossy(line).into_owned())
 }

@@ -1,6 +1,7 @@
 //! What admission knows of the machine.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use analysis::linux::{Reaction, RootDomain};
 use host::rt_threads::RtThread;
@@ -42,6 +43,8 @@ pub struct Facts {
     pub outside: Vec<Unaccounted>,
     /// The kernel's own real-time threads.
     pub kernel: Vec<RtThread>,
+    /// Groups that belong to users and may have any number of descendants.
+    pub unlimited: Vec<PathBuf>,
     /// The worst reaction of the freezer that was measured on this machine; `None`: none was.
     pub measured_reaction: Option<Reaction>,
     /// The enforcer of running cells of the mission that leave it to timecell; it is not chosen again while they run.

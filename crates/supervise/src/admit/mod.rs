@@ -27,6 +27,7 @@ mod outside;
 mod partition;
 mod place;
 mod refusal;
+mod remarks;
 mod roaming;
 mod search;
 mod servers;
@@ -358,7 +359,7 @@ fn decide(
         .filter(|cell| cell.asked.holder.is_none())
         .cloned()
         .collect();
-    remark(mission, &own, facts, &mut notes);
+    remarks::of(mission, &own, facts, &mut notes);
     notes.extend(keeper::note(&candidates, facts));
     notes.extend(small::note(&own));
     let grants: Vec<&Grant> = (outcomes.iter().flatten())
@@ -575,47 +576,6 @@ fn kernel(
         }
     }
     refusals
-}
-
-fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes: &mut Vec<String>) {
-    if mission.modes.is_some() {
-        notes.push(
-            "cells of high criticality are admitted with their high-mode needs while all cells of low criticality run, which \
-             covers both modes and the switch between them"
-                .to_owned(),
-        );
-    }
-    if candidates
-        .iter()
-        .any(|cell| cell.asked.enforcer == Enforcer::CpusetOnly)
-    {
-        notes.push(
-            "cells under cpuset-only have no enforced budget: their guarantees hold while every cell keeps to what it declares"
-                .to_owned(),
-        );
-    }
-    notes.extend(ample::notes(mission, candidates));
-    let in_class = |cell: &Candidate<'_>| cell.asked.class == CellClass::Deadline;
-    let server = facts
-        .deadline
-        .as_ref()
-        .ok()
-        .and_then(|domain| domain.fair_server);
-    if let Some(server) = server.filter(|_| candidates.iter().any(in_class)) {
-        notes.push(format!(
-            "the kernel's fair server is ignored: where real-time threads keep ordinary work off a cpu for long, it runs before \
-             threads of SCHED_DEADLINE for up to {:.0} ms in {:.0} ms",
-            server.runtime.unwrap_or(0) as f64 / 1e6,
-            server.period as f64 / 1e6
-        ));
-    }
-    let silent = (mission.cells.iter()).any(|cell| cell.is_real_time() && !cell.tasks.is_empty());
-    if silent && mission.latency.is_none() {
-        notes.push(
-            "wake-up latency ignored; set `latency`, or `latency_run` to a run of `timecell bench latency`"
-                .to_owned(),
-        );
-    }
 }
 
 fn cpu_list(cpus: &[u32]) -> String {

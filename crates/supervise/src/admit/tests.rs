@@ -59,6 +59,7 @@ pub(super) fn facts() -> Facts {
         beside: Vec::new(),
         outside: Vec::new(),
         kernel: Vec::new(),
+        unlimited: Vec::new(),
         measured_reaction: None,
         runs_under: None,
     }

@@ -14,6 +14,7 @@ use crate::threads::{Wanted, wanted};
 
 /// How long a cell's start waits for bandwidth that threads which have ended still hold.
 const PATIENCE: Duration = Duration::from_secs(1);
+
 /// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
 /// A thread's children start in class OTHER (SCHED_RESET_ON_FORK), so that a cell gets no more than its tasks were granted.
 ///
@@ -75,7 +76,7 @@ impl Deadline {
 
     /// Whether this is the cell's first thread, which gets its class before the program begins: it is the only one, and has no name.
     fn begins_with(&self, wanted: &Wanted) -> bool {
-        self.threads.len() == 1 && !wanted.is_named
+        self.threads.len() == 1 && !wanted.is_named && !wanted.begins_late()
     }
 }
 

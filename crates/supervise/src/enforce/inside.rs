@@ -61,12 +61,11 @@ pub(super) fn of_deadline(threads: &[(i32, Class)], why: &str) -> Vec<String> {
 /// Version 1 and version 2 name the file differently; any one hierarchy has all of them. At most `most`.
 fn listed(group: &Path, most: usize) -> Vec<i32> {
     let mut threads = Vec::new();
-    for file in ["tasks", "cgroup.threads"] {
-        let lines = File::open(group.join(file)).map(|file| BufReader::new(file).lines());
+    let open = |file: &&str| File::open(group.join(file)).ok();
+    if let Some(file) = ["tasks", "cgroup.threads"].iter().find_map(open) {
         // A group that cannot be read, or goes meanwhile, has no more.
-        let lines = lines.into_iter().flatten().map_while(Result::ok);
-        let room = most - threads.len();
-        threads.extend(lines.filter_map(|line| line.parse::<i32>().ok()).take(room));
+        let lines = BufReader::new(file).lines().map_while(Result::ok);
+        threads.extend(lines.filter_map(|line| line.parse::<i32>().ok()).take(most));
     }
     for below in host::cgroup::below(group) {
         // podman puts its monitor of the container beside it, which is no thread of the cell.

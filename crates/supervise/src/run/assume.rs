@@ -441,15 +441,15 @@ impl Keeper<'_> {
         let Phase::Running(live) = phase else {
             return Ok(());
         };
-        // A program that ends takes its threads with it.
-        if host::process::is_dying(live.inside.pid) {
-            return Ok(());
-        }
         let held = Held::of(&live.threads, live.hold.as_ref(), &live.app);
         (live.assumed).look(&held, proofs, &watch.totals(), &worst_ns, now_ns);
         let deviations: Vec<Option<Deviation>> = (proofs.iter().enumerate())
             .map(|(task, proof)| proof.deviation(&live.assumed.seen(task, &held, machine)?))
             .collect();
+        // A program that ends takes its threads with it.
+        if deviations.iter().any(Option::is_some) && host::process::is_dying(live.inside.pid) {
+            return Ok(());
+        }
         let begins = now_ns - live.started_ns < begins_ns;
         let changed = live.assumed.bounds.look(deviations, begins, now_ns);
         let bounds: Vec<(String, u64)> = (changed.iter())

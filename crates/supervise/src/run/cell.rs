@@ -374,9 +374,12 @@ pub(super) fn end_of(ended: Ended) -> End {
 }
 
 fn inside(app: &AppCell) -> Inside {
+    let mut groups = app.groups();
+    // An enforcer may have moved its threads to a group of its own in the hierarchy of budgets: the others tell first.
+    groups.sort_by_key(|group| group.starts_with("/sys/fs/cgroup/cpu"));
     Inside {
         pid: app.pid(),
-        groups: app.groups(),
+        groups,
     }
 }
 

@@ -27,6 +27,11 @@ const MOST_NEW: usize = 16;
 /// How a thread is found for a task that has none.
 pub const ADVICE: &str = "name its thread so (pthread_setname_np), give its name as `thread` in the mission, or report its jobs";
 
+/// Cpu time with which a thread can begin, and the time that it has for that, ns.
+const ENOUGH: (u128, u128) = (4_000_000, 1_000_000_000);
+/// The only thread that a cell is to have is looked for by its name or its jobs so long; then it is the first one, ns.
+const BEGINS_NS: i64 = 500_000_000;
+
 /// The kernel keeps this many bytes of a thread's name.
 const NAME_BYTES: usize = 15;
 
@@ -60,6 +65,21 @@ pub(crate) struct Wanted {
     pub(crate) class: Option<Class>,
 }
 
+impl Wanted {
+    /// Whether SCHED_DEADLINE gives it too little cpu time to begin with: the engine's last steps before the program is executed take some
+    /// milliseconds, and are waited for only so long.
+    pub(crate) fn begins_late(&self) -> bool {
+        match self.class {
+            Some(Class::Deadline {
+                runtime_ns,
+                period_ns,
+                ..
+            }) => u128::from(runtime_ns) * ENOUGH.1 < u128::from(period_ns) * ENOUGH.0,
+            _ => false,
+        }
+    }
+}
+
 /// The thread of a task, or why there is none.
 pub type Match = Result<(i32, Sign), Unmatched>;
 
@@ -78,6 +98,8 @@ pub struct Threads {
     matches: Vec<Match>,
     /// Whether a task's thread was found by its name or its jobs in this life.
     has_named: bool,
+    /// When they were looked at first.
+    first_ns: Option<i64>,
     requests: Requests,
 }
 
@@ -121,11 +143,18 @@ impl Threads {
         }
         let asked = self.meet(inside, agent, noted);
         let before = std::mem::take(&mut self.matches);
-        self.match_tasks(begun, &asked);
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        let is_first = now_ns - first_ns >= BEGINS_NS && self.begins_late();
+        self.match_tasks(begun, &asked, is_first);
         told.extend(self.tell_matches(&before));
         told.extend(self.requests.of_tasks(&self.wanted, &self.seen));
         told.extend(self.give(inside, agent, &asked, now_ns));
         told
+    }
+
+    /// Whether the cell is to have one thread, whose class it gets late.
+    fn begins_late(&self) -> bool {
+        matches!(&self.wanted[..], [one] if one.begins_late() && !one.is_named)
     }
 
     /// Brings the list of threads up to date; returns what was asked for, by the ids in the cell.
@@ -157,7 +186,8 @@ impl Threads {
         (noted.into_iter().map(|noted| (noted.thread, noted))).collect()
     }
 
-    fn match_tasks(&mut self, begun: &[u32], noted: &BTreeMap<u32, Noted>) {
+    /// Matches tasks with threads; without another sign, the first thread of a process is taken for one of a real-time class where `is_first`.
+    fn match_tasks(&mut self, begun: &[u32], noted: &BTreeMap<u32, Noted>, is_first: bool) {
         let all: Vec<&Known> = self.known.values().collect();
         let asked = |known: &Known| {
             noted
@@ -177,7 +207,9 @@ impl Threads {
                     born: (known.started, known.tid),
                     name: &known.name,
                     begins: (begun.iter()).position(|id| *id != 0 && *id == known.inner),
-                    is_real_time: has_asked || is_real_time(class),
+                    is_real_time: has_asked
+                        || is_real_time(class)
+                        || (is_first && known.tid == known.process),
                     has_asked,
                 }
             })

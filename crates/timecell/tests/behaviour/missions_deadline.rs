@@ -40,6 +40,11 @@ pub const CASES: &[Case] = &[
         run: a_cell_is_added_beside_those_that_run_on_any_cpu,
     },
     Case {
+        name: "missions_deadline::a_thread_with_too_little_to_begin_with_gets_its_class_later",
+        needs: &[Need::Root, Need::Deadline, Need::Program("busybox")],
+        run: a_thread_with_too_little_to_begin_with_gets_its_class_later,
+    },
+    Case {
         name: "missions_deadline::no_cell_makes_itself_one_under_any_enforcer",
         needs: &[
             Need::Root,
@@ -102,6 +107,24 @@ fn counted_anew_is_no_more(before_us: u64, free: u64) -> bool {
 
 fn free_us() -> u64 {
     bandwidth::free_bandwidth_us(&host::sched::get_affinity(0).unwrap()).unwrap()
+}
+
+fn a_thread_with_too_little_to_begin_with_gets_its_class_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // What the engine does before the program begins would take minutes of such periods.
+    let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"20us\"\nperiod = \"1s\"";
+    let cell = shell("rare", "exec /busybox sleep 1000", task);
+    mission(dir, &format!("enforcer = \"deadline\"\n{cell}"));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("rare: runs (pid"));
+    up.told("by order, not checked");
+    eventually(
+        "it has its class",
+        || matches!(get_class(pid), Ok(Class::Deadline { period_ns, .. }) if period_ns == 1000 * MS),
+    );
+    up.end();
+    nothing_is_left(dir);
 }
 
 fn a_cell_is_added_beside_those_that_run_on_any_cpu() {

@@ -2,6 +2,7 @@
 //! only reports as an event. Everything below the level of an error is switched off where it arises.
 
 use std::fmt;
+use std::io::Write as _;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -31,7 +32,8 @@ impl Subscriber for Errors {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(String::new());
         event.record(&mut line);
-        eprintln!("{}", line.0);
+        // The log may be on a full disk.
+        let _ = writeln!(std::io::stderr(), "{}", line.0);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
