@@ -195,6 +195,16 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
             "the run has no trial of {cells} cell{plural} with that engine"
         ));
     }
+    if !figure.mix.is_empty() {
+        left.retain(|o| o.mix == figure.mix);
+        if left.is_empty() {
+            let names: Vec<&str> = figure.mix.iter().map(|engine| engine.name()).collect();
+            return Err(format!(
+                "the run has no trial of {} together",
+                names.join(", ")
+            ));
+        }
+    }
     if let Some(load) = group.load_of(figure) {
         // The document does not say what "stress" was made of; any load of ours is shown beside it under its own name.
         left.retain(|o| o.load == load || (load == "stress" && o.load != "idle"));
@@ -322,6 +332,41 @@ mod tests {
                 reboot(Kind::Sd, 2.0)
             ]
         );
+    }
+
+    #[test]
+    fn containers_of_different_kinds_together_stand_beside_such_a_mixture_only() {
+        use model::EngineKind::{Podman, PodmanRootless};
+        let published = published();
+        let skews = |mix: &[model::EngineKind]| -> Vec<f64> {
+            let own = Own {
+                about: About::StartSkew,
+                kind: Kind::Value,
+                label: String::new(),
+                engine: None,
+                subject: None,
+                part: None,
+                threads: None,
+                cells: mix.len() as u32,
+                mix: mix.to_vec(),
+                load: "idle".to_owned(),
+                period_us: None,
+                real_time: true,
+                value: 1e6,
+            };
+            let groups = published.groups.iter();
+            groups
+                .filter(|group| group.metric == About::StartSkew)
+                .flat_map(|group| group.values.iter().map(move |figure| (group, figure)))
+                .filter(|(group, figure)| {
+                    counterparts(group, figure, std::slice::from_ref(&own)).is_ok()
+                })
+                .map(|(_, figure)| figure.value)
+                .collect()
+        };
+        assert_eq!(skews(&[Podman, Podman]), [3.458]);
+        assert_eq!(skews(&[Podman, PodmanRootless]), [22.276]);
+        assert_eq!(skews(&[Podman, PodmanRootless, PodmanRootless]), [6.295]);
     }
 
     #[test]

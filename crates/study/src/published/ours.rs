@@ -1,6 +1,6 @@
 //! The numbers of a run that can be shown beside published figures.
 
-use model::{EngineKind, Experiment, Work};
+use model::{EngineKind, Experiment, TrialPlan, Work};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use record::summary::{Metric, RunSummary};
 
@@ -23,6 +23,8 @@ pub(crate) struct Own {
     pub threads: Option<u32>,
     /// Cells of the trial.
     pub cells: u32,
+    /// Their engines, sorted by name; empty where there is no trial.
+    pub mix: Vec<EngineKind>,
     pub load: String,
     pub period_us: Option<u64>,
     pub real_time: bool,
@@ -69,6 +71,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                     part: None,
                     threads: None,
                     cells: trial.cells.len() as u32,
+                    mix: mix(trial),
                     load: trial.load_name(),
                     period_us,
                     real_time: cell.real_time,
@@ -93,6 +96,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
             part: None,
             threads: None,
             cells: skew.cells,
+            mix: trial.map(mix).unwrap_or_default(),
             load: trial.map_or_else(|| "idle".to_owned(), |trial| trial.load_name()),
             period_us: None,
             real_time: true,
@@ -100,6 +104,12 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
         }));
     }
     all
+}
+
+fn mix(trial: &TrialPlan) -> Vec<EngineKind> {
+    let mut engines: Vec<EngineKind> = trial.cells.clone();
+    engines.sort_by_key(|engine| engine.name());
+    engines
 }
 
 /// The numbers of a run of single measurements that stand for themselves; shares of them are left out.
@@ -138,6 +148,7 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
                 part: Some(figure.part.clone()),
                 threads: what.threads,
                 cells: 1,
+                mix: Vec::new(),
                 load: what.load.to_owned(),
                 period_us: None,
                 real_time,

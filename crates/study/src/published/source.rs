@@ -208,6 +208,9 @@ pub struct Figure {
     pub period_us: Option<u64>,
     /// Threads of the computation.
     pub threads: Option<u32>,
+    /// The engines of all cells that ran together, sorted by name; empty where not said.
+    #[serde(default)]
+    pub mix: Vec<model::EngineKind>,
     /// Cells that ran together, where it differs within the group.
     pub cells: Option<u32>,
     /// The load, where it differs within the group.
@@ -217,7 +220,10 @@ pub struct Figure {
 impl Group {
     /// Cells that ran together for this figure.
     pub fn cells_of(&self, figure: &Figure) -> u32 {
-        figure.cells.or(self.cells).unwrap_or(1)
+        match figure.mix.len() {
+            0 => figure.cells.or(self.cells).unwrap_or(1),
+            cells => cells as u32,
+        }
     }
 
     /// The load during this figure.

@@ -28,6 +28,7 @@ fn numbers(point: &ScalePoint) -> Vec<Own> {
         engine: None,
         subject: None,
         part: Some("cells".to_owned()),
+        mix: Vec::new(),
         threads: None,
         cells: point.count,
         load: "idle".to_owned(),
