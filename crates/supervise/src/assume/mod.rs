@@ -190,7 +190,7 @@ pub struct Deviation {
 impl Deviation {
     /// Whether a cell that begins may have it: its threads come when they come, and get their classes then.
     fn comes_with_beginning(&self) -> bool {
-        matches!(self.rule, "thread" | "class")
+        matches!(self.rule, "thread" | "class" | "siblings")
     }
 }
 

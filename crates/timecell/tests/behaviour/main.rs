@@ -63,6 +63,7 @@ mod parquet;
 mod part;
 mod policies;
 mod program;
+mod proved;
 mod pty;
 mod reporter;
 mod resumed;
@@ -161,6 +162,7 @@ fn main() {
         thresholds::CASES,
         top::CASES,
         program::CASES,
+        proved::CASES,
         turns::CASES,
         unprivileged::CASES,
         users_places::CASES,
