@@ -208,8 +208,7 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
         summary.failures,
         [
             "trial 9 was cut off while its record was written; it is left out of the figures",
-            "trial 2 (bare, round 2) failed: cell 1-bare: killed by signal 9",
-            "trial 2 (bare, round 2) is counted, but left out of the figures",
+            "trial 2 (bare, round 2) failed: cell 1-bare: killed by signal 9; it is counted, but left out of the figures",
             "podman: cell 1-podman ran in class OTHER in 1 round, but FIFO 80 was requested",
             "bare: 9 of 15 activations neither ran nor were counted as missed",
             "podman: 10 of 10 activations neither ran nor were counted as missed",

@@ -62,6 +62,7 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
         ));
         return;
     }
+    let before = sentences.len();
     if let Some(failure) = &record.failure {
         sentences.push(format!("{name} failed: {failure}"));
     }
@@ -78,7 +79,11 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
         }
     }
     if !is_good(record) {
-        sentences.push(format!("{name} is counted, but left out of the figures"));
+        let left_out = "counted, but left out of the figures";
+        match sentences.get_mut(before..).and_then(<[String]>::last_mut) {
+            Some(why) => *why += &format!("; it is {left_out}"),
+            None => sentences.push(format!("{name} is {left_out}")),
+        }
     }
 }
 

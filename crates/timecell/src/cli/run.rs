@@ -150,6 +150,9 @@ pub struct Run {
     /// Print only the program's output, and errors.
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print all that admission and the start of the program had to say: limits, mutexes, the supervisor's own protection.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
     /// Program and its arguments.
     #[arg(value_name = "PROGRAM", last = true, required_unless_present_any = ["image", "bundle"])]
     pub program: Vec<OsString>,

@@ -205,6 +205,9 @@ fn output_exit_status_and_a_report_are_returned() {
     ] {
         assert!(told.err.contains(part), "{part}: {}", told.err);
     }
+    // One line when it starts, one when it has ended.
+    let notes = told.err.lines().filter(|line| line.starts_with("note    "));
+    assert_eq!(notes.count(), 2, "{}", told.err);
     nothing_is_left(&own);
     // As the first process in a root directory; nothing is printed but its own output.
     let root = dir.path().join("root");

@@ -137,7 +137,7 @@ fn root_of(dir: &Path, programs: &[&str]) -> PathBuf {
 fn run(dir: &Path, enforcer: Enforcer, words: &[&str]) -> Said {
     let name = name(dir);
     let mut run = timecell();
-    run.current_dir(dir).arg("run").args(RESERVE);
+    run.current_dir(dir).args(["run", "-v"]).args(RESERVE);
     run.args(["--name", &name, "--enforcer", enforcer.name()]);
     run.arg("--").args(words).output().unwrap().into()
 }

@@ -91,11 +91,13 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             .for_each(|why| out::error(&words::refusal(why, options.priority(), has_both)));
         return Ok(Ended::Missed);
     }
-    if !options.quiet {
+    if options.verbose {
         plan.admission
             .notes
             .iter()
             .for_each(|note| out::note(&format!("note    {}", words::note(note))));
+    }
+    if !options.quiet {
         for cell in plan.admission.cells.iter().filter_map(Outcome::assumed) {
             out::note(&format!(
                 "note    {cell}: admitted for its tasks only: the guarantee assumes that nothing else runs in it (--only-tasks says so)"
@@ -132,7 +134,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         if matches!(event, Event::Unwatched { .. }) && options.task.is_empty() {
             return;
         }
-        if let Some(line) = seen.see(event, options.quiet) {
+        if let Some(line) = seen.see(event, options.quiet, options.verbose) {
             printer.print(&line);
         }
     };
@@ -173,17 +175,21 @@ fn free_name(pid: u32, is_taken: impl Fn(&str) -> bool) -> String {
 /// What the supervisor reports while the program runs.
 #[derive(Debug, Default)]
 struct Seen {
+    started: bool,
     used: Option<Used>,
     end: Option<End>,
     asked: bool,
 }
 
 impl Seen {
-    /// The line to print for an event, if any.
-    fn see(&mut self, event: &Event, quiet: bool) -> Option<String> {
+    /// The line to print for an event, if any. Most of what is known when the program starts is told to those who ask for more.
+    fn see(&mut self, event: &Event, quiet: bool, verbose: bool) -> Option<String> {
         let line = match event {
+            Event::Note { .. } if !self.started && !verbose => return None,
+            Event::Held { what, .. } if what.starts_with("mutexes: ") && !verbose => return None,
             Event::Started { pid, guarantee, .. } => {
                 Signals::hand_on_to(*pid);
+                self.started = true;
                 format!("note    process {pid}: {guarantee}")
             }
             // Started by an earlier command of this name that was killed.
@@ -345,6 +351,7 @@ mod tests {
     #[test]
     fn a_program_that_was_asked_to_end_ended_by_that_signal() {
         let seen = |end, asked| Seen {
+            started: true,
             end: Some(end),
             asked,
             used: None,
@@ -380,8 +387,8 @@ mod tests {
             // No process has it, and none is to get a signal.
             pid: 0,
         };
-        let said = Seen::default().see(&adopted, false).unwrap();
+        let said = Seen::default().see(&adopted, false, false).unwrap();
         assert!(said.contains("is adopted"), "{said}");
-        assert_eq!(Seen::default().see(&adopted, true), None);
+        assert_eq!(Seen::default().see(&adopted, true, false), None);
     }
 }
