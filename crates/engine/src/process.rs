@@ -278,13 +278,13 @@ fn run_with(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> R
     if status.success() {
         return Ok(());
     }
-    let said = match status.code() {
-        Some(UNSAID) => format!(
+    let mut said = tail_from(log, before);
+    if said.is_empty() && status.code() == Some(UNSAID) {
+        said = format!(
             "it ended without a reason, as {} takes no more",
             log.display()
-        ),
-        _ => tail_from(log, before),
-    };
+        );
+    }
     Err(Error::Program {
         program: command.get_program().display().to_string(),
         status,

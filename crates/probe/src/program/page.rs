@@ -129,9 +129,7 @@ impl Watched {
         self.slot = self.slot.or_else(|| (0..SLOTS).find(is_it));
         self.slot
     }
-}
 
-impl Watched {
     /// The jobs that are over and were not read yet.
     pub(super) fn look<'j>(
         &mut self,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, shell};
@@ -240,10 +240,7 @@ fn nothing_is_withdrawn_while_nothing_happens() {
             up.told(&format!("c{at}: runs"));
             up.told(&format!("c{at}: only is thread"));
         }
-        let began = Instant::now();
-        while began.elapsed() < seconds {
-            std::thread::sleep(Duration::from_millis(500));
-        }
+        std::thread::sleep(seconds);
         println!(
             "{enforcer}, {cells} cells, {} s: {}",
             seconds.as_secs(),
