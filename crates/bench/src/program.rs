@@ -245,7 +245,8 @@ fn median_step(releases: &[i64]) -> Option<i64> {
     let mut steps: Vec<i64> = releases
         .windows(2)
         .map(|pair| pair[1].saturating_sub(pair[0]))
-        .filter(|&step| step > 0)
+        // Releases in one rush, after a pause of the machine, are no period.
+        .filter(|step| step >= model::Limits::PERIOD_NS.start())
         .collect();
     steps.sort_unstable();
     steps.get(steps.len() / 2).copied()
@@ -343,8 +344,13 @@ mod tests {
 
     #[test]
     fn the_period_is_the_usual_step() {
-        assert_eq!(median_step(&[0, 10, 20, 90, 100]), Some(10));
-        assert_eq!(median_step(&[5]), None);
+        let us = |releases: &[i64]| {
+            let releases: Vec<i64> = releases.iter().map(|at| at * 1_000).collect();
+            median_step(&releases)
+        };
+        assert_eq!(us(&[0, 10, 20, 90, 100]), Some(10_000));
+        assert_eq!(us(&[5]), None);
+        assert_eq!(us(&[0, 2, 3, 4, 5, 6]), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use host::file::there;
+use host::foreign_file;
 use rustix::fs::StatVfsMountFlags;
 
 use crate::error::Error;
@@ -190,7 +191,7 @@ fn noexec(dir: &Path) -> io::Result<bool> {
 
 /// Looks for the program header that asks for a dynamic loader.
 pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsError> {
-    let file = File::open(program).map_err(io_at(named))?;
+    let file = foreign_file::program(Path::new("/"), program).map_err(io_at(named))?;
     let mut head = Vec::new();
     // Linkers put the headers first, so that a page tells almost always; admission reads it for every cell.
     for most in [1 << 12, 1 << 16] {

@@ -2,8 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 /// Opens a regular file for reading. A FIFO would wait for its writer, and a link might lead to an endless device.
 ///
@@ -35,12 +38,36 @@ pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File>
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is not a regular file",
-        ));
+        return Err(not_regular());
     }
     Ok(file)
+}
+
+/// Opens a program for reading, by its path in the root filesystem at `root`: links are followed beneath it. The file that is looked at is
+/// the one that is opened, whoever exchanges its name meanwhile, and opening it waits for nobody.
+///
+/// # Errors
+/// When it is no regular file, when somebody holds a lease of it (`WouldBlock`), or what the system says.
+pub fn program(root: &Path, inside: &Path) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let found = if root == Path::new("/") {
+        // Links of `/proc`, which lead to no path, are followed only here.
+        openat(CWD, inside, flags, Mode::empty())?
+    } else {
+        let root = openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty())?;
+        openat2(root, inside, flags, Mode::empty(), ResolveFlags::IN_ROOT)?
+    };
+    if !File::from(found.try_clone()?).metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 fn single(file: File) -> io::Result<File> {
@@ -102,5 +129,40 @@ mod tests {
         // It answers: without a writer, opening would wait for ever.
         assert!(read(&path("fifo"), 4).is_err());
         assert!(read(dir.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_program_is_looked_at_beneath_its_root_and_opened_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("bin")).unwrap();
+        std::fs::write(root.join("bin/tool"), "inside").unwrap();
+        std::fs::write(dir.path().join("outside"), "outside").unwrap();
+        std::os::unix::fs::symlink("/bin/tool", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("../../outside", root.join("out")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", root.join("device")).unwrap();
+        let fifo = std::ffi::CString::new(root.join("fifo").as_os_str().as_bytes()).unwrap();
+        // SAFETY: a path that ends in NUL.
+        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        let opened = |inside: &str| program(&root, Path::new(inside));
+        assert_eq!(read_from(opened("/link").unwrap(), 9).unwrap(), b"inside");
+        let why = |inside: &str| opened(inside).unwrap_err().kind();
+        // Beneath the root there is neither the file outside nor the machine's device.
+        assert_eq!(why("/out"), io::ErrorKind::NotFound);
+        assert_eq!(why("/device"), io::ErrorKind::NotFound);
+        assert_eq!(why("/fifo"), io::ErrorKind::InvalidInput);
+        let machine = program(Path::new("/"), Path::new("/dev/zero"));
+        assert_eq!(machine.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        // An owner who is asked for a lease may take `fs.lease-break-time`, 45 s, to answer.
+        let lease = OpenOptions::new()
+            .write(true)
+            .open(root.join("bin/tool"))
+            .unwrap();
+        // SAFETY: an open file.
+        let taken = unsafe { libc::fcntl(lease.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
+        assert_eq!(taken, 0);
+        // SAFETY: the kernel would send SIGIO, which ends a process that has nothing to say of it.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        assert_eq!(why("/bin/tool"), io::ErrorKind::WouldBlock);
     }
 }

@@ -79,6 +79,8 @@ impl Excess {
     pub(super) const INHERITANCE: Excess = Excess(8);
     /// Some of its cpus, for a thread that SCHED_DEADLINE keeps to all of them.
     pub(super) const FEWER_CPUS: Excess = Excess(16);
+    /// Answers faster than they are given.
+    pub(super) const CALLS: Excess = Excess(32);
 
     /// Whether a real-time class was asked for in a cell that has none to give.
     pub const fn is_real_time(self) -> bool {
@@ -93,6 +95,11 @@ impl Excess {
     /// Whether a mutex with priority inheritance was asked for where there is none.
     pub const fn is_of_inheritance(self) -> bool {
         self.0 & Excess::INHERITANCE.0 != 0
+    }
+
+    /// Whether calls came in a loop, so that their answers were slowed down.
+    pub const fn is_of_calls(self) -> bool {
+        self.0 & Excess::CALLS.0 != 0
     }
 
     /// Whether some of the cell's cpus were asked for where SCHED_DEADLINE keeps threads to all of them.

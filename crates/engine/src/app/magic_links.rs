@@ -3,12 +3,13 @@
 //! cell is made, and the path that the kernel resolves just before the program is executed.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
+use host::foreign_file;
 use rustix::fs::{CWD, PROC_SUPER_MAGIC, ResolveFlags, fstatfs};
 use rustix::io::Errno;
 
@@ -61,7 +62,7 @@ fn check_path(root: &Path, program: &Path) -> Result<()> {
     let mut at = resolve(root, program);
     refuse("the program", program, &at)?;
     for _ in 0..MOST_INTERPRETERS {
-        let Some(interpreter) = interpreter(&on_host(root, &at)) else {
+        let Some(interpreter) = interpreter(root, &at).map_err(|why| unread(&at, &why))? else {
             break;
         };
         let found = resolve(root, &interpreter);
@@ -143,8 +144,12 @@ pub(super) fn check_here(program: &Path) -> Result<()> {
         if is_magic(&at) {
             return Err(refusal(&what, &at));
         }
-        let Some(next) = interpreter(&at) else {
-            break;
+        let next = match interpreter(Path::new("/"), &at) {
+            Ok(Some(next)) => next,
+            // What this user may execute and not read has a loader of its own choice, which the kernel opens.
+            Ok(None) => break,
+            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(why) => return Err(unread(&at, &why)),
         };
         what = format!("the interpreter of {},", at.display());
         at = next;
@@ -172,20 +177,38 @@ fn is_of_proc(file: &OwnedFd) -> bool {
     fstatfs(file).is_ok_and(|about| about.f_type == PROC_SUPER_MAGIC)
 }
 
-/// The interpreter that a script or a dynamic program names, if it can be read and has one.
-fn interpreter(program: &Path) -> Option<PathBuf> {
-    // Only files: to open anything else may wait for ever.
-    if !fs::metadata(program).ok()?.is_file() {
-        return None;
-    }
-    let file = File::open(program).ok()?;
+fn unread(program: &Path, why: &io::Error) -> Error {
+    refused!("the program {} cannot be read: {why}", program.display())
+}
+
+/// The interpreter that a script or a dynamic program names; `None`: it has none, or is not there.
+///
+/// # Errors
+/// When it cannot be read, so that its interpreter is not known.
+fn interpreter(root: &Path, program: &Path) -> io::Result<Option<PathBuf>> {
+    let file = match foreign_file::program(root, program) {
+        Ok(file) => file,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let mut magic = [0; 4];
-    let read = file.read_at(&mut magic, 0).ok()?;
-    match &magic[..read] {
+    let read = file.read_at(&mut magic, 0)?;
+    Ok(match &magic[..read] {
         [b'#', b'!', ..] => of_script(file),
         b"\x7fELF" => of_elf(&file),
         _ => None,
+    })
+}
+
+/// Whether a path leads to no file, or to a directory, device or FIFO: the kernel says so when it is executed.
+fn is_missing(error: &io::Error) -> bool {
+    if error.kind() == io::ErrorKind::InvalidInput {
+        return true;
     }
+    let known = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP];
+    error
+        .raw_os_error()
+        .is_some_and(|number| known.contains(&number))
 }
 
 fn of_script(file: File) -> Option<PathBuf> {

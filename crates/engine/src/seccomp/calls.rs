@@ -12,6 +12,7 @@ pub(super) const HIGHEST: u32 = 469;
 
 // Not in every variant of the C library's list.
 const SYS_OPEN_TREE_ATTR: c_long = 467;
+const SYS_MEMFD_SECRET: c_long = 447;
 #[cfg(target_arch = "x86_64")]
 const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
@@ -185,18 +186,50 @@ const fn level(number: i32) -> When {
 
 const SOCKET_LEVEL: When = level(libc::SOL_SOCKET);
 const PACKET_LEVEL: When = level(libc::SOL_PACKET);
+const UDP_LEVEL: When = level(libc::IPPROTO_UDP);
+/// The kernel answers it with the options of UDP.
+const UDP_LITE_LEVEL: When = level(libc::IPPROTO_UDPLITE);
 
-/// Programs for packets. The kernel translates each and has one small store for all that are translated, whoever they
-/// are for (`bpf_jit_limit`): once it is full, no cell gets its filter of system calls, and none starts.
-pub(super) const SOCKET_FILTERS: Refusal = refuse_when(
+/// Options of sockets that take from all cells.
+///
+/// Programs for packets: the kernel translates each and has one small store for all that are translated, whoever they are for
+/// (`bpf_jit_limit`): once it is full, no cell gets its filter of system calls, and none starts.
+///
+/// Encapsulation and receive offload of UDP: the first and the last socket with either rewrite the kernel's code, for which it interrupts
+/// every cpu (`static_branch_inc` in net/ipv4/udp.c).
+pub(super) const SOCKET_OPTIONS: Refusal = refuse_when(
     "setsockopt",
     libc::SYS_setsockopt,
     &[
         option(libc::SO_ATTACH_FILTER, &SOCKET_LEVEL),
         option(libc::SO_ATTACH_REUSEPORT_CBPF, &SOCKET_LEVEL),
         option(22, &PACKET_LEVEL), // PACKET_FANOUT_DATA
+        option(UDP_ENCAP, &UDP_LEVEL),
+        option(UDP_ENCAP, &UDP_LITE_LEVEL),
+        option(libc::UDP_GRO, &UDP_LEVEL),
+        option(libc::UDP_GRO, &UDP_LITE_LEVEL),
     ],
 );
+const UDP_ENCAP: i32 = 100;
+
+/// Advice on memory for which the kernel interrupts every cpu each time: to collapse small pages into a huge one.
+pub(super) const COLLAPSE: Refusal = refuse_when(
+    "madvise",
+    libc::SYS_madvise,
+    &[When {
+        argument: 2,
+        mask: u32::MAX,
+        value: 25, // MADV_COLLAPSE
+        also: None,
+    }],
+);
+
+/// Memory that the kernel takes out of its own map, for which it interrupts every cpu. Told that there is no such call, programs keep their
+/// secrets in other memory.
+pub(super) const SECRET_MEMORY: Refusal = Refusal {
+    errno: libc::ENOSYS,
+    ..refuse("memfd_secret", SYS_MEMFD_SECRET)
+};
 
 /// A bit of the flags of a call.
 const fn bit(argument: u8, bit: i32) -> When {
@@ -232,8 +265,15 @@ pub(super) const PORTS: [Refusal; 2] = [
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const PORTS: [Refusal; 0] = [];
 
+/// Kernel keyrings, which are not divided among cells: a cell with a user of the machine would read that user's keys.
+pub(super) const KEYRINGS: [Refusal; 3] = [
+    refuse("add_key", libc::SYS_add_key),
+    refuse("request_key", libc::SYS_request_key),
+    refuse("keyctl", libc::SYS_keyctl),
+];
+
 /// What container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
-pub(super) const SELDOM_USED: [Refusal; 18] = [
+pub(super) const SELDOM_USED: [Refusal; 15] = [
     refuse("ptrace", libc::SYS_ptrace),
     refuse("process_vm_readv", libc::SYS_process_vm_readv),
     refuse("process_vm_writev", libc::SYS_process_vm_writev),
@@ -242,10 +282,6 @@ pub(super) const SELDOM_USED: [Refusal; 18] = [
     refuse("process_madvise", libc::SYS_process_madvise),
     refuse("move_pages", libc::SYS_move_pages),
     refuse("migrate_pages", libc::SYS_migrate_pages),
-    // Kernel keyrings are not divided among cells.
-    refuse("add_key", libc::SYS_add_key),
-    refuse("request_key", libc::SYS_request_key),
-    refuse("keyctl", libc::SYS_keyctl),
     refuse("perf_event_open", libc::SYS_perf_event_open),
     refuse("userfaultfd", libc::SYS_userfaultfd),
     refuse("personality", libc::SYS_personality),

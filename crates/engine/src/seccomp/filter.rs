@@ -308,6 +308,44 @@ mod tests {
     }
 
     #[test]
+    fn options_and_advice_that_interrupt_every_cpu_are_refused_and_their_neighbours_are_not() {
+        let cage = Grants {
+            seccomp: Seccomp::Cage,
+            ..Grants::default()
+        };
+        // SAFETY: plain system calls with numbers and one integer that outlives them.
+        let option = |protocol: i32, level: i32, name: i32| unsafe {
+            let socket = libc::syscall(libc::SYS_socket, libc::AF_INET, libc::SOCK_DGRAM, protocol);
+            let value = 0_i32;
+            libc::syscall(
+                libc::SYS_setsockopt,
+                socket,
+                level,
+                name,
+                &raw const value,
+                4,
+            )
+        };
+        // SAFETY: advice on no memory.
+        let advise = |advice: i32| unsafe { libc::syscall(libc::SYS_madvise, 0, 0, advice) };
+        for grants in [&Grants::default(), &cage] {
+            for level in [libc::IPPROTO_UDP, libc::IPPROTO_UDPLITE] {
+                // A socket of UDP has the options of UDP-Lite as well on kernels that still know that protocol.
+                for name in [100, libc::UDP_GRO] {
+                    let refused = answer(grants, || option(libc::IPPROTO_UDP, level, name));
+                    assert_eq!(refused, EPERM, "{level} {name}");
+                }
+            }
+            let segment = answer(grants, || {
+                option(libc::IPPROTO_UDP, libc::IPPROTO_UDP, libc::UDP_SEGMENT)
+            });
+            assert_eq!(segment, 0);
+            assert_eq!(answer(grants, || advise(25)), EPERM);
+            assert_eq!(answer(grants, || advise(libc::MADV_DONTNEED)), 0);
+        }
+    }
+
+    #[test]
     fn huge_pages_asynchronous_contexts_and_netlink_are_the_default_levels_to_refuse() {
         let (default, cage) = (
             Grants::default(),

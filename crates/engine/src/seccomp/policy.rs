@@ -1,8 +1,9 @@
 //! Which system calls a cell is refused.
 
 use super::calls::{
-    INHERITANCE, MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES,
-    SET_CLASS, SET_PRIORITY, SHARES, SOCKET_FILTERS, UNCOUNTED,
+    COLLAPSE, INHERITANCE, KEYRINGS, MACHINE, MOUNTS, NAMESPACES, PORTS, SECRET_MEMORY,
+    SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS, SET_PRIORITY, SHARES, SOCKET_OPTIONS,
+    UNCOUNTED,
 };
 use super::{Refusal, families};
 use crate::app::{Grants, Network, Scheduling, Seccomp};
@@ -29,7 +30,8 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     refused.extend(MACHINE);
     refused.extend(PORTS);
     refused.extend(families::refusals(network, grants.seccomp));
-    refused.push(SOCKET_FILTERS);
+    refused.extend(KEYRINGS);
+    refused.extend([SOCKET_OPTIONS, COLLAPSE, SECRET_MEMORY]);
     if grants.seccomp == Seccomp::Default {
         refused.extend(SELDOM_USED);
         refused.extend(UNCOUNTED);
@@ -93,7 +95,15 @@ mod tests {
             ..Grants::default()
         });
         assert!(cage.is_subset(&all) && cage.contains("mount") && !cage.contains("ptrace"));
-        assert!(cage.contains("socket") && cage.contains("io_uring_setup"));
+        for call in [
+            "socket",
+            "io_uring_setup",
+            "keyctl",
+            "madvise",
+            "memfd_secret",
+        ] {
+            assert!(cage.contains(call), "{call}");
+        }
         assert!(
             names(&Grants {
                 seccomp: Seccomp::Off,

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command as Program, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::common::WORD;
 use super::handed::{self, SOCKET};
@@ -142,14 +142,10 @@ impl Place {
     /// # Errors
     /// When they have not, or [`PlaceError::Dir`].
     pub fn remove(&self) -> Result<(), PlaceError> {
-        let failed = |reason| PlaceError::Dir {
-            path: self.dir.clone(),
-            reason,
-        };
-        if !self.dir.exists() {
+        let failed = |reason| self.failed(reason);
+        if !self.is_there()? {
             return Ok(());
         }
-        self.check_own()?;
         let until = Instant::now() + ENDING;
         // Nobody there is as well.
         let _ = self.try_once(&Command::Ping, until);
@@ -198,24 +194,64 @@ impl Place {
     /// # Errors
     /// If it cannot be read.
     pub fn page(&self) -> Result<Option<Page>, PlaceError> {
-        self.check_own()?;
-        Ok(Page::open(&self.dir)?)
+        Ok(match self.is_there()? {
+            true => Page::open(&self.dir)?,
+            false => None,
+        })
     }
 
-    /// Refuses a directory that others may change: in one like /dev/shm anybody may have made it before, and answer in its socket.
-    fn check_own(&self) -> Result<(), PlaceError> {
+    /// Whether the directory was made by this user. In a directory like /dev/shm, another user may have made one of its name before and answer
+    /// in its socket: nothing is held there, and nobody there is asked.
+    ///
+    /// # Errors
+    /// If it is this user's and others may change it.
+    fn is_there(&self) -> Result<bool, PlaceError> {
         let made = match std::fs::symlink_metadata(&self.dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            made => made.map_err(|reason| PlaceError::Dir {
-                path: self.dir.clone(),
-                reason,
-            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            made => made.map_err(|reason| self.failed(reason))?,
         };
-        let own = rustix::process::geteuid().as_raw();
-        match made.is_dir() && made.uid() == own && made.mode() & 0o077 == 0 {
-            true => Ok(()),
+        if made.uid() != rustix::process::geteuid().as_raw() {
+            return Ok(false);
+        }
+        match made.is_dir() && made.mode() & 0o077 == 0 {
+            true => Ok(true),
             false => Err(PlaceError::Foreign(self.dir.clone())),
         }
+    }
+
+    fn failed(&self, reason: io::Error) -> PlaceError {
+        PlaceError::Dir {
+            path: self.dir.clone(),
+            reason,
+        }
+    }
+
+    /// Makes the directory. One of another user's is put aside, as root can even where anybody may create files.
+    fn make(&self) -> Result<(), PlaceError> {
+        let mut builder = DirBuilder::new();
+        if let Some(parent) = self.dir.parent() {
+            (builder.mode(0o700).recursive(true).create(parent))
+                .map_err(|reason| self.failed(reason))?;
+        }
+        builder.recursive(false);
+        // Its owner may make it again and again, and is not waited for.
+        for _ in 0..8 {
+            if self.is_there()? {
+                return Ok(());
+            }
+            match builder.create(&self.dir) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+                    let mut aside = self.dir.clone().into_os_string();
+                    aside.push(format!(".not-ours-{}", since.as_nanos()));
+                    if std::fs::rename(&self.dir, aside).is_err() && !self.is_there()? {
+                        break;
+                    }
+                }
+                made => made.map_err(|reason| self.failed(reason))?,
+            }
+        }
+        Err(PlaceError::Foreign(self.dir.clone()))
     }
 
     fn ask(&self, command: &Command) -> Result<u64, PlaceError> {
@@ -223,7 +259,6 @@ impl Place {
     }
 
     fn ask_until(&self, command: &Command, until: Instant) -> Result<u64, PlaceError> {
-        self.check_own()?;
         let mut repeats = false;
         // A group that was not held before is not released either, however often that is requested.
         let was_there = match command {
@@ -231,6 +266,9 @@ impl Place {
             _ => false,
         };
         while Instant::now() < until {
+            if !self.is_there()? {
+                self.start(until)?;
+            }
             let answer = self.try_once(command, until);
             // The keeper that did it the first time was killed before it could say so.
             let is_refused = !matches!(answer, Ok(None | Some(Ok(_))));
@@ -284,13 +322,7 @@ impl Place {
     }
 
     fn start(&self, until: Instant) -> Result<(), PlaceError> {
-        let failed = |reason| PlaceError::Dir {
-            path: self.dir.clone(),
-            reason,
-        };
-        let mut builder = DirBuilder::new();
-        (builder.mode(0o700).recursive(true).create(&self.dir)).map_err(failed)?;
-        self.check_own()?;
+        self.make()?;
         let mut child = Program::new(&self.program)
             .args([WORD, "keeper"])
             .arg(&self.dir)
@@ -392,6 +424,29 @@ mod tests {
                 assert!(place.release(1).is_err_and(refused));
             }
         }
+        let asked = listener.accept().unwrap_err();
+        assert_eq!(asked.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_put_aside_and_nobody_in_it_is_asked() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let place = Place::new(dir.path().join("place"), "/nonexistent");
+        std::fs::create_dir(place.dir()).unwrap();
+        Page::open_or_make(place.dir()).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(place.dir().join(SOCKET)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        std::os::unix::fs::chown(place.dir(), Some(65534), None).unwrap();
+        assert!(place.page().unwrap().is_none());
+        place.remove().unwrap();
+        assert!(place.dir().exists());
+        // There is no such program, which is found out after the directory was made.
+        assert!(place.ask(&Command::Ping).is_err());
+        assert_eq!(place.dir().metadata().unwrap().uid(), 0);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
         let asked = listener.accept().unwrap_err();
         assert_eq!(asked.kind(), io::ErrorKind::WouldBlock);
     }

@@ -20,6 +20,9 @@ use crate::measure::{Plan, Recorder, Tally};
 /// that was due while it did that.
 const LATE_JOBS: u32 = 2;
 
+/// Least time between two looks, ns: whoever looks has the program's class, and must not take its cpu.
+const LEAST_LOOK_NS: i64 = 100_000;
+
 impl Started {
     /// Lets the program run in its turns, of which the first begins at `first_ns`, which is now; then it is asked to end.
     pub fn take_turns<R: Recorder>(
@@ -33,7 +36,8 @@ impl Started {
         let mut jobs = InTurns::new(turns, plan.jobs, first_ns);
         let laps = plan.jobs.div_ceil(turns.jobs);
         // Some looks for each ring; where a turn fits it, one at its end, when the program is stopped.
-        let look_ns = plan.period_ns.min(self.beside.shortest_ns()) * (RING as i64 / 4);
+        let shortest_ns = self.beside.shortest_ns().min(plan.period_ns);
+        let look_ns = (shortest_ns * (RING as i64 / 4)).max(LEAST_LOOK_NS);
         for lap in 0..laps {
             let (begin, end) = (jobs.begin_ns(lap), jobs.end_ns(lap));
             jobs.enter(lap);

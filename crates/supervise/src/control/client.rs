@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use super::line::LineBuffer;
 use super::message::{Answer, Ask, Refusal, Request, Say, line};
@@ -12,11 +13,16 @@ use super::{ControlError, peer, socket};
 /// The longest answer that is read, bytes: the state of as many cells as a mission can have.
 const MOST_ANSWER_BYTES: usize = 64 << 20;
 
+/// Silence after which it is looked at whether the supervisor is stopped.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// One end of a conversation with a supervisor. Waits for answers.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
     input: LineBuffer,
+    /// The process that listens; 0: not known here.
+    supervisor: i32,
 }
 
 /// Whether more answers are waited for.
@@ -37,9 +43,12 @@ impl Client {
         host::ground::check(dir)?;
         match socket::connect(dir) {
             Ok(stream) => {
-                believed(dir, &stream)?;
+                let supervisor = believed(dir, &stream)?;
+                let waits = stream.set_read_timeout(Some(SILENCE));
+                waits.map_err(|error| failed(dir, "reached", error))?;
                 Ok(Client {
                     stream,
+                    supervisor,
                     input: LineBuffer::default(),
                 })
             }
@@ -77,7 +86,7 @@ impl Client {
     ) -> Result<Say, ControlError> {
         self.send(dir, ask)?;
         loop {
-            match self.next(dir)? {
+            match self.next(dir, meanwhile)? {
                 None => return Err(ControlError::Ended),
                 Some(Say::Refused { kind, why }) => {
                     return Err(ControlError::Refused { kind, why });
@@ -98,7 +107,16 @@ impl Client {
         each: &mut dyn FnMut(Say) -> Result<Follow, ControlError>,
     ) -> Result<(), ControlError> {
         self.send(dir, Ask::Events)?;
-        while let Some(say) = self.next(dir)? {
+        loop {
+            let next = self.next(dir, &mut |text| {
+                // The subscriber hears of its end by the next event.
+                let _ = each(Say::Notice {
+                    text: text.to_owned(),
+                });
+            })?;
+            let Some(say) = next else {
+                break;
+            };
             if let Say::Refused { kind, why } = say {
                 return Err(ControlError::Refused { kind, why });
             }
@@ -119,8 +137,20 @@ impl Client {
         }
     }
 
-    fn next(&mut self, dir: &Path) -> Result<Option<Say>, ControlError> {
+    /// Whether the supervisor's process is stopped by a signal or a tracer.
+    fn is_stopped(&self) -> bool {
+        let status = host::process::status(self.supervisor);
+        host::process::value(&status, "State").is_some_and(|state| state.starts_with(['T', 't']))
+    }
+
+    /// The next answer; `waits` is told once of a supervisor that is stopped.
+    fn next(
+        &mut self,
+        dir: &Path,
+        waits: &mut dyn FnMut(&str),
+    ) -> Result<Option<Say>, ControlError> {
         let not_understood = |reason: String| ControlError::NotUnderstood { reason };
+        let mut is_told = false;
         loop {
             let line = self.input.take(MOST_ANSWER_BYTES);
             if let Some(line) = line.map_err(|error| not_understood(error.to_string()))? {
@@ -133,6 +163,15 @@ impl Client {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.input.push(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !is_told && self.is_stopped() {
+                        is_told = true;
+                        let pid = self.supervisor;
+                        waits(&format!(
+                            "the supervisor (pid {pid}) is stopped and answers once it goes on: kill -CONT {pid}"
+                        ));
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(failed(dir, "heard", error)),
             }
@@ -140,11 +179,12 @@ impl Client {
     }
 }
 
-/// That who listens is root or the user of this process. What another one says is neither read nor waited for.
-fn believed(dir: &Path, stream: &UnixStream) -> Result<(), ControlError> {
-    let user = peer::user(stream.as_fd()).map_err(|error| failed(dir, "reached", error))?;
+/// The process that listens, if it is of root or of this process's user. Another one's words are neither read nor waited for.
+fn believed(dir: &Path, stream: &UnixStream) -> Result<i32, ControlError> {
+    let peer = peer::of(stream.as_fd()).map_err(|error| failed(dir, "reached", error))?;
+    let user = peer.uid;
     match peer::may(user, peer::own_user()) {
-        true => Ok(()),
+        true => Ok(peer.pid),
         false => Err(ControlError::ForeignServer {
             path: socket::path(dir),
             user,

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// User of the process that has opened the other end (`SO_PEERCRED`, unix(7)).
-pub(super) fn user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+/// Process and user that have opened the other end (`SO_PEERCRED`, unix(7)); the process is 0 where it has no number here.
+pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred {
         pid: 0,
         uid: u32::MAX,
@@ -22,7 +22,7 @@ pub(super) fn user(socket: BorrowedFd<'_>) -> io::Result<u32> {
         )
     };
     match answer {
-        0 => Ok(peer.uid),
+        0 => Ok(peer),
         _ => Err(io::Error::last_os_error()),
     }
 }

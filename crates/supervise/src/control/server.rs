@@ -180,7 +180,7 @@ impl Server {
                 return;
             };
             // A stream that cannot be looked after is closed.
-            let Ok(user) = peer::user(stream.as_fd()) else {
+            let Ok(user) = peer::of(stream.as_fd()).map(|peer| peer.uid) else {
                 continue;
             };
             if stream.set_nonblocking(true).is_err() {

@@ -32,10 +32,11 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
         group.is_some_and(|group| held.iter().any(|held| held.accounts_for(&group, thread)))
     };
     known.extend(own.map(names::cells_of));
+    let still_runs = |entry: &Entry| entry.process.still_runs().unwrap_or(false);
     let mut holders: Vec<i32> = entries
         .iter()
-        // The process that put something under a budget is gone, and its number may be reused.
-        .filter(|entry| !matches!(entry.holder, Holder::Held { .. }))
+        // The process that put something under a budget is gone, as is a killed supervisor, and its number may be reused.
+        .filter(|entry| !matches!(entry.holder, Holder::Held { .. }) && still_runs(entry))
         .map(|entry| entry.process.pid)
         .collect();
     holders.push(std::process::id().cast_signed());

@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// Ready to be killed after everything that is not protected itself, but before what the machine cannot do without.
 const OOM_SCORE_ADJ: &str = "-900";
@@ -27,5 +31,39 @@ pub(super) fn supervisor() -> Vec<String> {
             left.push(format!("the supervisor's memory is not locked: {error}"));
         }
     }
+    if let Err(error) = keep_time_stamps() {
+        left.push(format!(
+            "a cell that asks for time stamps of packets can interrupt every cpu: they cannot be kept switched on ({error})"
+        ));
+    }
     left
+}
+
+/// Keeps the kernel's time stamps of packets switched on as long as this process runs: for the first socket that asks for them, and after
+/// the last one, the kernel rewrites its code and interrupts every cpu (`net_enable_timestamp` in net/core/dev.c).
+fn keep_time_stamps() -> io::Result<()> {
+    static KEPT: OnceLock<OwnedFd> = OnceLock::new();
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    set_socket_timestamp(&socket)?;
+    KEPT.get_or_init(|| socket);
+    Ok(())
+}
+
+fn set_socket_timestamp(socket: &OwnedFd) -> io::Result<()> {
+    let on = 1_i32;
+    // SAFETY: an open socket, and an integer of the length given.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMP,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

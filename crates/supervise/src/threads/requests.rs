@@ -77,6 +77,10 @@ impl Requests {
                 "asked for a mutex with priority inheritance and was refused (ENOTSUP), since no budget holds a thread that inherits; \
                  enforcer = \"freezer\" grants it",
             ),
+            (
+                excess.is_of_calls() && !before.is_of_calls(),
+                "asks for classes or cpus more than 1,000 times at once and 4,000 times a second; its answers are slowed down to that",
+            ),
         ];
         let news = news.into_iter().filter(|(is_new, _)| *is_new);
         let mut told: Vec<String> = news.map(|(_, what)| what.to_owned()).collect();

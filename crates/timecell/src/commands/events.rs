@@ -39,6 +39,7 @@ pub fn run(options: &Events) -> Result<Ended, CommandError> {
         match say {
             Say::Subscribed { .. } | Say::Behind { .. } => teller.catch_up(&dir)?,
             Say::Happened(happening) => teller.tell(&happening),
+            Say::Notice { text } => out::note(&text),
             _ => {}
         }
         Ok(if out::is_closed() {

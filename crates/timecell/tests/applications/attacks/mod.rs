@@ -238,6 +238,24 @@ pub fn all() -> Vec<Attack> {
         attack("process_vm_readv", read_memory),
         attack("add_key", add_key),
         attack("keyctl", key_control),
+        // For each of these the kernel interrupts every cpu.
+        attack("udp_encap", || udp_option(libc::IPPROTO_UDP, 100, 2)),
+        attack("udp_gro", || {
+            udp_option(libc::IPPROTO_UDP, libc::UDP_GRO, 1)
+        }),
+        attack("udplite_gro", || {
+            udp_option(libc::IPPROTO_UDPLITE, libc::UDP_GRO, 1)
+        })
+        .otherwise(Control::Differs),
+        attack("madvise-collapse", || {
+            call(unsafe { syscall(libc::SYS_madvise, 0, 0, 25) })
+        })
+        .otherwise(Control::Differs),
+        Attack {
+            refused: Refused::With(libc::ENOSYS),
+            ..attack("memfd_secret", || call(unsafe { syscall(447, 0) }))
+                .otherwise(Control::Differs)
+        },
         attack("perf_event_open", count_events).needs(&["CAP_PERFMON"]),
         attack("userfaultfd", user_faults).otherwise(Control::Differs),
         attack("io_uring_setup", io_uring).otherwise(Control::Differs),
@@ -517,6 +535,20 @@ fn add_key() -> i64 {
 fn key_control() -> i64 {
     const GET_KEYRING_ID: i32 = 0;
     call(unsafe { syscall(libc::SYS_keyctl, GET_KEYRING_ID, PROCESS_KEYRING, 1) })
+}
+
+fn udp_option(level: i32, name: i32, value: i32) -> i64 {
+    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM);
+    call(unsafe {
+        syscall(
+            libc::SYS_setsockopt,
+            socket,
+            level,
+            name,
+            &raw const value,
+            4,
+        )
+    })
 }
 
 fn count_events() -> i64 {
