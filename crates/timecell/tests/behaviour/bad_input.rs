@@ -3,49 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Case, Need, experiment, only_run, say};
+use crate::support::{experiment, only_run, say};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "bad_input::each_gets_its_sentence_and_code",
-        needs: &[],
-        run: sentences,
-    },
-    Case {
-        name: "bad_input::nothing_is_left_behind",
-        needs: &[],
-        run: nothing_left,
-    },
-    Case {
-        name: "bad_input::a_run_cut_short_or_newer",
-        needs: &[],
-        run: broken_runs,
-    },
-    Case {
-        name: "bad_input::an_unwritable_run_directory",
-        needs: &[],
-        run: unwritable,
-    },
-    Case {
-        name: "bad_input::a_full_disk",
-        needs: &[Need::Root],
-        run: full_disk,
-    },
-    Case {
-        name: "bad_input::a_disk_that_fills_up",
-        needs: &[Need::Root],
-        run: filling_disk,
-    },
-];
-
-fn sentences() {
-    let dir = tempfile::tempdir().unwrap();
-    let good = fs::read_to_string(experiment(dir.path(), &["bare"], 10)).unwrap();
+#[case]
+fn each_gets_its_sentence_and_code(dir: &Path) {
+    let good = fs::read_to_string(experiment(dir, &["bare"], 10)).unwrap();
     let file = |from: &str, to: &str| {
-        fs::write(dir.path().join("mine.toml"), good.replace(from, to)).unwrap();
+        fs::write(dir.join("mine.toml"), good.replace(from, to)).unwrap();
     };
     let refused = |words: &[&str], parts: &[&str]| {
-        let said = say(dir.path(), words).ends_with(2);
+        let said = say(dir, words).ends_with(2);
         let error = said.error();
         for part in parts {
             assert!(error.contains(part), "`{part}` is not in: {error}");
@@ -90,7 +57,7 @@ fn sentences() {
     }
     // All faults at once, in the order of their lines.
     file("jobs = 10", "jobs = 0\npace = 1\ndeadline = \"9\"");
-    let said = say(dir.path(), &["bench", "mine.toml"]).ends_with(2).err;
+    let said = say(dir, &["bench", "mine.toml"]).ends_with(2).err;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 3, "{said}");
     for (line, number) in lines.iter().zip(7..) {
@@ -163,7 +130,7 @@ fn sentences() {
     refused(&["export", "absent", "--csv"], &["absent", "not a run"]);
     // These come from clap: a differently worded sentence, the same code.
     let clap = |words: &[&str], part: &str| {
-        let said = say(dir.path(), words).ends_with(2);
+        let said = say(dir, words).ends_with(2);
         assert!(said.err.contains(part), "{}", said.err);
     };
     clap(
@@ -183,18 +150,18 @@ fn sentences() {
     clap(&["export", "x"], "required");
 }
 
-fn nothing_left() {
-    let dir = tempfile::tempdir().unwrap();
-    say(dir.path(), &["bench", "overhead", "--cpus", "4095"]).ends_with(2);
-    say(dir.path(), &["bench", "overhead", "--dry-run"]).ends_with(0);
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+#[case]
+fn nothing_is_left_behind(dir: &Path) {
+    say(dir, &["bench", "overhead", "--cpus", "4095"]).ends_with(2);
+    say(dir, &["bench", "overhead", "--dry-run"]).ends_with(0);
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
 }
 
-fn broken_runs() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 20);
-    say(dir.path(), &["bench", &file]).ends_with(0);
-    let run = only_run(dir.path());
+#[case]
+fn a_run_cut_short_or_newer(dir: &Path) {
+    let file = experiment(dir, &["bare"], 20);
+    say(dir, &["bench", &file]).ends_with(0);
+    let run = only_run(dir);
     let name = run.to_string_lossy().into_owned();
     let broken = |path: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>, part: &str| {
         let path = run.join(path);
@@ -207,7 +174,7 @@ fn broken_runs() {
             if path.ends_with("experiment.toml") && words[0] == "export" {
                 continue;
             }
-            let error = say(dir.path(), &words).ends_with(2).error();
+            let error = say(dir, &words).ends_with(2).error();
             assert!(error.contains(part), "`{part}` is not in: {error}");
             assert!(
                 error.contains(path.file_name().unwrap().to_str().unwrap()),
@@ -215,7 +182,7 @@ fn broken_runs() {
             );
         }
         assert!(
-            !dir.path().join("x.csv").exists(),
+            !dir.join("x.csv").exists(),
             "a part-written export stays behind"
         );
         fs::write(&path, good).unwrap();
@@ -232,19 +199,19 @@ fn broken_runs() {
             .into_bytes()
     };
     broken("trials/1/trial.json", &newer, "schema 2 is newer");
-    say(dir.path(), &["report", &name]).ends_with(0);
+    say(dir, &["report", &name]).ends_with(0);
 }
 
-fn unwritable() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 10);
+#[case]
+fn an_unwritable_run_directory(dir: &Path) {
+    let file = experiment(dir, &["bare"], 10);
     // Not even root can create directories in /proc.
-    let error = say(dir.path(), &["bench", &file, "--out", "/proc/runs"])
+    let error = say(dir, &["bench", &file, "--out", "/proc/runs"])
         .ends_with(2)
         .error();
     assert!(error.contains("/proc/runs"), "{error}");
-    fs::write(dir.path().join("taken"), "").unwrap();
-    let said = say(dir.path(), &["bench", &file, "--out", "taken"]).ends_with(2);
+    fs::write(dir.join("taken"), "").unwrap();
+    let said = say(dir, &["bench", &file, "--out", "taken"]).ends_with(2);
     assert!(said.error().contains("taken"));
 }
 
@@ -267,7 +234,8 @@ fn on_small_disk(bytes: u64, see: impl FnOnce(&Path)) {
     see(&mounted.0);
 }
 
-fn full_disk() {
+#[case(Root)]
+fn a_full_disk() {
     on_small_disk(64 << 10, |disk| {
         let work = tempfile::tempdir().unwrap();
         let file = experiment(work.path(), &["bare"], 5_000);
@@ -280,7 +248,8 @@ fn full_disk() {
     });
 }
 
-fn filling_disk() {
+#[case(Root)]
+fn a_disk_that_fills_up() {
     on_small_disk(100 << 10, |disk| {
         let work = tempfile::tempdir().unwrap();
         let file = experiment(work.path(), &["bare"], 500);

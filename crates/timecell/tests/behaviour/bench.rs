@@ -2,50 +2,18 @@
 
 use record::summary::RunSummary;
 use std::fs;
+use std::path::Path;
 
 use record::run::{Run, Status};
 use record::trial::SetBy;
 
-use crate::support::{Case, Need, experiment, only_run, say};
+use crate::support::{experiment, only_run, say};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "bench::leaves_a_whole_run",
-        needs: &[Need::GroupsOfItsOwn(120)],
-        run: whole_run,
-    },
-    Case {
-        name: "bench::every_engine_that_is_there_is_measured",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
-        run: every_engine,
-    },
-    Case {
-        name: "bench::cells_start_together_and_the_skew_is_told",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
-        run: together,
-    },
-    Case {
-        name: "bench::a_job_longer_than_its_period_misses_and_adds_up",
-        needs: &[],
-        run: overload,
-    },
-    Case {
-        name: "bench::relative_pacing_misses_nothing",
-        needs: &[],
-        run: relative,
-    },
-    Case {
-        name: "bench::json_is_the_summary",
-        needs: &[],
-        run: json,
-    },
-];
-
-fn whole_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare", "embedded"], 50);
-    let said = say(dir.path(), &["bench", &file]).ends_with(0);
-    let path = only_run(dir.path());
+#[case(GroupsOfItsOwn(120))]
+fn leaves_a_whole_run(dir: &Path) {
+    let file = experiment(dir, &["bare", "embedded"], 50);
+    let said = say(dir, &["bench", &file]).ends_with(0);
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Complete);
@@ -72,16 +40,16 @@ fn whole_run() {
     }
 }
 
-fn every_engine() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(120))]
+fn every_engine_that_is_there_is_measured(dir: &Path) {
     let said = say(
-        dir.path(),
+        dir,
         &[
             "bench", "overhead", "--quick", "--rounds", "1", "--jobs", "30",
         ],
     )
     .ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let summary = run.read::<RunSummary>().unwrap();
     let not_measured: Vec<&str> = summary
         .not_measured
@@ -129,13 +97,13 @@ fn every_engine() {
     }
 }
 
-fn together() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(120))]
+fn cells_start_together_and_the_skew_is_told(dir: &Path) {
     let text = "schema = 1\nname = \"pair\"\nrounds = 2\n[workload]\nkind = \"timer\"\njobs = 30\n\
                 [[trial]]\nname = \"four\"\ncells = [\"embedded\"]\ncopies = 4\n";
-    fs::write(dir.path().join("pair.toml"), text).unwrap();
-    say(dir.path(), &["bench", "pair.toml"]).ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    fs::write(dir.join("pair.toml"), text).unwrap();
+    say(dir, &["bench", "pair.toml"]).ends_with(0);
+    let run = Run::open(&only_run(dir)).unwrap();
     let summary = run.read::<RunSummary>().unwrap();
     assert_eq!(summary.skews.len(), 1);
     assert_eq!(
@@ -154,13 +122,13 @@ fn together() {
     }
 }
 
-fn overload() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_job_longer_than_its_period_misses_and_adds_up(dir: &Path) {
     let text = "schema = 1\nname = \"over\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 2_000_000\n\
                 period = \"100us\"\njobs = 200\n[[trial]]\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("over.toml"), text).unwrap();
-    say(dir.path(), &["bench", "over.toml"]).ends_with(0);
-    let cell = &Run::open(&only_run(dir.path()))
+    fs::write(dir.join("over.toml"), text).unwrap();
+    say(dir, &["bench", "over.toml"]).ends_with(0);
+    let cell = &Run::open(&only_run(dir))
         .unwrap()
         .read::<RunSummary>()
         .unwrap()
@@ -169,13 +137,13 @@ fn overload() {
     assert_eq!(cell.executed + cell.missed, 200);
 }
 
-fn relative() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn relative_pacing_misses_nothing(dir: &Path) {
     let text = "schema = 1\nname = \"thesis\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 500_000\n\
                 pacing = \"relative\"\nperiod = \"100us\"\njobs = 20\n[[trial]]\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("thesis.toml"), text).unwrap();
-    say(dir.path(), &["bench", "thesis.toml"]).ends_with(0);
-    let cell = &Run::open(&only_run(dir.path()))
+    fs::write(dir.join("thesis.toml"), text).unwrap();
+    say(dir, &["bench", "thesis.toml"]).ends_with(0);
+    let cell = &Run::open(&only_run(dir))
         .unwrap()
         .read::<RunSummary>()
         .unwrap()
@@ -183,15 +151,15 @@ fn relative() {
     assert_eq!((cell.executed, cell.missed), (20, 0));
 }
 
-fn json() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 20);
-    let said = say(dir.path(), &["bench", &file, "--json"]).ends_with(0);
+#[case]
+fn json_is_the_summary(dir: &Path) {
+    let file = experiment(dir, &["bare"], 20);
+    let said = say(dir, &["bench", &file, "--json"]).ends_with(0);
     let summary: record::summary::RunSummary = serde_json::from_str(&said.out).unwrap();
     assert_eq!(summary.experiment, "small");
     assert_eq!(
         summary,
-        Run::open(&only_run(dir.path()))
+        Run::open(&only_run(dir))
             .unwrap()
             .read::<RunSummary>()
             .unwrap()

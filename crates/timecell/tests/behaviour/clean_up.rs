@@ -6,40 +6,13 @@ use std::process::Child;
 use record::run::{Run, Status};
 
 use crate::support::{
-    Case, Need, begun, eventually, experiment, in_its_loop, only_run, payloads, say, traces_of,
+    begun, eventually, experiment, in_its_loop, only_run, payloads, say, traces_of,
 };
 use crate::users_places::{Places, users_link};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "clean_up::ctrl_c_removes_every_cell",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: interrupted,
-    },
-    Case {
-        name: "clean_up::clean_removes_what_a_killed_coordinator_left",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: killed,
-    },
-    Case {
-        name: "clean_up::a_killed_cell_fails_its_trial_and_not_the_run",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: killed_cell,
-    },
-    Case {
-        name: "clean_up::what_root_measures_in_a_users_directory_is_the_users",
-        needs: &[Need::Root],
-        run: users_directory,
-    },
-    Case {
-        name: "clean_up::a_finished_run_leaves_no_trace",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: finished,
-    },
-];
-
 /// Root writes runs in a directory of user nobody, who puts no links there.
-fn users_directory() {
+#[case(Root)]
+fn what_root_measures_in_a_users_directory_is_the_users() {
     let places = Places::make();
     let file = experiment(&places.home, &["bare"], 20);
     let once = ["bench", &file, "--rounds", "1"];
@@ -76,7 +49,8 @@ fn payload(pid: u32) -> Option<i32> {
     Some(payloads(pid).first()?.0)
 }
 
-fn interrupted() {
+#[case(Root, GroupsOfItsOwn(120))]
+fn ctrl_c_removes_every_cell() {
     for engine in ENGINES {
         let dir = tempfile::tempdir().unwrap();
         let Some(mut child) = started(dir.path(), engine) else {
@@ -95,7 +69,8 @@ fn interrupted() {
     }
 }
 
-fn killed() {
+#[case(Root, GroupsOfItsOwn(120))]
+fn clean_removes_what_a_killed_coordinator_left() {
     for engine in ENGINES {
         let dir = tempfile::tempdir().unwrap();
         let Some(mut child) = started(dir.path(), engine) else {
@@ -123,9 +98,9 @@ fn killed() {
     }
 }
 
-fn killed_cell() {
-    let dir = tempfile::tempdir().unwrap();
-    let child = started(dir.path(), "embedded").expect("embedded is always there");
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_killed_cell_fails_its_trial_and_not_the_run(dir: &Path) {
+    let child = started(dir, "embedded").expect("embedded is always there");
     let pid = payload(child.id()).unwrap();
     eventually("the cell has run some jobs", || in_its_loop(pid));
     // SAFETY: a process that the bench under test started.
@@ -133,7 +108,7 @@ fn killed_cell() {
     let id = child.id();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(
         run.manifest().unwrap().status,
         Status::Complete,
@@ -152,14 +127,14 @@ fn killed_cell() {
     assert!(traces_of(id).is_empty());
 }
 
-fn finished() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_finished_run_leaves_no_trace(dir: &Path) {
     let file = experiment(
-        dir.path(),
+        dir,
         &["embedded", "crun", "runc", "podman", "podman-rootless"],
         20,
     );
-    let mut child = begun(dir.path(), &["bench", &file, "--rounds", "1"]);
+    let mut child = begun(dir, &["bench", &file, "--rounds", "1"]);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");

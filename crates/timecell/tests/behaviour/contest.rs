@@ -11,53 +11,8 @@ use record::isolation::{
 };
 use record::run::{Run, Status};
 
-use crate::support::{
-    Case, Need, Said, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
-};
+use crate::support::{Said, begins_with_its_place, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "contest::every_arm_is_run_and_every_deadline_accounted_for_and_reported_again",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: study,
-    },
-    Case {
-        name: "contest::cells_that_spin_receive_and_are_billed",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: received,
-    },
-    Case {
-        name: "contest::a_load_stands_beside_and_says_what_it_did",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: beside_a_load,
-    },
-    Case {
-        name: "contest::the_same_seed_gives_the_same_sets",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: seeds,
-    },
-    Case {
-        name: "contest::what_does_not_apply_is_refused",
-        needs: &[],
-        run: refused,
-    },
-    Case {
-        name: "contest::without_rights_it_says_what_is_missing",
-        needs: &[Need::Root],
-        run: without_rights,
-    },
-    Case {
-        name: "contest::ctrl_c_keeps_what_was_measured",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: interrupted,
-    },
-    Case {
-        name: "contest::clean_removes_the_groups_of_a_killed_study",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
-        run: killed,
-    },
-];
 
 /// The smallest study.
 const QUICK: [&str; 9] = [
@@ -108,7 +63,8 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
     }
 }
 
-fn study() {
+#[case(Root, RealTime, Alone)]
+fn every_arm_is_run_and_every_deadline_accounted_for_and_reported_again() {
     let before = balancing();
     let dir = tempfile::tempdir().unwrap();
     // Met by any measurement, and kept with the run.
@@ -191,8 +147,8 @@ fn arms(dir: &Path, said: &Said) {
     assert!(page.contains("isolation-misses-t") && page.contains("The task sets"));
 }
 
-fn received() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Alone)]
+fn cells_that_spin_receive_and_are_billed(dir: &Path) {
     let words = [
         "bench",
         "isolation",
@@ -202,7 +158,7 @@ fn received() {
         "3ms/100ms,4ms/100ms",
         "--json",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
     assert!(summary.arms.is_empty() && summary.standings.is_empty());
     assert_eq!(
@@ -227,7 +183,7 @@ fn received() {
             "a tick is more than a hundredth"
         );
     }
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     for trial in &run.read::<IsolationRecord>().unwrap().received {
         assert_eq!(trial.failure, None);
         for place in 1..=2 {
@@ -239,10 +195,10 @@ fn received() {
     }
 }
 
-fn beside_a_load() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Alone)]
+fn a_load_stands_beside_and_says_what_it_did(dir: &Path) {
     let words = [&QUICK[..], &["--load", "idle,cpu"]].concat();
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
     let loads: Vec<_> = summary
         .standings
@@ -253,7 +209,7 @@ fn beside_a_load() {
         loads.contains(&None) && loads.contains(&Some("cpu")),
         "{loads:?}"
     );
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.read::<IsolationSummary>().unwrap(), summary);
     let record = run.read::<IsolationRecord>().unwrap();
     let mut beside = 0;
@@ -354,8 +310,8 @@ fn again(dir: &Path, said: &Said) {
     assert_eq!(after.arms.len() + 1, before.arms.len());
 }
 
-fn seeds() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Alone)]
+fn the_same_seed_gives_the_same_sets(dir: &Path) {
     let dry = |words: &[&str]| {
         let all = [
             &[
@@ -369,7 +325,7 @@ fn seeds() {
             words,
         ]
         .concat();
-        say(dir.path(), &all).ends_with(0).out
+        say(dir, &all).ends_with(0).out
     };
     let tight = ["--utilisation", "0.6"];
     assert!(dry(&tight).contains("utilisation 0.6: "), "{}", dry(&tight));
@@ -380,12 +336,12 @@ fn seeds() {
         text.contains("U 0.4, attacker overruns, deadline"),
         "{text}"
     );
-    assert!(!dir.path().join("runs").exists());
+    assert!(!dir.join("runs").exists());
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+#[case]
+fn what_does_not_apply_is_refused(dir: &Path) {
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     for (option, value, said) in [
         ("--utilisation", "1.5", "0.1 to 1"),
         ("--utilisation", "-1", "0.1 to 1"),
@@ -423,12 +379,13 @@ fn refused() {
         let error = error(&["bench", what, option, value]);
         assert!(error.contains("only `isolation`"), "{error}");
     }
-    assert!(!dir.path().join("runs").exists(), "nothing was begun");
-    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
+    assert!(!dir.join("runs").exists(), "nothing was begun");
+    let listed = say(dir, &["bench", "--list"]).ends_with(0);
     assert!(listed.out.contains("\nisolation "), "{}", listed.out);
 }
 
-fn without_rights() {
+#[case(Root)]
+fn without_rights_it_says_what_is_missing() {
     let (dir, binary) = open_place();
     let said = as_nobody(dir.path(), &binary, &["bench", "isolation"]).ends_with(4);
     let error = said.error();
@@ -462,7 +419,8 @@ fn has_split(pid: u32) -> bool {
         .any(|mount| Path::new(&format!("{mount}/timecell-cpus-{pid}")).exists())
 }
 
-fn interrupted() {
+#[case(Root, RealTime, Alone)]
+fn ctrl_c_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let before = balancing();
     let words = [
@@ -507,8 +465,8 @@ fn status(dir: &Path) -> Status {
     run.manifest().unwrap().status
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(200))]
+fn clean_removes_the_groups_of_a_killed_study(dir: &Path) {
     let groups = |pid: u32| {
         let top = host::rtgroup::detect()
             .unwrap()
@@ -522,22 +480,22 @@ fn killed() {
         "--enforcer",
         "rt-cgroup",
     ];
-    let mut child = started(dir.path(), &words, &groups);
+    let mut child = started(dir, &words, &groups);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(
         !traces_of(child.id()).is_empty(),
         "the test sees nothing to remove"
     );
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     assert!(
         said.out.contains(&format!("process {}", child.id())),
         "{}",
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
-    assert_eq!(status(dir.path()), Status::Killed);
+    assert_eq!(status(dir), Status::Killed);
     // What it had measured can be studied.
-    let run = only_run(dir.path());
-    say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
+    let run = only_run(dir);
+    say(dir, &["report", run.to_str().unwrap()]).ends_with(0);
 }

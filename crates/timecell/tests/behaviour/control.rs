@@ -1,5 +1,7 @@
 //! Control of a running mission from another terminal.
 
+mod orphans;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,61 +13,13 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, copy_program, eventually, say, timecell};
+use crate::support::{Need, copy_program, eventually, say, timecell};
 
 pub const ROOT: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::Program("busybox"),
     Need::GroupBudget(50),
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "control::what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal",
-        needs: ROOT,
-        run: what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal,
-    },
-    Case {
-        name: "control::a_stopped_cell_stays_so_until_it_is_started_also_over_a_restart_of_the_supervisor",
-        needs: ROOT,
-        run: a_stopped_cell_stays_so_until_it_is_started,
-    },
-    Case {
-        name: "control::those_who_need_a_stopped_cell_go_and_come_with_it",
-        needs: ROOT,
-        run: those_who_need_a_stopped_cell_go_and_come_with_it,
-    },
-    Case {
-        name: "control::a_cell_is_restarted_and_the_mission_ended_from_outside",
-        needs: ROOT,
-        run: a_cell_is_restarted_and_the_mission_ended_from_outside,
-    },
-    Case {
-        name: "control::what_was_written_and_what_happened_is_read_and_followed",
-        needs: ROOT,
-        run: what_was_written_and_what_happened_is_read_and_followed,
-    },
-    Case {
-        name: "control::bad_clients_are_refused_and_disturb_nobody",
-        needs: ROOT,
-        run: bad_clients_are_refused_and_disturb_nobody,
-    },
-    Case {
-        name: "control::where_nothing_runs_that_is_said",
-        needs: &[],
-        run: where_nothing_runs_that_is_said,
-    },
-    Case {
-        name: "control::a_service_manager_is_told_of_readiness_life_and_end",
-        needs: ROOT,
-        run: a_service_manager_is_told_of_readiness_life_and_end,
-    },
-    Case {
-        name: "control::a_mission_is_restored_from_its_directory",
-        needs: ROOT,
-        run: a_mission_is_restored_from_its_directory,
-    },
 ];
 
 /// Small enough for many cells in two versions beside whatever else runs on the machine.
@@ -98,9 +52,8 @@ pub fn cell(dir: &Path, name: &str) -> Value {
 
 pub use crate::missions::runs;
 
-fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path) {
     let cells = shell("steady", SLEEPS, RESERVED) + &shell("plain", SLEEPS, "class = \"other\"");
     mission(dir, &cells);
     let mut up = Up::start(dir);
@@ -169,9 +122,8 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
     nothing_is_left(dir);
 }
 
-fn a_stopped_cell_stays_so_until_it_is_started() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_stopped_cell_stays_so_until_it_is_started_also_over_a_restart_of_the_supervisor(dir: &Path) {
     mission(dir, &shell("only", SLEEPS, RESERVED));
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("only: runs"));
@@ -209,9 +161,8 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
     nothing_is_left(dir);
 }
 
-fn those_who_need_a_stopped_cell_go_and_come_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn those_who_need_a_stopped_cell_go_and_come_with_it(dir: &Path) {
     let cells = shell("camera", SLEEPS, RESERVED)
         + &shell(
             "tracker",
@@ -251,9 +202,8 @@ fn those_who_need_a_stopped_cell_go_and_come_with_it() {
     nothing_is_left(dir);
 }
 
-fn a_cell_is_restarted_and_the_mission_ended_from_outside() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_cell_is_restarted_and_the_mission_ended_from_outside(dir: &Path) {
     let cells = shell("one", SLEEPS, RESERVED) + &shell("two", SLEEPS, RESERVED);
     mission(dir, &cells);
     let mut up = Up::start(dir);
@@ -276,9 +226,8 @@ fn a_cell_is_restarted_and_the_mission_ended_from_outside() {
     nothing_is_left(dir);
 }
 
-fn what_was_written_and_what_happened_is_read_and_followed() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn what_was_written_and_what_happened_is_read_and_followed(dir: &Path) {
     mission(
         dir,
         &shell(
@@ -354,9 +303,8 @@ fn what_was_written_and_what_happened_is_read_and_followed() {
     nothing_is_left(dir);
 }
 
-fn bad_clients_are_refused_and_disturb_nobody() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn bad_clients_are_refused_and_disturb_nobody(dir: &Path) {
     mission(dir, &shell("steady", SLEEPS, RESERVED));
     let mut up = Up::start(dir);
     up.until("steady: runs");
@@ -423,9 +371,8 @@ fn bad_clients_are_refused_and_disturb_nobody() {
     nothing_is_left(dir);
 }
 
-fn where_nothing_runs_that_is_said() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn where_nothing_runs_that_is_said(dir: &Path) {
     for verb in ["ps", "down", "events"] {
         let said = ask(dir, &[verb]).ends_with(2);
         assert!(
@@ -462,9 +409,8 @@ fn where_nothing_runs_that_is_said() {
     );
 }
 
-fn a_service_manager_is_told_of_readiness_life_and_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_service_manager_is_told_of_readiness_life_and_end(dir: &Path) {
     mission(
         dir,
         &shell(
@@ -509,9 +455,8 @@ fn a_service_manager_is_told_of_readiness_life_and_end() {
     nothing_is_left(dir);
 }
 
-fn a_mission_is_restored_from_its_directory() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_mission_is_restored_from_its_directory(dir: &Path) {
     let path = mission(dir, &shell("steady", SLEEPS, RESERVED));
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("steady: runs"));

@@ -9,7 +9,7 @@ use supervise::enforce::MissionGroups;
 
 use crate::control::{RESERVED, ask, cell, json_of, runs};
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, timecell};
+use crate::support::{Need, eventually, timecell};
 
 const ROOT: &[Need] = &[
     Need::Root,
@@ -18,84 +18,9 @@ const ROOT: &[Need] = &[
     Need::GroupBudget(100),
 ];
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "control_update::what_does_not_change_is_not_touched",
-        needs: ROOT,
-        run: what_does_not_change_is_not_touched,
-    },
-    Case {
-        name: "control_update::what_cannot_be_kept_is_refused_and_changes_nothing",
-        needs: ROOT,
-        run: what_cannot_be_kept_is_refused_and_changes_nothing,
-    },
-    Case {
-        name: "control_update::a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-            Need::GroupBudget(100),
-        ],
-        run: a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another,
-    },
-    Case {
-        name: "control_update::an_update_that_waits_for_the_ledger_keeps_no_cell_waiting",
-        needs: &[Need::Root, Need::Program("busybox")],
-        run: an_update_that_waits_for_the_ledger_keeps_no_cell_waiting,
-    },
-    Case {
-        name: "control_update::a_new_version_that_fails_is_taken_back",
-        needs: ROOT,
-        run: a_new_version_that_fails_is_taken_back,
-    },
-    Case {
-        name: "control_update::a_fixed_cell_that_had_given_up_runs_again",
-        needs: ROOT,
-        run: a_fixed_cell_that_had_given_up_runs_again,
-    },
-    Case {
-        name: "control_update::an_update_that_changes_nothing_announces_nothing",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(150),
-        ],
-        run: an_update_that_changes_nothing_announces_nothing,
-    },
-    Case {
-        name: "control_update::a_start_that_fails_costs_a_line_of_events",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(150),
-        ],
-        run: a_start_that_fails_costs_a_line_of_events,
-    },
-    Case {
-        name: "control_update::the_old_version_ends_first_where_there_is_no_room_for_both",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(600),
-        ],
-        run: the_old_version_ends_first_where_there_is_no_room_for_both,
-    },
-    Case {
-        name: "control_update::an_update_whose_supervisor_is_killed_has_not_taken_place",
-        needs: ROOT,
-        run: an_update_whose_supervisor_is_killed_has_not_taken_place,
-    },
-];
-
 /// A program that is fixed after it was given up runs again by `update`, and by no other command.
-fn a_fixed_cell_that_had_given_up_runs_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_fixed_cell_that_had_given_up_runs_again(dir: &Path) {
     let steady = shell("steady", SLEEPS, RESERVED);
     let limit = format!("{RESERVED}\nrestart = {{ limit = 1, backoff_min = \"10ms\" }}");
     mission(dir, &(steady.clone() + &shell("app", "exit 3", &limit)));
@@ -136,9 +61,8 @@ fn wrote(dir: &Path, text: &str) {
     });
 }
 
-fn what_does_not_change_is_not_touched() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn what_does_not_change_is_not_touched(dir: &Path) {
     let steady = shell("steady", SLEEPS, RESERVED);
     let free = shell(
         "free",
@@ -243,9 +167,8 @@ fn what_does_not_change_is_not_touched() {
 }
 
 /// Best-effort cells, which stay off the mission's cpus, change cpus with it.
-fn a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, TwoCpus, Program("busybox"), GroupBudget(100))]
+fn a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another(dir: &Path) {
     let steady = shell("steady", SLEEPS, RESERVED);
     let plain = shell("plain", SLEEPS, "class = \"other\"");
     let on = |cpu: u32, more: &str| {
@@ -272,9 +195,8 @@ fn a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another() {
     nothing_is_left(dir);
 }
 
-fn what_cannot_be_kept_is_refused_and_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn what_cannot_be_kept_is_refused_and_changes_nothing(dir: &Path) {
     let steady = shell("steady", SLEEPS, RESERVED);
     let path = mission(dir, &steady);
     let mut up = Up::start(dir);
@@ -322,9 +244,8 @@ fn what_cannot_be_kept_is_refused_and_changes_nothing() {
     nothing_is_left(dir);
 }
 
-fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, Program("busybox"))]
+fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting(dir: &Path) {
     let restarted = "class = \"other\"\nrestart = { backoff_min = \"10ms\" }";
     let failing = shell("failing", SLEEPS, restarted);
     mission(dir, &failing);
@@ -373,9 +294,8 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
     nothing_is_left(dir);
 }
 
-fn a_new_version_that_fails_is_taken_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn a_new_version_that_fails_is_taken_back(dir: &Path) {
     let steady = shell("steady", SLEEPS, &format!("{RESERVED}\nneeds = [\"app\"]"));
     let good = shell("app", &format!("echo good; {SLEEPS}"), RESERVED);
     mission(dir, &(steady.clone() + &good));
@@ -429,9 +349,8 @@ fn a_new_version_that_fails_is_taken_back() {
     nothing_is_left(dir);
 }
 
-fn an_update_that_changes_nothing_announces_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, Program("busybox"), GroupBudget(150))]
+fn an_update_that_changes_nothing_announces_nothing(dir: &Path) {
     mission(dir, &shell("app", SLEEPS, "class = \"other\""));
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("app: runs"));
@@ -445,9 +364,8 @@ fn an_update_that_changes_nothing_announces_nothing() {
     nothing_is_left(dir);
 }
 
-fn a_start_that_fails_costs_a_line_of_events() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, Program("busybox"), GroupBudget(150))]
+fn a_start_that_fails_costs_a_line_of_events(dir: &Path) {
     let fails = "class = \"other\"\nrestart = { limit = 4, backoff_min = \"1ms\" }";
     mission(
         dir,
@@ -481,9 +399,8 @@ fn a_start_that_fails_costs_a_line_of_events() {
     nothing_is_left(dir);
 }
 
-fn the_old_version_ends_first_where_there_is_no_room_for_both() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, Program("busybox"), GroupBudget(600))]
+fn the_old_version_ends_first_where_there_is_no_room_for_both(dir: &Path) {
     if host::rtgroup::detect().is_err() {
         return;
     }
@@ -526,9 +443,8 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both() {
     nothing_is_left(dir);
 }
 
-fn an_update_whose_supervisor_is_killed_has_not_taken_place() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn an_update_whose_supervisor_is_killed_has_not_taken_place(dir: &Path) {
     let app = |text: &str| shell("app", &format!("echo {text}; {SLEEPS}"), RESERVED);
     let first = mission(dir, &app("one"));
     let text = std::fs::read_to_string(&first).unwrap();

@@ -7,25 +7,7 @@ use record::run::Run;
 use record::summary::{Per, RunSummary};
 use record::trial::CellCounters;
 
-use crate::support::{Case, Need, only_run, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "counters::each_activation_has_its_counts",
-        needs: &[Need::Alone],
-        run: each,
-    },
-    Case {
-        name: "counters::a_reading_too_dear_for_the_period_is_left_to_windows",
-        needs: &[],
-        run: dear,
-    },
-    Case {
-        name: "counters::a_cell_that_may_not_count_says_so",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: refused,
-    },
-];
+use crate::support::{only_run, say};
 
 const JOBS: usize = 400;
 
@@ -54,9 +36,9 @@ fn countable() -> Option<&'static [Counter]> {
     can(&SOFTWARE).then_some(&SOFTWARE)
 }
 
-fn each() {
-    let dir = tempfile::tempdir().unwrap();
-    let found = counted(dir.path(), "bare", "\"activation\"", "1ms");
+#[case(Alone)]
+fn each_activation_has_its_counts(dir: &Path) {
+    let found = counted(dir, "bare", "\"activation\"", "1ms");
     let Some(countable) = countable() else {
         assert_eq!(found.activations, None);
         assert!(
@@ -76,7 +58,7 @@ fn each() {
         ["interrupts of its cpu"],
         "no one else reads them"
     );
-    let run = only_run(dir.path());
+    let run = only_run(dir);
     let opened = Run::open(&run).unwrap();
     let samples = opened.samples(1, "1-bare").unwrap().unwrap();
     assert_eq!(samples.counts.len(), samples.samples.len());
@@ -101,7 +83,7 @@ fn each() {
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("the measuring thread read its own counters once for each activation"));
     let words = ["export", "--csv", "-o", "-", &run.to_string_lossy()];
-    let table = say(dir.path(), &words).ends_with(0).out;
+    let table = say(dir, &words).ends_with(0).out;
     let mut lines = table.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = head.iter().position(|name| *name == sure.column()).unwrap();
@@ -111,10 +93,10 @@ fn each() {
     }
 }
 
-fn dear() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_reading_too_dear_for_the_period_is_left_to_windows(dir: &Path) {
     // No kernel reads a group of counters within 100 ns: it takes a system call.
-    let found = counted(dir.path(), "bare", "true", "10us");
+    let found = counted(dir, "bare", "true", "10us");
     assert_eq!(found.activations, None);
     if countable().is_some() {
         let why = "more than 1/100 of the period";
@@ -124,7 +106,7 @@ fn dear() {
         );
         assert!(found.names.len() > 1, "windows in their place: {found:?}");
     }
-    let run = only_run(dir.path());
+    let run = only_run(dir);
     let samples = Run::open(&run)
         .unwrap()
         .samples(1, "1-bare")
@@ -141,9 +123,9 @@ fn dear() {
     );
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let found = counted(dir.path(), "embedded", "\"activation\"", "1ms");
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_cell_that_may_not_count_says_so(dir: &Path) {
+    let found = counted(dir, "embedded", "\"activation\"", "1ms");
     assert_eq!(found.activations, None);
     let why = "in embedded cells: their threads may not count themselves";
     assert!(

@@ -8,32 +8,7 @@ use serde_json::Value;
 
 use crate::missions::{Up, mission, name, nothing_is_left};
 use crate::pty::{PROGRAMS, Pty};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "demo::the_demo_mission_is_admitted_runs_and_is_watched",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::GroupBudget(250),
-            Need::Program(PROGRAMS[0]),
-            Need::Program(PROGRAMS[1]),
-            Need::Program(PROGRAMS[2]),
-        ],
-        run: the_demo_mission_is_admitted_runs_and_is_watched,
-    },
-    Case {
-        name: "demo::why_a_cell_could_not_start_is_told_by_ps_and_events",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(150)],
-        run: why_a_cell_could_not_start_is_told_by_ps_and_events,
-    },
-    Case {
-        name: "demo::a_dynamic_program_without_its_libraries_is_refused_before_it_is_started",
-        needs: &[Need::Root],
-        run: a_dynamic_program_without_its_libraries_is_refused,
-    },
-];
+use crate::support::{eventually, say};
 
 const STATE: [&str; 2] = ["--dir", "state"];
 
@@ -48,9 +23,8 @@ fn json(dir: &Path, verb: &str, more: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-fn the_demo_mission_is_admitted_runs_and_is_watched() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, GroupBudget(250), Program(PROGRAMS[0]), Program(PROGRAMS[1]), Program(PROGRAMS[2]))]
+fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     let demo = say(dir, &["demo"]).ends_with(0).out;
     // As documented, except for its name: another mission of that name may run on this machine.
     let own = demo.replace("name = \"demo\"", &format!("name = \"{}\"", name(dir)));
@@ -193,9 +167,8 @@ fn on_a_terminal(dir: &Path) {
     assert!(!left.alternate_screen(), "the screen before is back");
 }
 
-fn why_a_cell_could_not_start_is_told_by_ps_and_events() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, GroupBudget(150))]
+fn why_a_cell_could_not_start_is_told_by_ps_and_events(dir: &Path) {
     fs::create_dir_all(dir.join("root/bin")).unwrap();
     mission(
         dir,
@@ -222,13 +195,11 @@ fn why_a_cell_could_not_start_is_told_by_ps_and_events() {
     nothing_is_left(dir);
 }
 
-fn a_dynamic_program_without_its_libraries_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn a_dynamic_program_without_its_libraries_is_refused_before_it_is_started(dir: &Path) {
     let cell = "[[cell]]\nname = \"a\"\nimage = { binary = \"/bin/ls\" }\nclass = \"other\"\n";
-    mission(dir.path(), cell);
-    let error = say(dir.path(), &["admit", "mission.toml"])
-        .ends_with(2)
-        .error();
+    mission(dir, cell);
+    let error = say(dir, &["admit", "mission.toml"]).ends_with(2).error();
     let parts = [
         "mission.toml:5: ",
         "/bin/ls is not static",

@@ -5,79 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::missions::{Up, busybox, mission, shell};
-use crate::support::{Case, Need, Said, binary, eventually, experiment, say, timecell};
+use crate::support::{Said, binary, eventually, experiment, say, timecell};
 use crate::unprivileged::{as_nobody, open_place};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "doctor_fix::what_is_changed_is_told_and_put_back",
-        needs: &[Need::Alone, Need::Root, Need::File(TIMERS)],
-        run: there_and_back,
-    },
-    Case {
-        name: "doctor_fix::interrupts_leave_the_cpus_that_are_named",
-        needs: &[Need::Alone, Need::Root, Need::TwoCpus, Need::File(DEFAULT)],
-        run: interrupts,
-    },
-    Case {
-        name: "doctor_fix::bad_input_is_one_sentence_and_changes_nothing",
-        needs: &[Need::Alone, Need::Root, Need::File(TIMERS)],
-        run: bad_input,
-    },
-    Case {
-        name: "doctor_fix::what_is_read_only_or_closed_is_told",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::Program("unshare"),
-            Need::File(TIMERS),
-        ],
-        run: closed,
-    },
-    Case {
-        name: "doctor_fix::nobody_changes_the_machine_under_a_measurement_or_a_mission",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::Program("busybox"),
-            Need::File(TIMERS),
-        ],
-        run: in_use,
-    },
-    Case {
-        name: "doctor_fix::what_is_held_is_given_back_first",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-        ],
-        run: held,
-    },
-    Case {
-        name: "doctor_fix::a_mission_on_any_cpu_takes_none",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::Deadline,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-        ],
-        run: on_any_cpu,
-    },
-    Case {
-        name: "doctor_fix::what_lasts_is_written_and_nothing_put_in_place",
-        needs: &[Need::File(TIMERS)],
-        run: persist,
-    },
-    Case {
-        name: "doctor_fix::the_enforcers_are_those_that_missions_have",
-        needs: &[],
-        run: enforcers,
-    },
-];
 
 const TIMERS: &str = "/proc/sys/kernel/timer_migration";
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
@@ -158,7 +87,8 @@ fn with_timers_that_move(see: impl FnOnce(&Path, &Machine)) {
     first.is_as_it_was();
 }
 
-fn there_and_back() {
+#[case(Alone, Root, File(TIMERS))]
+fn what_is_changed_is_told_and_put_back() {
     with_timers_that_move(|dir, before| {
         let tried = say(dir, &["doctor", "--fix", "--dry-run"]).ends_with(0);
         let line = format!("{TIMERS}: 1 -> 0");
@@ -194,7 +124,8 @@ fn there_and_back() {
     });
 }
 
-fn interrupts() {
+#[case(Alone, Root, TwoCpus, File(DEFAULT))]
+fn interrupts_leave_the_cpus_that_are_named() {
     let before = Machine::now();
     let dir = tempfile::tempdir().unwrap();
     let online = host::cpus::online().unwrap();
@@ -230,7 +161,8 @@ fn interrupts() {
     before.is_as_it_was();
 }
 
-fn bad_input() {
+#[case(Alone, Root, File(TIMERS))]
+fn bad_input_is_one_sentence_and_changes_nothing() {
     with_timers_that_move(|dir, before| {
         let (place, binary) = open_place();
         for words in [&["doctor", "--fix"][..], &["doctor", "--undo"]] {
@@ -283,7 +215,8 @@ fn seeing(dir: &Path, mount: &str, words: &[&str]) -> Said {
         .into()
 }
 
-fn closed() {
+#[case(Alone, Root, Program("unshare"), File(TIMERS))]
+fn what_is_read_only_or_closed_is_told() {
     with_timers_that_move(|dir, before| {
         let read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys";
         let said = seeing(dir, read_only, &["doctor", "--fix"]).ends_with(4);
@@ -335,7 +268,8 @@ fn closed() {
     });
 }
 
-fn in_use() {
+#[case(Alone, Root, Program("busybox"), File(TIMERS))]
+fn nobody_changes_the_machine_under_a_measurement_or_a_mission() {
     with_timers_that_move(|dir, before| {
         let file = experiment(dir, &["bare"], 30_000);
         let mut bench = timecell()
@@ -403,19 +337,16 @@ fn in_use() {
     });
 }
 
-fn held() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Alone, Root, RealTime, Freezer, TwoCpus, Program("busybox"))]
+fn what_is_held_is_given_back_first(dir: &Path) {
     let mut sleeper = Command::new(busybox())
         .args(["sleep", "1000"])
         .spawn()
         .unwrap();
     let pid = sleeper.id().to_string();
-    let hold = say(
-        dir.path(),
-        &["hold", "--reserve", "5ms/50ms", "--cpu", "1", &pid],
-    );
-    let undo = say(dir.path(), &["doctor", "--undo"]);
-    let release = say(dir.path(), &["release", &pid]);
+    let hold = say(dir, &["hold", "--reserve", "5ms/50ms", "--cpu", "1", &pid]);
+    let undo = say(dir, &["doctor", "--undo"]);
+    let release = say(dir, &["release", &pid]);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     hold.ends_with(0);
@@ -427,31 +358,31 @@ fn held() {
     );
 }
 
-fn on_any_cpu() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Alone, Root, Deadline, TwoCpus, Program("busybox"))]
+fn a_mission_on_any_cpu_takes_none(dir: &Path) {
     let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"100ms\"";
     let cell = shell("a", "exec /busybox sleep 1000", task);
-    mission(dir.path(), &format!("enforcer = \"deadline\"\n{cell}"));
-    let before = json(say(dir.path(), &["doctor", "--json"]));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"deadline\"\n{cell}"));
+    let before = json(say(dir, &["doctor", "--json"]));
+    let mut up = Up::start(dir);
     up.until("a: runs (pid");
-    let beside = json(say(dir.path(), &["doctor", "--json"]));
-    let ledger = say(dir.path(), &["ps", "--machine"]);
+    let beside = json(say(dir, &["doctor", "--json"]));
+    let ledger = say(dir, &["ps", "--machine"]);
     up.end();
     assert!(ledger.out.contains("0-"), "{}", ledger.out);
     assert_eq!(beside["cpus"], before["cpus"]);
 }
 
-fn persist() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(File(TIMERS))]
+fn what_lasts_is_written_and_nothing_put_in_place(dir: &Path) {
     let places = [
         "/etc/sysctl.d/90-timecell.conf",
         "/etc/systemd/system/timecell-doctor.service",
     ];
     let in_place = || places.map(|place| Path::new(place).exists());
     let before = (timers(), in_place());
-    let said = say(dir.path(), &["doctor", "--persist", "made/here"]).ends_with(0);
-    let read = |name: &str| std::fs::read_to_string(dir.path().join("made/here").join(name));
+    let said = say(dir, &["doctor", "--persist", "made/here"]).ends_with(0);
+    let read = |name: &str| std::fs::read_to_string(dir.join("made/here").join(name));
     let sysctl = read("90-timecell.conf").unwrap();
     assert!(sysctl.contains("kernel.timer_migration = 0\n"), "{sysctl}");
     let unit = read("timecell-doctor.service").unwrap();
@@ -465,29 +396,29 @@ fn persist() {
         );
     }
     assert!(said.out.contains("/etc/sysctl.d"), "{}", said.out);
-    let printed = say(dir.path(), &["doctor", "--persist"]).ends_with(0);
+    let printed = say(dir, &["doctor", "--persist"]).ends_with(0);
     assert!(
         printed.out.contains("    kernel.timer_migration = 0\n"),
         "{}",
         printed.out
     );
-    let json = json(say(dir.path(), &["doctor", "--persist", "--json"]).ends_with(0));
+    let json = json(say(dir, &["doctor", "--persist", "--json"]).ends_with(0));
     let pieces = json["persist"].as_array().unwrap();
     assert!(
         pieces.iter().any(|piece| piece["text"] == unit.as_str()),
         "{json}"
     );
-    std::fs::write(dir.path().join("file"), "").unwrap();
-    let error = say(dir.path(), &["doctor", "--persist", "file"])
+    std::fs::write(dir.join("file"), "").unwrap();
+    let error = say(dir, &["doctor", "--persist", "file"])
         .ends_with(2)
         .error();
     assert!(error.starts_with("file: "), "{error}");
     assert_eq!((timers(), in_place()), before);
 }
 
-fn enforcers() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["doctor", "--json"]).ends_with(0);
+#[case]
+fn the_enforcers_are_those_that_missions_have(dir: &Path) {
+    let said = say(dir, &["doctor", "--json"]).ends_with(0);
     let found = json(said);
     let rows = found["enforcers"].as_array().unwrap();
     assert_eq!(rows.len(), model::Enforcer::ALL.len());
@@ -503,7 +434,7 @@ fn enforcers() {
         }
     }
     let prefer = found["prefer"].as_str().unwrap();
-    let text = say(dir.path(), &["doctor"]).ends_with(0).out;
+    let text = say(dir, &["doctor"]).ends_with(0).out;
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(words.join(" ").contains(prefer), "{text}");
 }

@@ -2,31 +2,9 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
-use crate::support::{Case, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "extreme::what_is_no_task_is_refused",
-        needs: &[],
-        run: refused,
-    },
-    Case {
-        name: "extreme::every_answer_is_the_right_one",
-        needs: &[],
-        run: answers,
-    },
-    Case {
-        name: "extreme::ten_thousand_tasks",
-        needs: &[],
-        run: crowd,
-    },
-    Case {
-        name: "extreme::designs_end",
-        needs: &[],
-        run: designs,
-    },
-];
+use crate::support::say;
 
 /// C, T, D, J, B in ns.
 type Times = [u64; 5];
@@ -68,95 +46,8 @@ fn file(policy: &str, reservation: Option<(u64, u64)>, tasks: &[Times]) -> Strin
     text
 }
 
-fn refused() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path();
-    let good = file("fp", None, &[plain(3, 10)]);
-    for (from, to, part) in [
-        ("wcet = \"3ns\"", "wcet = \"0ns\"", ":7: `wcet` is 0ns"),
-        (
-            "wcet = \"3ns\"",
-            "wcet = \"-3ns\"",
-            ":7: `wcet`: `-3ns` is negative",
-        ),
-        (
-            "wcet = \"3ns\"",
-            "wcet = \"11ns\"",
-            ":7: the wcet of task `0` is 11ns, longer than its deadline of 10ns",
-        ),
-        (
-            "period = \"10ns\"",
-            "period = \"0ns\"",
-            ":8: `period` is 0ns",
-        ),
-        (
-            "period = \"10ns\"",
-            "period = \"18446744073709551615ns\"",
-            ":8: `period`",
-        ),
-        (
-            "period = \"10ns\"",
-            "period = \"18446744073709551616ns\"",
-            ":8: `period`",
-        ),
-        (
-            "period = \"10ns\"",
-            "period = \"1152921504606846977ns\"",
-            ":8: ",
-        ),
-        (
-            "deadline = \"10ns\"",
-            "deadline = \"0ns\"",
-            ":9: `deadline` is 0ns",
-        ),
-        (
-            "deadline = \"10ns\"",
-            "deadline = \"2ns\"",
-            ":7: the wcet of task `0` is 3ns, longer than its deadline of 2ns",
-        ),
-        (
-            "jitter = \"0ns\"",
-            "jitter = \"-1ns\"",
-            ":10: `jitter`: `-1ns` is negative",
-        ),
-        (
-            "blocking = \"0ns\"",
-            "blocking = \"-1ns\"",
-            ":11: `blocking`: `-1ns` is negative",
-        ),
-        (
-            "blocking = \"0ns\"",
-            "blocking = \"1e30ns\"",
-            ":11: `blocking`",
-        ),
-    ] {
-        let text = good.replacen(from, to, 1);
-        assert_ne!(text, good, "{from}");
-        fs::write(dir.join("set.toml"), text).unwrap();
-        for words in [
-            ["analyze", "set.toml"].as_slice(),
-            &["analyze", "design", "set.toml"],
-        ] {
-            let error = say(dir, words).ends_with(2).error();
-            assert!(
-                error.starts_with(&format!("set.toml{part}")),
-                "{to}: {error}"
-            );
-        }
-    }
-    for empty in [
-        "",
-        "schema = 1\n",
-        "schema = 1\n[[cell]]\nname = \"cell\"\n",
-    ] {
-        fs::write(dir.join("set.toml"), empty).unwrap();
-        say(dir, &["analyze", "set.toml"]).ends_with(2).error();
-    }
-}
-
-fn answers() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path();
+#[case]
+fn every_answer_is_the_right_one(dir: &Path) {
     let whole = None;
     let half = Some((500, 1_000));
     let third = LONGEST / 3;
@@ -392,9 +283,8 @@ fn primes(from: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn crowd() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path();
+#[case]
+fn ten_thousand_tasks(dir: &Path) {
     let answer = |tasks: &[Times], policy: &str| {
         fs::write(dir.join("set.toml"), file(policy, None, tasks)).unwrap();
         let said = say(dir, &["analyze", "set.toml"]);
@@ -414,9 +304,8 @@ fn crowd() {
     }
 }
 
-fn designs() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path();
+#[case]
+fn designs_end(dir: &Path) {
     // Periods up to the overhead leave no budget, however many there are.
     let overhead = format!("{LONGEST}ns");
     let words = ["analyze", "design", "set.toml", "--overhead", &overhead];

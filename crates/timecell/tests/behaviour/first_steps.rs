@@ -1,57 +1,11 @@
 //! First steps: misspelt words, files of the wrong kind, the newest run, missed deadlines.
 
+use std::path::Path;
+
 use record::run::Run;
 use record::summary::RunSummary;
 
-use crate::support::{self, Case, Need, only_run, say, timecell};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "first_steps::deadlines_that_were_not_met_are_late_and_can_be_a_threshold",
-        needs: &[Need::Root, Need::RealTime, Need::Unhindered],
-        run: late,
-    },
-    Case {
-        name: "first_steps::jobs_that_pause_have_no_deadline",
-        needs: &[],
-        run: no_deadline,
-    },
-    Case {
-        name: "first_steps::terminal_and_page_agree_on_trials_and_kernel",
-        needs: &[],
-        run: agree,
-    },
-    Case {
-        name: "first_steps::the_newest_run_is_latest",
-        needs: &[],
-        run: latest,
-    },
-    Case {
-        name: "first_steps::a_file_of_another_kind_is_recognised",
-        needs: &[],
-        run: kinds,
-    },
-    Case {
-        name: "first_steps::names_that_are_nearly_right_are_suggested_and_completed",
-        needs: &[],
-        run: names,
-    },
-    Case {
-        name: "first_steps::the_header_is_in_the_binary",
-        needs: &[],
-        run: header,
-    },
-    Case {
-        name: "first_steps::a_doctor_that_is_strict_has_an_exit_code",
-        needs: &[],
-        run: strict,
-    },
-    Case {
-        name: "first_steps::a_narrow_terminal_has_a_table_that_fits",
-        needs: &[],
-        run: narrow,
-    },
-];
+use crate::support::{self, only_run, say, timecell};
 
 /// Jobs of about a millisecond with a period, or a pause, of a tenth of it.
 fn experiment(pacing: &str) -> String {
@@ -61,13 +15,13 @@ fn experiment(pacing: &str) -> String {
     )
 }
 
-fn late() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("late.toml"), experiment("periodic")).unwrap();
+#[case(Root, RealTime, Unhindered)]
+fn deadlines_that_were_not_met_are_late_and_can_be_a_threshold(dir: &Path) {
+    std::fs::write(dir.join("late.toml"), experiment("periodic")).unwrap();
     let words = ["bench", "late.toml", "--fail-if", "late > 0"];
-    let said = say(dir.path(), &words).ends_with(3);
+    let said = say(dir, &words).ends_with(3);
     assert!(said.out.contains("   late"), "{}", said.out);
-    let summary = Run::open(&only_run(dir.path()))
+    let summary = Run::open(&only_run(dir))
         .unwrap()
         .read::<RunSummary>()
         .unwrap();
@@ -76,60 +30,56 @@ fn late() {
     assert_eq!(cell.late, Some(cell.executed));
     assert!(cell.missed > 0);
     assert!(cell.executed > 0 && cell.missed < cell.planned);
-    let page = only_run(dir.path()).join("report.html");
+    let page = only_run(dir).join("report.html");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(">late<"), "no column");
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let words = [
         "report",
         &path.to_string_lossy(),
         "--fail-if",
         "late > 1000",
     ];
-    say(dir.path(), &words).ends_with(0);
+    say(dir, &words).ends_with(0);
 }
 
-fn no_deadline() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("late.toml"), experiment("relative")).unwrap();
-    let said = say(dir.path(), &["bench", "late.toml", "--class", "other"]).ends_with(0);
+#[case]
+fn jobs_that_pause_have_no_deadline(dir: &Path) {
+    std::fs::write(dir.join("late.toml"), experiment("relative")).unwrap();
+    let said = say(dir, &["bench", "late.toml", "--class", "other"]).ends_with(0);
     assert!(!said.out.contains("   late"), "{}", said.out);
-    let summary = Run::open(&only_run(dir.path()))
+    let summary = Run::open(&only_run(dir))
         .unwrap()
         .read::<RunSummary>()
         .unwrap();
     assert_eq!(summary.cells[0].late, None);
 }
 
-fn latest() {
-    let dir = tempfile::tempdir().unwrap();
-    let none = say(dir.path(), &["report", "latest"]).ends_with(2);
+#[case]
+fn the_newest_run_is_latest(dir: &Path) {
+    let none = say(dir, &["report", "latest"]).ends_with(2);
     assert!(
         none.error().starts_with("latest: there is no run in runs"),
         "{}",
         none.err
     );
-    std::fs::write(dir.path().join("e.toml"), experiment("relative")).unwrap();
-    say(
-        dir.path(),
-        &["bench", "e.toml", "--class", "other", "--jobs", "3"],
-    )
-    .ends_with(0);
-    let run = only_run(dir.path());
+    std::fs::write(dir.join("e.toml"), experiment("relative")).unwrap();
+    say(dir, &["bench", "e.toml", "--class", "other", "--jobs", "3"]).ends_with(0);
+    let run = only_run(dir);
     let name = run.file_name().unwrap().to_str().unwrap().to_owned();
-    let said = say(dir.path(), &["report", "latest"]).ends_with(0);
+    let said = say(dir, &["report", "latest"]).ends_with(0);
     assert!(
         said.out.contains(&format!("runs/{name}/report.html")),
         "{}",
         said.out
     );
-    let said = say(dir.path(), &["export", "latest", "--csv", "-o", "jobs.csv"]).ends_with(0);
-    assert!(dir.path().join("jobs.csv").is_file(), "{}", said.out);
+    let said = say(dir, &["export", "latest", "--csv", "-o", "jobs.csv"]).ends_with(0);
+    assert!(dir.join("jobs.csv").is_file(), "{}", said.out);
 }
 
-fn kinds() {
-    let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+#[case]
+fn a_file_of_another_kind_is_recognised(dir: &Path) {
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
     write(
         "mission.toml",
         "schema = 1\nname = \"m\"\n[[cell]]\nname = \"a\"\n",
@@ -139,7 +89,7 @@ fn kinds() {
         "set.toml",
         "schema = 1\n[[cell]]\nname = \"a\"\ntask = []\n",
     );
-    std::fs::create_dir(dir.path().join("run")).unwrap();
+    std::fs::create_dir(dir.join("run")).unwrap();
     write("run/run.json", "{}");
     for (words, hint) in [
         (
@@ -174,7 +124,7 @@ fn kinds() {
         (["update", "run"], "run looks like a run: "),
         (["bench", "run"], "run looks like a run: "),
     ] {
-        let said = say(dir.path(), &words).ends_with(2);
+        let said = say(dir, &words).ends_with(2);
         assert!(
             said.err.contains(&format!("note    {hint}")),
             "{words:?}: {}",
@@ -197,7 +147,7 @@ fn kinds() {
         ),
         (["analyze", "design", "run"], "run looks like a run: "),
     ] {
-        let said = say(dir.path(), &words).ends_with(2);
+        let said = say(dir, &words).ends_with(2);
         assert!(said.err.contains(hint), "{words:?}: {}", said.err);
     }
     // Files of other tools: the refusal says what they are.
@@ -210,11 +160,7 @@ fn kinds() {
         "<system os_scheduler=\"EDF\"><component/></system>\n",
     );
     write("t.csv", "name,wcet_us,period_us\na,1000,9000\n");
-    say(
-        dir.path(),
-        &["export", "t.csv", "--rt-app", "-o", "own.json"],
-    )
-    .ends_with(0);
+    say(dir, &["export", "t.csv", "--rt-app", "-o", "own.json"]).ends_with(0);
     write(
         "cyclictest.json",
         "{\"file_version\": 1, \"cmdline\": \"cyclictest --json=x\", \"rt_test_version\": \"2.40\", \"thread\": {}}\n",
@@ -249,56 +195,56 @@ fn kinds() {
             "it looks like rt-tests-json, which `timecell report` reads",
         ),
     ] {
-        let said = say(dir.path(), &words).ends_with(2);
+        let said = say(dir, &words).ends_with(2);
         assert!(said.error().contains(hint), "{words:?}: {}", said.err);
     }
     write(
         "e.toml",
         "schema = 1\nname = \"x\"\n[workload]\nkinds = 3\n",
     );
-    let said = say(dir.path(), &["bench", "e.toml"]).ends_with(2);
+    let said = say(dir, &["bench", "e.toml"]).ends_with(2);
     assert!(!said.err.contains("looks like"), "{}", said.err);
 }
 
-fn names() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["bench", "overhed"]).ends_with(2);
+#[case]
+fn names_that_are_nearly_right_are_suggested_and_completed(dir: &Path) {
+    let said = say(dir, &["bench", "overhed"]).ends_with(2);
     assert!(
         said.error()
             .contains("did you mean `overhead`? the scenarios are "),
         "{}",
         said.err
     );
-    let said = say(dir.path(), &["bench", "overhead", "--engine", "crum"]).ends_with(2);
+    let said = say(dir, &["bench", "overhead", "--engine", "crum"]).ends_with(2);
     assert!(said.err.contains("did you mean `crun`?"), "{}", said.err);
     for shell in ["bash", "zsh", "fish"] {
-        let script = say(dir.path(), &["completions", shell]).ends_with(0).out;
+        let script = say(dir, &["completions", shell]).ends_with(0).out;
         for word in ["concurrency", "podman-rootless"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
 }
 
-fn header() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["header"]).ends_with(0);
+#[case]
+fn the_header_is_in_the_binary(dir: &Path) {
+    let said = say(dir, &["header"]).ends_with(0);
     let file = include_str!("../../../client/include/timecell.h");
     assert_eq!(said.out.trim_end(), file.trim_end());
 }
 
-fn strict() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["doctor", "--json"]).ends_with(0);
+#[case]
+fn a_doctor_that_is_strict_has_an_exit_code(dir: &Path) {
+    let said = say(dir, &["doctor", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let checks = json["checks"].as_array().unwrap();
     let bad = checks.iter().any(|check| check["state"] == "bad");
     let code = if bad { 4 } else { 0 };
-    say(dir.path(), &["doctor", "--strict"]).ends_with(code);
-    say(dir.path(), &["doctor", "--strict", "--json"]).ends_with(code);
+    say(dir, &["doctor", "--strict"]).ends_with(code);
+    say(dir, &["doctor", "--strict", "--json"]).ends_with(code);
 }
 
-fn narrow() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_narrow_terminal_has_a_table_that_fits(dir: &Path) {
     let words = [
         "bench",
         "overhead",
@@ -307,11 +253,11 @@ fn narrow() {
         "--jobs",
         "20",
     ];
-    say(dir.path(), &[&words[..], &["--class", "other"]].concat());
-    let path = only_run(dir.path());
+    say(dir, &[&words[..], &["--class", "other"]].concat());
+    let path = only_run(dir);
     for columns in ["60", "80", "100"] {
         let output = timecell()
-            .current_dir(dir.path())
+            .current_dir(dir)
             .args(["report", &path.to_string_lossy()])
             .env("COLUMNS", columns)
             .output()
@@ -329,14 +275,14 @@ fn narrow() {
 }
 
 /// What is counted and printed about the kernel in the terminal's first lines and on the page.
-fn agree() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn terminal_and_page_agree_on_trials_and_kernel(dir: &Path) {
     // Hardly any machine has all of them; if one has, there is nothing to subtract.
     let engines = ["bare", "docker", "podman", "podman-rootless"];
-    let file = support::experiment(dir.path(), &engines, 10);
+    let file = support::experiment(dir, &engines, 10);
     let words = ["bench", &file, "--class", "other", "--beside-missions"];
-    let said = say(dir.path(), &words).ends_with(0);
-    let page = std::fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let said = say(dir, &words).ends_with(0);
+    let page = std::fs::read_to_string(only_run(dir).join("report.html")).unwrap();
     let told: String = [&said.out[..], &said.err].concat();
     let line = |head: &str| {
         let found = told.lines().find(|line| line.starts_with(head));

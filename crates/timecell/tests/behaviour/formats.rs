@@ -8,70 +8,7 @@ use std::process::Command;
 
 use host::sched::bandwidth;
 
-use crate::support::{Case, Need, Said, eventually, experiment, only_run, say, timecell};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "formats::files_of_real_tools_are_drawn",
-        needs: &[],
-        run: draws_files,
-    },
-    Case {
-        name: "formats::standard_input_is_drawn",
-        needs: &[],
-        run: draws_input,
-    },
-    Case {
-        name: "formats::damaged_files_get_one_sentence",
-        needs: &[],
-        run: damaged,
-    },
-    Case {
-        name: "formats::files_of_other_tools_are_judged",
-        needs: &[],
-        run: judged,
-    },
-    Case {
-        name: "formats::a_long_file_of_many_values_takes_little_memory",
-        needs: &[],
-        run: memory,
-    },
-    Case {
-        name: "formats::intervals_of_a_run_are_read_back_from_csv",
-        needs: &[],
-        run: intervals,
-    },
-    Case {
-        name: "formats::an_export_is_written_over_only_when_forced",
-        needs: &[],
-        run: forced,
-    },
-    Case {
-        name: "formats::what_cyclictest_writes_now_is_read",
-        needs: &[Need::RealTime, Need::Program("cyclictest")],
-        run: cyclictest,
-    },
-    Case {
-        name: "formats::a_run_goes_out_as_cyclictest_and_comes_back",
-        needs: &[],
-        run: round_trip,
-    },
-    Case {
-        name: "formats::rt_app_runs_what_is_exported_and_its_logs_are_drawn",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::DeadlineBudget,
-            Need::Program("rt-app"),
-        ],
-        run: rt_app,
-    },
-    Case {
-        name: "formats::published_figures_stand_beside_a_run",
-        needs: &[],
-        run: published,
-    },
-];
+use crate::support::{Said, eventually, experiment, only_run, say, timecell};
 
 /// A file of a real tool, from the tests of crate `record`.
 fn data(name: &str) -> String {
@@ -83,11 +20,11 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-fn judged() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn files_of_other_tools_are_judged(dir: &Path) {
     let cyclictest = data("cyclictest-2.40.json");
     let judge = |file: &str, condition: &str, code| {
-        say(dir.path(), &["report", file, "--fail-if", condition]).ends_with(code)
+        say(dir, &["report", file, "--fail-if", condition]).ends_with(code)
     };
     let with = |condition: &str, code| judge(&cyclictest, condition, code);
     with("latency.max > 1ns", 3);
@@ -109,35 +46,34 @@ fn judged() {
     // 997 values of 5 us and 3 beyond the histogram, about which the file says only that they are at least 10 us.
     let text = "# Histogram\n000005 000997\n000009 000000\n# Min Latencies: 00005\n# Avg Latencies: 00005\n\
         # Max Latencies: 00400\n# Histogram Overflows: 00003\n";
-    fs::write(dir.path().join("h.txt"), text).unwrap();
+    fs::write(dir.join("h.txt"), text).unwrap();
     judge("h.txt", "latency.p99 > 10us", 0);
     judge("h.txt", "latency.median > 4us", 3);
     judge("h.txt", "latency.p99.9 > 10us", 4);
     let many = text.replace("000997", "009975").replace("00003", "00025");
-    fs::write(dir.path().join("h.txt"), many).unwrap();
+    fs::write(dir.join("h.txt"), many).unwrap();
     let said = judge("h.txt", "latency.p99.9 > 100us", 1);
     assert!(said.out.contains("undecided"), "{}", said.out);
 
     // The best result that osnoise can have, and a column in which nothing ran.
     let none = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n\
         over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
-    fs::write(dir.path().join("none.txt"), none).unwrap();
+    fs::write(dir.join("none.txt"), none).unwrap();
     let said = judge("none.txt", "latency.max > 1ms", 0);
     assert!(said.out.contains("nothing was seen above"), "{}", said.out);
     judge("none.txt", "latency.max > 1us", 1);
     let columns = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
         Index   Thr-001   Usr-001\n0   944  0\n1    56  0\nover:   0   0\n\
         count:   1000  0\nmin:  0  -\navg:  0  -\nmax:  1  -\n";
-    fs::write(dir.path().join("columns.txt"), columns).unwrap();
+    fs::write(dir.join("columns.txt"), columns).unwrap();
     let said = judge("columns.txt", "latency.max > 1ms", 0);
     assert!(said.out.contains("it holds no value"), "{}", said.out);
     judge("columns.txt", "return*.latency.max > 1ms", 4);
 }
 
 /// A histogram of 20 MB in which 8 threads have 7 million different values between them.
-fn memory() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_long_file_of_many_values_takes_little_memory(dir: &Path) {
     let mut file = BufWriter::new(fs::File::create(dir.join("h.txt")).unwrap());
     let (mut rows, mut length) = (0_u64, 0);
     writeln!(file, "# Histogram").unwrap();
@@ -209,14 +145,14 @@ fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
 }
 
 /// What a run of histograms exports as CSV is imported unchanged.
-fn intervals() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 100);
+#[case]
+fn intervals_of_a_run_are_read_back_from_csv(dir: &Path) {
+    let file = experiment(dir, &["bare"], 100);
     let words = ["bench", &file, "--class", "other", "--histogram"];
-    say(dir.path(), &words).ends_with(0);
+    say(dir, &words).ends_with(0);
     let export = ["export", "latest", "--csv", "-o", "i.csv"];
-    say(dir.path(), &export).ends_with(0);
-    let said = say(dir.path(), &["report", "i.csv", "latest", "--json"]);
+    say(dir, &export).ends_with(0);
+    let said = say(dir, &["report", "i.csv", "latest", "--json"]);
     let said = said.ends_with(0);
     let files = json(&said.out)["files"].clone();
     let of = |file: usize, quantity: &str| -> serde_json::Value {
@@ -233,58 +169,54 @@ fn intervals() {
     assert_eq!(of(1, quantity)["counted"], 0);
     let p99 = of(1, "wake-up latency, 99th percentile of each interval");
     assert!(p99["counted"].as_u64() >= Some(1), "{p99}");
-    let judge = |condition: &str| say(dir.path(), &["report", "i.csv", "--fail-if", condition]);
+    let judge = |condition: &str| say(dir, &["report", "i.csv", "--fail-if", condition]);
     judge("latency.max > 1h").ends_with(0);
     judge("latency.p99 > 1h").ends_with(4);
 }
 
 /// A run is exported as Parquet, whose footer contains what the columns alone do not say.
-fn forced() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 3);
-    say(dir.path(), &["bench", &file, "--class", "other"]).ends_with(0);
+#[case]
+fn an_export_is_written_over_only_when_forced(dir: &Path) {
+    let file = experiment(dir, &["bare"], 3);
+    say(dir, &["bench", &file, "--class", "other"]).ends_with(0);
     let export = ["export", "latest", "--parquet", "-o", "jobs.parquet"];
-    say(dir.path(), &export).ends_with(0);
-    let file = dir.path().join("jobs.parquet");
+    say(dir, &export).ends_with(0);
+    let file = dir.join("jobs.parquet");
     let footer = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
     for key in ["host", "kernel", "period_ns", "trial_failed", "schema"] {
         assert!(footer.contains(key), "{key}");
     }
     fs::write(&file, "mine").unwrap();
-    let refused = say(dir.path(), &export).ends_with(2);
+    let refused = say(dir, &export).ends_with(2);
     assert!(refused.error().contains("--force"), "{}", refused.err);
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
-    say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
+    say(dir, &[&export[..], &["--force"]].concat()).ends_with(0);
     assert_ne!(fs::read(&file).unwrap(), b"mine");
 
     // All other formats of the same run, of a task set, and of a run of histograms, which is written into a directory.
     let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\n\
         period = \"10ms\"\n";
-    fs::write(dir.path().join("t.toml"), tasks).unwrap();
+    fs::write(dir.join("t.toml"), tasks).unwrap();
     for (of, form) in [
         ("latest", "--csv"),
         ("latest", "--cyclictest-json"),
         ("latest", "--cyclictest-hist"),
         ("t.toml", "--rt-app"),
     ] {
-        kept(dir.path(), &["export", of, form, "-o", "taken"], "taken");
+        kept(dir, &["export", of, form, "-o", "taken"], "taken");
     }
-    let file = experiment(dir.path(), &["bare"], 3);
+    let file = experiment(dir, &["bare"], 3);
     let words = ["bench", &file, "--class", "other", "--histogram"];
-    say(dir.path(), &words).ends_with(0);
-    kept(
-        dir.path(),
-        &["export", "latest", "--csv", "-o", "taken"],
-        "taken",
-    );
-    let logs = dir.path().join("logs");
+    say(dir, &words).ends_with(0);
+    kept(dir, &["export", "latest", "--csv", "-o", "taken"], "taken");
+    let logs = dir.join("logs");
     fs::create_dir(&logs).unwrap();
     let export = ["export", "latest", "--hdr", "-o", "logs"];
-    say(dir.path(), &export).ends_with(0);
+    say(dir, &export).ends_with(0);
     let names: Vec<_> = fs::read_dir(&logs).unwrap().flatten().collect();
     let log = names.first().expect("an interval log").file_name();
     let log = format!("logs/{}", log.to_string_lossy());
-    kept(dir.path(), &export, &log);
+    kept(dir, &export, &log);
 }
 
 /// An export leaves an existing file alone, says how to overwrite it, and does so when told.
@@ -299,25 +231,25 @@ fn kept(dir: &Path, export: &[&str], file: &str) {
 }
 
 /// The output of another tool is piped into `report -` without a file.
-fn draws_input() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn standard_input_is_drawn(dir: &Path) {
     let with = |words: &[&str], input: &str| -> Said {
         let mut command = timecell();
-        command.current_dir(dir.path()).args(words);
+        command.current_dir(dir).args(words);
         command.stdin(fs::File::open(data(input)).unwrap());
         command.output().unwrap().into()
     };
     let said = with(&["report", "-"], "rtla-timerlat-hist.txt").ends_with(0);
     assert!(said.out.contains("Timer latency"), "{}", said.out);
-    let page = fs::read_to_string(dir.path().join("measured.html")).unwrap();
+    let page = fs::read_to_string(dir.join("measured.html")).unwrap();
     assert!(page.contains("standard input"));
     let said = with(&["report", "-", "-o", "b.html"], "cyclictest-2.40.json").ends_with(0);
-    assert!(said.out.contains("Wake-up latency") && dir.path().join("b.html").is_file());
+    assert!(said.out.contains("Wake-up latency") && dir.join("b.html").is_file());
     let said = with(&["report", "-"], "../../Cargo.toml").ends_with(2);
     assert!(said.error().contains("standard input"), "{}", said.err);
     // So is a task set, whose name does not reveal the format.
     let table = "name,wcet_us,period_us\na,1000,9000\nb,10000,60000\n";
-    let tasks = dir.path().join("t.csv");
+    let tasks = dir.join("t.csv");
     fs::write(&tasks, table).unwrap();
     let tasks = tasks.to_string_lossy();
     let said = with(&["analyze", "-", "--format", "csv", "--json"], &tasks).ends_with(0);
@@ -329,8 +261,8 @@ fn draws_input() {
     assert!(said.error().contains("t.csv:3: cut short"), "{}", said.err);
 }
 
-fn draws_files() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn files_of_real_tools_are_drawn(dir: &Path) {
     let files = [
         data("cyclictest-2.40.json"),
         data("rtla-timerlat-hist.txt"),
@@ -339,7 +271,7 @@ fn draws_files() {
     ];
     let mut words = vec!["report"];
     words.extend(files.iter().map(String::as_str));
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     for part in [
         "Wake-up latency",
         "Timer latency",
@@ -348,25 +280,25 @@ fn draws_files() {
     ] {
         assert!(said.out.contains(part), "{part}\n{}", said.out);
     }
-    let page = fs::read_to_string(dir.path().join("measured.html")).unwrap();
+    let page = fs::read_to_string(dir.join("measured.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Not measured by timecell."));
-    let summary = say(dir.path(), &["report", &files[0], "--json"]).ends_with(0);
+    let summary = say(dir, &["report", &files[0], "--json"]).ends_with(0);
     let first = &json(&summary.out)["files"][0]["distributions"][0];
     assert_eq!(first["overflow"]["count"], 3);
     assert_eq!(first["max_ns"], 3_973_000);
     // The unit that the file does not state can be given.
-    let ns = say(dir.path(), &["report", &files[3], "--json", "--unit", "ns"]).ends_with(0);
-    let us = say(dir.path(), &["report", &files[3], "--json"]).ends_with(0);
+    let ns = say(dir, &["report", &files[3], "--json", "--unit", "ns"]).ends_with(0);
+    let us = say(dir, &["report", &files[3], "--json"]).ends_with(0);
     let max = |text: &str| json(text)["files"][0]["distributions"][0]["max_ns"].as_i64();
     assert_eq!(max(&ns.out).map(|ns| ns * 1_000), max(&us.out));
 }
 
-fn damaged() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn damaged_files_get_one_sentence(dir: &Path) {
     let whole = fs::read_to_string(data("cyclictest-2.40.json")).unwrap();
-    fs::write(dir.path().join("cut.json"), &whole[..700]).unwrap();
-    fs::write(dir.path().join("empty.txt"), "").unwrap();
-    fs::write(dir.path().join("other.txt"), "hello\n").unwrap();
+    fs::write(dir.join("cut.json"), &whole[..700]).unwrap();
+    fs::write(dir.join("empty.txt"), "").unwrap();
+    fs::write(dir.join("other.txt"), "hello\n").unwrap();
     for (words, part) in [
         (
             &["report", "cut.json"][..],
@@ -389,14 +321,14 @@ fn damaged() {
             "applies only to the report of one run",
         ),
     ] {
-        let said = say(dir.path(), words).ends_with(2);
+        let said = say(dir, words).ends_with(2);
         assert!(said.err.contains(part), "{words:?}\n{}", said.err);
-        assert!(!dir.path().join("measured.html").exists());
+        assert!(!dir.join("measured.html").exists());
     }
 }
 
-fn cyclictest() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(RealTime, Program("cyclictest"))]
+fn what_cyclictest_writes_now_is_read(dir: &Path) {
     let text = Command::new("cyclictest")
         .args([
             "-q",
@@ -413,12 +345,12 @@ fn cyclictest() {
             "30",
             "--json=c.json",
         ])
-        .current_dir(dir.path())
+        .current_dir(dir)
         .output()
         .unwrap();
     assert!(text.status.success());
-    fs::write(dir.path().join("c.txt"), &text.stdout).unwrap();
-    let said = say(dir.path(), &["report", "c.json", "c.txt", "--json"]).ends_with(0);
+    fs::write(dir.join("c.txt"), &text.stdout).unwrap();
+    let said = say(dir, &["report", "c.json", "c.txt", "--json"]).ends_with(0);
     let files = json(&said.out);
     let of = |file: usize| files["files"][file]["distributions"][0].clone();
     let (a, b) = (of(0), of(1));
@@ -430,13 +362,13 @@ fn cyclictest() {
     }
 }
 
-fn round_trip() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 25);
-    say(dir.path(), &["bench", &file]).ends_with(0);
-    let run = only_run(dir.path()).to_string_lossy().into_owned();
+#[case]
+fn a_run_goes_out_as_cyclictest_and_comes_back(dir: &Path) {
+    let file = experiment(dir, &["bare"], 25);
+    say(dir, &["bench", &file]).ends_with(0);
+    let run = only_run(dir).to_string_lossy().into_owned();
     let said = say(
-        dir.path(),
+        dir,
         &[
             "export",
             &run,
@@ -454,7 +386,7 @@ fn round_trip() {
         said.err
     );
     let hist = say(
-        dir.path(),
+        dir,
         &[
             "export",
             &run,
@@ -466,9 +398,9 @@ fn round_trip() {
         ],
     )
     .ends_with(0);
-    fs::write(dir.path().join("o.txt"), &hist.out).unwrap();
+    fs::write(dir.join("o.txt"), &hist.out).unwrap();
     // The run and its two formats in one report: the same number of values, and maxima that agree to the microsecond.
-    let said = say(dir.path(), &["report", &run, "o.json", "o.txt", "--json"]).ends_with(0);
+    let said = say(dir, &["report", &run, "o.json", "o.txt", "--json"]).ends_with(0);
     let files = json(&said.out);
     let of = |file: usize| files["files"][file]["distributions"][0].clone();
     let values = |d: &serde_json::Value| {
@@ -481,16 +413,16 @@ fn round_trip() {
     );
     let us = |d: &serde_json::Value| d["max_ns"].as_i64().unwrap().max(0) / 1_000;
     assert_eq!((us(&ours), us(&ours)), (us(&json), us(&text)));
-    say(dir.path(), &["export", &run, "--cyclictest-json", "--csv"]).ends_with(2);
+    say(dir, &["export", &run, "--cyclictest-json", "--csv"]).ends_with(2);
 }
 
-fn rt_app() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, DeadlineBudget, Program("rt-app"))]
+fn rt_app_runs_what_is_exported_and_its_logs_are_drawn(dir: &Path) {
     let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"edf\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n\
         jitter = \"1us\"\n[[cell.task]]\nname = \"b\"\nwcet = \"2ms\"\nperiod = \"40ms\"\ndeadline = \"20ms\"\n";
-    fs::write(dir.path().join("t.toml"), tasks).unwrap();
+    fs::write(dir.join("t.toml"), tasks).unwrap();
     let said = say(
-        dir.path(),
+        dir,
         &[
             "export",
             "t.toml",
@@ -504,7 +436,7 @@ fn rt_app() {
     .ends_with(0);
     assert!(said.err.contains("release jitter"), "{}", said.err);
     // Our own importer reads the same tasks, and the real rt-app runs them.
-    let said = say(dir.path(), &["analyze", "t.json", "--json"]).ends_with(0);
+    let said = say(dir, &["analyze", "t.json", "--json"]).ends_with(0);
     assert_eq!(
         json(&said.out)["cells"][0]["tasks"]
             .as_array()
@@ -525,7 +457,7 @@ fn rt_app() {
     drop(asker);
     let ran = Command::new("rt-app")
         .arg("t.json")
-        .current_dir(dir.path())
+        .current_dir(dir)
         .output()
         .unwrap();
     assert!(
@@ -534,7 +466,7 @@ fn rt_app() {
         String::from_utf8_lossy(&ran.stderr)
     );
     let said = say(
-        dir.path(),
+        dir,
         &["report", "rt-app-a-0.log", "rt-app-b-1.log", "--json"],
     )
     .ends_with(0);
@@ -551,19 +483,19 @@ fn rt_app() {
     }
 }
 
-fn published() {
-    let dir = tempfile::tempdir().unwrap();
-    let list = say(dir.path(), &["report", "--against", "list"]).ends_with(0);
+#[case]
+fn published_figures_stand_beside_a_run(dir: &Path) {
+    let list = say(dir, &["report", "--against", "list"]).ends_with(0);
     assert!(
         list.out.contains("Table 4.2") && list.out.contains("L. Abeni"),
         "{}",
         list.out
     );
-    let file = experiment(dir.path(), &["bare"], 25);
-    say(dir.path(), &["bench", &file]).ends_with(0);
-    let run = only_run(dir.path()).to_string_lossy().into_owned();
+    let file = experiment(dir, &["bare"], 25);
+    say(dir, &["bench", &file]).ends_with(0);
+    let run = only_run(dir).to_string_lossy().into_owned();
     let said = say(
-        dir.path(),
+        dir,
         &["report", &run, "--against", "published", "-o", "p.html"],
     )
     .ends_with(0);
@@ -576,15 +508,11 @@ fn published() {
         assert!(said.out.contains(part), "{part}\n{}", said.out);
     }
     assert!(
-        fs::read_to_string(dir.path().join("p.html"))
+        fs::read_to_string(dir.join("p.html"))
             .unwrap()
             .contains("id=\"published\"")
     );
-    let said = say(
-        dir.path(),
-        &["report", &run, "--against", "published", "--json"],
-    )
-    .ends_with(0);
+    let said = say(dir, &["report", &run, "--against", "published", "--json"]).ends_with(0);
     let summary = json(&said.out);
     assert!(
         !summary["published"]["without"]

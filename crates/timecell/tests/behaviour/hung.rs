@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(420);
 const LOOKS: Duration = Duration::from_secs(5);
 
-static RUNNING: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
+static RUNNING: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
 
 /// Measures from now how long a case takes, until this is dropped.
-pub struct Watched(&'static str);
+pub struct Watched(String);
 
 impl Watched {
-    pub fn new(name: &'static str) -> Watched {
+    pub fn new(name: String) -> Watched {
         static WATCH: std::sync::Once = std::sync::Once::new();
         WATCH.call_once(|| {
             std::thread::spawn(watch);
         });
-        RUNNING.lock().unwrap().push((name, Instant::now()));
+        RUNNING.lock().unwrap().push((name.clone(), Instant::now()));
         Watched(name)
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        RUNNING.lock().unwrap().retain(|&(name, _)| name != self.0);
+        RUNNING.lock().unwrap().retain(|(name, _)| *name != self.0);
     }
 }
 

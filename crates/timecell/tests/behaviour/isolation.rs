@@ -8,25 +8,7 @@ use std::process::{Child, Command};
 use host::sched;
 use record::run::Run;
 
-use crate::support::{Case, Need, begun, eventually, only_run, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "isolation::a_task_is_moved_and_comes_back_and_the_record_tells",
-        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
-        run: moved_and_back,
-    },
-    Case {
-        name: "isolation::clean_puts_back_what_a_killed_coordinator_moved",
-        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
-        run: killed,
-    },
-    Case {
-        name: "isolation::all_cpus_for_cells_is_refused",
-        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
-        run: refused,
-    },
-];
+use crate::support::{begun, eventually, only_run, say};
 
 fn all_cpus() -> Vec<u32> {
     sched::get_affinity(0).unwrap()
@@ -69,16 +51,16 @@ fn masks() -> BTreeMap<String, String> {
         .collect()
 }
 
-fn moved_and_back() {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), 20);
+#[case(Root, TwoCpus, Alone)]
+fn a_task_is_moved_and_comes_back_and_the_record_tells(dir: &Path) {
+    write(dir, 20);
     let before = masks();
     let mut bystander = bystander();
-    say(dir.path(), &["bench", "free.toml"]).ends_with(0);
+    say(dir, &["bench", "free.toml"]).ends_with(0);
     let pid = bystander.id().cast_signed();
     assert_eq!(sched::get_affinity(pid).unwrap(), all_cpus());
     assert_eq!(masks(), before);
-    let trial = Run::open(&only_run(dir.path())).unwrap().trial(1).unwrap();
+    let trial = Run::open(&only_run(dir)).unwrap().trial(1).unwrap();
     let isolated = trial.isolation.unwrap();
     assert_eq!(isolated.cpus, [*all_cpus().last().unwrap()]);
     assert!(isolated.tasks_moved > 0);
@@ -88,38 +70,38 @@ fn moved_and_back() {
     bystander.wait().unwrap();
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), 60_000);
+#[case(Root, TwoCpus, Alone)]
+fn clean_puts_back_what_a_killed_coordinator_moved(dir: &Path) {
+    write(dir, 60_000);
     let before = masks();
     // This process is moved, too: what it may use is asked before.
     let every = all_cpus();
     let mut bystander = bystander();
     let pid = bystander.id().cast_signed();
-    let mut bench = begun(dir.path(), &["bench", "free.toml"]);
+    let mut bench = begun(dir, &["bench", "free.toml"]);
     eventually("the bystander is moved", || {
         sched::get_affinity(pid).unwrap() != every
     });
     bench.kill().unwrap();
     bench.wait().unwrap();
     assert_ne!(sched::get_affinity(pid).unwrap(), every);
-    say(dir.path(), &["clean"]).ends_with(0);
+    say(dir, &["clean"]).ends_with(0);
     assert_eq!(sched::get_affinity(pid).unwrap(), every);
     assert_eq!(masks(), before);
     bystander.kill().unwrap();
     bystander.wait().unwrap();
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, TwoCpus, Alone)]
+fn all_cpus_for_cells_is_refused(dir: &Path) {
     let cpus = all_cpus();
     let text = format!(
         "schema = 1\nname = \"full\"\n[workload]\nkind = \"timer\"\n[scheduling]\ncpus = {cpus:?}\n[[trial]]\nname = \"full\"\ncells = [\"bare\"]\n\
          copies = {}\nisolate = true\n",
         cpus.len()
     );
-    std::fs::write(dir.path().join("full.toml"), text).unwrap();
-    let said = say(dir.path(), &["bench", "full.toml"]).ends_with(4);
+    std::fs::write(dir.join("full.toml"), text).unwrap();
+    let said = say(dir, &["bench", "full.toml"]).ends_with(4);
     assert!(
         said.err
             .contains("so no cpu is left for the work that isolate = true moves away"),

@@ -156,12 +156,13 @@ const LONG: &[&str] = &[
 
 /// The position of a case among all.
 pub fn place(case: &Case) -> usize {
-    let is_one = |long: &&str| case.name.starts_with(*long);
+    let name = case.name();
+    let is_one = |long: &&str| name.starts_with(*long);
     LONG.iter().position(is_one).unwrap_or(LONG.len())
 }
 
 /// What each case held, and for how long.
-static SPENT: Mutex<Vec<(&str, Held, Duration)>> = Mutex::new(Vec::new());
+static SPENT: Mutex<Vec<(String, Held, Duration)>> = Mutex::new(Vec::new());
 
 /// The number of longest cases to name.
 const SLOWEST_SET: &str = "TIMECELL_TEST_SLOWEST";
@@ -199,7 +200,7 @@ pub fn print_spent() {
 }
 
 /// Cases that failed once and passed when nothing else ran, and the beginning of the message of each failure.
-static AGAIN: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
+static AGAIN: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// How many cases of a run may do so. A shared machine stalls now and then; more are a fault.
 const MOST_AGAIN: usize = 2;
@@ -230,7 +231,7 @@ pub fn run(case: &'static Case) {
     if std::env::var_os("TIMECELL_TEST_ONCE").is_some() {
         resume_unwind(panic);
     }
-    eprintln!("{} failed; once more, alone", case.name);
+    eprintln!("{} failed; once more, alone", case.name());
     let alone = Held {
         alone: true,
         ..held
@@ -242,7 +243,7 @@ pub fn run(case: &'static Case) {
     if let Err(panic) = run_with(case, alone) {
         resume_unwind(panic);
     }
-    AGAIN.lock().unwrap().push((case.name, message));
+    AGAIN.lock().unwrap().push((case.name(), message));
 }
 
 /// Runs a case when this is free, and releases it even if the case fails.
@@ -264,7 +265,7 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     }
     let is_apart = !Held::by(case.needs).alone;
     let began = Instant::now();
-    let watched = Watched::new(case.name);
+    let watched = Watched::new(case.name());
     let part = match is_apart && held.of_its_own {
         true => Part::of(held.groups),
         false => Ok(None),
@@ -289,7 +290,7 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     SPENT
         .lock()
         .unwrap()
-        .push((case.name, held, began.elapsed()));
+        .push((case.name(), held, began.elapsed()));
     CHANGED.notify_all();
     ended
 }

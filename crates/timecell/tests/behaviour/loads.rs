@@ -6,70 +6,7 @@ use std::process::{Child, Stdio};
 use record::run::Run;
 use record::trial::TrialRecord;
 
-use crate::support::{Case, Need, begun, eventually, only_run, say, timecell, traces_of};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "loads::every_built_in_load_works_on_the_host_and_in_a_cell",
-        needs: &[Need::Root, Need::Load],
-        run: built_in,
-    },
-    Case {
-        name: "loads::stress_ng_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("stress-ng"), Need::Load],
-        run: || program("stress-ng", &["cpu", "memory", "disk", "net-dev"]),
-    },
-    Case {
-        name: "loads::hackbench_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("hackbench"), Need::Load],
-        run: || program("hackbench", &["ipc"]),
-    },
-    Case {
-        name: "loads::ping_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("ping"), Need::Load],
-        run: || program("ping", &["net-icmp"]),
-    },
-    Case {
-        name: "loads::ffmpeg_is_used_where_it_is",
-        needs: &[Need::Root, Need::Program("ffmpeg"), Need::Load],
-        run: || program("ffmpeg", &["video"]),
-    },
-    Case {
-        name: "loads::a_load_that_ends_early_or_does_nothing_fails_its_trial",
-        needs: &[Need::Load],
-        run: early,
-    },
-    Case {
-        name: "loads::a_killed_load_fails_its_trial_and_not_the_run",
-        needs: &[Need::Root, Need::Load],
-        run: killed_load,
-    },
-    Case {
-        name: "loads::nothing_of_a_load_is_left_after_kill_9_and_clean",
-        needs: &[Need::Root, Need::Load],
-        run: killed_coordinator,
-    },
-    Case {
-        name: "loads::ctrl_c_ends_loads_too",
-        needs: &[Need::Root, Need::Load],
-        run: interrupted,
-    },
-    Case {
-        name: "loads::what_a_trial_lacks_is_said_before_anything_runs",
-        needs: &[],
-        run: lacking,
-    },
-    Case {
-        name: "loads::bench_self_shows_what_a_load_moves",
-        needs: &[Need::Root, Need::Load],
-        run: moves,
-    },
-    Case {
-        name: "loads::an_option_adds_loads_and_a_list_shows_them",
-        needs: &[],
-        run: option,
-    },
-];
+use crate::support::{begun, eventually, only_run, say, timecell, traces_of};
 
 /// An experiment of one bare cell with these trials, class OTHER.
 fn file(dir: &Path, jobs: u32, trials: &str) -> String {
@@ -104,12 +41,12 @@ fn worked(trial: &TrialRecord) {
 }
 
 /// Every figure of every visit is present, each load has its verdict, and nothing is left behind.
-fn moves() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Load)]
+fn bench_self_shows_what_a_load_moves(dir: &Path) {
     let words = [
         "bench", "self", "loads", "--quick", "--load", "cpu", "--json",
     ];
-    let said = say(dir.path(), &words);
+    let said = say(dir, &words);
     assert!([Some(0), Some(3)].contains(&said.code), "{}", said.err);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let section = &json["sections"][0];
@@ -140,11 +77,11 @@ fn moves() {
             .any(|f| f["what"] == what && f["met"].is_boolean())
     };
     assert!(judged("cpu") && judged("idle, again"), "{findings:?}");
-    assert!(!dir.path().join("runs/load-files").exists());
+    assert!(!dir.join("runs/load-files").exists());
 }
 
-fn built_in() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Load)]
+fn every_built_in_load_works_on_the_host_and_in_a_cell(dir: &Path) {
     let host = [
         "cpu", "ipc", "memory", "disk", "net-icmp", "net-tcp", "net-dev", "video",
     ];
@@ -161,15 +98,15 @@ fn built_in() {
         loads.join(", ")
     );
     // A load that changes network devices waits for others that do, such as crowds of cells in parallel cases.
-    let file = file(dir.path(), 500, &matrix);
+    let file = file(dir, 500, &matrix);
     let mut child = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(["bench", &file])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let trials = trials(dir.path());
+    let trials = trials(dir);
     assert_eq!(trials.len(), loads.len());
     for trial in &trials {
         worked(trial);
@@ -184,14 +121,21 @@ fn built_in() {
             trial.loads[0].name == "net-tcp"
         );
     }
-    let page = std::fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let page = std::fs::read_to_string(only_run(dir).join("report.html")).unwrap();
     assert!(page.contains("Achieved rates") && page.contains("messages"));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
     assert_eq!(networks_of(child.id()), Vec::<String>::new());
-    assert!(!only_run(dir.path()).join("load-files").exists());
+    assert!(!only_run(dir).join("load-files").exists());
 }
 
+#[case(
+    stress_ng_is_used_where_it_is("stress-ng", &["cpu", "memory", "disk", "net-dev"]);
+    Root, Program("stress-ng"), Load
+)]
+#[case(hackbench_is_used_where_it_is("hackbench", &["ipc"]); Root, Program("hackbench"), Load)]
+#[case(ping_is_used_where_it_is("ping", &["net-icmp"]); Root, Program("ping"), Load)]
+#[case(ffmpeg_is_used_where_it_is("ffmpeg", &["video"]); Root, Program("ffmpeg"), Load)]
 fn program(name: &str, kinds: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     let loads: Vec<String> = kinds.iter().map(|kind| format!("\"{kind}\"")).collect();
@@ -214,10 +158,10 @@ fn program(name: &str, kinds: &[&str]) {
     }
 }
 
-fn early() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Load)]
+fn a_load_that_ends_early_or_does_nothing_fails_its_trial(dir: &Path) {
     let file = file(
-        dir.path(),
+        dir,
         1500,
         "[[trial]]\nname = \"short\"\ncells = [\"bare\"]\nload = { kind = \"custom\", command = [\"sh\", \"-c\", \
          \"echo out of beans; exit 3\"] }\n\
@@ -225,8 +169,8 @@ fn early() {
          \"i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 1000\"] }\n\
          [[trial]]\ncells = [\"bare\"]\n",
     );
-    let said = say(dir.path(), &["bench", &file]).ends_with(1);
-    let trials = trials(dir.path());
+    let said = say(dir, &["bench", &file]).ends_with(1);
+    let trials = trials(dir);
     let failure = trials[0].failure.clone().unwrap();
     assert!(failure.starts_with("load custom: "), "{failure}");
     assert!(
@@ -295,16 +239,16 @@ const CPU: &str = "{ kind = \"cpu\", form = \"built-in\" }";
 const MANY: &str = "{ kind = \"cpu\", form = \"built-in\" }, { kind = \"net-icmp\", form = \"built-in\" }, \
                     { kind = \"disk\", form = \"built-in\" }, { kind = \"memory\", in = \"cell\" }";
 
-fn killed_load() {
-    let dir = tempfile::tempdir().unwrap();
-    let child = started(dir.path(), CPU);
+#[case(Root, Load)]
+fn a_killed_load_fails_its_trial_and_not_the_run(dir: &Path) {
+    let child = started(dir, CPU);
     let id = child.id();
     for pid in load_processes(id) {
         // SAFETY: a process that the bench under test started.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
-    let trials = trials(dir.path());
+    let trials = trials(dir);
     let failure = trials[0].failure.clone().unwrap();
     assert!(
         failure.starts_with("load cpu: ended before the cells were done"),
@@ -314,14 +258,14 @@ fn killed_load() {
     assert!(traces_of(id).is_empty());
 }
 
-fn killed_coordinator() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), MANY);
+#[case(Root, Load)]
+fn nothing_of_a_load_is_left_after_kill_9_and_clean(dir: &Path) {
+    let mut child = started(dir, MANY);
     child.kill().unwrap();
     child.wait().unwrap();
     // The kernel ends the loads itself, before anybody cleans up.
     eventually("no load runs", || load_processes(child.id()).is_empty());
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     assert!(
         said.out.contains(&format!("process {}", child.id())),
         "{}",
@@ -329,31 +273,31 @@ fn killed_coordinator() {
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
     assert_eq!(networks_of(child.id()), Vec::<String>::new());
-    assert!(!only_run(dir.path()).join("load-files").exists());
+    assert!(!only_run(dir).join("load-files").exists());
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), MANY);
+#[case(Root, Load)]
+fn ctrl_c_ends_loads_too(dir: &Path) {
+    let mut child = started(dir, MANY);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
     assert_eq!(networks_of(child.id()), Vec::<String>::new());
-    assert!(!only_run(dir.path()).join("load-files").exists());
+    assert!(!only_run(dir).join("load-files").exists());
 }
 
-fn lacking() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn what_a_trial_lacks_is_said_before_anything_runs(dir: &Path) {
     let file = file(
-        dir.path(),
+        dir,
         10,
         "[[trial]]\nname = \"none\"\ncells = [\"bare\"]\nload = { kind = \"custom\", command = [\"/no/program\"] }\n\
          [[trial]]\nname = \"wet\"\ncells = [\"bare\"]\nload = { kind = \"disk\", in = \"cell\" }\n\
          [[trial]]\nname = \"far\"\ncells = [\"bare\"]\nperiod = \"10ms\"\njobs = 7\n",
     );
-    let said = say(dir.path(), &["bench", &file, "--dry-run"]).ends_with(0);
+    let said = say(dir, &["bench", &file, "--dry-run"]).ends_with(0);
     for line in [
         "none              will not be measured: the program `/no/program` was not found",
         "wet               will not be measured: the load disk needs a disk or a network, which cells do not have",
@@ -367,33 +311,25 @@ fn lacking() {
         text.replace("/no/program\"]", "sh\"], cpus = [4000]"),
     )
     .unwrap();
-    let error = say(dir.path(), &["bench", &file]).ends_with(2).error();
+    let error = say(dir, &["bench", &file]).ends_with(2).error();
     assert!(
         error.contains("cpu 4000 of the load `custom` in trial `none` does not exist"),
         "{error}"
     );
 }
 
-fn option() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(
-        dir.path(),
-        10,
-        "[[trial]]\ncells = [\"bare\"]\nload = \"cpu\"\n",
-    );
-    let said = say(
-        dir.path(),
-        &["bench", &file, "--load", "cpu,memory", "--dry-run"],
-    )
-    .ends_with(0);
+#[case]
+fn an_option_adds_loads_and_a_list_shows_them(dir: &Path) {
+    let file = file(dir, 10, "[[trial]]\ncells = [\"bare\"]\nload = \"cpu\"\n");
+    let said = say(dir, &["bench", &file, "--load", "cpu,memory", "--dry-run"]).ends_with(0);
     assert!(
         said.out.contains("memory (") && said.out.matches("cpu (").count() == 1,
         "{}",
         said.out
     );
-    let error = say(dir.path(), &["bench", &file, "--load", "icp"]).ends_with(2);
+    let error = say(dir, &["bench", &file, "--load", "icp"]).ends_with(2);
     assert!(error.err.contains("did you mean `ipc`?"), "{}", error.err);
-    let error = say(dir.path(), &["bench", &file, "--load", "custom"])
+    let error = say(dir, &["bench", &file, "--load", "custom"])
         .ends_with(2)
         .error();
     assert!(
@@ -401,14 +337,10 @@ fn option() {
         "{error}"
     );
     let words = ["bench", "overhead", "--dry-run", "--load"];
-    let plan = |load| {
-        say(dir.path(), &[&words[..], &[load]].concat())
-            .ends_with(0)
-            .out
-    };
+    let plan = |load| say(dir, &[&words[..], &[load]].concat()).ends_with(0).out;
     assert!(!plan("idle").contains("net-tcp"));
     assert!(plan("idle,net-tcp").contains("net-tcp"));
-    let list = say(dir.path(), &["bench", "--list-loads"]).ends_with(0).out;
+    let list = say(dir, &["bench", "--list-loads"]).ends_with(0).out;
     for name in [
         "idle", "cpu", "ipc", "memory", "disk", "net-icmp", "net-tcp", "net-dev", "video", "custom",
     ] {

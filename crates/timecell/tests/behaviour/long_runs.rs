@@ -7,43 +7,10 @@ use std::process::Stdio;
 use record::run::{Run, Status};
 use record::summary::RunSummary;
 
-use crate::support::{Case, Need, begun, eventually, experiment, only_run, say, timecell};
+use crate::support::{Need, begun, eventually, experiment, only_run, say, timecell};
 
 /// Requires that nothing keeps the reader of the rings from its cpu for two seconds, as a machine full of real-time work does.
 const NOTHING_IS_LOST: &[Need] = &[Need::Unhindered];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "long_runs::histograms_add_up_and_are_exported",
-        needs: NOTHING_IS_LOST,
-        run: short,
-    },
-    Case {
-        name: "long_runs::killed_and_resumed_the_totals_add_up",
-        needs: NOTHING_IS_LOST,
-        run: killed,
-    },
-    Case {
-        name: "long_runs::interrupted_and_resumed_the_totals_add_up",
-        needs: NOTHING_IS_LOST,
-        run: interrupted,
-    },
-    Case {
-        name: "long_runs::a_killed_run_of_samples_goes_on_where_it_was_cut_off",
-        needs: &[Need::GroupsOfItsOwn(120)],
-        run: samples,
-    },
-    Case {
-        name: "long_runs::another_machine_is_refused_and_another_kernel_told",
-        needs: NOTHING_IS_LOST,
-        run: elsewhere,
-    },
-    Case {
-        name: "long_runs::a_full_disk_ends_the_run_and_it_can_be_resumed",
-        needs: &[Need::Root, Need::Unhindered],
-        run: full_disk,
-    },
-];
 
 /// Jobs of each cell in each round: five seconds, an interval each second.
 const JOBS: u64 = 5_000;
@@ -85,19 +52,19 @@ fn adds_up(run: &Path, cells: usize, jobs: u64) {
     }
 }
 
-fn short() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), 2_500, PAIR);
-    let said = say(dir.path(), &["bench", &file]).ends_with(0);
+#[case(..NOTHING_IS_LOST)]
+fn histograms_add_up_and_are_exported(dir: &Path) {
+    let file = file(dir, 2_500, PAIR);
+    let said = say(dir, &["bench", &file]).ends_with(0);
     assert!(said.out.contains("up to 0.1% too large"), "{}", said.out);
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     adds_up(&path, 3, 2_500);
     let run = path.to_string_lossy().into_owned();
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     for part in ["interval by interval", "A long run", "woke late"] {
         assert!(page.contains(part), "{part}");
     }
-    let said = say(dir.path(), &["export", &run, "--csv", "-o", "-"]).ends_with(0);
+    let said = say(dir, &["export", &run, "--csv", "-o", "-"]).ends_with(0);
     let summary = summary(&path);
     let of = summary
         .cells
@@ -106,8 +73,8 @@ fn short() {
     let intervals: usize = of.map(|histograms| histograms.intervals.len()).sum();
     assert_eq!(said.out.lines().count(), 1 + intervals);
     assert!(said.out.contains("wakeup_latency"), "{}", said.out);
-    say(dir.path(), &["export", &run, "--hdr", "-o", "logs"]).ends_with(0);
-    let mut logs: Vec<String> = fs::read_dir(dir.path().join("logs"))
+    say(dir, &["export", &run, "--hdr", "-o", "logs"]).ends_with(0);
+    let mut logs: Vec<String> = fs::read_dir(dir.join("logs"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
@@ -120,8 +87,8 @@ fn short() {
             "2-2-bare-wakeup_latency.hlog"
         ]
     );
-    comes_back_with_its_metric(dir.path(), &path);
-    goes_out_as_cyclictest(dir.path(), &run, &summary);
+    comes_back_with_its_metric(dir, &path);
+    goes_out_as_cyclictest(dir, &run, &summary);
     // A run against itself: one round does not justify a ratio, let alone a certain one.
     let same = [
         "report",
@@ -131,15 +98,13 @@ fn short() {
         "--fail-if",
         "latency.p99 > 2x",
     ];
-    let said = say(dir.path(), &same).ends_with(1);
+    let said = say(dir, &same).ends_with(1);
     assert!(said.out.contains("undecided: one round"), "{}", said.out);
-    let error = say(dir.path(), &["export", &run, "--parquet"])
+    let error = say(dir, &["export", &run, "--parquet"])
         .ends_with(2)
         .error();
     assert!(error.contains("kept histograms"), "{error}");
-    let error = say(dir.path(), &["bench", "--resume", &run])
-        .ends_with(2)
-        .error();
+    let error = say(dir, &["bench", "--resume", &run]).ends_with(2).error();
     assert!(error.contains("the run is complete"), "{error}");
 }
 
@@ -220,10 +185,10 @@ fn has_intervals(run: &Path, trial: u32, cells: &[&str]) -> bool {
     })
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), JOBS, PAIR);
-    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+#[case(..NOTHING_IS_LOST)]
+fn killed_and_resumed_the_totals_add_up(dir: &Path) {
+    let file = file(dir, JOBS, PAIR);
+    let run = ended_by(dir, &file, libc::SIGKILL, |run| {
         has_intervals(run, 2, &["1-bare", "2-bare"])
     });
     assert_eq!(
@@ -231,8 +196,8 @@ fn killed() {
         Status::Running
     );
     // What exists can be studied before the run is resumed.
-    say(dir.path(), &["report", &run.to_string_lossy()]).ends_with(0);
-    let said = say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]);
+    say(dir, &["report", &run.to_string_lossy()]).ends_with(0);
+    let said = say(dir, &["bench", "--resume", &run.to_string_lossy()]);
     // The cells continue without their coordinator, and their rings hold two seconds: on a machine so slow that the report
     // takes longer, jobs are lost, which counts as a failure.
     let lost = summary(&run).cells.iter().any(|cell| cell.lost > 0);
@@ -255,10 +220,10 @@ fn killed() {
     assert_eq!(summary(&run).resumed, manifest.resumed);
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), JOBS, "");
-    let run = ended_by(dir.path(), &file, libc::SIGINT, |run| {
+#[case(..NOTHING_IS_LOST)]
+fn interrupted_and_resumed_the_totals_add_up(dir: &Path) {
+    let file = file(dir, JOBS, "");
+    let run = ended_by(dir, &file, libc::SIGINT, |run| {
         has_intervals(run, 1, &["1-bare"])
     });
     let opened = Run::open(&run).unwrap();
@@ -269,19 +234,19 @@ fn interrupted() {
     );
     let kept = summary(&run).cells[0].executed;
     assert!(kept > 0, "what was measured is kept");
-    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    say(dir, &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
     adds_up(&run, 1, JOBS);
     assert!(summary(&run).cells[0].executed > kept);
 }
 
-fn samples() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare", "embedded"], 2_000);
-    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+#[case(GroupsOfItsOwn(120))]
+fn a_killed_run_of_samples_goes_on_where_it_was_cut_off(dir: &Path) {
+    let file = experiment(dir, &["bare", "embedded"], 2_000);
+    let run = ended_by(dir, &file, libc::SIGKILL, |run| {
         run.join("trials/2").exists()
     });
     let before = fs::read(run.join("trials/1/1-bare.samples")).unwrap();
-    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    say(dir, &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
     assert_eq!(
         before,
         fs::read(run.join("trials/1/1-bare.samples")).unwrap()
@@ -305,10 +270,10 @@ fn samples() {
     }
 }
 
-fn elsewhere() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), JOBS, "");
-    let run = ended_by(dir.path(), &file, libc::SIGINT, |run| {
+#[case(..NOTHING_IS_LOST)]
+fn another_machine_is_refused_and_another_kernel_told(dir: &Path) {
+    let file = file(dir, JOBS, "");
+    let run = ended_by(dir, &file, libc::SIGINT, |run| {
         has_intervals(run, 1, &["1-bare"])
     });
     let path = run.join("provenance.json");
@@ -320,11 +285,11 @@ fn elsewhere() {
     };
     with("cpu_model", "Another 9000");
     let words = ["bench", "--resume", &run.to_string_lossy()];
-    let error = say(dir.path(), &words).ends_with(2).error();
+    let error = say(dir, &words).ends_with(2).error();
     assert!(error.contains("begun on another machine"), "{error}");
     assert!(error.contains("Another 9000"), "{error}");
     with("kernel_release", "2.4.0");
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     assert!(
         said.out.contains("the kernel changed from `2.4.0`"),
         "{}",
@@ -333,9 +298,9 @@ fn elsewhere() {
     adds_up(&run, 1, JOBS);
 }
 
-fn full_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let small = dir.path().join("runs");
+#[case(Root, Unhindered)]
+fn a_full_disk_ends_the_run_and_it_can_be_resumed(dir: &Path) {
+    let small = dir.join("runs");
     fs::create_dir(&small).unwrap();
     let mounted = std::process::Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=4m", "none"])
@@ -343,9 +308,9 @@ fn full_disk() {
         .status()
         .unwrap();
     assert!(mounted.success());
-    let file = file(dir.path(), JOBS, "");
+    let file = file(dir, JOBS, "");
     let mut child = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(["bench", &file])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -353,7 +318,7 @@ fn full_disk() {
         .unwrap();
     eventually("an interval is on the disk", || {
         let begun = small.read_dir().is_ok_and(|mut runs| runs.next().is_some());
-        begun && has_intervals(&only_run(dir.path()), 1, &["1-bare"])
+        begun && has_intervals(&only_run(dir), 1, &["1-bare"])
     });
     // Others fill the disk.
     let filler = small.join("filler");
@@ -370,7 +335,7 @@ fn full_disk() {
             .unwrap()
             .unwrap()
             .path();
-        say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+        say(dir, &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
         adds_up(&run, 1, JOBS);
     });
     let _ = std::process::Command::new("umount").arg(&small).status();

@@ -3,35 +3,15 @@
 use std::fs::{self, File};
 
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use record::samples::Header;
 
-use crate::support::{
-    Case, eventually, experiment, in_its_loop, only_run, payloads, say, timecell,
-};
+use crate::support::{eventually, experiment, in_its_loop, only_run, payloads, say, timecell};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "lost::a_full_standard_output_fails_every_command",
-        needs: &[],
-        run: full,
-    },
-    Case {
-        name: "lost::a_run_without_one_of_its_trials_fails_report_and_export",
-        needs: &[],
-        run: gone,
-    },
-    Case {
-        name: "lost::samples_that_found_no_room_are_counted_and_the_tail_is_not_complete",
-        needs: &[],
-        run: samples,
-    },
-];
-
-fn full() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_full_standard_output_fails_every_command(dir: &Path) {
     for words in [
         &["doctor"] as &[&str],
         &["doctor", "--json"],
@@ -42,7 +22,7 @@ fn full() {
     ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = timecell()
-            .current_dir(dir.path())
+            .current_dir(dir)
             .args(words)
             .stdout(full)
             .output();
@@ -62,30 +42,25 @@ fn full() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
-fn gone() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 20);
-    say(dir.path(), &["bench", &file]);
-    let run = only_run(dir.path());
+#[case]
+fn a_run_without_one_of_its_trials_fails_report_and_export(dir: &Path) {
+    let file = experiment(dir, &["bare"], 20);
+    say(dir, &["bench", &file]);
+    let run = only_run(dir);
     let path = run.to_str().unwrap();
-    say(dir.path(), &["export", "--csv", path, "-o", "all.csv"]).ends_with(0);
+    say(dir, &["export", "--csv", path, "-o", "all.csv"]).ends_with(0);
     fs::remove_dir_all(run.join("trials/2")).unwrap();
-    let report = say(dir.path(), &["report", path]).ends_with(1);
+    let report = say(dir, &["report", path]).ends_with(1);
     assert!(
         report.out.contains("failed: trial 2 is missing"),
         "{}",
         report.out
     );
-    let json = say(dir.path(), &["report", path, "--json"]).ends_with(1);
+    let json = say(dir, &["report", path, "--json"]).ends_with(1);
     assert!(json.out.contains("trial 2 is missing"), "{}", json.out);
-    let export = say(dir.path(), &["export", "--csv", path, "-o", "less.csv"]).ends_with(1);
+    let export = say(dir, &["export", "--csv", path, "-o", "less.csv"]).ends_with(1);
     assert!(export.err.contains("trial 2 is missing"), "{}", export.err);
-    let rows = |name: &str| {
-        fs::read_to_string(dir.path().join(name))
-            .unwrap()
-            .lines()
-            .count()
-    };
+    let rows = |name: &str| fs::read_to_string(dir.join(name)).unwrap().lines().count();
     assert!(rows("less.csv") > 1 && rows("less.csv") < rows("all.csv"));
 }
 
@@ -123,7 +98,8 @@ fn turns(pid: i32) -> u64 {
     turns.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-fn samples() {
+#[case]
+fn samples_that_found_no_room_are_counted_and_the_tail_is_not_complete() {
     const JOBS: u64 = 6_000;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("lossy.toml");

@@ -10,61 +10,13 @@ use std::time::{Duration, Instant};
 use supervise::enforce::MissionGroups;
 use supervise::page::Place;
 
-use crate::support::{Case, Need, say, timecell};
+use crate::support::{Need, say, timecell};
 
 const CELLS: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::Program("busybox"),
     Need::GroupBudget(250),
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions::what_holds_is_admitted_with_its_bounds",
-        needs: &[Need::RealTime, Need::GroupBudget(150)],
-        run: what_holds_is_admitted_with_its_bounds,
-    },
-    Case {
-        name: "missions::what_does_not_hold_is_refused_with_its_line_and_its_fix",
-        needs: &[Need::RealTime, Need::GroupBudget(950)],
-        run: what_does_not_hold_is_refused_with_its_line_and_its_fix,
-    },
-    Case {
-        name: "missions::all_faults_of_a_file_are_told_at_once",
-        needs: &[],
-        run: all_faults_of_a_file_are_told_at_once,
-    },
-    Case {
-        name: "missions::the_schema_is_json",
-        needs: &[],
-        run: the_schema_is_json,
-    },
-    Case {
-        name: "missions::a_task_runs_at_the_priority_that_it_declares",
-        needs: CELLS,
-        run: a_task_runs_at_the_priority_that_it_declares,
-    },
-    Case {
-        name: "missions::cells_are_held_restarted_and_ended",
-        needs: CELLS,
-        run: cells_are_held_restarted_and_ended,
-    },
-    Case {
-        name: "missions::a_mission_that_has_given_up_ends_in_failure",
-        needs: CELLS,
-        run: a_mission_that_has_given_up_ends_in_failure,
-    },
-    Case {
-        name: "missions::cells_outlive_their_supervisor_and_are_taken_over",
-        needs: CELLS,
-        run: cells_outlive_their_supervisor_and_are_taken_over,
-    },
-    Case {
-        name: "missions::a_cell_stops_with_the_one_it_needs",
-        needs: CELLS,
-        run: a_cell_stops_with_the_one_it_needs,
-    },
 ];
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -93,10 +45,10 @@ pub fn mission(dir: &Path, cells: &str) -> PathBuf {
     path
 }
 
-fn what_holds_is_admitted_with_its_bounds() {
-    let dir = tempfile::tempdir().unwrap();
-    mission(dir.path(), &task("control", "2ms", "100ms"));
-    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+#[case(RealTime, GroupBudget(150))]
+fn what_holds_is_admitted_with_its_bounds(dir: &Path) {
+    mission(dir, &task("control", "2ms", "100ms"));
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
     assert!(
         said.out.contains(": admitted") && said.out.contains("loop: responds within"),
         "{}",
@@ -107,7 +59,7 @@ fn what_holds_is_admitted_with_its_bounds() {
         "{}",
         said.out
     );
-    let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
+    let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(
         (&json["schema"], &json["admitted"]),
@@ -122,14 +74,14 @@ fn what_holds_is_admitted_with_its_bounds() {
     assert!((2_000_000..=100_000_000).contains(&response), "{json}");
 }
 
-fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(RealTime, GroupBudget(950))]
+fn what_does_not_hold_is_refused_with_its_line_and_its_fix(dir: &Path) {
     let small = task("control", "20ms", "100ms").replace(
         "[[cell.task]]",
         "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.task]]",
     );
-    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{small}"));
-    let said = say(dir.path(), &["admit", "mission.toml"]);
+    mission(dir, &format!("enforcer = \"rt-cgroup\"\n{small}"));
+    let said = say(dir, &["admit", "mission.toml"]);
     if host::rtgroup::detect().is_err() {
         assert!(
             said.ends_with(3)
@@ -148,7 +100,7 @@ fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }
-    let json = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(3);
+    let json = say(dir, &["admit", "mission.toml", "--json"]).ends_with(3);
     let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let fixes = json["fixes"]["found"].as_array().unwrap();
     let budget = fixes.iter().find(|fix| fix["kind"] == "budget").unwrap();
@@ -161,28 +113,28 @@ fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
     let own = "reservation = { budget = \"10ms\", period = \"100ms\" }";
     let offered = format!("reservation = {}", edit["value"].as_str().unwrap());
     let fixed = small.replace(own, &offered);
-    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{fixed}"));
-    say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
-    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{small}"));
-    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    mission(dir, &format!("enforcer = \"rt-cgroup\"\n{fixed}"));
+    say(dir, &["admit", "mission.toml"]).ends_with(0);
+    mission(dir, &format!("enforcer = \"rt-cgroup\"\n{small}"));
+    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(3);
     assert!(
         said.out.contains("refused") && said.out.contains("fix, budget"),
         "{}",
         said.out
     );
-    assert!(!dir.path().join("state").exists(), "something was begun");
+    assert!(!dir.join("state").exists(), "something was begun");
 }
 
-fn all_faults_of_a_file_are_told_at_once() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn all_faults_of_a_file_are_told_at_once(dir: &Path) {
     let text = "[[cell]]\nname = \"a\"\nimage = { rootfs = \"nowhere\" }\nreservation = { budget = \"20ms\", period = \"10ms\" }\nneeds = [\"b\"]\ncpus = [4000]\n\
         [[cell]]\nname = \"a\"\nimage = { binary = \"/bin/sh\" }\nreservation = { budget = \"1ms\", period = \"10ms\" }\n";
-    mission(dir.path(), text);
+    mission(dir, text);
     for verb in [
         &["admit", "mission.toml"][..],
         &["up", "mission.toml", "--dir", "state"],
     ] {
-        let said = say(dir.path(), verb).ends_with(2);
+        let said = say(dir, verb).ends_with(2);
         for line in [5, 6, 7, 8, 10] {
             let place = format!("error: mission.toml:{line}: ");
             assert!(
@@ -191,21 +143,21 @@ fn all_faults_of_a_file_are_told_at_once() {
                 said.err
             );
         }
-        assert!(!dir.path().join("state").exists(), "something was begun");
+        assert!(!dir.join("state").exists(), "something was begun");
     }
-    let said = say(dir.path(), &["admit", "nowhere.toml"]).ends_with(2);
+    let said = say(dir, &["admit", "nowhere.toml"]).ends_with(2);
     assert!(said.error().contains("nowhere.toml"));
 }
 
-fn the_schema_is_json() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn the_schema_is_json(dir: &Path) {
     for (words, key) in [
         (["admit", "--schema"], "cell"),
         (["schema", "mission"], "cell"),
         (["schema", "taskset"], "refill"),
         (["schema", "experiment"], "trial"),
     ] {
-        let said = say(dir.path(), &words).ends_with(0);
+        let said = say(dir, &words).ends_with(0);
         let schema: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(schema["properties"][key].is_object(), "{schema}");
     }
@@ -418,11 +370,11 @@ pub fn nothing_is_left(dir: &Path) {
     assert!(found.is_empty(), "{found:?}");
 }
 
-fn a_task_runs_at_the_priority_that_it_declares() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..CELLS)]
+fn a_task_runs_at_the_priority_that_it_declares(dir: &Path) {
     let task = "priorities = { lowest = 70, highest = 79 }\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"400ms\"\npriority = 70";
-    mission(dir.path(), &shell("steady", "/busybox sleep 1000", task));
-    let mut up = Up::start(dir.path());
+    mission(dir, &shell("steady", "/busybox sleep 1000", task));
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.until("steady: runs"));
     let said = up.said.join("\n");
     assert!(said.contains("t: ") && said.contains(", FIFO 70"), "{said}");
@@ -432,11 +384,11 @@ fn a_task_runs_at_the_priority_that_it_declares() {
         "{class:?}"
     );
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn cells_are_held_restarted_and_ended() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..CELLS)]
+fn cells_are_held_restarted_and_ended(dir: &Path) {
     let cells = shell("steady", "echo here I am; /busybox sleep 1000", RESERVED)
         + &shell(
             "failing",
@@ -444,8 +396,8 @@ fn cells_are_held_restarted_and_ended() {
             &format!("{RESERVED}\nrestart = {{ limit = 2, backoff_min = \"10ms\" }}"),
         )
         + &shell("plain", "/busybox sleep 1000", "class = \"other\"");
-    mission(dir.path(), &cells);
-    let mut up = Up::start(dir.path());
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.until("steady: runs"));
     assert!(matches!(
         host::sched::get_class(pid),
@@ -475,18 +427,18 @@ fn cells_are_held_restarted_and_ended() {
         .count();
     assert_eq!(starts, 3, "{:?}", up.said);
     up.end();
-    let output = fs::read_to_string(dir.path().join("state/cells/steady/output")).unwrap();
+    let output = fs::read_to_string(dir.join("state/cells/steady/output")).unwrap();
     assert_eq!(output, "here I am\n");
     is_gone(pid);
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// Exit code 1 tells a service manager that the mission is no longer kept running, although it should be.
-fn a_mission_that_has_given_up_ends_in_failure() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..CELLS)]
+fn a_mission_that_has_given_up_ends_in_failure(dir: &Path) {
     let restart = "class = \"other\"\nrestart = { limit = 1, backoff_min = \"10ms\" }";
-    mission(dir.path(), &shell("failing", "exit 3", restart));
-    let run = || say(dir.path(), &["up", "mission.toml", "--dir", "state"]);
+    mission(dir, &shell("failing", "exit 3", restart));
+    let run = || say(dir, &["up", "mission.toml", "--dir", "state"]);
     let said = run().ends_with(1);
     assert!(
         said.out.contains("restarted; some have failed"),
@@ -494,19 +446,19 @@ fn a_mission_that_has_given_up_ends_in_failure() {
         said.out
     );
     let never = "class = \"other\"\nrestart = { policy = \"never\" }";
-    mission(dir.path(), &shell("done", "exit 0", never));
+    mission(dir, &shell("done", "exit 0", never));
     run().ends_with(0);
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn cells_outlive_their_supervisor_and_are_taken_over() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..CELLS)]
+fn cells_outlive_their_supervisor_and_are_taken_over(dir: &Path) {
     mission(
-        dir.path(),
+        dir,
         &(shell("steady", "/busybox sleep 1000", RESERVED)
             + &shell("other", "/busybox sleep 1000", RESERVED)),
     );
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     let pids = [
         pid_of(&up.told("steady: runs")),
         pid_of(&up.told("other: runs")),
@@ -525,7 +477,7 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
     // One of them ends while nothing supervises it.
     // SAFETY: a cell of this test.
     unsafe { libc::kill(pids[1], libc::SIGKILL) };
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     assert_eq!(pid_of(&up.told("steady: runs on, adopted")), pids[0]);
     let again = pid_of(&up.told("other: runs (pid"));
     assert_ne!(again, pids[1]);
@@ -533,11 +485,11 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
     for pid in [pids[0], again] {
         is_gone(pid);
     }
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn a_cell_stops_with_the_one_it_needs() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..CELLS)]
+fn a_cell_stops_with_the_one_it_needs(dir: &Path) {
     let cells = shell(
         "camera",
         "/busybox sleep 1",
@@ -547,13 +499,13 @@ fn a_cell_stops_with_the_one_it_needs() {
         "/busybox sleep 1000",
         &format!("{RESERVED}\nneeds = [\"camera\"]"),
     );
-    mission(dir.path(), &cells);
-    let mut up = Up::start(dir.path());
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
     up.until("camera: runs");
     up.until("tracker: runs");
     up.until("camera: stays stopped");
     up.until("tracker: stays stopped: it needs `camera`");
     up.until("no cell runs any more");
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }

@@ -7,25 +7,6 @@ use serde_json::Value;
 
 use crate::control::ask;
 use crate::missions::{Up, mission, nothing_is_left, shell};
-use crate::support::{Case, Need};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_admission::of_one_cell_more_held_by_deadline",
-        needs: &[Need::Root, Need::Deadline, Need::Program("busybox")],
-        run: || of_one_cell_more("deadline"),
-    },
-    Case {
-        name: "missions_admission::of_one_cell_more_held_by_groups",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::GroupBudget(400),
-            Need::Program("busybox"),
-        ],
-        run: || of_one_cell_more("rt-cgroup"),
-    },
-];
 
 /// Number of running cells, and how often one is added and removed again, if figures are wanted.
 const CELLS_SET: &str = "TIMECELL_ADMISSION_CELLS";
@@ -55,6 +36,11 @@ fn cells(enforcer: &str, count: usize) -> String {
     format!("enforcer = \"{enforcer}\"\n{}", cells.concat())
 }
 
+#[case(of_one_cell_more_held_by_deadline("deadline"); Root, Deadline, Program("busybox"))]
+#[case(
+    of_one_cell_more_held_by_groups("rt-cgroup");
+    Root, RealTime, GroupBudget(400), Program("busybox")
+)]
 fn of_one_cell_more(enforcer: &str) {
     let (count, rounds) = (asked(CELLS_SET, CELLS), asked(ROUNDS_SET, ROUNDS));
     let dir = tempfile::tempdir().unwrap();

@@ -6,26 +6,13 @@ use serde_json::Value;
 
 use crate::control::{ask, cell};
 use crate::missions::{Up, busybox, mission, nothing_is_left, shell};
-use crate::support::{Case, Need, say};
+use crate::support::{Need, say};
 
 const NEEDS: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::Freezer,
     Need::Program("busybox"),
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_ample::a_cell_that_uses_its_ample_budget_up_is_told_of",
-        needs: NEEDS,
-        run: a_cell_that_uses_its_ample_budget_up_is_told_of,
-    },
-    Case {
-        name: "missions_ample::a_program_that_is_only_its_task_runs_in_an_ample_budget",
-        needs: NEEDS,
-        run: a_program_that_is_only_its_task_runs_in_an_ample_budget,
-    },
 ];
 
 fn only_tasks(task: &str, more: &str) -> String {
@@ -51,9 +38,8 @@ fn told(dir: &Path, name: &str) -> Vec<String> {
 
 const USED_UP: &str = "its ample budget was used up in";
 
-fn a_cell_that_uses_its_ample_budget_up_is_told_of() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn a_cell_that_uses_its_ample_budget_up_is_told_of(dir: &Path) {
     // It declares one task, but also spins.
     let reservation =
         "start_timeout = \"1s\"\nreservation = { budget = \"11ms\", period = \"100ms\" }";
@@ -88,11 +74,11 @@ fn a_cell_that_uses_its_ample_budget_up_is_told_of() {
     nothing_is_left(dir);
 }
 
-fn a_program_that_is_only_its_task_runs_in_an_ample_budget() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn a_program_that_is_only_its_task_runs_in_an_ample_budget(dir: &Path) {
     let program = busybox();
     let said = say(
-        dir.path(),
+        dir,
         &[
             "run",
             "--task",

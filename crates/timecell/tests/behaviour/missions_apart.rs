@@ -8,42 +8,9 @@ use host::root::Root;
 use host::sched;
 
 use crate::missions::{RESERVED, Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, say};
+use crate::support::{Need, eventually, say};
 
 const CELLS: &[Need] = &[Need::Root, Need::TwoCpus, Need::Program("busybox")];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_apart::a_best_effort_cell_runs_on_its_cpus_and_nowhere_else",
-        needs: CELLS,
-        run: a_best_effort_cell_runs_on_its_cpus_and_nowhere_else,
-    },
-    Case {
-        name: "missions_apart::a_cell_has_its_own_loopback",
-        needs: CELLS,
-        run: a_cell_has_its_own_loopback,
-    },
-    Case {
-        name: "missions_apart::each_cell_is_a_user_of_its_own_with_limits",
-        needs: CELLS,
-        run: each_cell_is_a_user_of_its_own_with_limits,
-    },
-    Case {
-        name: "missions_apart::cells_are_users_of_the_missions_own_range",
-        needs: &[Need::Root, Need::Program("busybox")],
-        run: cells_are_users_of_the_missions_own_range,
-    },
-    Case {
-        name: "missions_apart::a_cell_without_memory_is_limited_and_goes_first",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(250),
-        ],
-        run: a_cell_without_memory_is_limited_and_goes_first,
-    },
-];
 
 /// The engines of this machine that can run a program as a cell.
 fn engines() -> Vec<&'static str> {
@@ -75,6 +42,7 @@ fn family(pid: i32) -> Vec<i32> {
         .collect()
 }
 
+#[case(..CELLS)]
 fn a_best_effort_cell_runs_on_its_cpus_and_nowhere_else() {
     let cpus = sched::get_affinity(0).unwrap();
     let own = *cpus.last().unwrap();
@@ -121,6 +89,7 @@ fn a_best_effort_cell_runs_on_its_cpus_and_nowhere_else() {
     }
 }
 
+#[case(..CELLS)]
 fn each_cell_is_a_user_of_its_own_with_limits() {
     let mut seen = BTreeSet::new();
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -182,6 +151,7 @@ fn each_cell_is_a_user_of_its_own_with_limits() {
     }
 }
 
+#[case(Root, Program("busybox"))]
 fn cells_are_users_of_the_missions_own_range() {
     // Two user ids, which no other mission of this test has.
     let lowest = 2_100_000_000 + 2 * std::process::id();
@@ -223,8 +193,8 @@ fn memory_limit(pid: i32) -> u64 {
     fs::read_to_string(file).unwrap().trim().parse().unwrap()
 }
 
-fn a_cell_without_memory_is_limited_and_goes_first() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Program("busybox"), GroupBudget(250))]
+fn a_cell_without_memory_is_limited_and_goes_first(dir: &Path) {
     let sleep = "/busybox sleep 1000";
     let cells = shell("hi", sleep, &format!("{RESERVED}\ncriticality = \"hi\""))
         + &shell("lo", sleep, RESERVED)
@@ -233,13 +203,13 @@ fn a_cell_without_memory_is_limited_and_goes_first() {
             sleep,
             "class = \"other\"\n[cell.rights]\nmemory = \"20MiB\"",
         );
-    mission(dir.path(), &cells);
-    let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
+    mission(dir, &cells);
+    let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let memory = &json["admission"]["memory"];
     assert_eq!(memory["declared_bytes"], 20 << 20, "{memory}");
     let total = memory["total_bytes"].as_u64().unwrap();
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     let mut together = 0;
     for (cell, adjusted) in [("hi", "300"), ("lo", "600"), ("plain", "900")] {
         let pid = pid_of(&up.told(&format!("{cell}: runs")));
@@ -263,12 +233,13 @@ fn a_cell_without_memory_is_limited_and_goes_first() {
         sleep,
         &format!("class = \"other\"\n[cell.rights]\nmemory = \"{total}B\""),
     );
-    mission(dir.path(), &too_much);
-    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state2"]).ends_with(3);
+    mission(dir, &too_much);
+    let said = say(dir, &["up", "mission.toml", "--dir", "state2"]).ends_with(3);
     assert!(said.out.contains("lower it by"), "{}", said.out);
-    assert!(!Path::new(&dir.path().join("state2")).exists());
+    assert!(!dir.join("state2").exists());
 }
 
+#[case(..CELLS)]
 fn a_cell_has_its_own_loopback() {
     for engine in engines() {
         let dir = tempfile::tempdir().unwrap();

@@ -11,33 +11,7 @@ use host::sched::{Class, set_affinity, set_class};
 use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, pid_of};
 use crate::missions_threads::{PROGRAM, compiled, threads};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_assumptions::each_deviation_withdraws_the_bound_until_it_is_undone",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::Program("chrt"),
-            Need::GroupBudget(700),
-        ],
-        run: each_deviation_withdraws_the_bound_until_it_is_undone,
-    },
-    Case {
-        name: "missions_assumptions::a_rule_acts_on_a_bound_that_nothing_proves_any_more",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: a_rule_acts_on_a_bound_that_nothing_proves_any_more,
-    },
-];
+use crate::support::{eventually, say};
 
 /// A running mission of one cell, in which things are planted.
 struct Field {
@@ -128,6 +102,14 @@ fn in_force(dir: &Path) {
     });
 }
 
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Program("cc"),
+    Program("chrt"),
+    GroupBudget(700)
+)]
 fn each_deviation_withdraws_the_bound_until_it_is_undone() {
     let dir = tempfile::tempdir().unwrap();
     let program = compiled(dir.path(), PROGRAM);
@@ -272,25 +254,22 @@ fn each_deviation_withdraws_the_bound_until_it_is_undone() {
     nothing_is_left(dir.path());
 }
 
-fn a_rule_acts_on_a_bound_that_nothing_proves_any_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Alone, Root, RealTime, Program("cc"), GroupBudget(700))]
+fn a_rule_acts_on_a_bound_that_nothing_proves_any_more(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     let args = ["control:80:sr", "filter:70:s", "log:60:s"];
     let cells = threads(&program, &args, "", [""; 3]);
     let rule = "[[cell.health]]\nwhen = \"unproved\"\ntask = \"control\"\ndo = \"restart\"\n";
-    mission(
-        dir.path(),
-        &format!("enforcer = \"rt-cgroup\"\n{cells}{rule}"),
-    );
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"rt-cgroup\"\n{cells}{rule}"));
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.told("c: runs"));
-    in_force(dir.path());
+    in_force(dir);
     // SAFETY: the cell's process, which runs.
     unsafe { libc::kill(pid, libc::SIGUSR1) };
     up.until("withdrawn: no thread has the name `control`");
     up.until("unproved of task control: its bound was withdrawn: restart");
     up.until("c: runs (pid");
-    in_force(dir.path());
+    in_force(dir);
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::missions::{Up, mission, name, pid_of, runs, shell};
-use crate::support::{Case, Need, say, timecell};
+use crate::support::{Need, say, timecell};
 
 const CELLS: &[Need] = &[Need::Root, Need::Program("busybox")];
 
@@ -15,73 +15,6 @@ const REAL_TIME: &[Need] = &[
 ];
 
 const MEMORY: &[Need] = &[Need::Root, Need::Program("busybox"), Need::MemoryGroups];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_beside::names_that_look_alike_are_two_missions",
-        needs: CELLS,
-        run: names_that_look_alike_are_two_missions,
-    },
-    Case {
-        name: "missions_beside::a_name_is_one_supervisors_in_whatever_directory",
-        needs: CELLS,
-        run: a_name_is_one_supervisors_in_whatever_directory,
-    },
-    Case {
-        name: "missions_beside::two_missions_keep_each_others_guarantees",
-        needs: REAL_TIME,
-        run: two_missions_keep_each_others_guarantees,
-    },
-    Case {
-        name: "missions_beside::of_several_that_start_at_once_one_gets_the_last_of_a_cpu",
-        needs: REAL_TIME,
-        run: of_several_that_start_at_once_one_gets_the_last_of_a_cpu,
-    },
-    Case {
-        name: "missions_beside::what_a_killed_supervisor_granted_stays_while_its_cells_live",
-        needs: REAL_TIME,
-        run: what_a_killed_supervisor_granted_stays_while_its_cells_live,
-    },
-    Case {
-        name: "missions_beside::a_real_time_thread_that_nobody_accounts_for_is_named",
-        // Only the most urgent threads are named, SCHED_DEADLINE ones first: no parallel case has any.
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::TwoCpus,
-            Need::DeadlineBudget,
-        ],
-        run: a_real_time_thread_that_nobody_accounts_for_is_named,
-    },
-    Case {
-        name: "missions_beside::a_measurement_and_a_mission_keep_off_each_other",
-        needs: REAL_TIME,
-        run: a_measurement_and_a_mission_keep_off_each_other,
-    },
-    Case {
-        name: "missions_beside::whoever_has_the_runtime_of_groups_is_named",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::RtGroups,
-            Need::GroupBudget(950),
-            Need::Program("busybox"),
-            Need::TwoCpus,
-        ],
-        run: whoever_has_the_runtime_of_groups_is_named,
-    },
-    Case {
-        name: "missions_beside::two_missions_share_the_memory",
-        needs: MEMORY,
-        run: two_missions_share_the_memory,
-    },
-    Case {
-        name: "missions_beside::a_damaged_ledger_is_one_sentence",
-        needs: CELLS,
-        run: a_damaged_ledger_is_one_sentence,
-    },
-];
 
 fn named(dir: &Path, file: &str, name: &str, cells: &str) {
     let text = format!("schema = 1\nname = \"{name}\"\n{cells}");
@@ -100,19 +33,14 @@ fn best_effort(name: &str) -> String {
     shell(name, "while :; do sleep 1; done", "class = \"other\"")
 }
 
-fn names_that_look_alike_are_two_missions() {
-    let dir = tempfile::tempdir().unwrap();
-    let base = name(dir.path());
-    named(dir.path(), "one.toml", &base, &best_effort("b-c"));
-    named(
-        dir.path(),
-        "two.toml",
-        &format!("{base}-b"),
-        &best_effort("c"),
-    );
-    let mut one = up(dir.path(), "one.toml", "one");
+#[case(..CELLS)]
+fn names_that_look_alike_are_two_missions(dir: &Path) {
+    let base = name(dir);
+    named(dir, "one.toml", &base, &best_effort("b-c"));
+    named(dir, "two.toml", &format!("{base}-b"), &best_effort("c"));
+    let mut one = up(dir, "one.toml", "one");
     let first = pid_of(&one.until("b-c: runs (pid"));
-    let mut two = up(dir.path(), "two.toml", "two");
+    let mut two = up(dir, "two.toml", "two");
     let second = pid_of(&two.until("c: runs (pid"));
     assert!(runs(first) && runs(second));
     two.end();
@@ -120,20 +48,20 @@ fn names_that_look_alike_are_two_missions() {
     one.end();
 }
 
-fn a_name_is_one_supervisors_in_whatever_directory() {
-    let dir = tempfile::tempdir().unwrap();
-    mission(dir.path(), &best_effort("a"));
-    let mut first = Up::start(dir.path());
+#[case(..CELLS)]
+fn a_name_is_one_supervisors_in_whatever_directory(dir: &Path) {
+    mission(dir, &best_effort("a"));
+    let mut first = Up::start(dir);
     let pid = pid_of(&first.until("a: runs (pid"));
     let elsewhere = ["up", "mission.toml", "--dir", "elsewhere"];
-    let said = say(dir.path(), &elsewhere).ends_with(1);
+    let said = say(dir, &elsewhere).ends_with(1);
     assert!(said.error().contains("another timecell"));
     assert!(runs(pid));
     first.kill();
-    let said = say(dir.path(), &elsewhere).ends_with(1);
+    let said = say(dir, &elsewhere).ends_with(1);
     assert!(said.error().contains("in another directory still run"));
     assert!(runs(pid));
-    let mut again = Up::start(dir.path());
+    let mut again = Up::start(dir);
     again.until("adopted");
     again.end();
 }
@@ -158,6 +86,7 @@ fn ledger(dir: &Path) -> serde_json::Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
+#[case(..REAL_TIME)]
 fn of_several_that_start_at_once_one_gets_the_last_of_a_cpu() {
     const MISSIONS: usize = 4;
     let dir = tempfile::tempdir().unwrap();
@@ -197,25 +126,25 @@ fn of_several_that_start_at_once_one_gets_the_last_of_a_cpu() {
     }
 }
 
-fn two_missions_keep_each_others_guarantees() {
-    let dir = tempfile::tempdir().unwrap();
-    let (a, b) = (name(dir.path()), format!("{}-b", name(dir.path())));
+#[case(..REAL_TIME)]
+fn two_missions_keep_each_others_guarantees(dir: &Path) {
+    let (a, b) = (name(dir), format!("{}-b", name(dir)));
     let spin = takes("spin", "40ms", "100ms", "");
-    named(dir.path(), "a.toml", &a, &format!("{PLAIN}{spin}"));
+    named(dir, "a.toml", &a, &format!("{PLAIN}{spin}"));
     let control = takes("control", "10ms", "30ms", "");
-    named(dir.path(), "b.toml", &b, &format!("{PLAIN}{control}"));
+    named(dir, "b.toml", &b, &format!("{PLAIN}{control}"));
     // Alone, both would have the same cpu and the same priority.
-    let (alone, first) = (cell_of(dir.path(), "b.toml"), cell_of(dir.path(), "a.toml"));
+    let (alone, first) = (cell_of(dir, "b.toml"), cell_of(dir, "a.toml"));
     assert_eq!(
         (&alone["cpus"], &alone["band"]),
         (&first["cpus"], &first["band"])
     );
-    let mut one = up(dir.path(), "a.toml", "a");
+    let mut one = up(dir, "a.toml", "a");
     one.until("spin: runs (pid");
-    let second = cell_of(dir.path(), "b.toml");
+    let second = cell_of(dir, "b.toml");
     assert_ne!(second["cpus"], first["cpus"]);
     assert_ne!(second["band"], first["band"]);
-    let mut two = up(dir.path(), "b.toml", "b");
+    let mut two = up(dir, "b.toml", "b");
     two.until(&format!("mission {b}: admitted, beside mission `{a}`"));
     two.until("control: runs (pid");
     // A mission that would make a cell of another one late is refused, and that cell is named.
@@ -228,40 +157,41 @@ fn two_missions_keep_each_others_guarantees() {
         &format!("cpus = [{cpu}]\npriorities = {{ lowest = 95, highest = 95 }}"),
     );
     named(
-        dir.path(),
+        dir,
         "c.toml",
         &format!("{a}-c"),
         &format!("{PLAIN}{greedy}"),
     );
-    let said = say(dir.path(), &["up", "c.toml", "--dir", "c"]).ends_with(3);
+    let said = say(dir, &["up", "c.toml", "--dir", "c"]).ends_with(3);
     let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains(&format!("`spin` of mission `{a}` would be late")),
         "{words}"
     );
-    assert_eq!(ledger(dir.path())["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(ledger(dir)["entries"].as_array().unwrap().len(), 2);
     two.end();
     one.end();
-    assert!(ledger(dir.path())["entries"].as_array().unwrap().is_empty());
+    assert!(ledger(dir)["entries"].as_array().unwrap().is_empty());
 }
 
-fn what_a_killed_supervisor_granted_stays_while_its_cells_live() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..REAL_TIME)]
+fn what_a_killed_supervisor_granted_stays_while_its_cells_live(dir: &Path) {
     let spin = takes("spin", "40ms", "100ms", "");
-    mission(dir.path(), &format!("{PLAIN}{spin}"));
-    let mut one = Up::start(dir.path());
+    mission(dir, &format!("{PLAIN}{spin}"));
+    let mut one = Up::start(dir);
     one.until("spin: runs (pid");
     one.kill();
-    let held = ledger(dir.path());
+    let held = ledger(dir);
     assert_eq!(held["entries"][0]["cells"][0]["cell"], "spin", "{held}");
-    let mut again = Up::start(dir.path());
+    let mut again = Up::start(dir);
     again.until("adopted");
     again.end();
-    assert!(ledger(dir.path())["entries"].as_array().unwrap().is_empty());
+    assert!(ledger(dir)["entries"].as_array().unwrap().is_empty());
 }
 
-fn a_real_time_thread_that_nobody_accounts_for_is_named() {
-    let dir = tempfile::tempdir().unwrap();
+// Only the most urgent threads are named, SCHED_DEADLINE ones first: no parallel case has any.
+#[case(Root, RealTime, Program("busybox"), TwoCpus, DeadlineBudget)]
+fn a_real_time_thread_that_nobody_accounts_for_is_named(dir: &Path) {
     let mut sleeper = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
@@ -269,17 +199,14 @@ fn a_real_time_thread_that_nobody_accounts_for_is_named() {
     let pid = sleeper.id().cast_signed();
     // Parallel cases have threads of lower priorities.
     host::sched::set_class(pid, &host::sched::Class::Fifo { priority: 99 }).unwrap();
-    mission(
-        dir.path(),
-        &format!("{PLAIN}{}", takes("a", "1ms", "100ms", "")),
-    );
+    mission(dir, &format!("{PLAIN}{}", takes("a", "1ms", "100ms", "")));
     let sentence = format!("FIFO 99 thread of process {pid} (sleep) on cpu");
-    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
     let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
-    let mut one = Up::start(dir.path());
+    let machine = say(dir, &["ps", "--machine"]).ends_with(0);
+    let mut one = Up::start(dir);
     one.until("a: runs (pid");
-    let events = say(dir.path(), &["events", "--dir", "state"]).ends_with(0);
+    let events = say(dir, &["events", "--dir", "state"]).ends_with(0);
     one.end();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
@@ -292,13 +219,13 @@ fn a_real_time_thread_that_nobody_accounts_for_is_named() {
     assert!(events.out.contains(&sentence), "{}", events.out);
 }
 
-fn a_measurement_and_a_mission_keep_off_each_other() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..REAL_TIME)]
+fn a_measurement_and_a_mission_keep_off_each_other(dir: &Path) {
     let a = takes("a", "1ms", "100ms", "cpus = [0]");
-    mission(dir.path(), &format!("{PLAIN}{a}"));
+    mission(dir, &format!("{PLAIN}{a}"));
     let bench = |cpu: &str, jobs: &str| {
         let mut command = timecell();
-        command.current_dir(dir.path());
+        command.current_dir(dir);
         command.args(["bench", "overhead", "--engine", "bare", "--rounds", "1"]);
         command.args(["--cpus", cpu, "--jobs", jobs]);
         command
@@ -308,15 +235,15 @@ fn a_measurement_and_a_mission_keep_off_each_other() {
         .spawn()
         .unwrap();
     crate::support::eventually("the measurement is in the ledger", || {
-        !ledger(dir.path())["entries"].as_array().unwrap().is_empty()
+        !ledger(dir)["entries"].as_array().unwrap().is_empty()
     });
-    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(3);
     // Killed, it holds nothing any more.
     measuring.kill().unwrap();
     measuring.wait().unwrap();
-    say(dir.path(), &["clean"]);
+    say(dir, &["clean"]);
     assert!(said.out.contains("is measuring on cpu 0"), "{}", said.out);
-    let mut one = Up::start(dir.path());
+    let mut one = Up::start(dir);
     one.until("a: runs (pid");
     let refused = bench("0", "10").output().unwrap();
     one.end();
@@ -325,12 +252,19 @@ fn a_measurement_and_a_mission_keep_off_each_other() {
     assert!(error.contains("--beside-missions"), "{error}");
 }
 
-fn whoever_has_the_runtime_of_groups_is_named() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(
+    Root,
+    RealTime,
+    RtGroups,
+    GroupBudget(950),
+    Program("busybox"),
+    TwoCpus
+)]
+fn whoever_has_the_runtime_of_groups_is_named(dir: &Path) {
     let a = takes("a", "1ms", "100ms", "class = \"fifo\"\ncpus = [1]");
-    mission(dir.path(), &a);
+    mission(dir, &a);
     let refused = |who: &str| {
-        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+        let said = say(dir, &["admit", "mission.toml"]).ends_with(3);
         let words: Vec<&str> = said.out.split_whitespace().collect();
         let words = words.join(" ");
         assert!(words.contains("has no runtime left for it"), "{words}");
@@ -343,7 +277,7 @@ fn whoever_has_the_runtime_of_groups_is_named() {
     refused(&format!("somebody outside timecell (group `{group}`)"));
     others.remove().unwrap();
     let mut bench = timecell();
-    bench.current_dir(dir.path());
+    bench.current_dir(dir);
     bench.args(["bench", "overhead", "--engine", "embedded", "--rounds", "1"]);
     bench.args(["--cpus", "0", "--jobs", "30000"]);
     let bench = bench.stdout(std::process::Stdio::null());
@@ -355,18 +289,18 @@ fn whoever_has_the_runtime_of_groups_is_named() {
     let words = refused(&who);
     measuring.kill().unwrap();
     measuring.wait().unwrap();
-    say(dir.path(), &["clean"]);
+    say(dir, &["clean"]);
     let end = format!("fewer: end {who} first");
     assert!(words.contains(&end), "{words}");
-    say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+    say(dir, &["admit", "mission.toml"]).ends_with(0);
 }
 
-fn a_damaged_ledger_is_one_sentence() {
-    let dir = tempfile::tempdir().unwrap();
-    mission(dir.path(), &best_effort("a"));
+#[case(..CELLS)]
+fn a_damaged_ledger_is_one_sentence(dir: &Path) {
+    mission(dir, &best_effort("a"));
     std::fs::create_dir_all("/run/timecell").unwrap();
     std::fs::write("/run/timecell/ledger.json", "{\"schema\": 1, ").unwrap();
-    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(1);
+    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(1);
     std::fs::remove_file("/run/timecell/ledger.json").unwrap();
     assert!(said.error().contains("remove the file"), "{}", said.error());
 }
@@ -383,9 +317,8 @@ fn uses(name: &str, memory: Option<u64>) -> String {
     )
 }
 
-fn two_missions_share_the_memory() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..MEMORY)]
+fn two_missions_share_the_memory(dir: &Path) {
     let (a, b) = (name(dir), format!("{}-b", name(dir)));
     let share = |file: &str, code: i32| {
         let said = say(dir, &["admit", file, "--json"]).ends_with(code);

@@ -6,31 +6,7 @@ use serde_json::Value;
 
 use crate::control::{ask, cell, json_of};
 use crate::missions::{RESERVED, Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_choice::the_cheapest_is_taken_and_the_others_are_told",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::DeadlineBudget,
-            Need::GroupBudget(500),
-        ],
-        run: the_cheapest_is_taken_and_the_others_are_told,
-    },
-    Case {
-        name: "missions_choice::running_cells_keep_what_holds_them",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Deadline,
-            Need::Program("busybox"),
-            Need::GroupBudget(400),
-        ],
-        run: running_cells_keep_what_holds_them,
-    },
-];
+use crate::support::say;
 
 fn one_task(name: &str) -> String {
     let task = "[[cell.task]]\nname = \"t\"\nwcet = \"1.5ms\"\nperiod = \"20ms\"";
@@ -54,9 +30,8 @@ fn choice(dir: &Path) -> Value {
     json["admission"]["choice"].clone()
 }
 
-fn the_cheapest_is_taken_and_the_others_are_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, DeadlineBudget, GroupBudget(500))]
+fn the_cheapest_is_taken_and_the_others_are_told(dir: &Path) {
     // With the supervisor's reservation before it, no cgroup is admitted with a tick of 4 ms.
     let alone = "supervisor = { class = \"other\" }\n";
     mission(dir, &(alone.to_owned() + &one_task("app")));
@@ -82,9 +57,8 @@ fn the_cheapest_is_taken_and_the_others_are_told() {
     }
 }
 
-fn running_cells_keep_what_holds_them() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, Deadline, Program("busybox"), GroupBudget(400))]
+fn running_cells_keep_what_holds_them(dir: &Path) {
     let (app, whole) = (
         small("app"),
         shell("whole", "exec /busybox sleep 1000", RESERVED),

@@ -11,55 +11,7 @@ use crate::hostile::{
     program::{AT_IT, INTO_DEADLINE},
 };
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_deadline::one_thread_is_in_the_class_and_what_it_makes_is_not",
-        needs: &[Need::Root, Need::Deadline],
-        run: one_thread_is_in_the_class_and_what_it_makes_is_not,
-    },
-    Case {
-        name: "missions_deadline::the_class_outlives_the_supervisor",
-        needs: &[Need::Root, Need::Deadline],
-        run: the_class_outlives_the_supervisor,
-    },
-    Case {
-        name: "missions_deadline::threads_are_found_by_their_names",
-        needs: &[Need::Root, Need::Deadline],
-        run: threads_are_found_by_their_names,
-    },
-    Case {
-        name: "missions_deadline::a_cell_that_ends_is_held_again",
-        needs: &[Need::Root, Need::Deadline],
-        run: a_cell_that_ends_is_held_again,
-    },
-    Case {
-        name: "missions_deadline::a_cell_is_added_beside_those_that_run_on_any_cpu",
-        needs: &[Need::Root, Need::Deadline, Need::Program("busybox")],
-        run: a_cell_is_added_beside_those_that_run_on_any_cpu,
-    },
-    Case {
-        name: "missions_deadline::a_thread_with_too_little_to_begin_with_gets_its_class_later",
-        needs: &[Need::Root, Need::Deadline, Need::Program("busybox")],
-        run: a_thread_with_too_little_to_begin_with_gets_its_class_later,
-    },
-    Case {
-        name: "missions_deadline::no_cell_makes_itself_one_under_any_enforcer",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Deadline,
-            Need::GroupBudget(100),
-        ],
-        run: no_cell_makes_itself_one_under_any_enforcer,
-    },
-    Case {
-        name: "missions_deadline::cpus_of_their_own_are_refused_where_there_are_none",
-        needs: &[Need::Deadline, Need::TwoCpus],
-        run: cpus_of_their_own_are_refused_where_there_are_none,
-    },
-];
+use crate::support::{eventually, say};
 
 const RESERVED: &str = "reservation = { budget = \"5ms\", period = \"100ms\" }";
 const MS: u64 = 1_000_000;
@@ -109,9 +61,8 @@ fn free_us() -> u64 {
     bandwidth::free_bandwidth_us(&host::sched::get_affinity(0).unwrap()).unwrap()
 }
 
-fn a_thread_with_too_little_to_begin_with_gets_its_class_later() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, Deadline, Program("busybox"))]
+fn a_thread_with_too_little_to_begin_with_gets_its_class_later(dir: &Path) {
     // What the engine does before the program begins would take minutes of such periods.
     let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"20us\"\nperiod = \"1s\"";
     let cell = shell("rare", "exec /busybox sleep 1000", task);
@@ -127,6 +78,7 @@ fn a_thread_with_too_little_to_begin_with_gets_its_class_later() {
     nothing_is_left(dir);
 }
 
+#[case(Root, Deadline, Program("busybox"))]
 fn a_cell_is_added_beside_those_that_run_on_any_cpu() {
     let before_us = free_us();
     let dir = tempfile::tempdir().unwrap();
@@ -150,6 +102,7 @@ fn a_cell_is_added_beside_those_that_run_on_any_cpu() {
     all_is_given_back(before_us);
 }
 
+#[case(Root, Deadline)]
 fn one_thread_is_in_the_class_and_what_it_makes_is_not() {
     let before_us = free_us();
     let dir = tempfile::tempdir().unwrap();
@@ -186,6 +139,7 @@ fn one_thread_is_in_the_class_and_what_it_makes_is_not() {
     all_is_given_back(before_us);
 }
 
+#[case(Root, Deadline)]
 fn the_class_outlives_the_supervisor() {
     let before_us = free_us();
     let dir = tempfile::tempdir().unwrap();
@@ -217,8 +171,8 @@ fn the_class_outlives_the_supervisor() {
     all_is_given_back(before_us);
 }
 
-fn threads_are_found_by_their_names() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Deadline)]
+fn threads_are_found_by_their_names(dir: &Path) {
     let task = |name: &str, more: &str| {
         format!("[[cell.task]]\nname = \"{name}\"\nwcet = \"1.8ms\"\nperiod = \"100ms\"\n{more}\n")
     };
@@ -227,8 +181,8 @@ fn threads_are_found_by_their_names() {
         + &task("vision", "thread = \"camera\"")
         + &task("absent", "");
     let cells = itself("both", &["threads", "camera", "control", "other"], &tasks);
-    mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"deadline\"\n{cells}"));
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.until("both: runs"));
     let thread = |line: String| -> i32 {
         let (_, rest) = line.split_once("is thread ").unwrap();
@@ -258,9 +212,10 @@ fn threads_are_found_by_their_names() {
     }
     assert_eq!(in_class, 2);
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
+#[case(Root, Deadline)]
 fn a_cell_that_ends_is_held_again() {
     let before_us = free_us();
     let dir = tempfile::tempdir().unwrap();
@@ -289,6 +244,7 @@ fn a_cell_that_ends_is_held_again() {
     all_is_given_back(before_us);
 }
 
+#[case(Root, RealTime, Deadline, GroupBudget(100))]
 fn no_cell_makes_itself_one_under_any_enforcer() {
     for enforcer in ["rt-cgroup", "deadline", "cpuset-only"] {
         if enforcer == "rt-cgroup" && host::rtgroup::detect().is_err() {
@@ -332,17 +288,17 @@ fn no_cell_makes_itself_one_under_any_enforcer() {
     }
 }
 
-fn cpus_of_their_own_are_refused_where_there_are_none() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Deadline, TwoCpus)]
+fn cpus_of_their_own_are_refused_where_there_are_none(dir: &Path) {
     let more = format!("cpus = [0]\n{RESERVED}");
     mission(
-        dir.path(),
+        dir,
         &format!(
             "enforcer = \"deadline\"\n{}",
             itself("one", &["threads"], &more)
         ),
     );
-    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(3);
     for part in [
         "mission.toml:4",
         "cannot be confined to some of cpus",
@@ -350,7 +306,7 @@ fn cpus_of_their_own_are_refused_where_there_are_none() {
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }
-    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(3);
     assert!(said.out.contains("refused"), "{}", said.out);
-    assert!(!dir.path().join("state").exists(), "something was begun");
+    assert!(!dir.join("state").exists(), "something was begun");
 }

@@ -9,32 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::control::{ask, cell};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, timecell};
+use crate::support::{Need, eventually, timecell};
 
 pub const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_disk::nothing_is_started_on_a_full_disk",
-        needs: NEEDS,
-        run: nothing_is_started_on_a_full_disk,
-    },
-    Case {
-        name: "missions_disk::a_stuck_journal_stops_nobody_and_is_told_at_the_end",
-        needs: NEEDS,
-        run: a_stuck_journal_stops_nobody_and_is_told_at_the_end,
-    },
-    Case {
-        name: "missions_disk::the_next_supervisor_on_a_disk_that_is_still_full_goes_on",
-        needs: NEEDS,
-        run: || drop(the_next_supervisor_on_a_disk_that_is_still_full_goes_on()),
-    },
-    Case {
-        name: "missions_disk::whoever_follows_events_gets_them_when_there_is_room",
-        needs: NEEDS,
-        run: whoever_follows_events_gets_them_when_there_is_room,
-    },
-];
 
 const PLAIN: &str = "class = \"other\"";
 
@@ -75,9 +52,8 @@ impl Drop for Disk {
     }
 }
 
-fn nothing_is_started_on_a_full_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn nothing_is_started_on_a_full_disk(dir: &Path) {
     mission(dir, &shell("plain", "exec /busybox sleep 1000", PLAIN));
     let disk = Disk::of_kib(dir, 240);
     disk.fill();
@@ -169,9 +145,8 @@ fn is_said_once(up: &mut Up) {
     assert!(in_turns, "{}", up.said.join("\n"));
 }
 
-fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn a_stuck_journal_stops_nobody_and_is_told_at_the_end(dir: &Path) {
     let (disk, mut up) = two_on_a_disk(dir);
     up.told("steady: runs");
     disk.fill();
@@ -190,6 +165,7 @@ fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
 }
 
 /// How it ends while the disk is full.
+#[case(..NEEDS)]
 pub fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() -> String {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -227,9 +203,8 @@ pub fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() -> String {
     }
 }
 
-fn whoever_follows_events_gets_them_when_there_is_room() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn whoever_follows_events_gets_them_when_there_is_room(dir: &Path) {
     let (disk, mut up) = two_on_a_disk(dir);
     let mut follower = timecell()
         .current_dir(dir)

@@ -2,21 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::attacks::changed_view;
 use crate::control::ask;
 use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
-use crate::suite::changed_view;
-use crate::support::{Case, Need, Said, say};
-
-pub const CASES: &[Case] = &[Case {
-    name: "missions_engines::one_that_is_not_installed_is_told_once_with_its_line_and_its_fix",
-    needs: &[
-        Need::Root,
-        Need::Program("busybox"),
-        Need::Program("crun"),
-        Need::Program("runc"),
-    ],
-    run: one_that_is_not_installed_is_told_once_with_its_line_and_its_fix,
-}];
+use crate::support::{Said, say};
 
 /// Where programs are looked for, besides the `PATH`.
 const MORE: [&str; 6] = [
@@ -62,9 +51,8 @@ fn refused(said: Said, line: usize) {
     );
 }
 
-fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, Program("busybox"), Program("crun"), Program("runc"))]
+fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix(dir: &Path) {
     let hidden = places("crun");
     let hide: Vec<String> = (hidden.iter())
         .map(|place| format!("mount --bind /dev/null {}", place.display()))

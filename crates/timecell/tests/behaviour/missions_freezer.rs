@@ -14,7 +14,7 @@ use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
 use crate::missions_assumptions::Ends;
 use crate::missions_health::critical;
 use crate::missions_reaction::shared;
-use crate::support::{Case, Need, begun, eventually, say};
+use crate::support::{Need, begun, eventually, say};
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -29,69 +29,6 @@ const ALONE: &[Need] = &[
     Need::Freezer,
     Need::Program("busybox"),
     Need::Alone,
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_freezer::all_threads_of_a_cell_together_get_its_budget",
-        needs: NEEDS,
-        run: all_threads_of_a_cell_together_get_its_budget,
-    },
-    Case {
-        name: "missions_freezer::a_budget_outlives_whoever_is_killed",
-        // While nothing holds it for a moment, its cell takes all of a cpu from those of other tests.
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::Program("busybox"),
-            Need::Alone,
-        ],
-        run: a_budget_outlives_whoever_is_killed,
-    },
-    Case {
-        name: "missions_freezer::a_cell_that_ends_is_held_again",
-        needs: NEEDS,
-        run: a_cell_that_ends_is_held_again,
-    },
-    Case {
-        name: "missions_freezer::cells_of_every_engine_are_held",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::Program("busybox"),
-            Need::Program("crun"),
-            Need::Program("runc"),
-            Need::Program("podman"),
-        ],
-        run: cells_of_every_engine_are_held,
-    },
-    Case {
-        name: "missions_freezer::a_cell_that_is_shed_to_best_effort_has_no_class_till_it_comes_back",
-        needs: ALONE,
-        run: a_cell_that_is_shed_has_no_class,
-    },
-    Case {
-        name: "missions_freezer::a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew",
-        needs: ALONE,
-        run: a_cell_that_a_killed_supervisor_had_shed_stays_so,
-    },
-    Case {
-        name: "missions_freezer::a_cell_that_is_put_aside_while_it_is_let_go_has_no_class",
-        needs: ALONE,
-        run: a_cell_that_is_put_aside_while_it_is_let_go_has_no_class,
-    },
-    Case {
-        name: "missions_freezer::a_class_that_a_shed_cell_takes_again_is_taken_from_it",
-        needs: ALONE,
-        run: a_class_that_a_shed_cell_takes_again_is_taken_from_it,
-    },
-    Case {
-        name: "missions_freezer::what_cannot_be_held_is_refused",
-        needs: NEEDS,
-        run: what_cannot_be_held_is_refused,
-    },
 ];
 
 /// A tenth of cpu 1, which every machine with two cpus has.
@@ -171,11 +108,11 @@ fn nobody_is_left(dir: &Path) {
     assert!(!place(dir).exists(), "{}", place(dir).display());
 }
 
-fn all_threads_of_a_cell_together_get_its_budget() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn all_threads_of_a_cell_together_get_its_budget(dir: &Path) {
     let cells = shell("busy", BUSY, RESERVED);
-    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir);
     let line = up.until("busy: runs (pid");
     for part in ["5.000 ms of cpu 1 in every 50.000 ms", "the freezer of /"] {
         assert!(line.contains(part), "{part}: {line}");
@@ -185,13 +122,13 @@ fn all_threads_of_a_cell_together_get_its_budget() {
         matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. }))
     });
     let processes = || {
-        let group = group(dir.path(), "busy").join("cell/cgroup.procs");
+        let group = group(dir, "busy").join("cell/cgroup.procs");
         fs::read_to_string(group).map_or(0, |text| text.lines().count())
     };
     eventually("both loops run", || processes() == 2);
-    is_held(dir.path(), "busy");
+    is_held(dir, "busy");
     // The admission of others includes the processes that hold it, but does not list their threads.
-    let page = holders(dir.path());
+    let page = holders(dir);
     let other = tempfile::tempdir().unwrap();
     mission(other.path(), &shell("other", BUSY, RESERVED));
     let said = say(other.path(), &["admit", "mission.toml"]).ends_with(0);
@@ -204,45 +141,46 @@ fn all_threads_of_a_cell_together_get_its_budget() {
         );
     }
     up.end();
-    nobody_is_left(dir.path());
+    nobody_is_left(dir);
 }
 
-fn a_budget_outlives_whoever_is_killed() {
-    let dir = tempfile::tempdir().unwrap();
+// While nothing holds it for a moment, its cell takes all of a cpu from those of other tests.
+#[case(Root, RealTime, Freezer, Program("busybox"), Alone)]
+fn a_budget_outlives_whoever_is_killed(dir: &Path) {
     let cells = shell("busy", BUSY, RESERVED);
-    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.until("busy: runs (pid"));
     up.kill();
     assert!(runs(pid));
-    is_held(dir.path(), "busy");
-    let mut up = Up::start(dir.path());
+    is_held(dir, "busy");
+    let mut up = Up::start(dir);
     up.until("busy: runs on, adopted");
-    is_held(dir.path(), "busy");
+    is_held(dir, "busy");
     // All processes that hold it at once: the supervisor replaces them. If some were left, those would do it themselves.
     eventually("all were killed at once", || {
-        kill_holders(dir.path());
+        kill_holders(dir);
         std::thread::sleep(Duration::from_millis(300));
         up.has_said("its budget is held again")
     });
-    is_held(dir.path(), "busy");
+    is_held(dir, "busy");
     assert!(runs(pid));
     // The processes that this supervisor has started are its children.
-    kill_holders(dir.path());
-    is_held(dir.path(), "busy");
+    kill_holders(dir);
+    is_held(dir, "busy");
     eventually("who has ended is waited for", || zombies(up.pid()) == 0);
     // A supervisor that comes after all are gone.
     up.kill();
     eventually("all were killed at once", || {
-        kill_holders(dir.path());
+        kill_holders(dir);
         std::thread::sleep(Duration::from_millis(100));
-        !holders(dir.path()).is_kept()
+        !holders(dir).is_kept()
     });
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.until("busy: runs on, adopted");
-    is_held(dir.path(), "busy");
+    is_held(dir, "busy");
     up.end();
-    nobody_is_left(dir.path());
+    nobody_is_left(dir);
 }
 
 /// The lives of a cell that keeps ending get no more together than one that keeps running.
@@ -269,53 +207,58 @@ fn assert_lives_share_a_budget(dir: &Path, cell: &str) {
     assert!(used * 100 > lasted, "{used:?} of {lasted:?}");
 }
 
-fn a_cell_that_ends_is_held_again() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn a_cell_that_ends_is_held_again(dir: &Path) {
     let again = "restart = { limit = 1000, backoff_min = \"1ms\", backoff_max = \"10ms\" }";
     let cells = shell(
         "dying",
         "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3",
         &format!("{RESERVED}\n{again}"),
     ) + &shell("busy", BUSY, RESERVED);
-    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir);
     let first = pid_of(&up.until("dying: runs (pid"));
     let next = pid_of(&up.until("dying: runs (pid"));
     assert_ne!(first, next);
     for _ in 0..3 {
         up.until("dying: runs (pid");
     }
-    is_held(dir.path(), "busy");
-    assert_lives_share_a_budget(dir.path(), "dying");
+    is_held(dir, "busy");
+    assert_lives_share_a_budget(dir, "dying");
     // Killed while cells are created and removed, and cleaned up without it.
     up.kill();
-    ask(dir.path(), &["down"]).ends_with(0);
-    nobody_is_left(dir.path());
+    ask(dir, &["down"]).ends_with(0);
+    nobody_is_left(dir);
 }
 
-fn cells_of_every_engine_are_held() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(
+    Root,
+    RealTime,
+    Freezer,
+    Program("busybox"),
+    Program("crun"),
+    Program("runc"),
+    Program("podman")
+)]
+fn cells_of_every_engine_are_held(dir: &Path) {
     let engines = ["embedded", "crun", "runc", "podman"];
     let cells =
         engines.map(|engine| shell(engine, BUSY, &format!("engine = \"{engine}\"\n{RESERVED}")));
-    mission(
-        dir.path(),
-        &format!("enforcer = \"freezer\"\n{}", cells.concat()),
-    );
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"freezer\"\n{}", cells.concat()));
+    let mut up = Up::start(dir);
     for engine in engines {
         up.until(&format!("{engine}: runs (pid"));
     }
     for engine in engines {
-        is_held(dir.path(), engine);
+        is_held(dir, engine);
     }
     up.end();
-    nobody_is_left(dir.path());
+    nobody_is_left(dir);
 }
 
 /// Usually its budget is used up when it is shed, and its threads are of class IDLE.
-fn a_cell_that_is_shed_has_no_class() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..ALONE)]
+fn a_cell_that_is_shed_to_best_effort_has_no_class_till_it_comes_back(dir: &Path) {
     // How long it is idle between two jobs that are not long.
     let critical = critical(15).replace("300ms", "160ms");
     let payload = shell(
@@ -323,13 +266,10 @@ fn a_cell_that_is_shed_has_no_class() {
         BUSY,
         &format!("{RESERVED}\nwhen_shed = \"best-effort\""),
     );
-    mission(
-        dir.path(),
-        &format!("enforcer = \"freezer\"\n{critical}{payload}"),
-    );
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("enforcer = \"freezer\"\n{critical}{payload}"));
+    let mut up = Up::start(dir);
     up.until("payload: runs (pid");
-    let group = group(dir.path(), "payload");
+    let group = group(dir, "payload");
     let classes = || -> Vec<Class> {
         let pids = fs::read_to_string(group.join("cell/cgroup.procs")).unwrap();
         (pids.lines().filter_map(|pid| pid.parse().ok()))
@@ -354,9 +294,9 @@ fn a_cell_that_is_shed_has_no_class() {
     eventually("it has its class again", || {
         (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
     });
-    is_held(dir.path(), "payload");
+    is_held(dir, "payload");
     up.end();
-    nobody_is_left(dir.path());
+    nobody_is_left(dir);
 }
 
 /// A cell of low criticality that is shed to best effort, and one whose jobs are late now and then.
@@ -389,20 +329,20 @@ fn classes(group: &Path) -> Vec<Class> {
         .collect()
 }
 
-fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let up = shed_mission(dir.path());
-    let group = group(dir.path(), "payload");
+#[case(..ALONE)]
+fn a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew(dir: &Path) {
+    let up = shed_mission(dir);
+    let group = group(dir, "payload");
     // Another thread writes its notes: the next supervisor cannot know what was not written when it was killed.
-    let journal = dir.path().join("state/journal");
+    let journal = dir.join("state/journal");
     eventually("it is written that the cell is shed", || {
         fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"why\":\"shed\""))
     });
     up.kill();
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.until("payload: runs on, adopted");
     let is_held = || {
-        holders(dir.path())
+        holders(dir)
             .groups()
             .iter()
             .any(|held| held.which.path == group)
@@ -413,7 +353,7 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
             classes.len() >= 2 && classes.iter().all(|class| *class == Class::Other),
             "{classes:?}"
         );
-        assert!(!place(dir.path()).exists() || !is_held());
+        assert!(!place(dir).exists() || !is_held());
         std::thread::sleep(Duration::from_millis(10));
     }
     // The class that its threads had is no longer known.
@@ -423,7 +363,7 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
         (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
     });
     up.end();
-    nobody_is_left(dir.path());
+    nobody_is_left(dir);
 }
 
 /// Signals the processes that hold the cells of a mission.
@@ -437,6 +377,7 @@ fn signal_holders(dir: &Path, signal: i32) {
 
 /// The processes that hold it answer only after an update has put it aside. The update is rolled back, and the cell comes back: still shed, or
 /// after the mission has returned to low mode.
+#[case(..ALONE)]
 fn a_cell_that_is_put_aside_while_it_is_let_go_has_no_class() {
     put_aside_while_it_is_let_go(false);
     put_aside_while_it_is_let_go(true);
@@ -549,6 +490,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     nobody_is_left(dir);
 }
 
+#[case(..ALONE)]
 fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
     // A cell of the second one needs no attention while it is not shed.
     for (enforcer, script) in [
@@ -566,12 +508,12 @@ fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
     }
 }
 
-fn what_cannot_be_held_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn what_cannot_be_held_is_refused(dir: &Path) {
     let refused = |more: &str, told: &str| {
         let cells = shell("busy", BUSY, more);
-        mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
-        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+        mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+        let said = say(dir, &["admit", "mission.toml"]).ends_with(3);
         assert!(said.out.contains(told), "{told}: {}", said.out);
     };
     let reserved = "reservation = { budget = \"5ms\", period = \"50ms\" }";

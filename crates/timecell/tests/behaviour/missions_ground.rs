@@ -12,43 +12,10 @@ use serde_json::Value;
 
 use crate::control::{SLEEPS, ask};
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, runs, shell};
-use crate::support::{Case, Need, copy_program, say, timecell};
+use crate::support::{Need, copy_program, say, timecell};
 use crate::users_places::{NOBODY, Places, users_link};
 
 pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_ground::a_users_directory_is_refused_by_every_verb",
-        needs: NEEDS,
-        run: a_users_directory_is_refused,
-    },
-    Case {
-        name: "missions_ground::only_what_root_has_written_is_believed",
-        needs: NEEDS,
-        run: only_what_root_has_written_is_believed,
-    },
-    Case {
-        name: "missions_ground::a_record_that_names_a_stranger_ends_nobody",
-        needs: NEEDS,
-        run: a_record_that_names_a_stranger_ends_nobody,
-    },
-    Case {
-        name: "missions_ground::a_users_server_is_not_asked",
-        needs: NEEDS,
-        run: a_users_server_is_not_asked,
-    },
-    Case {
-        name: "missions_ground::a_link_in_an_image_is_refused",
-        needs: NEEDS,
-        run: a_link_in_an_image_is_refused,
-    },
-    Case {
-        name: "missions_ground::a_directory_whose_name_crun_reads_otherwise_is_one",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
-        run: a_name_that_crun_reads_otherwise_is_one,
-    },
-];
 
 /// Everything that opens a mission's directory, with the words before it.
 const VERBS: [&[&str]; 12] = [
@@ -73,7 +40,8 @@ fn plain() -> String {
 }
 
 /// The user has put links and a mission's state in it.
-pub fn a_users_directory_is_refused() {
+#[case(..NEEDS)]
+pub fn a_users_directory_is_refused_by_every_verb() {
     let places = Places::make();
     let (state, dir) = (places.home.join("state"), places.dir.path());
     let secret = places.dir.path().join("secret");
@@ -130,9 +98,8 @@ pub fn a_users_directory_is_refused() {
     assert!(!places.home.join("new").exists());
 }
 
-fn only_what_root_has_written_is_believed() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn only_what_root_has_written_is_believed(dir: &Path) {
     mission(dir, &plain());
     let mut up = Up::start(dir);
     let pid = pid_of(&up.told("a: runs"));
@@ -188,6 +155,7 @@ impl Drop for Stranger {
 }
 
 /// A journal and a cell's record that match another process: its pid, its start and the boot.
+#[case(..NEEDS)]
 pub fn a_record_that_names_a_stranger_ends_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -213,9 +181,8 @@ pub fn a_record_that_names_a_stranger_ends_nobody() {
     nothing_is_left(dir);
 }
 
-fn a_users_server_is_not_asked() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn a_users_server_is_not_asked(dir: &Path) {
     let state = dir.join("state");
     fs::create_dir(&state).unwrap();
     fs::write(state.join("journal"), "").unwrap();
@@ -254,6 +221,7 @@ fn a_users_server_is_not_asked() {
 }
 
 /// An image with a link to a directory of root's in place of one on which runtimes mount.
+#[case(..NEEDS)]
 pub fn a_link_in_an_image_is_refused() {
     let places = Places::make();
     let dir = places.dir.path();
@@ -330,9 +298,8 @@ pub fn a_link_in_an_image_is_refused() {
 }
 
 /// crun takes what precedes a colon in the name of its log for the kind of log.
-fn a_name_that_crun_reads_otherwise_is_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, Program("busybox"), Program("crun"))]
+fn a_directory_whose_name_crun_reads_otherwise_is_one(dir: &Path) {
     mission(
         dir,
         &format!("engine = \"crun\"\n{}", plain()).replace(

@@ -6,68 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::missions::{Up, is_gone, mission, nothing_is_left, pid_of};
 use crate::reporter::{Deed, Reporter};
-use crate::support::{Case, Need};
+use crate::support::Need;
 
 const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::GroupBudget(150)];
 pub const FORGERY: &[Need] = &[Need::Root, Need::RealTime, Need::GroupBudget(450)];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_health::a_wedged_program_is_restarted_and_the_incident_is_on_record",
-        needs: NEEDS,
-        run: a_wedged_program_is_restarted_and_the_incident_is_on_record,
-    },
-    Case {
-        name: "missions_health::late_jobs_stop_a_cell_as_its_rule_says",
-        needs: NEEDS,
-        run: late_jobs_stop_a_cell_as_its_rule_says,
-    },
-    Case {
-        name: "missions_health::releases_left_out_are_missed_deadlines",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(300)],
-        run: releases_left_out_are_missed_deadlines,
-    },
-    Case {
-        name: "missions_health::the_first_job_makes_a_cell_ready_and_silence_does_not",
-        needs: NEEDS,
-        run: the_first_job_makes_a_cell_ready_and_silence_does_not,
-    },
-    Case {
-        name: "missions_health::a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell",
-        needs: NEEDS,
-        run: a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell,
-    },
-    Case {
-        name: "missions_health::what_the_kernel_counts_is_watched_without_a_report",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(150),
-        ],
-        run: what_the_kernel_counts_is_watched_without_a_report,
-    },
-    Case {
-        name: "missions_health::an_overrun_changes_the_mode_and_idleness_brings_it_back",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
-        run: an_overrun_changes_the_mode_and_idleness_brings_it_back,
-    },
-    Case {
-        name: "missions_health::a_cell_that_makes_jobs_up_for_its_child_is_found",
-        needs: FORGERY,
-        run: || drop(a_cell_that_makes_jobs_up_for_its_child_is_found()),
-    },
-    Case {
-        name: "missions_health::a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
-        run: a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one,
-    },
-    Case {
-        name: "missions_health::a_mode_outlives_the_supervisor",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
-        run: a_mode_outlives_the_supervisor,
-    },
-];
 
 const QUIET: Reporter = Reporter {
     period_ms: 20,
@@ -99,8 +41,8 @@ fn incidents(dir: &Path) -> Vec<serde_json::Value> {
         .collect()
 }
 
-fn a_wedged_program_is_restarted_and_the_incident_is_on_record() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn a_wedged_program_is_restarted_and_the_incident_is_on_record(dir: &Path) {
     let wedges = Reporter {
         from: 10,
         until: 11,
@@ -108,11 +50,8 @@ fn a_wedged_program_is_restarted_and_the_incident_is_on_record() {
         ..QUIET
     };
     let rule = "[[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"2s\"\ndo = \"restart\"\n";
-    mission(
-        dir.path(),
-        &cell("steady", wedges, "", &format!("{TASK}{rule}")),
-    );
-    let mut up = Up::start(dir.path());
+    mission(dir, &cell("steady", wedges, "", &format!("{TASK}{rule}")));
+    let mut up = Up::start(dir);
     let first = pid_of(&up.until("steady: runs"));
     let said = up.until("incident: ");
     assert!(
@@ -123,7 +62,7 @@ fn a_wedged_program_is_restarted_and_the_incident_is_on_record() {
     assert_ne!(pid_of(&up.until("steady: runs")), first);
     is_gone(first);
     up.end();
-    let on_record = incidents(dir.path());
+    let on_record = incidents(dir);
     let first = &on_record[0];
     assert_eq!(
         (&first["number"], &first["cell"]),
@@ -136,11 +75,11 @@ fn a_wedged_program_is_restarted_and_the_incident_is_on_record() {
     assert_eq!(jobs[9]["number"], 9);
     assert_eq!(first["evidence"]["output_tail"]["text"], "reports\n");
     assert!(first["evidence"]["counters"]["cpu_ns"].as_i64().unwrap() > 0);
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn late_jobs_stop_a_cell_as_its_rule_says() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn late_jobs_stop_a_cell_as_its_rule_says(dir: &Path) {
     let late = Reporter {
         from: 5,
         until: 1_000,
@@ -150,7 +89,7 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
     };
     let rule = "[[cell.health]]\nwhen = \"deadline-misses\"\nmisses = 2\njobs = 4\ndo = \"stop\"\n";
     mission(
-        dir.path(),
+        dir,
         &(cell(
             "late",
             Reporter { from: 1, ..late },
@@ -158,7 +97,7 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
             &format!("{TASK}{rule}"),
         ) + &cell("other", QUIET, "needs = [\"late\"]", TASK)),
     );
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     let said = up.until("incident: ");
     assert!(
         said.contains("late: deadline-misses of task loop: 2 of at most 4"),
@@ -168,11 +107,11 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
     up.until("other: stays stopped: it needs `late`");
     up.until("no cell runs any more");
     assert_eq!(up.child.wait().unwrap().code(), Some(1));
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn releases_left_out_are_missed_deadlines() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupBudget(300))]
+fn releases_left_out_are_missed_deadlines(dir: &Path) {
     let skips = Reporter {
         from: 4,
         until: 6,
@@ -183,7 +122,7 @@ fn releases_left_out_are_missed_deadlines() {
     let rule = "[[cell.health]]\nwhen = \"deadline-misses\"\nmisses = 6\njobs = 8\ndo = \"log\"\n";
     let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"10ms\"\nperiod = \"200ms\"\n";
     mission(
-        dir.path(),
+        dir,
         &(cell("skips", skips, "", &format!("{task}{rule}"))
             + &cell(
                 "events",
@@ -192,17 +131,17 @@ fn releases_left_out_are_missed_deadlines() {
                 &format!("{task}arrivals = \"sporadic\"\n{rule}"),
             )),
     );
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     let said = up.told("incident: ");
     assert!(
         said.contains("skips: deadline-misses of task loop: 6 of at most 8"),
         "{said}"
     );
     crate::support::eventually("the sporadic one has come as far", || {
-        let task = crate::control::cell(dir.path(), "events")["tasks"][0].clone();
+        let task = crate::control::cell(dir, "events")["tasks"][0].clone();
         task["jobs"].as_u64() > Some(7)
     });
-    let of = |name| crate::control::cell(dir.path(), name)["tasks"][0].clone();
+    let of = |name| crate::control::cell(dir, name)["tasks"][0].clone();
     // A busy machine may make jobs late as well.
     let (skips, events) = (of("skips"), of("events"));
     assert!(skips["skipped"].as_u64() >= Some(6), "{skips}");
@@ -212,11 +151,11 @@ fn releases_left_out_are_missed_deadlines() {
     );
     assert_eq!(events["skipped"], 0, "{events}");
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn the_first_job_makes_a_cell_ready_and_silence_does_not() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn the_first_job_makes_a_cell_ready_and_silence_does_not(dir: &Path) {
     let silent = Reporter {
         until: 1,
         deed: Deed::Wedge,
@@ -224,13 +163,13 @@ fn the_first_job_makes_a_cell_ready_and_silence_does_not() {
     };
     let never = "ready = \"first-job\"\nstart_timeout = \"1s\"\nrestart = { policy = \"never\" }";
     mission(
-        dir.path(),
+        dir,
         &(cell("second", QUIET, "after = [\"first\"]", TASK)
             + &cell("first", QUIET, "ready = \"first-job\"", TASK)
             + &cell("silent", silent, never, TASK)
             + &cell("waiting", QUIET, "needs = [\"silent\"]", TASK)),
     );
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.until("silent: no job ended within 1");
     up.until("silent: stays stopped");
     up.until("waiting: stays stopped: it needs `silent`");
@@ -245,11 +184,11 @@ fn the_first_job_makes_a_cell_ready_and_silence_does_not() {
     );
     assert!(place("first: is ready").is_some() && place("waiting: runs").is_none());
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell(dir: &Path) {
     let crashes = Reporter {
         from: 2,
         until: 3,
@@ -259,15 +198,15 @@ fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell() {
     let rules = "[[cell.health]]\nwhen = \"exit\"\ndo = \"notify\"\n\
         [[cell.health]]\nwhen = \"restart-limit\"\ndo = \"shed\"\n";
     let restart = "criticality = \"hi\"\nrestart = { limit = 1 }";
-    let file = dir.path().join("notified");
+    let file = dir.join("notified");
     let cells = cell("crashing", crashes, restart, &format!("{TASK}{rules}"))
         + &cell("payload", QUIET, "", TASK);
     let notify = format!(
         "notify = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\n",
         file.display()
     );
-    mission(dir.path(), &format!("{notify}{cells}"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &format!("{notify}{cells}"));
+    let mut up = Up::start(dir);
     up.until("crashing: killed by signal 11 (SIGSEGV)");
     up.until("crashing: restarting");
     up.until("payload: is shed: it is frozen");
@@ -289,9 +228,10 @@ fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell() {
     assert_eq!(told[0]["evidence"]["end"]["killed"]["signal"], 11);
     assert_eq!(told[0]["action"]["action"], "notify");
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
+#[case(Root, RealTime, Program("busybox"), GroupBudget(150))]
 fn what_the_kernel_counts_is_watched_without_a_report() {
     let dir = tempfile::tempdir().unwrap();
     let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -373,12 +313,12 @@ pub fn critical(long_until: u64) -> String {
     format!("{modes}{critical}")
 }
 
-fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupBudget(450))]
+fn an_overrun_changes_the_mode_and_idleness_brings_it_back(dir: &Path) {
     // Its period is shorter than the required idle time: it must end for the mission to return.
     let text = two_modes(25).replace("return_after = \"300ms\"", "return_after = \"50ms\"");
-    mission(dir.path(), &text);
-    let mut up = Up::start(dir.path());
+    mission(dir, &text);
+    let mut up = Up::start(dir);
     up.until("payload: is shed: it is frozen");
     let said = up.until("mode: ");
     assert!(
@@ -388,14 +328,15 @@ fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
     up.until("payload: no longer shed");
     up.until("mode: low");
     up.end();
-    let overran = incidents(dir.path());
+    let overran = incidents(dir);
     assert!(overran.is_empty(), "no rule asks for a record: {overran:?}");
-    let journal = fs::read_to_string(dir.path().join("state/journal")).unwrap();
+    let journal = fs::read_to_string(dir.join("state/journal")).unwrap();
     assert!(journal.contains("\"mode_switched\":{\"to\":\"high\"}"));
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// What is printed about it.
+#[case(..FORGERY)]
 pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     let dir = tempfile::tempdir().unwrap();
     let forges = Reporter {
@@ -423,8 +364,8 @@ pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
 }
 
 /// For 4 s, during which one cell ends far more jobs than a page has room for, and one wedges.
-fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupBudget(450))]
+fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one(dir: &Path) {
     let rule = |when: &str| format!("[[cell.health]]\nwhen = {when}\ndo = \"restart\"\n");
     let silent = |ms| {
         ["heartbeat", "no-progress"]
@@ -464,8 +405,8 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
     ];
     // No budgets: their supply is not tested here.
     let top = "enforcer = \"cpuset-only\"\n[modes]\n";
-    mission(dir.path(), &(top.to_owned() + &cells.concat()));
-    let mut up = Up::start(dir.path());
+    mission(dir, &(top.to_owned() + &cells.concat()));
+    let mut up = Up::start(dir);
     for name in ["fast", "works", "wedges"] {
         up.told(&format!("{name}: runs"));
     }
@@ -481,24 +422,24 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(!up.has_said("mode: high"), "{}", up.said.join("\n"));
     up.end();
-    for incident in incidents(dir.path()) {
+    for incident in incidents(dir) {
         assert_eq!(incident["cell"], "wedges", "{incident}");
     }
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn a_mode_outlives_the_supervisor() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupBudget(450))]
+fn a_mode_outlives_the_supervisor(dir: &Path) {
     // Never idle for that long: high mode lasts.
-    mission(dir.path(), &two_modes(1_000_000).replace("300ms", "1h"));
-    let mut up = Up::start(dir.path());
+    mission(dir, &two_modes(1_000_000).replace("300ms", "1h"));
+    let mut up = Up::start(dir);
     up.until("mode: high");
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.told("critical: runs on, adopted");
     up.told("payload: runs on, adopted");
     // A frozen cell ends like any other.
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }

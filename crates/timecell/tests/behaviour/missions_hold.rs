@@ -12,7 +12,7 @@ use supervise::names;
 
 use crate::missions::{Up, busybox, mission, name, shell};
 use crate::missions_reaction::Image;
-use crate::support::{Case, Need, Said, eventually, say};
+use crate::support::{Need, Said, eventually, say};
 
 /// All held things of the machine are held in one place.
 pub const NEEDS: &[Need] = &[
@@ -22,37 +22,6 @@ pub const NEEDS: &[Need] = &[
     Need::Freezer,
     Need::TwoCpus,
     Need::Program("busybox"),
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_hold::a_podman_container_gets_a_budget_that_outlives_all_but_itself",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: a_podman_container_gets_a_budget_that_outlives_all_but_itself,
-    },
-    Case {
-        name: "missions_hold::a_process_is_held_with_what_it_has_started_and_gets_all_back",
-        needs: NEEDS,
-        run: a_process_is_held_with_what_it_has_started_and_gets_all_back,
-    },
-    Case {
-        name: "missions_hold::missions_and_what_is_held_count_for_each_other",
-        needs: NEEDS,
-        run: missions_and_what_is_held_count_for_each_other,
-    },
-    Case {
-        name: "missions_hold::what_cannot_be_held_is_refused_and_nothing_changes",
-        needs: NEEDS,
-        run: what_cannot_be_held_is_refused_and_nothing_changes,
-    },
 ];
 
 const BUSY: &str = "while :; do :; done & while :; do :; done";
@@ -205,9 +174,17 @@ impl Drop for Busy {
     }
 }
 
-fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
-    let dir = tempfile::tempdir().unwrap();
-    let container = Container::start(dir.path());
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Freezer,
+    TwoCpus,
+    Program("busybox"),
+    Program("podman")
+)]
+fn a_podman_container_gets_a_budget_that_outlives_all_but_itself(dir: &Path) {
+    let container = Container::start(dir);
     let own = container.name.as_str();
     let said = hold(&["--reserve", "5ms/50ms", "--cpu", "1", own]).ends_with(0);
     for part in [
@@ -294,6 +271,7 @@ fn used_by_nobody(group: &Path) -> bool {
     !freezer::hold::is_populated(group)
 }
 
+#[case(..NEEDS)]
 fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
     held_with_what_it_has_started("--fifo", &Class::Fifo { priority: 30 });
     held_with_what_it_has_started("--rr", &Class::RoundRobin { priority: 30 });
@@ -370,8 +348,8 @@ pub fn move_to(group: &Path, pid: i32) {
     fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
 }
 
-fn missions_and_what_is_held_count_for_each_other() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn missions_and_what_is_held_count_for_each_other(dir: &Path) {
     let (first, second) = (Busy::start(), Busy::start());
     let large = ["--reserve", "60ms/100ms", "--cpu", "1", "--fifo", "60"];
     let of = |more: &str| {
@@ -384,7 +362,7 @@ fn missions_and_what_is_held_count_for_each_other() {
     };
     let hold_all = |words: Vec<String>| hold(&words.iter().map(String::as_str).collect::<Vec<_>>());
     hold_all(of(&first.id())).ends_with(0);
-    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
+    let machine = say(dir, &["ps", "--machine"]).ends_with(0);
     for part in [
         "the hold of `ID`",
         "ID: cpu 1, 60.000 ms every 100.000 ms, freezer, FIFO 60",
@@ -397,7 +375,7 @@ fn missions_and_what_is_held_count_for_each_other() {
     // With another priority than admitted, it counts as one.
     let admitted = Class::Fifo { priority: 60 };
     set_class(first.pid(), &Class::Fifo { priority: 70 }).unwrap();
-    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
+    let machine = say(dir, &["ps", "--machine"]).ends_with(0);
     set_class(first.pid(), &admitted).unwrap();
     assert!(machine.out.contains(&stranger), "{}", machine.out);
     // The same priority, and too much together.
@@ -430,11 +408,11 @@ fn missions_and_what_is_held_count_for_each_other() {
         BUSY,
         "cpus = [1]\npriorities = { lowest = 40, highest = 40 }\nreservation = { budget = \"50ms\", period = \"100ms\" }",
     );
-    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
-    let refused = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+    mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+    let refused = say(dir, &["admit", "mission.toml"]).ends_with(3);
     assert!(refused.out.contains("refused"), "{}", refused.out);
     release(&first.id()).ends_with(0);
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.until("busy: runs (pid");
     let full = hold_all(of(&first.id())).ends_with(3);
     assert!(!full.error().is_empty());
@@ -449,6 +427,7 @@ fn missions_and_what_is_held_count_for_each_other() {
     nothing_is_held();
 }
 
+#[case(..NEEDS)]
 fn what_cannot_be_held_is_refused_and_nothing_changes() {
     let busy = Busy::start();
     let own = busy.id();

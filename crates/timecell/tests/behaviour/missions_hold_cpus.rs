@@ -12,28 +12,7 @@ use crate::missions_hold::{
     Busy, Container, NEEDS, hold, is_a_tenth, nothing_is_held, only, release,
 };
 use crate::missions_hold_names::podman;
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_hold_cpus::every_cpu_has_a_budget_and_every_thread_a_cpu",
-        needs: NEEDS,
-        run: every_cpu_has_a_budget_and_every_thread_a_cpu,
-    },
-    Case {
-        name: "missions_hold_cpus::a_container_on_two_cpus_leaves_nothing_when_it_ends",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: a_container_on_two_cpus_leaves_nothing_when_it_ends,
-    },
-];
+use crate::support::{eventually, say};
 
 /// The groups of its holds.
 fn parts(seen: &Value) -> Vec<PathBuf> {
@@ -46,6 +25,7 @@ fn cpus_of(pids: &[i32]) -> Vec<Vec<u32>> {
     pids.iter().map(|pid| get_affinity(*pid).unwrap()).collect()
 }
 
+#[case(..NEEDS)]
 fn every_cpu_has_a_budget_and_every_thread_a_cpu() {
     let mut busy = Busy::start();
     let had = get_affinity(busy.pid()).unwrap();
@@ -103,9 +83,17 @@ fn every_cpu_has_a_budget_and_every_thread_a_cpu() {
     nothing_is_held();
 }
 
-fn a_container_on_two_cpus_leaves_nothing_when_it_ends() {
-    let dir = tempfile::tempdir().unwrap();
-    let container = Container::start(dir.path());
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Freezer,
+    TwoCpus,
+    Program("busybox"),
+    Program("podman")
+)]
+fn a_container_on_two_cpus_leaves_nothing_when_it_ends(dir: &Path) {
+    let container = Container::start(dir);
     let own = container.name.as_str();
     for (ends, threads) in [(false, 3), (true, 4)] {
         hold(&["--reserve", "5ms/50ms", "--cpu", "0-1", own]).ends_with(0);

@@ -13,28 +13,7 @@ use host::sched::get_affinity;
 use crate::missions_hold::{
     Busy, Container, NEEDS, hold, kill_all_who_hold, list, nothing_is_held, only, place, release,
 };
-use crate::support::{Case, Need, begun, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_hold_names::those_who_do_not_answer_keep_nobody_from_deciding",
-        needs: NEEDS,
-        run: those_who_do_not_answer_keep_nobody_from_deciding,
-    },
-    Case {
-        name: "missions_hold_names::a_container_is_known_by_all_its_names_and_kept_to_its_cpus",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: a_container_is_known_by_all_its_names_and_kept_to_its_cpus,
-    },
-];
+use crate::support::{begun, say};
 
 const RESERVED: [&str; 2] = ["--reserve", "5ms/50ms"];
 
@@ -48,9 +27,17 @@ pub fn podman(words: &[&str]) {
     assert!(done.status.success(), "{words:?}: {said}");
 }
 
-fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus() {
-    let dir = tempfile::tempdir().unwrap();
-    let container = Container::start(dir.path());
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Freezer,
+    TwoCpus,
+    Program("busybox"),
+    Program("podman")
+)]
+fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus(dir: &Path) {
+    let container = Container::start(dir);
     let own = container.name.as_str();
     held(&[own]).ends_with(0);
     let pid = only()["pid"].to_string();
@@ -98,6 +85,7 @@ fn signal_all_who_hold(signal: i32) {
     }
 }
 
+#[case(..NEEDS)]
 fn those_who_do_not_answer_keep_nobody_from_deciding() {
     let mut busy = Busy::start();
     hold(&["--reserve", "5ms/50ms", "--cpu", "1", &busy.id()]).ends_with(0);

@@ -11,33 +11,7 @@ use crate::missions_hold::{
     Busy, Container, NEEDS, group, hold, move_to, nothing_is_held, only, release,
 };
 use crate::missions_hold_names::podman;
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_hold_others::a_cpuset_that_podman_changes_is_podmans_from_then_on",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: a_cpuset_that_podman_changes_is_podmans_from_then_on,
-    },
-    Case {
-        name: "missions_hold_others::what_was_granted_is_put_back_once_and_then_left_alone",
-        needs: NEEDS,
-        run: what_was_granted_is_put_back_once_and_then_left_alone,
-    },
-    Case {
-        name: "missions_hold_others::whoever_leaves_its_group_is_told_of_and_gets_all_back",
-        needs: NEEDS,
-        run: whoever_leaves_its_group_is_told_of_and_gets_all_back,
-    },
-];
+use crate::support::{eventually, say};
 
 /// The file of a process's own cpuset, in whichever hierarchy it is.
 fn cpuset_of(pid: i32) -> PathBuf {
@@ -54,9 +28,17 @@ fn broken() -> String {
     why.unwrap_or_default().to_owned()
 }
 
-fn a_cpuset_that_podman_changes_is_podmans_from_then_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let container = Container::start(dir.path());
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Freezer,
+    TwoCpus,
+    Program("busybox"),
+    Program("podman")
+)]
+fn a_cpuset_that_podman_changes_is_podmans_from_then_on(dir: &Path) {
+    let container = Container::start(dir);
     let own = container.name.as_str();
     let set = |cpus: &str| podman(&["update", "--cpuset-cpus", cpus, own]);
     set("1");
@@ -106,6 +88,7 @@ fn a_cpuset_that_podman_changes_is_podmans_from_then_on() {
     nothing_is_held();
 }
 
+#[case(..NEEDS)]
 fn what_was_granted_is_put_back_once_and_then_left_alone() {
     let mut busy = Busy::start();
     let id = busy.id();
@@ -155,6 +138,7 @@ fn what_was_granted_is_put_back_once_and_then_left_alone() {
     nothing_is_held();
 }
 
+#[case(..NEEDS)]
 fn whoever_leaves_its_group_is_told_of_and_gets_all_back() {
     let mut busy = Busy::start();
     let had = get_affinity(busy.pid()).unwrap();

@@ -11,13 +11,6 @@ use timecell_client::layout;
 use crate::faults::Random;
 use crate::missions::{Up, mission, nothing_is_left, pid_of};
 use crate::reporter::{Deed, Reporter};
-use crate::support::{Case, Need};
-
-pub const CASES: &[Case] = &[Case {
-    name: "missions_killed::cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed",
-    needs: &[Need::Root, Need::RealTime, Need::GroupBudget(50)],
-    run: cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed,
-}];
 
 const ROUNDS_SET: &str = "TIMECELL_KILL_ROUNDS";
 const SEED_SET: &str = "TIMECELL_KILL_SEED";
@@ -68,6 +61,7 @@ fn jobs(dir: &Path, cell: &str) -> u64 {
     u64::from_ne_bytes(number)
 }
 
+#[case(Root, RealTime, GroupBudget(50))]
 fn cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed() {
     let number = |name: &str| set(name).map(|text| text.parse::<u64>().unwrap());
     let rounds = number(ROUNDS_SET).unwrap_or(ROUNDS);

@@ -4,55 +4,9 @@ use std::path::Path;
 
 use crate::control::{ask, cell, json_of};
 use crate::missions::{RESERVED, Up, mission, nothing_is_left, shell};
-use crate::support::{Case, Need, eventually};
+use crate::support::{Need, eventually};
 
 const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_limits::a_kill_for_memory_has_its_name",
-        needs: NEEDS,
-        run: || memory("embedded"),
-    },
-    Case {
-        name: "missions_limits::a_kill_for_memory_has_its_name_in_crun",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
-        run: || memory("crun"),
-    },
-    Case {
-        name: "missions_limits::a_kill_for_memory_has_its_name_in_podman",
-        needs: &[
-            Need::Root,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: || memory("podman"),
-    },
-    Case {
-        name: "missions_limits::a_refused_fork_is_told_once_a_life",
-        needs: NEEDS,
-        run: || pids("embedded"),
-    },
-    Case {
-        name: "missions_limits::a_refused_fork_is_told_once_a_life_in_podman",
-        needs: &[
-            Need::Root,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: || pids("podman"),
-    },
-    Case {
-        name: "missions_limits::a_kill_by_the_supervisor_is_no_crash",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("busybox"),
-            Need::GroupBudget(100),
-        ],
-        run: a_kill_by_the_supervisor_is_no_crash,
-    },
-];
 
 /// Lines of `events` about a cell.
 fn events(dir: &Path, name: &str) -> Vec<String> {
@@ -63,6 +17,12 @@ fn events(dir: &Path, name: &str) -> Vec<String> {
         .collect()
 }
 
+#[case(a_kill_for_memory_has_its_name("embedded"); ..NEEDS)]
+#[case(a_kill_for_memory_has_its_name_in_crun("crun"); Root, Program("busybox"), Program("crun"))]
+#[case(
+    a_kill_for_memory_has_its_name_in_podman("podman");
+    Root, Program("busybox"), Program("podman")
+)]
 fn memory(engine: &str) {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -112,6 +72,11 @@ fn memory(engine: &str) {
     nothing_is_left(dir);
 }
 
+#[case(a_refused_fork_is_told_once_a_life("embedded"); ..NEEDS)]
+#[case(
+    a_refused_fork_is_told_once_a_life_in_podman("podman");
+    Root, Program("busybox"), Program("podman")
+)]
 fn pids(engine: &str) {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -135,9 +100,8 @@ fn pids(engine: &str) {
     nothing_is_left(dir);
 }
 
-fn a_kill_by_the_supervisor_is_no_crash() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Root, RealTime, Program("busybox"), GroupBudget(100))]
+fn a_kill_by_the_supervisor_is_no_crash(dir: &Path) {
     let still = "class = \"other\"\n[[cell.health]]\nwhen = \"no-progress\"\ntimeout = \"400ms\"\ndo = \"restart\"";
     let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
     let cells = shell("still", "exec /busybox sleep 1000", still) + &shell("deaf", deaf, RESERVED);

@@ -5,25 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_mounts::a_link_in_the_place_of_a_mount_is_not_followed_embedded",
-        needs: &[Need::Root],
-        run: || a_link_is_not_followed("embedded"),
-    },
-    Case {
-        name: "missions_mounts::a_link_in_the_place_of_a_mount_is_not_followed_crun",
-        needs: &[Need::Root, Need::Program("crun")],
-        run: || a_link_is_not_followed("crun"),
-    },
-    Case {
-        name: "missions_mounts::no_mount_lies_below_what_a_cell_of_the_mission_may_write_to",
-        needs: &[Need::Root],
-        run: no_mount_lies_below_what_a_cell_may_write_to,
-    },
-];
+use crate::support::{eventually, say};
 
 const AGAIN: &str = "restart = { limit = 1000000, backoff_min = \"20ms\", backoff_max = \"20ms\" }";
 
@@ -79,6 +61,8 @@ fn mounts(source: &Path, target: &str, writable: bool) -> String {
     )
 }
 
+#[case(a_link_in_the_place_of_a_mount_is_not_followed_embedded("embedded"); Root)]
+#[case(a_link_in_the_place_of_a_mount_is_not_followed_crun("crun"); Root, Program("crun"))]
 pub fn a_link_is_not_followed(engine: &str) {
     let scene = Scene::new();
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -123,7 +107,8 @@ pub fn a_link_is_not_followed(engine: &str) {
     nothing_is_left(other.path());
 }
 
-fn no_mount_lies_below_what_a_cell_may_write_to() {
+#[case(Root)]
+fn no_mount_lies_below_what_a_cell_of_the_mission_may_write_to() {
     let scene = Scene::new();
     let dir = scene.dir.path();
     mission(

@@ -5,32 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::missions::{RESERVED, Up, mission, nothing_is_left};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_mutexes::priority_inheritance_is_refused_by_glibc_when_a_mutex_is_made",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(150),
-        ],
-        // The protocol is accepted, the mutex is not.
-        run: || says("cc", [0, libc::ENOTSUP]),
-    },
-    Case {
-        name: "missions_mutexes::priority_inheritance_is_refused_by_musl_when_it_is_asked_for",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("musl-gcc"),
-            Need::GroupBudget(150),
-        ],
-        // The mutex then has no protocol.
-        run: || says("musl-gcc", [libc::ENOSYS, 0]),
-    },
-];
+use crate::support::{eventually, say};
 
 /// Prints what the C library answers, and waits.
 const PROGRAM: &str = r#"
@@ -49,6 +24,16 @@ int main(void) {
 }
 "#;
 
+// The protocol is accepted, the mutex is not.
+#[case(
+    priority_inheritance_is_refused_by_glibc_when_a_mutex_is_made("cc", [0, libc::ENOTSUP]);
+    Root, RealTime, Program("cc"), GroupBudget(150)
+)]
+// The mutex then has no protocol.
+#[case(
+    priority_inheritance_is_refused_by_musl_when_it_is_asked_for("musl-gcc", [libc::ENOSYS, 0]);
+    Root, RealTime, Program("musl-gcc"), GroupBudget(150)
+)]
 fn says(compiler: &str, refused: [i32; 2]) {
     let dir = tempfile::tempdir().unwrap();
     let (source, program) = (dir.path().join("mutex.c"), dir.path().join("mutex"));

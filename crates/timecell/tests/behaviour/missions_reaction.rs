@@ -13,95 +13,9 @@ use std::time::{Duration, Instant};
 use crate::control::cell;
 use crate::held_file::HeldFile;
 use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, timecell};
+use crate::support::{Need, eventually, timecell};
+use fault::Fault::{Crashes, Wedges};
 pub use fault::{Fault, Reaction, Watched, shared};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_reaction::a_crash_beside_a_cell_that_does_nothing",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_does_nothing, Fault::Crashes),
-    },
-    Case {
-        name: "missions_reaction::a_crash_beside_a_cell_that_floods_its_output",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_floods_its_output, Fault::Crashes),
-    },
-    Case {
-        name: "missions_reaction::a_crash_beside_a_cell_that_hangs_in_its_start",
-        needs: WITH_CRUN,
-        run: || show(beside_a_cell_that_hangs_in_its_start, Fault::Crashes),
-    },
-    Case {
-        name: "missions_reaction::a_crash_beside_a_cell_that_does_not_die",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_does_not_die, Fault::Crashes),
-    },
-    Case {
-        name: "missions_reaction::a_crash_beside_a_cell_that_fills_the_disk",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_fills_the_disk, Fault::Crashes),
-    },
-    Case {
-        name: "missions_reaction::a_wedge_beside_a_cell_that_does_nothing",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_does_nothing, Fault::Wedges),
-    },
-    Case {
-        name: "missions_reaction::a_wedge_beside_a_cell_that_floods_its_output",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_floods_its_output, Fault::Wedges),
-    },
-    Case {
-        name: "missions_reaction::a_wedge_beside_a_cell_that_hangs_in_its_start",
-        needs: WITH_CRUN,
-        run: || show(beside_a_cell_that_hangs_in_its_start, Fault::Wedges),
-    },
-    Case {
-        name: "missions_reaction::a_wedge_beside_a_cell_that_does_not_die",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_does_not_die, Fault::Wedges),
-    },
-    Case {
-        name: "missions_reaction::a_wedge_beside_a_cell_that_fills_the_disk",
-        needs: NEEDS,
-        run: || show(beside_a_cell_that_fills_the_disk, Fault::Wedges),
-    },
-    Case {
-        name: "missions_reaction::a_reader_that_has_stopped_holds_up_nobody",
-        needs: NEEDS,
-        run: a_reader_that_has_stopped_holds_up_nobody,
-    },
-    Case {
-        name: "missions_reaction::who_asks_twice_does_not_wait_for_a_start_that_hangs",
-        needs: WITH_CRUN,
-        run: who_asks_twice_does_not_wait_for_a_start_that_hangs,
-    },
-    Case {
-        name: "missions_reaction::a_podman_that_does_not_answer_is_not_waited_for",
-        needs: &[
-            Need::Root,
-            Need::Program("busybox"),
-            Need::Program("crun"),
-            Need::Program("podman"),
-        ],
-        run: a_podman_that_does_not_answer_is_not_waited_for,
-    },
-    Case {
-        name: "missions_reaction::a_locked_record_of_user_ids_holds_up_its_start_only",
-        needs: NEEDS,
-        run: a_locked_record_of_user_ids_holds_up_its_start_only,
-    },
-    Case {
-        name: "missions_reaction::a_cell_that_does_not_stand_still_holds_up_nobody",
-        needs: &[
-            Need::Root,
-            Need::Program("busybox"),
-            Need::File("/dev/fuse"),
-        ],
-        run: a_cell_that_does_not_stand_still_holds_up_nobody,
-    },
-];
 
 pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
 pub const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
@@ -113,6 +27,16 @@ const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
 
+#[case(a_crash_beside_a_cell_that_does_nothing(does_nothing, Crashes); ..NEEDS)]
+#[case(a_crash_beside_a_cell_that_floods_its_output(floods_its_output, Crashes); ..NEEDS)]
+#[case(a_crash_beside_a_cell_that_hangs_in_its_start(hangs_in_its_start, Crashes); ..WITH_CRUN)]
+#[case(a_crash_beside_a_cell_that_does_not_die(does_not_die, Crashes); ..NEEDS)]
+#[case(a_crash_beside_a_cell_that_fills_the_disk(fills_the_disk, Crashes); ..NEEDS)]
+#[case(a_wedge_beside_a_cell_that_does_nothing(does_nothing, Wedges); ..NEEDS)]
+#[case(a_wedge_beside_a_cell_that_floods_its_output(floods_its_output, Wedges); ..NEEDS)]
+#[case(a_wedge_beside_a_cell_that_hangs_in_its_start(hangs_in_its_start, Wedges); ..WITH_CRUN)]
+#[case(a_wedge_beside_a_cell_that_does_not_die(does_not_die, Wedges); ..NEEDS)]
+#[case(a_wedge_beside_a_cell_that_fills_the_disk(fills_the_disk, Wedges); ..NEEDS)]
 fn show(beside: fn(Watched) -> Reaction, fault: Fault) {
     println!("{}", beside(fault.alone()));
 }
@@ -129,17 +53,17 @@ fn beside(neighbour: &'static str, bad: &str, watched: Watched) -> Reaction {
     reaction
 }
 
-fn beside_a_cell_that_does_nothing(watched: Watched) -> Reaction {
+fn does_nothing(watched: Watched) -> Reaction {
     let bad = shell("bad", "/busybox sleep 1000", PLAIN);
     beside("nothing", &bad, watched)
 }
 
-fn beside_a_cell_that_floods_its_output(watched: Watched) -> Reaction {
+fn floods_its_output(watched: Watched) -> Reaction {
     let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
     beside("floods its output", &shell("bad", script, PLAIN), watched)
 }
 
-pub fn beside_a_cell_that_hangs_in_its_start(watched: Watched) -> Reaction {
+pub fn hangs_in_its_start(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let hangs = format!("engine = \"crun\"\n{PLAIN}");
     let bad = shell("bad", "/busybox sleep 1000", &hangs);
@@ -162,7 +86,7 @@ pub fn beside_a_cell_that_hangs_in_its_start(watched: Watched) -> Reaction {
 }
 
 /// It ignores SIGTERM, and has two minutes.
-pub fn beside_a_cell_that_does_not_die(watched: Watched) -> Reaction {
+pub fn does_not_die(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
     let bad = shell("bad", script, PLAIN).replace("\"100ms\"", "\"120s\"");
@@ -199,7 +123,7 @@ fn blocks_left(dir: &Path) -> u64 {
 }
 
 /// The mission's directory has 24 MB, which the cell may fill when it is told to.
-pub fn beside_a_cell_that_fills_the_disk(watched: Watched) -> Reaction {
+pub fn fills_the_disk(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
@@ -237,10 +161,10 @@ pub fn beside_a_cell_that_fills_the_disk(watched: Watched) -> Reaction {
 }
 
 /// `up` writes to a pipe that nobody reads, and restarts cells as before.
-fn a_reader_that_has_stopped_holds_up_nobody() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn a_reader_that_has_stopped_holds_up_nobody(dir: &Path) {
     let crashes = shell("bad", "exit 1", RESTART);
-    mission(dir.path(), &crashes);
+    mission(dir, &crashes);
     let (reader, writer) = std::io::pipe().unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&writer);
     // SAFETY: no memory is involved; the pipe is ours.
@@ -250,13 +174,13 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     let filler = vec![b'\n'; room as usize - 2304];
     (&writer).write_all(&filler).unwrap();
     let mut up = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(["up", "mission.toml", "--dir", "state"])
         .stdout(writer)
         .spawn()
         .unwrap();
     let starts = || {
-        let said = crate::support::say(dir.path(), &["ps", "--dir", "state", "--json"]);
+        let said = crate::support::say(dir, &["ps", "--dir", "state", "--json"]);
         let json: serde_json::Value = serde_json::from_str(&said.out).unwrap_or_default();
         json["cells"][0]["starts"].as_u64().unwrap_or(0)
     };
@@ -280,13 +204,13 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     unsafe { libc::kill(up.id().cast_signed(), libc::SIGINT) };
     assert_eq!(up.wait().unwrap().code(), Some(0));
     drop(reader);
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// It is to be frozen while the kernel cannot stop it, for as long as this test wants.
-fn a_cell_that_does_not_stand_still_holds_up_nobody() {
-    let dir = tempfile::tempdir().unwrap();
-    let (held, go) = (dir.path().join("held"), dir.path().join("go"));
+#[case(Root, Program("busybox"), File("/dev/fuse"))]
+fn a_cell_that_does_not_stand_still_holds_up_nobody(dir: &Path) {
+    let (held, go) = (dir.join("held"), dir.join("go"));
     shared(&go);
     let file = HeldFile::at(&held);
     let mount = |source: &Path, target: &str| {
@@ -305,12 +229,9 @@ fn a_cell_that_does_not_stand_still_holds_up_nobody() {
         mount(&go, "/go")
     );
     let sheds = shell("sheds", script, &more);
-    let good = Fault::Crashes.cell(dir.path());
-    mission(
-        dir.path(),
-        &format!("shed = [\"stuck\"]\n{stuck}{sheds}{good}"),
-    );
-    let mut up = Up::start(dir.path());
+    let good = Fault::Crashes.cell(dir);
+    mission(dir, &format!("shed = [\"stuck\"]\n{stuck}{sheds}{good}"));
+    let mut up = Up::start(dir);
     // Dropped before the mission if this fails, which otherwise could not end.
     let file = file;
     for cell in ["stuck", "sheds", "good"] {
@@ -333,21 +254,18 @@ fn a_cell_that_does_not_stand_still_holds_up_nobody() {
     up.told("stuck: is shed: it is frozen");
     up.end();
     drop(file);
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn who_asks_twice_does_not_wait_for_a_start_that_hangs() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..WITH_CRUN)]
+fn who_asks_twice_does_not_wait_for_a_start_that_hangs(dir: &Path) {
     let hangs = format!("engine = \"crun\"\n{PLAIN}");
     let bad = shell("bad", "/busybox sleep 1000", &hangs);
-    mission(
-        dir.path(),
-        &(bad + &shell("good", "/busybox sleep 1000", PLAIN)),
-    );
+    mission(dir, &(bad + &shell("good", "/busybox sleep 1000", PLAIN)));
     let mut up = timecell();
-    up.current_dir(dir.path())
+    up.current_dir(dir)
         .args(["up", "mission.toml", "--dir", "state"])
-        .env("PATH", hanging_crun(dir.path()));
+        .env("PATH", hanging_crun(dir));
     let mut up = Up::of(&mut up);
     up.until("good: runs");
     let began = Instant::now();
@@ -358,21 +276,18 @@ fn who_asks_twice_does_not_wait_for_a_start_that_hangs() {
     assert_eq!(up.child.wait().unwrap().code(), Some(1));
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
     // The next one clears it.
-    mission(dir.path(), &shell("good", "/busybox sleep 1000", PLAIN));
-    let mut up = Up::start(dir.path());
+    mission(dir, &shell("good", "/busybox sleep 1000", PLAIN));
+    let mut up = Up::start(dir);
     up.until("good: runs");
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// The supervisor answers while the start waits.
-fn a_locked_record_of_user_ids_holds_up_its_start_only() {
-    let dir = tempfile::tempdir().unwrap();
-    mission(
-        dir.path(),
-        &shell("a", "/busybox sleep 1000", "class = \"other\""),
-    );
-    let mut up = Up::start(dir.path());
+#[case(..NEEDS)]
+fn a_locked_record_of_user_ids_holds_up_its_start_only(dir: &Path) {
+    mission(dir, &shell("a", "/busybox sleep 1000", "class = \"other\""));
+    let mut up = Up::start(dir);
     up.until("a: runs");
     let lock = fs::File::options()
         .write(true)
@@ -380,18 +295,18 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     let lock = lock.unwrap();
     lock.lock().unwrap();
     let mut restart = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(["restart", "--dir", "state", "a"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     eventually("the start is seen", || {
-        cell(dir.path(), "a")["state"] == "starting"
+        cell(dir, "a")["state"] == "starting"
     });
     lock.unlock().unwrap();
     assert!(restart.wait().unwrap().success());
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// A podman image with nothing but busybox, removed on drop.
@@ -424,20 +339,20 @@ impl Drop for Image {
 }
 
 /// podman is asked whose the container is before removing it, and killed if it does not answer.
-fn a_podman_that_does_not_answer_is_not_waited_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let image = Image::of_busybox(dir.path());
+#[case(Root, Program("busybox"), Program("crun"), Program("podman"))]
+fn a_podman_that_does_not_answer_is_not_waited_for(dir: &Path) {
+    let image = Image::of_busybox(dir);
     let cell = format!(
         "[[cell]]\nname = \"a\"\nengine = \"podman\"\n{PLAIN}\nstop_timeout = \"0ms\"\n\
          image = {{ reference = \"{}\" }}\ncommand = [\"/busybox\", \"sleep\", \"1000\"]\n",
         image.0
     );
-    mission(dir.path(), &cell);
+    mission(dir, &cell);
     let mut up = Up::of(
         timecell()
-            .current_dir(dir.path())
+            .current_dir(dir)
             .args(["up", "mission.toml", "--dir", "state"])
-            .env("PATH", hanging(dir.path(), "podman", "ps", 300)),
+            .env("PATH", hanging(dir, "podman", "ps", 300)),
     );
     up.until("a: runs");
     let began = Instant::now();
@@ -448,11 +363,11 @@ fn a_podman_that_does_not_answer_is_not_waited_for() {
     assert!(took < Duration::from_secs(40), "{took:?}");
     up.child.wait().unwrap();
     // The next one clears it.
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.until("a: runs");
     up.end();
-    nothing_is_left(dir.path());
-    let id = format!("timecell-cell-{}.a", name(dir.path()));
+    nothing_is_left(dir);
+    let id = format!("timecell-cell-{}.a", name(dir));
     let exists = Command::new("podman")
         .args(["container", "exists", &id])
         .status();

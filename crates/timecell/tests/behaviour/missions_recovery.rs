@@ -3,44 +3,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
 use crate::reporter::{Deed, NOTES, Reporter};
-use crate::support::{Case, Need, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_recovery::after_a_crash",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(100)],
-        run: || recovers(Deed::Crash, LEAST),
-    },
-    Case {
-        name: "missions_recovery::after_a_crash_with_a_budget_that_holds_the_start",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(250)],
-        run: || recovers(Deed::Crash, ROOM),
-    },
-    Case {
-        name: "missions_recovery::after_a_wedge",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(100)],
-        run: || recovers(Deed::Wedge, LEAST),
-    },
-    Case {
-        name: "missions_recovery::after_a_wedge_with_a_budget_that_holds_the_start",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(250)],
-        run: || recovers(Deed::Wedge, ROOM),
-    },
-    Case {
-        name: "missions_recovery::a_failed_start_quotes_its_own_life_only",
-        needs: &[Need::Root, Need::Program("busybox")],
-        run: a_failed_start_quotes_its_own_life_only,
-    },
-    Case {
-        name: "missions_recovery::nobody_keeps_the_page_of_a_life_that_is_over",
-        needs: &[Need::Root, Need::Program("busybox")],
-        run: nobody_keeps_the_page_of_a_life_that_is_over,
-    },
-];
+use crate::support::{eventually, say};
 
 /// Number of failures to wait for, if figures are wanted.
 const ROUNDS_SET: &str = "TIMECELL_RECOVERY_ROUNDS";
@@ -52,6 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LEAST: &str = "";
 const ROOM: &str = "reservation = { budget = \"10ms\", period = \"50ms\" }\n";
 
+#[case(after_a_crash(Deed::Crash, LEAST); Root, RealTime, GroupBudget(100))]
+#[case(
+    after_a_crash_with_a_budget_that_holds_the_start(Deed::Crash, ROOM);
+    Root, RealTime, GroupBudget(250)
+)]
+#[case(after_a_wedge(Deed::Wedge, LEAST); Root, RealTime, GroupBudget(100))]
+#[case(
+    after_a_wedge_with_a_budget_that_holds_the_start(Deed::Wedge, ROOM);
+    Root, RealTime, GroupBudget(250)
+)]
 fn recovers(deed: Deed, reservation: &str) {
     let asked = std::env::var(ROUNDS_SET)
         .ok()
@@ -143,21 +121,21 @@ fn print(deed: Deed, reservation: &str, mut gone: Vec<i64>) {
 }
 
 /// Its program can no longer be executed when the cell is restarted: the output of its first life explains nothing.
-fn a_failed_start_quotes_its_own_life_only() {
-    let dir = tempfile::tempdir().unwrap();
-    let inside = dir.path().join("root/busybox");
-    fs::create_dir(dir.path().join("root")).unwrap();
+#[case(Root, Program("busybox"))]
+fn a_failed_start_quotes_its_own_life_only(dir: &Path) {
+    let inside = dir.join("root/busybox");
+    fs::create_dir(dir.join("root")).unwrap();
     fs::copy(busybox(), &inside).unwrap();
     let script = "echo a word of the first life; /busybox sleep 2; exit 1";
     let cell = format!(
         "[[cell]]\nname = \"one\"\nclass = \"other\"\nimage = {{ rootfs = \"root\" }}\n\
          command = [\"/busybox\", \"sh\", \"-c\", \"{script}\"]\n"
     );
-    mission(dir.path(), &cell);
-    let mut up = Up::start(dir.path());
+    mission(dir, &cell);
+    let mut up = Up::start(dir);
     up.until("one: runs");
     eventually("its output is kept", || {
-        let said = say(dir.path(), &["logs", "one", "--dir", "state"]);
+        let said = say(dir, &["logs", "one", "--dir", "state"]);
         said.out.contains("a word of the first life")
     });
     // Another file: the running cell keeps the old one.
@@ -170,27 +148,23 @@ fn a_failed_start_quotes_its_own_life_only() {
         "{line}"
     );
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// The directory has room for one page. While somebody holds the old page, the next one waits, and finally the directory is
 /// mounted again.
-fn nobody_keeps_the_page_of_a_life_that_is_over() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Program("busybox"))]
+fn nobody_keeps_the_page_of_a_life_that_is_over(dir: &Path) {
     let at_once = "class = \"other\"\nrestart = { backoff_min = \"0ms\", backoff_max = \"0ms\" }";
-    mission(dir.path(), &shell("one", "/busybox sleep 1000", at_once));
-    let mut up = Up::start(dir.path());
+    mission(dir, &shell("one", "/busybox sleep 1000", at_once));
+    let mut up = Up::start(dir);
     let first = pid_of(&up.told("one: runs"));
-    let place = || {
-        fs::metadata(dir.path().join("state/pages/one"))
-            .unwrap()
-            .dev()
-    };
+    let place = || fs::metadata(dir.join("state/pages/one")).unwrap().dev();
     let before = place();
     // SAFETY: no memory is involved; the cell's first process.
     assert_eq!(unsafe { libc::kill(first, libc::SIGKILL) }, 0);
     assert_ne!(pid_of(&up.until("one: runs (pid")), first);
     assert_eq!(place(), before, "{}", up.said.join("\n"));
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }

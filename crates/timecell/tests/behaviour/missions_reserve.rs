@@ -1,26 +1,14 @@
 //! The supervisor's own reservation, and its effect. `-- missions_reserve --nocapture` prints the reaction to a
 //! crash with and without it, in turns; `TIMECELL_ROUNDS=24` sets how many of each.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use host::sched::{Class, get_class};
 
 use crate::control::ask;
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_reserve::the_supervisor_has_a_reservation_beside_cells_that_use_theirs",
-        needs: NEEDS,
-        run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
-    },
-    Case {
-        name: "missions_reserve::the_supervisor_keeps_off_the_cpu_of_a_fast_loop",
-        needs: NEEDS,
-        run: the_supervisor_keeps_off_the_cpu_of_a_fast_loop,
-    },
-];
+use crate::support::{Need, say};
 
 pub const NEEDS: &[Need] = &[
     Need::Root,
@@ -46,6 +34,7 @@ fn spins(cpu: u32) -> String {
     shell(&format!("spin{cpu}"), "while :; do :; done", &held)
 }
 
+#[case(..NEEDS)]
 fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
     let rounds = std::env::var("TIMECELL_ROUNDS").ok();
     let rounds: usize = rounds.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
@@ -86,9 +75,8 @@ fn cpus_of(pid: i32) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop(dir: &Path) {
     let loops = |period: &str| {
         let task = format!("[[cell.task]]\nname = \"t\"\nwcet = \"20us\"\nperiod = \"{period}\"");
         let fast = shell(

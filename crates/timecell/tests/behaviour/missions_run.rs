@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::missions::{busybox, name};
-use crate::support::{Case, Need, Said, timecell};
+use crate::support::{Need, Said, timecell};
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -15,55 +15,6 @@ const NEEDS: &[Need] = &[
     Need::Freezer,
     Need::TwoCpus,
     Need::Program("busybox"),
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_run::output_exit_status_and_a_report_are_returned",
-        needs: NEEDS,
-        run: output_exit_status_and_a_report_are_returned,
-    },
-    Case {
-        name: "missions_run::a_program_is_held_and_ends_at_once_without_a_handler",
-        needs: NEEDS,
-        run: a_program_is_held_and_ends_at_once_without_a_handler,
-    },
-    Case {
-        name: "missions_run::signals_go_to_the_program",
-        needs: NEEDS,
-        run: signals_go_to_the_program,
-    },
-    Case {
-        name: "missions_run::one_that_was_killed_is_taken_over_or_ended",
-        needs: NEEDS,
-        run: one_that_was_killed_is_taken_over_or_ended,
-    },
-    Case {
-        name: "missions_run::jobs_that_a_program_reports_are_told",
-        needs: NEEDS,
-        run: jobs_that_a_program_reports_are_told,
-    },
-    Case {
-        name: "missions_run::an_image_of_podmans_runs_as_any_other",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::Program("busybox"),
-            Need::Program("podman"),
-        ],
-        run: an_image_of_podmans_runs_as_any_other,
-    },
-    Case {
-        name: "missions_run::the_order_in_which_programs_come_does_not_matter",
-        needs: NEEDS,
-        run: the_order_in_which_programs_come_does_not_matter,
-    },
-    Case {
-        name: "missions_run::what_cannot_be_run_is_refused_and_nothing_is_left",
-        needs: NEEDS,
-        run: what_cannot_be_run_is_refused_and_nothing_is_left,
-    },
 ];
 
 /// A tenth of cpu 1.
@@ -179,9 +130,9 @@ impl Drop for Down {
     }
 }
 
-fn output_exit_status_and_a_report_are_returned() {
-    let dir = tempfile::tempdir().unwrap();
-    let own = name(dir.path());
+#[case(..NEEDS)]
+fn output_exit_status_and_a_report_are_returned(dir: &Path) {
+    let own = name(dir);
     let shell = busybox().display().to_string();
     let script = "echo to out; echo to err >&2; echo $A; pwd; exit 7";
     let words: Vec<&str> = RESERVED
@@ -189,13 +140,8 @@ fn output_exit_status_and_a_report_are_returned() {
         .copied()
         .chain(["--env", "A=b c", "--name", &own])
         .collect();
-    let told = said(&mut run_in(
-        dir.path(),
-        &words,
-        &[&shell, "sh", "-c", script],
-    ))
-    .ends_with(7);
-    assert_eq!(told.out, format!("to out\nb c\n{}\n", dir.path().display()));
+    let told = said(&mut run_in(dir, &words, &[&shell, "sh", "-c", script])).ends_with(7);
+    assert_eq!(told.out, format!("to out\nb c\n{}\n", dir.display()));
     for part in [
         "to err\n",
         "5.000 ms of cpu 1 in every 50.000 ms",
@@ -210,7 +156,7 @@ fn output_exit_status_and_a_report_are_returned() {
     assert_eq!(notes.count(), 2, "{}", told.err);
     nothing_is_left(&own);
     // As the first process in a root directory; nothing is printed but its own output.
-    let root = dir.path().join("root");
+    let root = dir.join("root");
     fs::create_dir(&root).unwrap();
     fs::copy(busybox(), root.join("busybox")).unwrap();
     let words: Vec<&str> = RESERVED
@@ -224,32 +170,32 @@ fn output_exit_status_and_a_report_are_returned() {
         "-c",
         "echo $$; echo to err >&2; kill -9 $$; exit 3",
     ];
-    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(3);
+    let told = said(&mut run_in(dir, &words, &program)).ends_with(3);
     assert_eq!((told.out.as_str(), told.err.as_str()), ("1\n", "to err\n"));
     // The program can read this command's standard input.
     let cat = ["/busybox", "cat"];
-    let told = typed(&mut run_in(dir.path(), &words, &cat), "in a root\n").ends_with(0);
+    let told = typed(&mut run_in(dir, &words, &cat), "in a root\n").ends_with(0);
     assert_eq!(told.out, "in a root\n", "{}", told.err);
     let words: Vec<&str> = RESERVED.iter().copied().chain(["--quiet"]).collect();
     let cat = [&shell, "cat"];
-    let told = typed(&mut run_in(dir.path(), &words, &cat), "plain\n").ends_with(0);
+    let told = typed(&mut run_in(dir, &words, &cat), "plain\n").ends_with(0);
     assert_eq!(told.out, "plain\n", "{}", told.err);
     // The program sees the name by which it is called, which selects what some programs do.
-    std::os::unix::fs::symlink(busybox(), dir.path().join("echo")).unwrap();
-    let told = said(&mut run_in(dir.path(), &words, &["./echo", "as called"])).ends_with(0);
+    std::os::unix::fs::symlink(busybox(), dir.join("echo")).unwrap();
+    let told = said(&mut run_in(dir, &words, &["./echo", "as called"])).ends_with(0);
     assert_eq!(told.out, "as called\n");
     // A signal that ends it is reported as by a shell.
     said(&mut run_in(
-        dir.path(),
+        dir,
         &words,
         &[&shell, "sh", "-c", "kill -9 $$"],
     ))
     .ends_with(137);
 }
 
-fn a_program_is_held_and_ends_at_once_without_a_handler() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("root");
+#[case(..NEEDS)]
+fn a_program_is_held_and_ends_at_once_without_a_handler(dir: &Path) {
+    let root = dir.join("root");
     fs::create_dir(&root).unwrap();
     fs::copy(busybox(), root.join("busybox")).unwrap();
     let busy = "echo begins; while :; do :; done & while :; do :; done";
@@ -259,7 +205,7 @@ fn a_program_is_held_and_ends_at_once_without_a_handler() {
         .chain(["--rootfs", "root"])
         .collect();
     let mut running = Running::start(
-        run_in(dir.path(), &words, &["/busybox", "sh", "-c", busy]),
+        run_in(dir, &words, &["/busybox", "sh", "-c", busy]),
         "begins",
     );
     let top = freezer::hold::top(&host::root::Root::live()).unwrap();
@@ -293,8 +239,8 @@ fn a_program_is_held_and_ends_at_once_without_a_handler() {
     assert!(!Path::new("/run/timecell/missions").join(&name).exists());
 }
 
-fn signals_go_to_the_program() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn signals_go_to_the_program(dir: &Path) {
     let shell = busybox().display().to_string();
     let script = "trap 'exit 3' USR1; trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     for (signal, status) in [
@@ -302,21 +248,21 @@ fn signals_go_to_the_program() {
         (libc::SIGTERM, 5),
         (libc::SIGHUP, 128 + libc::SIGHUP),
     ] {
-        let command = run_in(dir.path(), &RESERVED, &[&shell, "sh", "-c", script]);
+        let command = run_in(dir, &RESERVED, &[&shell, "sh", "-c", script]);
         let mut running = Running::start(command, "ready");
         running.signal(signal);
         assert_eq!(running.ends().1, Some(status));
     }
 }
 
-fn one_that_was_killed_is_taken_over_or_ended() {
-    let dir = tempfile::tempdir().unwrap();
-    let own = name(dir.path());
+#[case(..NEEDS)]
+fn one_that_was_killed_is_taken_over_or_ended(dir: &Path) {
+    let own = name(dir);
     let shell = busybox().display().to_string();
     let script = "trap 'exit 3' USR1; echo ready; while :; do sleep 0.05; done";
     let named: Vec<&str> = (RESERVED.iter().copied()).chain(["--name", &own]).collect();
     let start = |words: &[&str]| {
-        let command = run_in(dir.path(), words, &[&shell, "sh", "-c", script]);
+        let command = run_in(dir, words, &[&shell, "sh", "-c", script]);
         Running::start(command, "ready")
     };
     let mut first = start(&named);
@@ -324,7 +270,7 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     first.signal(libc::SIGKILL);
     assert_eq!(first.ends().1, None);
     // No other request under its name ends it.
-    let other = said(&mut run_in(dir.path(), &named, &[&shell, "sleep", "60"])).ends_with(2);
+    let other = said(&mut run_in(dir, &named, &[&shell, "sleep", "60"])).ends_with(2);
     for part in [
         "another program of this name still runs",
         "trap 'exit 3' USR1",
@@ -335,7 +281,7 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     let clean = said(timecell().arg("clean")).ends_with(0);
     let runs_on = format!("`timecell down {own}` ends it");
     assert!(clean.out.contains(&runs_on), "{}", clean.out);
-    let again = run_in(dir.path(), &named, &[&shell, "sh", "-c", script])
+    let again = run_in(dir, &named, &[&shell, "sh", "-c", script])
         .stderr(Stdio::piped())
         .spawn();
     let mut again = Running {
@@ -366,11 +312,11 @@ fn one_that_was_killed_is_taken_over_or_ended() {
     assert!(!names.join(&killed.name).exists());
 }
 
-fn jobs_that_a_program_reports_are_told() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn jobs_that_a_program_reports_are_told(dir: &Path) {
     let program = crate::support::binary().display().to_string();
     let words = ["--task", "control=5ms/100ms", "--enforcer", "freezer"];
-    let command = run_in(dir.path(), &words, &[&program, "probe", "demo", "control"]);
+    let command = run_in(dir, &words, &[&program, "probe", "demo", "control"]);
     let mut running = Running::start(command, "control runs, every 100 ms");
     std::thread::sleep(Duration::from_secs(1));
     running.signal(libc::SIGTERM);
@@ -391,38 +337,34 @@ fn jobs_that_a_program_reports_are_told() {
 }
 
 /// The first program does not get the priority that a later one with a shorter period needs.
-fn the_order_in_which_programs_come_does_not_matter() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn the_order_in_which_programs_come_does_not_matter(dir: &Path) {
     let shell = busybox().display().to_string();
     let words =
         |reserve: &'static str| ["--reserve", reserve, "--cpu", "1", "--enforcer", "freezer"];
     let long = run_in(
-        dir.path(),
+        dir,
         &words("20ms/100ms"),
         &[&shell, "sh", "-c", "echo ready; sleep 60"],
     );
     let mut long = Running::start(long, "ready");
-    let short = said(&mut run_in(
-        dir.path(),
-        &words("2ms/10ms"),
-        &[&shell, "true"],
-    ));
+    let short = said(&mut run_in(dir, &words("2ms/10ms"), &[&shell, "true"]));
     long.signal(libc::SIGTERM);
     long.ends();
     short.ends_with(0);
 }
 
-fn an_image_of_podmans_runs_as_any_other() {
-    let dir = tempfile::tempdir().unwrap();
-    let image = crate::missions_reaction::Image::of_busybox(dir.path());
-    let own = name(dir.path());
+#[case(Root, RealTime, Freezer, Program("busybox"), Program("podman"))]
+fn an_image_of_podmans_runs_as_any_other(dir: &Path) {
+    let image = crate::missions_reaction::Image::of_busybox(dir);
+    let own = name(dir);
     let words: Vec<&str> = RESERVED
         .iter()
         .copied()
         .chain(["--image", &image.0, "--name", &own])
         .collect();
     let program = ["/busybox", "sh", "-c", "echo in podman; exit 9"];
-    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(9);
+    let told = said(&mut run_in(dir, &words, &program)).ends_with(9);
     assert_eq!(told.out, "in podman\n", "{}", told.err);
     assert!(
         told.err.contains("its budget was used up in"),
@@ -440,24 +382,24 @@ fn an_image_of_podmans_runs_as_any_other() {
         "-c",
         "test -w /cell/page && echo writable",
     ];
-    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(0);
+    let told = said(&mut run_in(dir, &words, &program)).ends_with(0);
     assert_eq!(told.out, "writable\n", "{}", told.err);
     assert!(told.err.contains("note    control: 0 jobs"), "{}", told.err);
     let words = [&words[..], &["--user", "1000:100"]].concat();
     let script = "test -w /cell/page && /busybox id -u && /busybox id -g";
     let program = ["/busybox", "sh", "-c", script];
-    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(0);
+    let told = said(&mut run_in(dir, &words, &program)).ends_with(0);
     assert_eq!(told.out, "1000\n100\n", "{}", told.err);
     nothing_is_left(&own);
 }
 
-fn what_cannot_be_run_is_refused_and_nothing_is_left() {
-    let dir = tempfile::tempdir().unwrap();
-    let own = name(dir.path());
+#[case(..NEEDS)]
+fn what_cannot_be_run_is_refused_and_nothing_is_left(dir: &Path) {
+    let own = name(dir);
     let shell = busybox().display().to_string();
     let refused = |words: &[&str], program: &str, code: i32, told: &str| {
         let words: Vec<&str> = words.iter().copied().chain(["--name", &own]).collect();
-        let said = said(&mut run_in(dir.path(), &words, &[program])).ends_with(code);
+        let said = said(&mut run_in(dir, &words, &[program])).ends_with(code);
         assert!(said.error().contains(told), "{told}: {}", said.err);
         assert!(said.out.is_empty(), "{}", said.out);
     };
@@ -474,7 +416,7 @@ fn what_cannot_be_run_is_refused_and_nothing_is_left() {
         "4095",
     );
     refused(&["--reserve", "5ms/50ms"], "/bin", 2, "a directory");
-    let root = dir.path().display().to_string();
+    let root = dir.display().to_string();
     let within = ["--reserve", "5ms/50ms", "--rootfs", &root];
     refused(&within, "/no-such", 2, "there is no such program in");
     let twice = ["--task", "a=1ms/50ms", "--task", "a=1ms/50ms"];

@@ -8,42 +8,7 @@ use std::process::{Child, Command};
 use crate::control::{RESERVED, SLEEPS, cell};
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of, shell};
 use crate::pty::{PROGRAMS, Pty};
-use crate::support::{Case, Need, binary, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_seen::what_a_cell_says_reaches_a_terminal_as_text",
-        needs: ON_A_TERMINAL,
-        run: as_text,
-    },
-    Case {
-        name: "missions_seen::the_name_of_a_file_reaches_a_terminal_as_text",
-        needs: &[
-            Need::Program(PROGRAMS[0]),
-            Need::Program(PROGRAMS[1]),
-            Need::Program(PROGRAMS[2]),
-        ],
-        run: a_files_name,
-    },
-    Case {
-        name: "missions_seen::a_group_that_somebody_else_uses_is_left_alone",
-        needs: NEEDS,
-        run: occupied,
-    },
-    Case {
-        name: "missions_seen::a_thread_beside_the_budget_of_its_cell_is_told_of",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::RtGroups,
-            Need::Deadline,
-            Need::DeadlineBudget,
-            Need::Program("busybox"),
-            Need::GroupBudget(50),
-        ],
-        run: beside_the_budget,
-    },
-];
+use crate::support::{Need, binary, eventually, say};
 
 pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
 pub const ON_A_TERMINAL: &[Need] = &[
@@ -58,7 +23,8 @@ pub const ON_A_TERMINAL: &[Need] = &[
 const ESCAPES: &str = r"\u001b[2J\u001b]0;owned\u0007mine";
 const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;owned\u{7}mine";
 
-pub fn as_text() {
+#[case(..ON_A_TERMINAL)]
+pub fn what_a_cell_says_reaches_a_terminal_as_text() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("root/dev")).unwrap();
     // `logs` shows what a cell writes; `events` and `ps` show why it could not be started: its engine names the program.
@@ -97,9 +63,16 @@ pub fn as_text() {
 }
 
 /// No cell can do this itself: somebody who may change its threads from outside has done it.
-fn beside_the_budget() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(
+    Root,
+    RealTime,
+    RtGroups,
+    Deadline,
+    DeadlineBudget,
+    Program("busybox"),
+    GroupBudget(50)
+)]
+fn a_thread_beside_the_budget_of_its_cell_is_told_of(dir: &Path) {
     // The kernel refuses the class to a thread that is confined to some cpus.
     let cpus = host::sched::get_affinity(0).unwrap();
     let app = shell("app", SLEEPS, &format!("{RESERVED}\ncpus = {cpus:?}"));
@@ -132,10 +105,10 @@ fn beside_the_budget() {
 }
 
 /// Even on a terminal that does not report its width, and if the name looks like an option.
-fn a_files_name() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Program(PROGRAMS[0]), Program(PROGRAMS[1]), Program(PROGRAMS[2]))]
+fn the_name_of_a_file_reaches_a_terminal_as_text(dir: &Path) {
     let name = "\x1b]0;owned\x07mine.csv";
-    fs::write(dir.path().join(name), "x,y\n").unwrap();
+    fs::write(dir.join(name), "x,y\n").unwrap();
     let binary = binary();
     for (words, code) in [
         (format!("report '{name}'"), 2),
@@ -146,7 +119,7 @@ fn a_files_name() {
         for size in ["", "stty rows 0 cols 0; "] {
             let command = format!("sh -c \"{size}exec '{}' {words}\"", binary.display());
             let (rows, columns) = (NonZero::new(60).unwrap(), NonZero::new(1000).unwrap());
-            let mut terminal = Pty::start(dir.path(), rows, columns, &command);
+            let mut terminal = Pty::start(dir, rows, columns, &command);
             let (ended, screen) = terminal.ends();
             let shown = screen.contents();
             assert_eq!(ended, Some(code), "{words}: {shown}");
@@ -177,7 +150,8 @@ impl Drop for Occupied {
     }
 }
 
-pub fn occupied() {
+#[case(..NEEDS)]
+pub fn a_group_that_somebody_else_uses_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     mission(
         dir.path(),

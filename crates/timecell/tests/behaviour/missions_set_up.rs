@@ -13,78 +13,9 @@ use model::Enforcer;
 
 use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of};
 use crate::missions_threads::{PROGRAM, class_of, compiled, threads};
-use crate::support::{Case, Need, Said, eventually, say, timecell};
+use crate::support::{Said, eventually, say, timecell};
 
 use self::programs::{GRAPH_AND_LOOP, INVERSION, RT_APP, TURNS};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_set_up::programs_of_the_field_run_unchanged",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Deadline,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::RtGroups,
-            Need::Program("busybox"),
-            Need::Program("cc"),
-            Need::Program("chrt"),
-            Need::Program("cyclictest"),
-            Need::Program("rt-app"),
-            Need::Program("taskset"),
-            Need::GroupBudget(400),
-        ],
-        run: programs_of_the_field_run_unchanged,
-    },
-    Case {
-        name: "missions_set_up::python_sets_its_class_and_its_cpus",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Deadline,
-            Need::Freezer,
-            Need::RtGroups,
-            Need::Program("python3"),
-            Need::GroupBudget(300),
-        ],
-        run: python_sets_its_class_and_its_cpus,
-    },
-    Case {
-        name: "missions_set_up::mutexes_work_where_that_is_told",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::RtGroups,
-            Need::Program("cc"),
-            Need::GroupBudget(400),
-        ],
-        run: mutexes_work_where_that_is_told,
-    },
-    Case {
-        name: "missions_set_up::threads_of_class_rr_take_turns",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::RtGroups,
-            Need::Program("cc"),
-            Need::GroupBudget(400),
-        ],
-        run: threads_of_class_rr_take_turns,
-    },
-    Case {
-        name: "missions_set_up::class_rr_is_admitted_as_fifo",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::RtGroups,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: class_rr_is_admitted_as_fifo,
-    },
-];
 
 const ENFORCERS: [Enforcer; 3] = [Enforcer::RtCgroup, Enforcer::Freezer, Enforcer::Deadline];
 
@@ -142,6 +73,21 @@ fn run(dir: &Path, enforcer: Enforcer, words: &[&str]) -> Said {
     run.arg("--").args(words).output().unwrap().into()
 }
 
+#[case(
+    Root,
+    RealTime,
+    Deadline,
+    Freezer,
+    TwoCpus,
+    RtGroups,
+    Program("busybox"),
+    Program("cc"),
+    Program("chrt"),
+    Program("cyclictest"),
+    Program("rt-app"),
+    Program("taskset"),
+    GroupBudget(400)
+)]
 fn programs_of_the_field_run_unchanged() {
     let built = tempfile::tempdir().unwrap();
     let program = compiled(built.path(), GRAPH_AND_LOOP);
@@ -209,6 +155,15 @@ fn programs_of_the_field_run_unchanged() {
     }
 }
 
+#[case(
+    Root,
+    RealTime,
+    Deadline,
+    Freezer,
+    RtGroups,
+    Program("python3"),
+    GroupBudget(300)
+)]
 fn python_sets_its_class_and_its_cpus() {
     const SCRIPT: &str = "import os
 for policy in [os.SCHED_FIFO, os.SCHED_RR]:
@@ -224,6 +179,7 @@ print('over')";
     }
 }
 
+#[case(Root, RealTime, Freezer, RtGroups, Program("cc"), GroupBudget(400))]
 fn mutexes_work_where_that_is_told() {
     let built = tempfile::tempdir().unwrap();
     let program = compiled(built.path(), INVERSION);
@@ -279,17 +235,17 @@ fn mutexes_work_where_that_is_told() {
     }
 }
 
-fn threads_of_class_rr_take_turns() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), TURNS);
+#[case(Root, RealTime, RtGroups, Program("cc"), GroupBudget(400))]
+fn threads_of_class_rr_take_turns(dir: &Path) {
+    let program = compiled(dir, TURNS);
     for (option, order) in [
         ("--fifo", "begins\nends\nbegins\nends\n"),
         ("--rr", "begins\nbegins\nends\nends\n"),
     ] {
         let mut run = timecell();
-        run.current_dir(dir.path())
+        run.current_dir(dir)
             .args(["run", "--reserve", "8ms/20ms", option, "50"]);
-        run.args(["--name", &name(dir.path()), "--enforcer", "rt-cgroup", "--"]);
+        run.args(["--name", &name(dir), "--enforcer", "rt-cgroup", "--"]);
         let said: Said = run
             .arg(&program)
             .stdin(Stdio::null())
@@ -300,18 +256,18 @@ fn threads_of_class_rr_take_turns() {
         assert_eq!(said.out, order, "{option}");
     }
     let refused = ["run", "--reserve", "1ms/10ms", "--rr", "99", "--", "true"];
-    let why = say(dir.path(), &refused).ends_with(2).error();
+    let why = say(dir, &refused).ends_with(2).error();
     assert!(why.contains("--rr") && why.contains("too high"), "{why}");
 }
 
-fn class_rr_is_admitted_as_fifo() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, RtGroups, Program("cc"), GroupBudget(700))]
+fn class_rr_is_admitted_as_fifo(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     let args = ["control:80:s", "filter:70:s", "log:60:s", "other:90:s"];
     let admitted = ["fifo", "rr"].map(|class| {
         let head = format!("class = \"{class}\"");
-        mission(dir.path(), &threads(&program, &args, &head, [""; 3]));
-        let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
+        mission(dir, &threads(&program, &args, &head, [""; 3]));
+        let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
         let mut json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         let cell = json["admission"]["cells"][0].take();
         assert_eq!(cell["round_robin"], class == "rr");
@@ -321,7 +277,7 @@ fn class_rr_is_admitted_as_fifo() {
     for key in ["band", "budget_ns", "period_ns", "tasks", "enforcer"] {
         assert_eq!(fifo[key], rr[key], "{key}");
     }
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.told("c: runs"));
     for task in rr["tasks"].as_array().unwrap() {
         let (name, priority) = (task["task"].as_str().unwrap(), task["priority"].as_u64());
@@ -340,11 +296,11 @@ fn class_rr_is_admitted_as_fifo() {
             "\"mutexes\": \"PTHREAD_PRIO_INHERIT is refused",
         ),
     ] {
-        let said = say(dir.path(), words);
+        let said = say(dir, words);
         assert!(said.out.contains(shown), "{words:?}: {}", said.out);
     }
     // The program asks for FIFO.
     up.told("asks for FIFO");
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }

@@ -9,73 +9,7 @@ use host::sched::{Class, get_affinity, get_class, set_class};
 
 use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, pid_of};
-use crate::support::{Case, Need, eventually};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "missions_threads::every_order_of_asking_gets_what_was_proved",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: every_order_of_asking_gets_what_was_proved,
-    },
-    Case {
-        name: "missions_threads::a_thread_gets_its_class_under_every_enforcer",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Deadline,
-            Need::Freezer,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: a_thread_gets_its_class_under_every_enforcer,
-    },
-    Case {
-        name: "missions_threads::a_match_ends_with_its_name_and_two_of_one_name_are_none",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: a_match_ends_with_its_name_and_two_of_one_name_are_none,
-    },
-    Case {
-        name: "missions_threads::the_class_that_others_set_is_put_back_once",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: the_class_that_others_set_is_put_back_once,
-    },
-    Case {
-        name: "missions_threads::who_answers_outlives_the_supervisor_and_is_replaced",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::GroupBudget(700),
-        ],
-        run: who_answers_outlives_the_supervisor_and_is_replaced,
-    },
-    Case {
-        name: "missions_threads::programs_that_set_themselves_up_just_work",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Program("cc"),
-            Need::Program("chrt"),
-            Need::GroupBudget(400),
-        ],
-        run: programs_that_set_themselves_up_just_work,
-    },
-];
+use crate::support::eventually;
 
 /// Threads of the names, priorities and ways that its arguments give, `NAME:PRIORITY:HOW`. Of a HOW of several letters: `s`: it sets its
 /// priority itself; `e`: it is created with it; `l`: 300 ms later; `f`: it has a child process; `r`: it renames itself on SIGUSR1; `a`: it
@@ -207,9 +141,9 @@ fn granted(dir: &Path) -> [Class; 3] {
     })
 }
 
-fn every_order_of_asking_gets_what_was_proved() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, Program("cc"), GroupBudget(700))]
+fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     let none = [""; 3];
     let declared = ["priority = 99", "priority = 20", "priority = 40"];
     let ways: [(&[&str], [&str; 3], Option<&str>); 7] = [
@@ -241,11 +175,11 @@ fn every_order_of_asking_gets_what_was_proved() {
     for (args, more, other_order) in ways {
         let head = "enforcer = \"rt-cgroup\"";
         mission(
-            dir.path(),
+            dir,
             &format!("{head}\n{}", threads(&program, args, "", more)),
         );
-        let granted = granted(dir.path());
-        let mut up = Up::start(dir.path());
+        let granted = granted(dir);
+        let mut up = Up::start(dir);
         let pid = pid_of(&up.told("c: runs"));
         for ((name, ..), class) in TASKS.iter().zip(&granted) {
             up.told(&format!("c: {name} is thread"));
@@ -268,26 +202,26 @@ fn every_order_of_asking_gets_what_was_proved() {
                 || matches!(class_of(pid, name), Some(Class::Fifo { priority }) if priority <= lowest),
             );
         }
-        assert_eq!(cell(dir.path(), "c")["unheld"].as_array().unwrap().len(), 0);
+        assert_eq!(cell(dir, "c")["unheld"].as_array().unwrap().len(), 0);
         up.end();
-        let said = fs::read_to_string(crate::hostile::output(dir.path(), "c")).unwrap();
+        let said = fs::read_to_string(crate::hostile::output(dir, "c")).unwrap();
         assert!(said.contains("lock: locked"), "{said}");
         assert!(
             !said.contains("refused") && !said.contains("not permitted"),
             "{said}"
         );
-        nothing_is_left(dir.path());
+        nothing_is_left(dir);
     }
 }
 
-fn a_thread_gets_its_class_under_every_enforcer() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, Deadline, Freezer, Program("cc"), GroupBudget(700))]
+fn a_thread_gets_its_class_under_every_enforcer(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     for enforcer in ["rt-cgroup", "freezer", "cpuset-only", "deadline"] {
         let args = ["log:10:s", "control:20:s", "filter:30:e"];
         let cells = threads(&program, &args, "", [""; 3]);
-        mission(dir.path(), &format!("enforcer = \"{enforcer}\"\n{cells}"));
-        let mut up = Up::start(dir.path());
+        mission(dir, &format!("enforcer = \"{enforcer}\"\n{cells}"));
+        let mut up = Up::start(dir);
         let pid = pid_of(&up.told("c: runs"));
         for (name, ..) in TASKS {
             up.told(&format!("c: {name} is thread"));
@@ -305,54 +239,54 @@ fn a_thread_gets_its_class_under_every_enforcer() {
                 assert_eq!(get_class(pid), Ok(Class::Other));
             }
             _ => {
-                let granted = granted(dir.path());
+                let granted = granted(dir);
                 for ((name, ..), class) in TASKS.iter().zip(&granted) {
                     has(pid, name, class);
                 }
             }
         }
         up.end();
-        nothing_is_left(dir.path());
+        nothing_is_left(dir);
     }
 }
 
-fn a_match_ends_with_its_name_and_two_of_one_name_are_none() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, Program("cc"), GroupBudget(700))]
+fn a_match_ends_with_its_name_and_two_of_one_name_are_none(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     let cells = threads(
         &program,
         &["control:80:sr", "filter:70:s", "log:60:s"],
         "",
         [""; 3],
     );
-    mission(dir.path(), &cells);
-    let mut up = Up::start(dir.path());
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.told("c: runs"));
     up.told("c: control is thread");
     // SAFETY: the cell's process, which runs.
     unsafe { libc::kill(pid, libc::SIGUSR1) };
     up.told("c: control has no thread any more: no thread has the name `control`");
-    let unheld = || cell(dir.path(), "c")["unheld"].to_string();
+    let unheld = || cell(dir, "c")["unheld"].to_string();
     eventually("it is reported", || {
         unheld().contains("control is not held: no thread")
     });
     up.end();
     let args = ["control:80:s", "control:70:s", "filter:70:s", "log:60:s"];
-    mission(dir.path(), &threads(&program, &args, "", [""; 3]));
-    let mut up = Up::start(dir.path());
+    mission(dir, &threads(&program, &args, "", [""; 3]));
+    let mut up = Up::start(dir);
     up.told("c: log is thread");
     eventually("both are seen", || {
         unheld().contains("control is not held: 2 threads have the name `control`")
     });
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
-fn the_class_that_others_set_is_put_back_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, Program("cc"), GroupBudget(700))]
+fn the_class_that_others_set_is_put_back_once(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     mission(
-        dir.path(),
+        dir,
         &threads(
             &program,
             &["control:80:s", "filter:70:s", "log:60:s"],
@@ -360,8 +294,8 @@ fn the_class_that_others_set_is_put_back_once() {
             [""; 3],
         ),
     );
-    let [control, ..] = granted(dir.path());
-    let mut up = Up::start(dir.path());
+    let [control, ..] = granted(dir);
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.told("c: runs"));
     up.told("c: control is thread");
     has(pid, "control", &control);
@@ -374,7 +308,7 @@ fn the_class_that_others_set_is_put_back_once() {
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     assert_eq!(get_class(tid), Ok(fifo(1)));
     up.end();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
 }
 
 /// Processes of this name whose command line names the directory.
@@ -388,11 +322,11 @@ pub fn agents(dir: &Path) -> Vec<i32> {
     host::process::all().into_iter().filter(is).collect()
 }
 
-fn who_answers_outlives_the_supervisor_and_is_replaced() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), PROGRAM);
+#[case(Root, RealTime, Program("cc"), GroupBudget(700))]
+fn who_answers_outlives_the_supervisor_and_is_replaced(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
     mission(
-        dir.path(),
+        dir,
         &threads(
             &program,
             &["control:80:sa", "filter:70:sa", "log:60:sa"],
@@ -400,30 +334,28 @@ fn who_answers_outlives_the_supervisor_and_is_replaced() {
             [""; 3],
         ),
     );
-    let [control, ..] = granted(dir.path());
-    let mut up = Up::start(dir.path());
+    let [control, ..] = granted(dir);
+    let mut up = Up::start(dir);
     let pid = pid_of(&up.told("c: runs"));
     up.told("c: control is thread");
     has(pid, "control", &control);
     // The worker is in the cell; another one comes in its place, and the calls wait meanwhile.
-    let before = agents(dir.path());
+    let before = agents(dir);
     let outer = *before.iter().min().unwrap();
     for worker in before.into_iter().filter(|agent| *agent != outer) {
         // SAFETY: a process that the test's own mission has made.
         unsafe { libc::kill(worker, libc::SIGKILL) };
     }
-    eventually("another works", || agents(dir.path()).len() > 1);
+    eventually("another works", || agents(dir).len() > 1);
     up.kill();
     has(pid, "control", &control);
-    let mut up = Up::start(dir.path());
+    let mut up = Up::start(dir);
     up.told("adopted");
     up.told("c: control is thread");
     has(pid, "control", &control);
     up.end();
-    nothing_is_left(dir.path());
-    eventually("the agent ends with its cell", || {
-        agents(dir.path()).is_empty()
-    });
+    nothing_is_left(dir);
+    eventually("the agent ends with its cell", || agents(dir).is_empty());
 }
 
 /// What programs do that set themselves up for real time, each with its outcome.
@@ -480,9 +412,9 @@ int main(void) {
 }
 "#;
 
-fn programs_that_set_themselves_up_just_work() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = compiled(dir.path(), SETS_ITSELF_UP);
+#[case(Root, RealTime, Program("cc"), Program("chrt"), GroupBudget(400))]
+fn programs_that_set_themselves_up_just_work(dir: &Path) {
+    let program = compiled(dir, SETS_ITSELF_UP);
     let reserved = "reservation = { budget = \"5ms\", period = \"50ms\" }";
     let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"50ms\"";
     let path = program.display();
@@ -502,13 +434,13 @@ fn programs_that_set_themselves_up_just_work() {
     ];
     for enforcer in ["rt-cgroup", "freezer"] {
         mission(
-            dir.path(),
+            dir,
             &format!("enforcer = \"{enforcer}\"\n{}", cells.concat()),
         );
-        let mut up = Up::start(dir.path());
+        let mut up = Up::start(dir);
         for name in ["plain", "task"] {
             let pid = pid_of(&up.told(&format!("{name}: runs")));
-            let output = crate::hostile::output(dir.path(), name);
+            let output = crate::hostile::output(dir, name);
             let said = || fs::read_to_string(&output).unwrap_or_default();
             eventually("it has said so", || said().ends_with("over\n"));
             let said = said();
@@ -531,12 +463,12 @@ fn programs_that_set_themselves_up_just_work() {
             assert_eq!(get_affinity(pid).unwrap().len(), 1);
         }
         up.end();
-        nothing_is_left(dir.path());
+        nothing_is_left(dir);
     }
     // A launcher asks for it, and the program inherits what it got.
     let command = format!("exec chrt -f 50 {path}");
     let mut run = crate::support::timecell();
-    run.current_dir(dir.path());
+    run.current_dir(dir);
     run.args([
         "run",
         "--reserve",

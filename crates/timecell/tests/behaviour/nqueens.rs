@@ -2,42 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use record::run::Run;
 use record::series::{Quantity, SeriesRecord};
 
-use crate::support::{Case, Need, Said, only_run, say, timecell};
+use crate::support::{Said, only_run, say, timecell};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "nqueens::every_part_has_its_time_and_the_threads_share_the_work",
-        needs: &[],
-        run: bare,
-    },
-    Case {
-        name: "nqueens::in_cells_in_the_real_time_class_and_under_load",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
-        run: cells,
-    },
-    Case {
-        name: "nqueens::threads_stay_on_the_cpus_that_they_may_use",
-        needs: &[Need::Alone],
-        run: chosen,
-    },
-    Case {
-        name: "nqueens::the_probe_refuses_words_it_does_not_know",
-        needs: &[],
-        run: bad_words,
-    },
-];
-
-fn bare() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn every_part_has_its_time_and_the_threads_share_the_work(dir: &Path) {
     let words = ["bench", "nqueens", "--quick", "--engine", "bare"];
-    let said = say(dir.path(), &words).ends_with(0);
-    let path = only_run(dir.path());
+    let said = say(dir, &words).ends_with(0);
+    let path = only_run(dir);
     let record = Run::open(&path).unwrap().read::<SeriesRecord>().unwrap();
     assert_eq!(record.scenario, "nqueens");
     for part in ["1 thread", "2 threads", "4 threads"] {
@@ -65,8 +43,8 @@ fn bare() {
     );
 }
 
-fn cells() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupBudget(950))]
+fn in_cells_in_the_real_time_class_and_under_load(dir: &Path) {
     let words = [
         "bench",
         "nqueens",
@@ -76,7 +54,7 @@ fn cells() {
         "bare,embedded",
         "--json",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let figures = json["figures"].as_array().unwrap();
     let of = |subject: &str, part: &str| {
@@ -91,7 +69,7 @@ fn cells() {
         let loaded = "1 thread, cpu load elsewhere";
         assert!(of(subject, loaded) || told.contains(loaded), "{}", said.out);
     }
-    let record = Run::open(&only_run(dir.path()))
+    let record = Run::open(&only_run(dir))
         .unwrap()
         .read::<SeriesRecord>()
         .unwrap();
@@ -103,19 +81,19 @@ fn cells() {
     assert!(class.text.starts_with("FIFO 80"), "{}", class.text);
 }
 
-fn bad_words() {
-    let dir = tempfile::tempdir().unwrap();
-    say(dir.path(), &["probe", "queens", "n=12", "threads=1"]).ends_with(2);
-    say(dir.path(), &["probe", "queens", "knights=1"]).ends_with(2);
+#[case]
+fn the_probe_refuses_words_it_does_not_know(dir: &Path) {
+    say(dir, &["probe", "queens", "n=12", "threads=1"]).ends_with(2);
+    say(dir, &["probe", "queens", "knights=1"]).ends_with(2);
 }
 
-fn chosen() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Alone)]
+fn threads_stay_on_the_cpus_that_they_may_use(dir: &Path) {
     let cpus = host::sched::get_affinity(0).unwrap();
     let lowest = cpus[0].to_string();
     let words = ["bench", "nqueens", "--engine", "bare", "--cpus", &lowest];
     let mut child = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(words)
         .args(["--rounds", "3"])
         .stdout(Stdio::piped())
@@ -142,7 +120,7 @@ fn chosen() {
         .filter(|(_, seen_for, _)| *seen_for >= long);
     let seen: BTreeSet<Vec<u32>> = settled.map(|(_, _, cpus)| cpus).collect();
     assert_eq!(seen, BTreeSet::from([vec![cpus[0]]]), "{}", said.out);
-    let record = Run::open(&only_run(dir.path()))
+    let record = Run::open(&only_run(dir))
         .unwrap()
         .read::<SeriesRecord>()
         .unwrap();
@@ -155,7 +133,7 @@ fn chosen() {
         // The load has the remaining cpus, however many threads there are.
         assert_eq!(measured, cpus.len() > 1, "{part}");
     }
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     let absent = error(&["bench", "nqueens", "--cpus", "60000"]);
     assert!(
         absent.starts_with("--cpus: cpu 60000 does not exist"),

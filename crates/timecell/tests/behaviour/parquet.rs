@@ -12,13 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::Field;
 use record::run::Run;
 
-use crate::support::{Case, experiment, say};
-
-pub const CASES: &[Case] = &[Case {
-    name: "parquet::runs_put_together_hold_every_job_with_its_units",
-    needs: &[],
-    run: decoded,
-}];
+use crate::support::{experiment, say};
 
 /// The columns, in their order, as documented in docs/src/run-formats.md.
 const COLUMNS: [(&str, Kind); 22] = [
@@ -91,25 +85,25 @@ pub fn has_the_rows_of(dir: &Path, run: &str, csv: &str) {
     assert!(refused.contains("study.parquet"), "{refused}");
 }
 
-fn decoded() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn runs_put_together_hold_every_job_with_its_units(dir: &Path) {
     let (mut runs, mut files): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     for jobs in [20, 30] {
-        let file = experiment(dir.path(), &["bare"], jobs);
+        let file = experiment(dir, &["bare"], jobs);
         // Both in one directory, which gives runs of the same second different names.
         let bench = ["bench", &file, "--class", "other", "--out", "runs"];
-        say(dir.path(), &bench).ends_with(0);
-        let run = newest(&dir.path().join("runs"), &runs);
+        say(dir, &bench).ends_with(0);
+        let run = newest(&dir.join("runs"), &runs);
         let parquet = format!("{jobs}.parquet");
         let export = ["export", run.to_str().unwrap(), "--parquet", "-o", &parquet];
-        say(dir.path(), &export).ends_with(0);
-        files.push(dir.path().join(parquet));
+        say(dir, &export).ends_with(0);
+        files.push(dir.join(parquet));
         runs.push(run);
     }
     for file in &files {
         columns(&open(file));
     }
-    let both = dir.path().join("both.parquet");
+    let both = dir.join("both.parquet");
     put_together(&files, &both);
     let reader = open(&both);
     columns(&reader);
@@ -118,7 +112,7 @@ fn decoded() {
         holds(&Run::open(run).unwrap(), &mut rows);
     }
     assert!(rows.next().is_none());
-    let said = say(dir.path(), &["report", "both.parquet", "--json"]).ends_with(0);
+    let said = say(dir, &["report", "both.parquet", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let latencies = json["files"][0]["distributions"].as_array().unwrap();
     let counted = latencies

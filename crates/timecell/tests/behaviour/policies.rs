@@ -6,40 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Case, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "policies::audsley_finds_the_order_that_no_rule_gives",
-        needs: &[],
-        run: audsley,
-    },
-    Case {
-        name: "policies::amc_rtb_bounds_both_modes",
-        needs: &[],
-        run: amc,
-    },
-    Case {
-        name: "policies::edf_vd_prints_its_factor",
-        needs: &[],
-        run: edf_vd,
-    },
-    Case {
-        name: "policies::global_tests_say_which_of_them_shows_it",
-        needs: &[],
-        run: global,
-    },
-    Case {
-        name: "policies::a_reservation_over_several_cpus",
-        needs: &[],
-        run: over_cpus,
-    },
-    Case {
-        name: "policies::bad_input_has_its_line",
-        needs: &[],
-        run: bad_input,
-    },
-];
+use crate::support::say;
 
 /// A file of one cell with these lines, and tasks given as name, wcet and period in us, and more lines.
 fn file(dir: &Path, cell: &str, tasks: &[(&str, u64, u64, &str)]) -> String {
@@ -77,9 +44,8 @@ fn numbers(tasks: &Value, key: &str) -> Vec<Option<u64>> {
     tasks.iter().map(|task| task[key].as_u64()).collect()
 }
 
-fn audsley() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn audsley_finds_the_order_that_no_rule_gives(dir: &Path) {
     // Lehoczky's pair with late deadlines: the deadline-monotonic order misses, the other holds.
     let tasks = [
         ("x", 52_000, 100_000, "deadline = \"110ms\""),
@@ -133,9 +99,8 @@ fn audsley() {
     }
 }
 
-fn amc() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn amc_rtb_bounds_both_modes(dir: &Path) {
     let tasks = |high: &'static str| {
         [
             (
@@ -196,9 +161,8 @@ fn amc() {
     has(&said.out, &["low c: missed", "why c: task b can miss"]);
 }
 
-fn edf_vd() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn edf_vd_prints_its_factor(dir: &Path) {
     let with = |high: &'static str| {
         let tasks = [("l", 1_000, 2_000, ""), ("h", 1_000, 4_000, high)];
         file(dir, "policy = \"edf-vd\"", &tasks)
@@ -250,9 +214,8 @@ const TEN: [(&str, u64, u64, &str); 10] = [
     ("t10", 20_937, 257_000, ""),
 ];
 
-fn global() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn global_tests_say_which_of_them_shows_it(dir: &Path) {
     file(
         dir,
         "policy = \"global-fp\"\norder = \"rm\"\ncpus = 2",
@@ -309,9 +272,8 @@ fn global() {
     say(dir, &["analyze", "set.toml"]).ends_with(0);
 }
 
-fn over_cpus() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_reservation_over_several_cpus(dir: &Path) {
     let reserved = |policy: &str, budget: &str| {
         let cell = format!(
             "policy = \"{policy}\"\nreservation = {{ budget = \"{budget}\", period = \"10ms\", cpus = 2 }}"
@@ -357,38 +319,4 @@ fn over_cpus() {
     file(dir, "policy = \"edf-vd\"", &TEN);
     let said = say(dir, &with(&[])).ends_with(1);
     has(&said.out, &["no reservation is searched for"]);
-}
-
-fn bad_input() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    for (lines, task, line, part) in [
-        ("policy = \"global-fp\"", "", "set.toml:2:", "cpus = 2"),
-        ("policy = \"fp\"\ncpus = 2", "", "set.toml:5:", "one cpu"),
-        ("policy = \"amc\"", "", "set.toml:4:", "amc-rtb"),
-        (
-            "policy = \"edf-vd\"",
-            "wcet_hi = \"3ms\"",
-            "set.toml:9:",
-            "criticality",
-        ),
-        (
-            "",
-            "criticality = \"hi\"",
-            "set.toml:9:",
-            "no meaning with policy \"fp\"",
-        ),
-        (
-            "order = \"audsly\"",
-            "",
-            "set.toml:4:",
-            "did you mean `audsley`?",
-        ),
-    ] {
-        file(dir, lines, &[("t", 1_000, 10_000, task)]);
-        let error = say(dir, &["analyze", "set.toml"]).ends_with(2).error();
-        for part in [line, part] {
-            assert!(error.contains(part), "`{part}` is not in: {error}");
-        }
-    }
 }

@@ -10,109 +10,17 @@ use std::path::Path;
 use record::run::Run;
 use record::summary::{Metric, RunSummary};
 
-use crate::support::{Case, Need, Said, only_run, say};
+use crate::support::{Said, only_run, say};
 use sources::{ENDLESS, LOOP, PLAIN, REACH, STRICT, built};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "program::one_without_a_change_is_executed_in_every_cell",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: executed,
-    },
-    Case {
-        name: "program::one_that_reports_is_followed_and_its_late_jobs_count",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: followed,
-    },
-    Case {
-        name: "program::one_that_reports_takes_turns_with_itself",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
-        run: in_turns,
-    },
-    Case {
-        name: "program::one_of_several_tasks_is_compared_and_the_others_have_rows",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
-        run: tasks::several,
-    },
-    Case {
-        name: "program::one_is_measured_under_loads_and_in_growing_numbers",
-        needs: &[
-            Need::Root,
-            Need::Program("cc"),
-            Need::RealTime,
-            Need::GroupBudget(950),
-        ],
-        run: scenarios::in_scenarios,
-    },
-    Case {
-        name: "program::one_runs_in_several_containers_at_a_time",
-        needs: &[
-            Need::Root,
-            Need::Program("cc"),
-            Need::Program("podman"),
-            Need::RealTime,
-            Need::GroupsOfItsOwn(280),
-        ],
-        run: scenarios::together,
-    },
-    Case {
-        name: "program::one_that_reports_does_so_in_crun_runc_and_podman",
-        needs: &[
-            Need::Root,
-            Need::Program("cc"),
-            Need::Program("crun"),
-            Need::RealTime,
-            Need::GroupBudget(950),
-        ],
-        run: scenarios::reporting_in_every_engine,
-    },
-    Case {
-        name: "program::one_that_reports_does_so_in_every_scenario",
-        needs: &[
-            Need::Root,
-            Need::Program("cc"),
-            Need::Program("crun"),
-            Need::Program("podman"),
-            Need::RealTime,
-            Need::GroupBudget(950),
-        ],
-        run: scenarios::reporting_in_scenarios,
-    },
-    Case {
-        name: "program::what_cannot_be_measured_is_told",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: told,
-    },
-    Case {
-        name: "program::one_that_neither_ends_nor_reports_is_started_and_ended",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: endless,
-    },
-    Case {
-        name: "program::one_that_does_not_end_when_asked_is_killed",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: deaf,
-    },
-    Case {
-        name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
-        needs: &[Need::Program("cc"), Need::GroupsOfItsOwn(280)],
-        run: mixed,
-    },
-    Case {
-        name: "program::no_program_reaches_a_binary_for_writing",
-        needs: &[Need::Program("cc"), Need::Root],
-        run: reaches_none,
-    },
-];
 
 fn summary(dir: &Path) -> RunSummary {
     let run = only_run(dir);
     serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
 }
 
-fn executed() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn one_without_a_change_is_executed_in_every_cell(dir: &Path) {
+    built(dir, "plain", PLAIN);
     let words = [
         "bench",
         "overhead",
@@ -127,17 +35,17 @@ fn executed() {
             "--rounds", "3", "--jobs", "21", "--period", "5ms", "--", "1000",
         ],
     ];
-    let said = say(dir.path(), &words.concat()).ends_with(0);
+    let said = say(dir, &words.concat()).ends_with(0);
     assert!(
         said.out.contains("plain 1000 ends by itself after"),
         "{}",
         said.out
     );
     assert!(said.out.contains("each job an execution"), "{}", said.out);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let program = run.experiment().unwrap().workload.program.unwrap();
     assert!(Path::new(program.path()).is_absolute() && !program.reports());
-    let summary = summary(dir.path());
+    let summary = summary(dir);
     assert!(summary.cells.len() >= 2);
     for cell in &summary.cells {
         assert_eq!(cell.executed + cell.missed, 63, "{}", cell.label);
@@ -153,9 +61,9 @@ fn executed() {
     }
 }
 
-fn followed() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "loop", LOOP);
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn one_that_reports_is_followed_and_its_late_jobs_count(dir: &Path) {
+    built(dir, "loop", LOOP);
     let measure = |more: &[&str], words: &[&str], code: i32| {
         let first = [
             "bench",
@@ -166,9 +74,9 @@ fn followed() {
             "bare,embedded",
         ];
         let first = [&first[..], &["--rounds", "3", "--jobs", "100"]].concat();
-        let said = say(dir.path(), &[&first, more, &["--"], words].concat()).ends_with(code);
-        let run = only_run(dir.path());
-        let seen = (summary(dir.path()), Run::open(&run).unwrap());
+        let said = say(dir, &[&first, more, &["--"], words].concat()).ends_with(code);
+        let run = only_run(dir);
+        let seen = (summary(dir), Run::open(&run).unwrap());
         let experiment = seen.1.experiment().unwrap();
         let samples = record::samples::read(
             &fs::read_dir(run.join("trials/1"))
@@ -177,7 +85,7 @@ fn followed() {
                 .find(|path| path.extension().is_some_and(|end| end == "samples"))
                 .unwrap(),
         );
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
         (said, seen.0, experiment, samples.unwrap())
     };
     let (said, summary, experiment, samples) = measure(&[], &["0"], 0);
@@ -213,14 +121,14 @@ fn followed() {
     }
 }
 
-fn told() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
-    built(dir.path(), "loop", LOOP);
-    fs::write(dir.path().join("script"), "#!/bin/sh\n").unwrap();
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn what_cannot_be_measured_is_told(dir: &Path) {
+    built(dir, "plain", PLAIN);
+    built(dir, "loop", LOOP);
+    fs::write(dir.join("script"), "#!/bin/sh\n").unwrap();
     let refused = |words: &str, code: i32, reason: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
-        let said = say(dir.path(), &[&["bench"], words.as_slice()].concat()).ends_with(code);
+        let said = say(dir, &[&["bench"], words.as_slice()].concat()).ends_with(code);
         let all = format!("{}{}", said.out, said.err);
         assert!(all.contains(reason), "{words:?}: {all}");
     };
@@ -267,7 +175,7 @@ fn told() {
             "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\n{program}\njobs = 200\nperiod = \"2ms\"\n\
              [[trial]]\nname = \"a\"\ncells = [\"bare\"]\n"
         );
-        fs::write(dir.path().join("x.toml"), text).unwrap();
+        fs::write(dir.join("x.toml"), text).unwrap();
     };
     file("program = [\"./plain\", \"10\", \"3\"]");
     refused(
@@ -287,10 +195,10 @@ fn told() {
 
 /// Cells of a round are stopped outside their turns, and what is due then is neither executed nor missed, even if the
 /// program makes up for it, unless that is too much.
-fn in_turns() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "loop", LOOP);
-    built(dir.path(), "strict", STRICT);
+#[case(Program("cc"), GroupBudget(950))]
+fn one_that_reports_takes_turns_with_itself(dir: &Path) {
+    built(dir, "loop", LOOP);
+    built(dir, "strict", STRICT);
     for words in [["./loop", "0"], ["./strict", "20"]] {
         let first = ["bench", "overhead", "--program", words[0], "--engine"];
         // With 140 jobs, more than half of the turns are left if the machine stalls for 300 ms.
@@ -303,12 +211,12 @@ fn in_turns() {
             "--",
             words[1],
         ];
-        let run = || say(dir.path(), &[&first[..], &more].concat()).ends_with(0);
+        let run = || say(dir, &[&first[..], &more].concat()).ends_with(0);
         let mut said = run();
         // A few tries show how much it makes up for: on a machine that stalls in most of them it is too much.
         for _ in 0..3 {
             if said.out.contains("whole rounds, no turns") {
-                fs::remove_dir_all(dir.path().join("runs")).unwrap();
+                fs::remove_dir_all(dir.join("runs")).unwrap();
                 said = run();
             }
         }
@@ -320,7 +228,7 @@ fn in_turns() {
         for told in parts {
             assert!(said.out.contains(told), "{told}: {}", said.out);
         }
-        let run = Run::open(&only_run(dir.path())).unwrap();
+        let run = Run::open(&only_run(dir)).unwrap();
         let of_turn = run.experiment().unwrap().turns.unwrap();
         let of_turn = of_turn.jobs(model::Duration::from_ns(2_000_000));
         // Trial, lap, first start, last end, jobs.
@@ -346,7 +254,7 @@ fn in_turns() {
         assert!(meet <= 1, "{words:?}: {turns:?}");
         let whole = turns.iter().filter(|turn| turn.4 == of_turn).count();
         assert!(whole * 3 > turns.len(), "{words:?}: {turns:?}");
-        for cell in &summary(dir.path()).cells {
+        for cell in &summary(dir).cells {
             assert_eq!(cell.executed + cell.missed, 280, "{}", cell.label);
             assert!(cell.executed > 140, "{words:?}: {}", cell.executed);
             assert!(cell.trial == "bare" || !cell.in_turns.is_empty());
@@ -358,15 +266,15 @@ fn in_turns() {
             let median = wakeup.unwrap().summary.median_ns;
             assert!(median < 1_000_000, "{words:?}: {median}");
         }
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
     }
     // What a program does outside its turns is in no page, so it reports it itself.
     let logs = tempfile::tempdir().unwrap();
     let first = ["bench", "overhead", "--program", "./strict", "--engine"];
     let more = ["bare", "--rounds", "2", "--jobs", "140", "--", "20"];
     let log = logs.path().to_str().unwrap();
-    say(dir.path(), &[&first[..], &more, &[log]].concat()).ends_with(0);
-    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    say(dir, &[&first[..], &more, &[log]].concat()).ends_with(0);
+    fs::remove_dir_all(dir.join("runs")).unwrap();
     let mut begun: Vec<(i64, String)> = Vec::new();
     for file in fs::read_dir(logs.path()).unwrap() {
         let path = file.unwrap().path();
@@ -384,12 +292,12 @@ fn in_turns() {
         &["bare,embedded", "--rounds", "2", "--jobs", "20"],
     ]
     .concat();
-    let said = say(dir.path(), &[&first[..], &["--", "1500"]].concat()).ends_with(0);
+    let said = say(dir, &[&first[..], &["--", "1500"]].concat()).ends_with(0);
     assert!(said.out.contains("whole rounds, no turns"), "{}", said.out);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert!(run.experiment().unwrap().turns.is_none());
     let decide = [&first[..], &["--decide", "5%", "--", "1500"]].concat();
-    let said = say(dir.path(), &decide).ends_with(2);
+    let said = say(dir, &decide).ends_with(2);
     assert!(
         said.err.contains("set the number of rounds with --rounds"),
         "{}",
@@ -399,8 +307,8 @@ fn in_turns() {
     let file = "schema = 1\nname = \"x\"\nrounds = 1\n[turns]\n[workload]\nkind = \"program\"\nprogram = [\"./strict\", \"1500\"]\n\
                 reports = true\nperiod = \"2ms\"\njobs = 21\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\ncells = [\"bare\"]\n\
                 [[trial]]\nname = \"c\"\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("x.toml"), file).unwrap();
-    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
+    fs::write(dir.join("x.toml"), file).unwrap();
+    let said = say(dir, &["bench", "x.toml"]).ends_with(1);
     let all = format!("{}{}", said.out, said.err);
     assert!(
         all.contains("did not catch up with its skipped releases"),
@@ -409,17 +317,17 @@ fn in_turns() {
 }
 
 /// A program that works all the time has the class of its cell and is ended all the same.
-fn endless() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "endless", ENDLESS);
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn one_that_neither_ends_nor_reports_is_started_and_ended(dir: &Path) {
+    built(dir, "endless", ENDLESS);
     let words = ["bench", "overhead", "--program", "./endless", "--engine"];
     let more = ["bare,embedded", "--rounds", "3"];
     let words = [&words[..], &more].concat();
-    let said = say(dir.path(), &words).ends_with(0);
-    let seen = summary(dir.path());
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let said = say(dir, &words).ends_with(0);
+    let seen = summary(dir);
+    let run = Run::open(&only_run(dir)).unwrap();
     let samples = run.samples(1, &seen.cells[0].cell).unwrap().unwrap();
-    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    fs::remove_dir_all(dir.join("runs")).unwrap();
     for told in [
         "neither ends within 10 s nor reports jobs",
         "x 3 rounds x 500ms of",
@@ -442,15 +350,15 @@ fn endless() {
     }
 }
 
-fn deaf() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "endless", ENDLESS);
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn one_that_does_not_end_when_asked_is_killed(dir: &Path) {
+    built(dir, "endless", ENDLESS);
     let file = |how: &str| {
         let text = format!(
             "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"./endless\", \"{how}\"]\n\
              endless = true\n[[trial]]\ncells = [\"bare\"]\n"
         );
-        fs::write(dir.path().join("x.toml"), text).unwrap();
+        fs::write(dir.join("x.toml"), text).unwrap();
     };
     // A sleeping program uses nothing, and one that ignores the signal is killed after two seconds.
     file("deaf");
@@ -462,18 +370,18 @@ fn deaf() {
         "--fail-if",
         "exit.max > 2s",
     ];
-    say(dir.path(), &words).ends_with(3);
-    let deaf = &summary(dir.path()).cells[0];
+    say(dir, &words).ends_with(3);
+    let deaf = &summary(dir).cells[0];
     assert!(deaf.cpu_per_second_ns.unwrap() < 5e7);
     assert!(deaf.notes.iter().any(|note| note.contains("was killed")));
-    let said = say(dir.path(), &["bench", "x.toml", "--jobs", "5"]).ends_with(2);
+    let said = say(dir, &["bench", "x.toml", "--jobs", "5"]).ends_with(2);
     assert!(
         said.err.contains("neither ends nor reports its jobs"),
         "{}",
         said.err
     );
     file("leave");
-    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
+    let said = say(dir, &["bench", "x.toml"]).ends_with(1);
     let told = "its program, declared endless, ended with exit status 4";
     assert!(
         format!("{}{}", said.out, said.err).contains(told),
@@ -483,10 +391,10 @@ fn deaf() {
 }
 
 /// A fast controller that reports its jobs beside a slow program that is executed: each is compared with its like.
-fn mixed() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "vision", PLAIN);
-    built(dir.path(), "loop", LOOP);
+#[case(Program("cc"), GroupsOfItsOwn(280))]
+fn cells_of_a_trial_have_programs_and_periods_of_their_own(dir: &Path) {
+    built(dir, "vision", PLAIN);
+    built(dir, "loop", LOOP);
     let control = "name = \"control\", program = [\"./loop\", \"0\"], reports = true, period = \"2ms\", deadline = \"1500us\"";
     let vision = "name = \"vision\", program = [\"./vision\", \"20000\"], period = \"50ms\"";
     let file = |priority: &str, more: &str| {
@@ -497,20 +405,20 @@ fn mixed() {
              [[trial]]\nname = \"mixed\"\ncells = [{{ engine = \"embedded\", {control}{priority} }}, {{ engine = \"bare\", {vision} }}{more}]\n"
         )
     };
-    let write = |text: String| fs::write(dir.path().join("x.toml"), text).unwrap();
+    let write = |text: String| fs::write(dir.join("x.toml"), text).unwrap();
     write(file(
         ", priority = 41",
         ", { engine = \"bare\", steps = 1000, jobs = 5 }",
     ));
-    let dry = say(dir.path(), &["bench", "x.toml", "--dry-run"]).ends_with(0);
+    let dry = say(dir, &["bench", "x.toml", "--dry-run"]).ends_with(0);
     assert!(dry.out.contains("    control  "), "{}", dry.out);
-    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(0);
+    let said = say(dir, &["bench", "x.toml"]).ends_with(0);
     let told = "loop 0 (jobs of its task control), period 2ms, deadline 1500us, 200 jobs, FIFO 41";
     assert!(said.out.contains(told), "{}", said.out);
-    let page = fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let page = fs::read_to_string(only_run(dir).join("report.html")).unwrap();
     assert!(page.contains(told));
-    let run = Run::open(&only_run(dir.path())).unwrap();
-    let summary = summary(dir.path());
+    let run = Run::open(&only_run(dir)).unwrap();
+    let summary = summary(dir);
     let cell = |label: &str| {
         let found = summary.cells.iter().find(|cell| cell.label == label);
         found.unwrap_or_else(|| panic!("{label}: {}", said.out))
@@ -543,13 +451,13 @@ fn mixed() {
     // What the run keeps is read back unchanged.
     assert_eq!(run.experiment().unwrap().trials[1].own.len(), 3);
 
-    fs::create_dir(dir.path().join("other")).unwrap();
-    fs::copy(dir.path().join("loop"), dir.path().join("other/vision")).unwrap();
+    fs::create_dir(dir.join("other")).unwrap();
+    fs::copy(dir.join("loop"), dir.join("other/vision")).unwrap();
     write(file(
         "",
         ", { engine = \"bare\", program = [\"other/vision\"] }",
     ));
-    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(2);
+    let said = say(dir, &["bench", "x.toml"]).ends_with(2);
     assert!(
         said.err
             .contains("another program has the same file name as"),
@@ -559,14 +467,14 @@ fn mixed() {
 }
 
 /// Neither the binary that made the cell nor the one that runs the program is in it; a plain process starts as the latter.
-fn reaches_none() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "reach", REACH);
+#[case(Program("cc"), Root)]
+fn no_program_reaches_a_binary_for_writing(dir: &Path) {
+    built(dir, "reach", REACH);
     let measure = |engine: &str, words: &[&str]| {
         let first = ["bench", "overhead", "--program", "./reach", "--engine"];
         let more = [engine, "--rounds", "3", "--jobs", "5", "--period", "20ms"];
         let class = ["--class", "other"];
-        say(dir.path(), &[&first[..], &more, &class, words].concat())
+        say(dir, &[&first[..], &more, &class, words].concat())
     };
     let told = |said: &Said| format!("{}{}", said.out, said.err);
     let said = told(&measure("bare", &["--", "self"]));

@@ -9,21 +9,7 @@ use std::time::Duration;
 use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, shell};
 use crate::missions_threads::compiled;
-use crate::support::{Case, Need};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "proved::threads_that_set_themselves_up_beside_a_spinner",
-        needs: NEEDS,
-        run: threads_that_set_themselves_up_beside_a_spinner,
-    },
-    Case {
-        name: "proved::nothing_is_withdrawn_while_nothing_happens",
-        // The real-time threads of other cases would be strangers.
-        needs: ALONE,
-        run: nothing_is_withdrawn_while_nothing_happens,
-    },
-];
+use crate::support::Need;
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -123,9 +109,8 @@ const TASKS: [(&str, &str, u64); 4] = [
     ("log", "2ms", 100),
 ];
 
-fn threads_that_set_themselves_up_beside_a_spinner() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..NEEDS)]
+fn threads_that_set_themselves_up_beside_a_spinner(dir: &Path) {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../client/include");
     let header = include.join("timecell.h").canonicalize().unwrap();
     let program = compiled(
@@ -214,9 +199,9 @@ fn withdrawals(up: &mut Up) -> String {
     }
 }
 
-fn nothing_is_withdrawn_while_nothing_happens() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+// The real-time threads of other cases would be strangers.
+#[case(..ALONE)]
+fn nothing_is_withdrawn_while_nothing_happens(dir: &Path) {
     let source = "#define _GNU_SOURCE\n#include <pthread.h>\n#include <unistd.h>\n\
         static void *wait(void *name) { pthread_setname_np(pthread_self(), name); for (;;) pause(); }\n\
         int main(void) { char *names[] = {\"only\", \"one\", \"two\"}; pthread_t t; \

@@ -11,35 +11,7 @@ use record::scale::ScaleSummary;
 use record::series::SeriesRecord;
 use record::supply::SupplyRecord;
 
-use crate::support::{Case, Need, begun, eventually, only_run, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "resumed::a_study_of_supply_goes_on_while_threads_spin",
-        needs: &[Need::Root, Need::RealTime, Need::DeadlineBudget],
-        run: spinning,
-    },
-    Case {
-        name: "resumed::a_study_of_supply_goes_on_while_sets_are_tried",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(350)],
-        run: trying,
-    },
-    Case {
-        name: "resumed::a_study_of_isolation_goes_on",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: contests,
-    },
-    Case {
-        name: "resumed::single_measurements_go_on",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: measurements,
-    },
-    Case {
-        name: "resumed::growing_numbers_of_cells_go_on",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(200)],
-        run: crowds,
-    },
-];
+use crate::support::{begun, eventually, only_run, say};
 
 fn manifest(run: &Path) -> Manifest {
     Run::open(run).unwrap().manifest().unwrap()
@@ -162,18 +134,18 @@ fn in_order(numbers: impl Iterator<Item = u32>) -> u32 {
     all.len() as u32
 }
 
-fn spinning() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, DeadlineBudget)]
+fn a_study_of_supply_goes_on_while_threads_spin(dir: &Path) {
     let words =
         "bench supply --quick --rounds 2 --enforcer deadline --reservation 3ms/10ms --no-try";
     let words: Vec<&str> = words.split(' ').collect();
-    let path = killed(dir.path(), begun(dir.path(), &words), 1);
+    let path = killed(dir, begun(dir, &words), 1);
     let run = Run::open(&path).unwrap();
     let before = run.read::<SupplyRecord>().unwrap();
-    is_held_to_its_plan(dir.path(), &path);
+    is_held_to_its_plan(dir, &path);
     // As of a trial that was cut off before it was on record.
     fs::write(path.join("trials/4.gaps"), "cut short").unwrap();
-    resumed(dir.path(), &path, 1);
+    resumed(dir, &path, 1);
     let after = run.read::<SupplyRecord>().unwrap();
     assert!(after.trials.starts_with(&before.trials));
     assert_eq!(in_order(after.trials.iter().map(|trial| trial.number)), 4);
@@ -192,15 +164,15 @@ fn spinning() {
     assert!((1..=4).all(|number| run.gaps(number).is_ok()));
 }
 
-fn trying() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(350))]
+fn a_study_of_supply_goes_on_while_sets_are_tried(dir: &Path) {
     let words = "bench supply --quick --enforcer rt-cgroup --reservation 3ms/10ms";
     let words: Vec<&str> = words.split(' ').collect();
-    let path = killed(dir.path(), begun(dir.path(), &words), 3);
+    let path = killed(dir, begun(dir, &words), 3);
     let run = Run::open(&path).unwrap();
     let before = run.read::<SupplyRecord>().unwrap();
     assert!(!before.tried.trials.is_empty());
-    resumed(dir.path(), &path, 1);
+    resumed(dir, &path, 1);
     let after = run.read::<SupplyRecord>().unwrap();
     assert_eq!(after.trials, before.trials);
     // The sets are not chosen again.
@@ -211,14 +183,14 @@ fn trying() {
     assert_eq!(all as usize, 2 + 2 * after.tried.sets.len());
 }
 
-fn contests() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Alone)]
+fn a_study_of_isolation_goes_on(dir: &Path) {
     let words = "bench isolation contest --quick --duration 1s --utilisation 0.3";
     let words: Vec<&str> = words.split(' ').collect();
-    let path = killed(dir.path(), begun(dir.path(), &words), 2);
+    let path = killed(dir, begun(dir, &words), 2);
     let run = Run::open(&path).unwrap();
     let before = run.read::<IsolationRecord>().unwrap();
-    resumed(dir.path(), &path, 1);
+    resumed(dir, &path, 1);
     let after = run.read::<IsolationRecord>().unwrap();
     assert_eq!(after.sets, before.sets);
     assert!(after.contests.starts_with(&before.contests));
@@ -230,7 +202,8 @@ fn contests() {
     }
 }
 
-fn measurements() {
+#[case(Root, GroupsOfItsOwn(120))]
+fn single_measurements_go_on() {
     const ROUNDS: u32 = 8;
     let dir = tempfile::tempdir().unwrap();
     // Each round takes longer than the heartbeat is waited for.
@@ -272,19 +245,19 @@ fn measurements() {
     assert_eq!(in_order(orders.into_iter()), 2 * ROUNDS);
 }
 
-fn crowds() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, GroupsOfItsOwn(200))]
+fn growing_numbers_of_cells_go_on(dir: &Path) {
     let text = "schema = 1\nname = \"crowd\"\nrounds = 2\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 100\nperiod = \"1ms\"\n\
                 pacing = \"relative\"\n[scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [1, 3]\n\
                 total_jobs = 300\n";
-    fs::write(dir.path().join("crowd.toml"), text).unwrap();
+    fs::write(dir.join("crowd.toml"), text).unwrap();
     // It always holds.
     let words = ["bench", "crowd.toml", "--fail-if", "failed >= 0"];
-    let path = killed(dir.path(), begun(dir.path(), &words), 1);
+    let path = killed(dir, begun(dir, &words), 1);
     let run = Run::open(&path).unwrap();
     let first = run.trial(1).unwrap();
-    is_held_to_its_machine(dir.path(), &path);
-    let json = resumed_with(dir.path(), &path, 1, 3);
+    is_held_to_its_machine(dir, &path);
+    let json = resumed_with(dir, &path, 1, 3);
     assert_eq!(json["judged"]["outcome"], "missed", "{json}");
     assert_eq!(run.trial(1).unwrap(), first);
     let numbers = run.trial_numbers().unwrap();

@@ -8,47 +8,7 @@ use std::time::{Duration, Instant};
 
 use record::run::{Run, Status};
 
-use crate::support::{
-    Case, Need, begun, eventually, experiment, only_run, payloads, say, timecell, traces_of,
-};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "salvage::clean_writes_what_a_killed_coordinator_measured",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: killed,
-    },
-    Case {
-        name: "salvage::a_run_says_how_it_ended_before_its_place_is_gone",
-        needs: &[],
-        run: killed_at_its_end,
-    },
-    Case {
-        name: "salvage::ctrl_c_keeps_what_finished_cells_measured",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: interrupted,
-    },
-    Case {
-        name: "salvage::a_full_disk_loses_nothing",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: full_disk,
-    },
-    Case {
-        name: "salvage::histograms_lose_nothing_of_a_cell_that_has_finished",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: killed_histograms,
-    },
-    Case {
-        name: "salvage::a_full_disk_loses_nothing_of_histograms",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: full_disk_histograms,
-    },
-    Case {
-        name: "salvage::a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: gone,
-    },
-];
+use crate::support::{begun, eventually, experiment, only_run, payloads, say, timecell, traces_of};
 
 const JOBS: u64 = 1_500;
 
@@ -125,17 +85,17 @@ fn one_is_whole(run: &Run, why: &str) {
     assert!(part.samples.len() > 20 && part.unexplained() > 0);
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), "runs", "");
+#[case(Root, GroupsOfItsOwn(120))]
+fn clean_writes_what_a_killed_coordinator_measured(dir: &Path) {
+    let mut child = started(dir, "runs", "");
     one_finished(&child);
     child.kill().unwrap();
     child.wait().unwrap();
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     let salvaged = "salvaged trial 1 (pair): 1 of 2 cells had finished";
     assert!(said.out.contains(salvaged), "{}", said.out);
     eventually("no trace is left", || traces_of(child.id()).is_empty());
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     one_is_whole(&run, "was killed when 1 of 2 cells had finished");
     let manifest = run.manifest().unwrap();
@@ -150,7 +110,7 @@ fn killed() {
     );
 
     let path = path.to_string_lossy().into_owned();
-    let said = say(dir.path(), &["report", &path]).ends_with(0);
+    let said = say(dir, &["report", &path]).ends_with(0);
     assert!(said.out.contains("was killed"), "{}", said.out);
     let summary = run.read::<RunSummary>().unwrap();
     let executed: Vec<u64> = summary.cells.iter().map(|cell| cell.executed).collect();
@@ -159,14 +119,9 @@ fn killed() {
         "{executed:?}"
     );
     assert!(summary.cells.iter().all(|cell| cell.unexplained == 0));
-    assert!(
-        !say(dir.path(), &["clean"])
-            .ends_with(0)
-            .out
-            .contains("salvaged")
-    );
+    assert!(!say(dir, &["clean"]).ends_with(0).out.contains("salvaged"));
 
-    say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
+    say(dir, &["bench", "--resume", &path]).ends_with(0);
     for cell in run.read::<RunSummary>().unwrap().cells {
         // A cell that is done keeps running beside the others for one more job.
         let more = u64::from(cell.label.contains("bare"));
@@ -176,13 +131,13 @@ fn killed() {
 }
 
 /// If nothing is left of a coordinator, nobody can find out any more that its run does not say how it ended.
-fn killed_at_its_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 20);
+#[case]
+fn a_run_says_how_it_ended_before_its_place_is_gone(dir: &Path) {
+    let file = experiment(dir, &["bare"], 20);
     // SAFETY: no arguments, cannot fail.
     let user = unsafe { libc::geteuid() };
     for _ in 0..3 {
-        let mut child = begun(dir.path(), &["bench", &file]);
+        let mut child = begun(dir, &["bench", &file]);
         let place = PathBuf::from(format!("/dev/shm/timecell-{user}-{}", child.id()));
         // Polled without pause: it exists for a few tens of milliseconds.
         let until = Instant::now() + Duration::from_secs(60);
@@ -193,24 +148,24 @@ fn killed_at_its_end() {
         }
         let _ = child.kill();
         child.wait().unwrap();
-        let manifest = Run::open(&only_run(dir.path())).unwrap().manifest();
+        let manifest = Run::open(&only_run(dir)).unwrap().manifest();
         assert_eq!(manifest.unwrap().status, Status::Complete);
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
     }
 }
 
 /// No interval closes while it lasts, so that everything is in the rings and in the memory of the coordinator.
 const HISTOGRAMS: &str = "record = \"histogram\"\ninterval = \"1min\"\n";
 
-fn killed_histograms() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), "runs", HISTOGRAMS);
+#[case(Root, GroupsOfItsOwn(120))]
+fn histograms_lose_nothing_of_a_cell_that_has_finished(dir: &Path) {
+    let mut child = started(dir, "runs", HISTOGRAMS);
     one_finished(&child);
     child.kill().unwrap();
     child.wait().unwrap();
     let held = records(&shared(child.id())[1]);
-    say(dir.path(), &["clean"]).ends_with(0);
-    let path = only_run(dir.path());
+    say(dir, &["clean"]).ends_with(0);
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     assert!(
         run.trial(1)
@@ -225,7 +180,7 @@ fn killed_histograms() {
     let part = run.histograms(1, "2-embedded").unwrap().unwrap();
     assert_eq!((part.end, part.counts.executed), (None, held));
     let path = path.to_string_lossy().into_owned();
-    say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
+    say(dir, &["bench", "--resume", &path]).ends_with(0);
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
     assert!(
         run.read::<RunSummary>()
@@ -236,10 +191,10 @@ fn killed_histograms() {
     );
 }
 
-fn full_disk_histograms() {
-    let dir = tempfile::tempdir().unwrap();
-    let disk = Disk::mounted(&dir.path().join("runs"));
-    let child = started(dir.path(), "runs", HISTOGRAMS);
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_full_disk_loses_nothing_of_histograms(dir: &Path) {
+    let disk = Disk::mounted(&dir.join("runs"));
+    let child = started(dir, "runs", HISTOGRAMS);
     let pid = child.id();
     eventually("both cells measure", || {
         let files = shared(pid);
@@ -249,9 +204,9 @@ fn full_disk_histograms() {
     disk.fill();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    say(dir.path(), &["clean"]).ends_with(1);
+    say(dir, &["clean"]).ends_with(1);
     disk.free();
-    say(dir.path(), &["clean"]).ends_with(0);
+    say(dir, &["clean"]).ends_with(0);
     assert!(traces_of(pid).is_empty());
     let runs = fs::read_dir(&disk.0).unwrap().flatten();
     let run = Run::open(&runs.map(|entry| entry.path()).next().unwrap()).unwrap();
@@ -262,15 +217,15 @@ fn full_disk_histograms() {
     assert!(part.counts.executed > 20);
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), "runs", "");
+#[case(Root, GroupsOfItsOwn(120))]
+fn ctrl_c_keeps_what_finished_cells_measured(dir: &Path) {
+    let mut child = started(dir, "runs", "");
     one_finished(&child);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(traces_of(child.id()).is_empty());
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     one_is_whole(&run, "interrupted");
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
 }
@@ -309,10 +264,10 @@ impl Drop for Disk {
     }
 }
 
-fn full_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let disk = Disk::mounted(&dir.path().join("runs"));
-    let child = started(dir.path(), "runs", "");
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_full_disk_loses_nothing(dir: &Path) {
+    let disk = Disk::mounted(&dir.join("runs"));
+    let child = started(dir, "runs", "");
     let pid = child.id();
     eventually("both cells measure", || {
         let files = shared(pid);
@@ -326,7 +281,7 @@ fn full_disk() {
     assert!(said.contains("the samples of trial 1 stay in"), "{said}");
     assert_eq!(shared(pid).len(), 2);
 
-    let said = say(dir.path(), &["clean"]).ends_with(1);
+    let said = say(dir, &["clean"]).ends_with(1);
     assert!(said.out.contains("the disk is full"), "{}", said.out);
     assert!(
         said.out.contains("timecell clean --discard"),
@@ -336,7 +291,7 @@ fn full_disk() {
     assert_eq!(shared(pid).len(), 2, "nothing is thrown away unasked");
 
     disk.free();
-    say(dir.path(), &["clean"]).ends_with(0);
+    say(dir, &["clean"]).ends_with(0);
     assert!(traces_of(pid).is_empty());
     let runs = fs::read_dir(&disk.0).unwrap().flatten();
     let path = runs.map(|entry| entry.path()).next().unwrap();
@@ -353,13 +308,13 @@ fn full_disk() {
     }
     let manifest = run.manifest().unwrap();
     assert_eq!((manifest.status, manifest.trials_done), (Status::Failed, 1));
-    say(dir.path(), &["report", &path.to_string_lossy()]).ends_with(0);
+    say(dir, &["report", &path.to_string_lossy()]).ends_with(0);
 }
 
-fn gone() {
-    let dir = tempfile::tempdir().unwrap();
-    let disk = Disk::mounted(&dir.path().join("disk"));
-    let mut child = started(dir.path(), "disk/runs", "");
+#[case(Root, GroupsOfItsOwn(120))]
+fn a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded(dir: &Path) {
+    let disk = Disk::mounted(&dir.join("disk"));
+    let mut child = started(dir, "disk/runs", "");
     eventually("both cells measure", || {
         let files = shared(child.id());
         files.len() == 2 && files.iter().all(|file| records(file) > 20)
@@ -367,10 +322,10 @@ fn gone() {
     child.kill().unwrap();
     child.wait().unwrap();
     drop(disk);
-    let said = say(dir.path(), &["clean"]).ends_with(1);
+    let said = say(dir, &["clean"]).ends_with(1);
     assert!(said.out.contains("does not exist"), "{}", said.out);
     assert_eq!(shared(child.id()).len(), 2);
-    let said = say(dir.path(), &["clean", "--discard"]).ends_with(0);
+    let said = say(dir, &["clean", "--discard"]).ends_with(0);
     assert!(said.out.contains("discarded"), "{}", said.out);
     assert!(traces_of(child.id()).is_empty());
 }

@@ -7,54 +7,14 @@ use std::process::{Child, Command, Stdio};
 
 use record::run::{Run, Status};
 
-use crate::support::{
-    Case, Need, eventually, in_its_loop, only_run, payloads, say, timecell, traces_of,
-};
+use crate::support::{eventually, in_its_loop, only_run, payloads, say, timecell, traces_of};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "scale::every_cell_and_sample_is_accounted_for",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
-        run: accounted,
-    },
-    Case {
-        name: "scale::cells_that_die_are_facts_and_not_the_end",
-        needs: &[Need::Root],
-        run: killed_cells,
-    },
-    Case {
-        name: "scale::a_study_ends_at_the_limit_that_gave_out_and_names_it",
-        needs: &[Need::Root],
-        run: ended,
-    },
-    Case {
-        name: "scale::each_cell_holds_an_equal_part_where_groups_are_asked_for",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(200)],
-        run: reserved,
-    },
-    Case {
-        name: "scale::ctrl_c_removes_every_cell",
-        needs: &[Need::Root],
-        run: interrupted,
-    },
-    Case {
-        name: "scale::clean_removes_what_a_killed_coordinator_left",
-        needs: &[Need::Root],
-        run: killed,
-    },
-    Case {
-        name: "scale::options_that_say_nothing_are_refused",
-        needs: &[],
-        run: refused,
-    },
-];
-
-fn accounted() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(200))]
+fn every_cell_and_sample_is_accounted_for(dir: &Path) {
     let words = ["bench", "scale", "--counts", "1,3,8", "--jobs", "30"];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     assert!(said.err.contains("created/s"), "{}", said.err);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
     assert_eq!(run.experiment().unwrap().scale.unwrap().counts, [1, 3, 8]);
     for (number, cells) in [(1, 1), (2, 3), (3, 8)] {
@@ -111,7 +71,8 @@ pub fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
     (child, pids)
 }
 
-fn killed_cells() {
+#[case(Root)]
+fn cells_that_die_are_facts_and_not_the_end() {
     for (limit, fails) in [("0.2", false), ("0", true)] {
         let dir = tempfile::tempdir().unwrap();
         let (mut child, pids) =
@@ -154,7 +115,8 @@ fn pids_group() -> Option<PathBuf> {
     Some(group)
 }
 
-fn ended() {
+#[case(Root)]
+fn a_study_ends_at_the_limit_that_gave_out_and_names_it() {
     let Some(group) = pids_group() else {
         // Without a pids controller there is no limit to reach.
         return;
@@ -202,8 +164,8 @@ fn ended() {
     assert!(run.trial(3).is_err());
 }
 
-fn reserved() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(200))]
+fn each_cell_holds_an_equal_part_where_groups_are_asked_for(dir: &Path) {
     let words = [
         "bench",
         "scale",
@@ -215,7 +177,7 @@ fn reserved() {
         "rt-cgroup",
     ];
     if host::rtgroup::detect().is_err() {
-        let said = say(dir.path(), &words).ends_with(4);
+        let said = say(dir, &words).ends_with(4);
         assert!(
             said.err.contains("boot a kernel with RT_GROUP_SCHED"),
             "{}",
@@ -223,13 +185,13 @@ fn reserved() {
         );
         return;
     }
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     assert!(
         said.err.contains("embedded-4: each cell holds"),
         "{}",
         said.err
     );
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let held = |number| {
         let crowd = run.trial(number).unwrap().crowd.unwrap();
         assert_eq!(crowd.armed, crowd.finished);
@@ -238,19 +200,19 @@ fn reserved() {
     assert_eq!(held(2), held(1) / 4);
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut child, _) = started(dir.path(), &[]);
+#[case(Root)]
+fn ctrl_c_removes_every_cell(dir: &Path) {
+    let (mut child, _) = started(dir, &[]);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
     // Its jobs were not lost: nothing was left to run them.
-    let text = say(dir.path(), &["report", &path.to_string_lossy()]).out;
+    let text = say(dir, &["report", &path.to_string_lossy()]).out;
     assert!(
         text.contains("not reached: the trial was cut off (interrupted)"),
         "{text}"
@@ -266,13 +228,13 @@ fn interrupted() {
     );
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut child, _) = started(dir.path(), &[]);
+#[case(Root)]
+fn clean_removes_what_a_killed_coordinator_left(dir: &Path) {
+    let (mut child, _) = started(dir, &[]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!traces_of(child.id()).is_empty());
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     assert!(
         said.out.contains(&format!("process {}", child.id())),
         "{}",
@@ -281,9 +243,9 @@ fn killed() {
     eventually("no trace is left", || traces_of(child.id()).is_empty());
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+#[case]
+fn options_that_say_nothing_are_refused(dir: &Path) {
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     assert!(error(&["bench", "overhead", "--counts", "2"]).contains("only `scale`"),);
     assert!(
         error(&["bench", "scale", "--counts", "2,1"])
@@ -296,7 +258,7 @@ fn refused() {
     // Of a file nobody knows before it is read.
     let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 20\nperiod = \"1ms\"\n\
                 pacing = \"relative\"\n[scale]\nengines = [\"embedded\"]\ncounts = [1]\n";
-    std::fs::write(dir.path().join("x.toml"), text).unwrap();
+    std::fs::write(dir.join("x.toml"), text).unwrap();
     assert!(
         error(&["bench", "x.toml", "--load", "cpu"])
             .starts_with("--load: a scale study has no loads")

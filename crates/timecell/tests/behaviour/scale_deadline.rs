@@ -2,44 +2,22 @@
 //! whose threads it does not admit.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use host::sched::{self, Class, SchedError, bandwidth};
 use record::run::{Run, Status};
 
 use crate::scale::started;
-use crate::support::{Case, Need, only_run, say, timecell, traces_of};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "scale_deadline::the_kernel_holds_every_cell_to_an_equal_share",
-        needs: &[Need::Root, Need::Deadline],
-        run: held,
-    },
-    Case {
-        name: "scale_deadline::shares_of_one_study_after_the_other_are_on_record_and_in_the_report",
-        needs: &[Need::Root, Need::Deadline],
-        run: told,
-    },
-    Case {
-        name: "scale_deadline::a_study_ends_where_the_kernel_admits_no_more_and_names_the_test",
-        needs: &[Need::Root, Need::Deadline],
-        run: refused_by_the_kernel,
-    },
-    Case {
-        name: "scale_deadline::what_the_class_cannot_be_is_said_before_anything_runs",
-        needs: &[Need::Root, Need::Deadline],
-        run: refused,
-    },
-];
+use crate::support::{only_run, say, timecell, traces_of};
 
 const RESERVE: [&str; 4] = ["--class", "fifo", "--reserve", "deadline"];
 
-fn held() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Deadline)]
+fn the_kernel_holds_every_cell_to_an_equal_share(dir: &Path) {
     let every_cpu = sched::get_affinity(0).unwrap();
     let free_us = bandwidth::free_bandwidth_us(&every_cpu).unwrap();
-    let (mut child, pids) = started(dir.path(), &RESERVE);
+    let (mut child, pids) = started(dir, &RESERVE);
     let class = sched::get_class(pids[0]).unwrap();
     let Class::Deadline {
         runtime_ns,
@@ -69,7 +47,7 @@ fn held() {
         after_us.abs_diff(free_us) <= 50,
         "{free_us}, then {after_us}"
     );
-    let trial = Run::open(&only_run(dir.path())).unwrap().trial(1).unwrap();
+    let trial = Run::open(&only_run(dir)).unwrap().trial(1).unwrap();
     for cell in trial.cells {
         assert_eq!(cell.class_wanted, class.to_string());
         assert_eq!(cell.class_got, Some(class.to_string()));
@@ -77,8 +55,8 @@ fn held() {
     }
 }
 
-fn told() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Deadline)]
+fn shares_of_one_study_after_the_other_are_on_record_and_in_the_report(dir: &Path) {
     let words = [
         "bench",
         "scale",
@@ -91,7 +69,7 @@ fn told() {
         "--reserve",
         "deadline",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     let note = "embedded-16: each cell holds ";
     assert!(said.err.contains(note), "{}", said.err);
     assert!(
@@ -104,7 +82,7 @@ fn told() {
         "{}",
         said.out
     );
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     // The second round asks for bandwidth that the cells of the first held a moment ago.
     let held = [1, 2, 3, 4].map(|number| {
@@ -125,7 +103,7 @@ fn told() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    let json = say(dir.path(), &["report", &path.to_string_lossy(), "--json"]).ends_with(0);
+    let json = say(dir, &["report", &path.to_string_lossy(), "--json"]).ends_with(0);
     let summary: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let point = &summary["points"][1];
     assert_eq!(point["pinned"], false);
@@ -176,9 +154,9 @@ fn stopped_before_the_cells(
     (child, said)
 }
 
-fn refused_by_the_kernel() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut child, mut said) = stopped_before_the_cells(dir.path());
+#[case(Root, Deadline)]
+fn a_study_ends_where_the_kernel_admits_no_more_and_names_the_test(dir: &Path) {
+    let (mut child, mut said) = stopped_before_the_cells(dir);
     let holder = greedy();
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGCONT) };
@@ -188,7 +166,7 @@ fn refused_by_the_kernel() {
     drop(holder);
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Complete);
     let trial = run.trial(1).unwrap();
@@ -220,12 +198,12 @@ fn refused_by_the_kernel() {
     assert!(left_out.reason.starts_with(reason), "{}", left_out.reason);
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Deadline)]
+fn what_the_class_cannot_be_is_said_before_anything_runs(dir: &Path) {
     let error = |more: &[&str]| {
         let words = ["bench", "scale", "--reserve", "deadline", "--counts", "1"];
         let words = [&words[..], more].concat();
-        say(dir.path(), &words).ends_with(4).error()
+        say(dir, &words).ends_with(4).error()
     };
     let other = error(&["--class", "other"]);
     assert!(
@@ -241,5 +219,5 @@ fn refused() {
         );
         assert!(one.contains("leave out --cpus"), "{one}");
     }
-    assert!(!dir.path().join("runs").exists());
+    assert!(!dir.join("runs").exists());
 }

@@ -3,40 +3,13 @@
 
 use record::scale::ScaleSummary;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use record::run::{Run, Status};
 
 use crate::scale::started;
-use crate::support::{Case, Need, only_run, say, traces_of};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "scale_guards::the_limit_that_will_end_a_study_is_named_before_it_begins",
-        needs: &[],
-        run: foreseen,
-    },
-    Case {
-        name: "scale_guards::podman_ends_at_the_limit_that_was_named",
-        needs: &[Need::Root, Need::Program("podman")],
-        run: podman,
-    },
-    Case {
-        name: "scale_guards::cells_are_stopped_before_memory_runs_out_and_what_they_measured_is_kept",
-        needs: &[Need::Root, Need::Alone],
-        run: short_of_memory,
-    },
-    Case {
-        name: "scale_guards::none_is_made_where_the_reserve_is_not_there",
-        needs: &[Need::Root],
-        run: none_made,
-    },
-    Case {
-        name: "scale_guards::bad_limits_are_refused",
-        needs: &[],
-        run: refused,
-    },
-];
+use crate::support::{only_run, say, traces_of};
 
 /// Runs `bench scale` with these words and this limit of open files; podman and its runtime need more than 30 themselves.
 fn with_files(files: u32, words: &str) -> Command {
@@ -49,14 +22,11 @@ fn with_files(files: u32, words: &str) -> Command {
     command
 }
 
-fn foreseen() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn the_limit_that_will_end_a_study_is_named_before_it_begins(dir: &Path) {
     let said = |files: u32, counts: &str| {
         let words = format!("--engine bare --counts {counts} --dry-run");
-        let output = with_files(files, &words)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
+        let output = with_files(files, &words).current_dir(dir).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let text = said(60, "2,60");
@@ -73,21 +43,21 @@ fn foreseen() {
         text.contains("limit   bare: 3 cells reach no known limit; the first beyond is "),
         "{text}"
     );
-    let of_others = say(dir.path(), &["bench", "overhead", "--dry-run"]).ends_with(0);
+    let of_others = say(dir, &["bench", "overhead", "--dry-run"]).ends_with(0);
     assert!(!of_others.out.contains("limit   "), "{}", of_others.out);
 }
 
-fn podman() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Program("podman"))]
+fn podman_ends_at_the_limit_that_was_named(dir: &Path) {
     let output = with_files(40, "--engine podman --counts 2,40,50 --parallel 4")
-        .current_dir(dir.path())
+        .current_dir(dir)
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     let named = "podman: the first limit reached will be open files of timecell (RLIMIT_NOFILE)";
     assert!(text.contains(named), "{text}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Complete);
     assert_eq!(run.trial(1).unwrap().failure, None);
@@ -112,11 +82,11 @@ fn available_mb() -> u64 {
     kib >> 10
 }
 
-fn short_of_memory() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, Alone)]
+fn cells_are_stopped_before_memory_runs_out_and_what_they_measured_is_kept(dir: &Path) {
     let margin = (available_mb() / 8).min(700);
     let reserve = format!("{}MiB", available_mb() - margin);
-    let (mut child, pids) = started(dir.path(), &["--memory-reserve", &reserve]);
+    let (mut child, pids) = started(dir, &["--memory-reserve", &reserve]);
     assert_eq!(pids.len(), 12);
     // Something else takes twice the memory that the study was to leave free.
     let mut hog = tempfile::tempfile_in("/dev/shm").unwrap();
@@ -129,7 +99,7 @@ fn short_of_memory() {
     assert_eq!(code, Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
     let trial = run.trial(1).unwrap();
@@ -146,7 +116,7 @@ fn short_of_memory() {
         let samples = run.samples(1, &cell.id).unwrap().unwrap();
         assert!(samples.header.count > 0, "{}", cell.id);
     }
-    let text = say(dir.path(), &["report", &path.to_string_lossy()]).out;
+    let text = say(dir, &["report", &path.to_string_lossy()]).out;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains("the trial was cut off (stopped before the memory"),
@@ -157,28 +127,28 @@ fn short_of_memory() {
     assert_eq!(summary.points[0].unexplained, 0);
 }
 
-fn none_made() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn none_is_made_where_the_reserve_is_not_there(dir: &Path) {
     let words = [
         "bench", "scale", "--engine", "bare", "--counts", "2,3", "--jobs", "20", "--class", "other",
     ];
     let mut words = words.to_vec();
     words.extend(["--memory-reserve", "1000000GiB"]);
-    let said = say(dir.path(), &words).ends_with(1);
+    let said = say(dir, &words).ends_with(1);
     assert!(
         said.err
             .contains("stopped before the memory of the machine ran out: "),
         "{}",
         said.err
     );
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.trial(1).unwrap().crowd.unwrap().created, 0);
     assert_eq!(run.manifest().unwrap().not_measured[0].trial, "bare-3");
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+#[case]
+fn bad_limits_are_refused(dir: &Path) {
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     assert!(
         error(&["bench", "scale", "--starvation-limit", "10ms"])
             .contains("--starvation-limit: the starvation limit is 10ms")

@@ -8,46 +8,8 @@ use record::run::{Run, Status};
 use record::series::{Quantity, SeriesRecord, SeriesSummary};
 
 use crate::support::{
-    Case, Need, begins_with_its_place, begun, eventually, only_run, say, timecell, traces_of,
+    begins_with_its_place, begun, eventually, only_run, say, timecell, traces_of,
 };
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "series::startup_measures_every_launcher_once_a_round",
-        needs: &[Need::Root],
-        run: startup,
-    },
-    Case {
-        name: "series::recovery_brings_a_cell_back_after_every_fault",
-        needs: &[Need::Root],
-        run: recovery,
-    },
-    Case {
-        name: "series::footprint_counts_payload_and_helpers",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-        run: footprint,
-    },
-    Case {
-        name: "series::a_run_is_reported_and_exported_again",
-        needs: &[],
-        run: again,
-    },
-    Case {
-        name: "series::what_does_not_apply_is_refused",
-        needs: &[],
-        run: refused,
-    },
-    Case {
-        name: "series::ctrl_c_keeps_what_was_measured",
-        needs: &[Need::Root],
-        run: interrupted,
-    },
-    Case {
-        name: "series::clean_removes_what_a_killed_run_left",
-        needs: &[Need::Root],
-        run: killed,
-    },
-];
 
 fn record(dir: &std::path::Path) -> SeriesRecord {
     Run::open(&only_run(dir))
@@ -75,10 +37,10 @@ fn assert_sums(record: &SeriesRecord) {
     }
 }
 
-fn startup() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn startup_measures_every_launcher_once_a_round(dir: &Path) {
     let mut child = timecell()
-        .current_dir(dir.path())
+        .current_dir(dir)
         .args(["bench", "startup", "--rounds", "2"])
         .stdout(Stdio::null())
         .spawn()
@@ -86,7 +48,7 @@ fn startup() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let record = record(dir.path());
+    let record = record(dir);
     let subjects = record.subjects();
     for always in ["fork+exec", "clone3", "embedded"] {
         assert!(subjects.contains(&always), "{subjects:?}");
@@ -118,8 +80,8 @@ fn startup() {
     assert_eq!(order("clone3"), [2, count + 1]);
 }
 
-fn recovery() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn recovery_brings_a_cell_back_after_every_fault(dir: &Path) {
     let words = [
         "bench",
         "recovery",
@@ -128,8 +90,8 @@ fn recovery() {
         "--engine",
         "bare,embedded,podman",
     ];
-    say(dir.path(), &words).ends_with(0);
-    let record = record(dir.path());
+    say(dir, &words).ends_with(0);
+    let record = record(dir);
     assert_sums(&record);
     let value = |subject: &str, part: &str| {
         let found = record
@@ -154,8 +116,8 @@ fn recovery() {
     assert!(value("bare", "payload wedged: detection").unwrap() >= 10_000_000);
 }
 
-fn footprint() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, GroupsOfItsOwn(120))]
+fn footprint_counts_payload_and_helpers(dir: &Path) {
     let words = [
         "bench",
         "footprint",
@@ -164,8 +126,8 @@ fn footprint() {
         "--engine",
         "bare,embedded,crun",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
-    let record = record(dir.path());
+    let said = say(dir, &words).ends_with(0);
+    let record = record(dir);
     assert_sums(&record);
     assert!(record.series.iter().all(|s| s.unit == Quantity::Bytes));
     let share = |subject: &str, part: &str| {
@@ -183,14 +145,14 @@ fn footprint() {
     );
 }
 
-fn again() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_run_is_reported_and_exported_again(dir: &Path) {
     let words = [
         "bench", "startup", "--rounds", "7", "--engine", "bare", "--json",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     let summary: SeriesSummary = serde_json::from_str(&said.out).unwrap();
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     assert_eq!(summary, run.read::<SeriesSummary>().unwrap());
     let whole = summary
@@ -203,11 +165,11 @@ fn again() {
 
     let name = path.to_string_lossy().into_owned();
     fs::remove_file(path.join("report.html")).unwrap();
-    let said = say(dir.path(), &["report", &name, "--figures", "pictures"]).ends_with(0);
+    let said = say(dir, &["report", &name, "--figures", "pictures"]).ends_with(0);
     assert!(said.out.contains("Request to gone"), "{}", said.out);
     assert!(path.join("report.html").exists());
-    assert!(fs::read_dir(dir.path().join("pictures")).unwrap().count() > 0);
-    let said = say(dir.path(), &["export", "--csv", &name, "-o", "-"]).ends_with(0);
+    assert!(fs::read_dir(dir.join("pictures")).unwrap().count() > 0);
+    let said = say(dir, &["export", "--csv", &name, "-o", "-"]).ends_with(0);
     let values: usize = run
         .read::<SeriesRecord>()
         .unwrap()
@@ -221,22 +183,18 @@ fn again() {
             .starts_with("run,host,scenario,subject,part,share_of,unit,round,order,value\n")
     );
     assert!(begins_with_its_place(&path, said.out.lines().skip(1)));
-    fs::write(dir.path().join("values.csv"), &said.out).unwrap();
-    let refused = say(dir.path(), &["report", "values.csv"]).ends_with(2);
+    fs::write(dir.join("values.csv"), &said.out).unwrap();
+    let refused = say(dir, &["report", "values.csv"]).ends_with(2);
     let own = "does not read back its own table of single measurements";
     assert!(refused.error().contains(own), "{}", refused.error());
-    crate::parquet::has_the_rows_of(dir.path(), &name, &said.out);
+    crate::parquet::has_the_rows_of(dir, &name, &said.out);
     // Beside itself it is the same, and its times are judged by their names.
-    let said = say(dir.path(), &["report", &name, &name]).ends_with(0);
+    let said = say(dir, &["report", &name, &name]).ends_with(0);
     assert!(said.out.contains("the same"), "{}", said.out);
-    assert!(dir.path().join("comparison.html").is_file());
-    let said = say(
-        dir.path(),
-        &["report", &name, "--fail-if", "time.max > 1ns"],
-    )
-    .ends_with(3);
+    assert!(dir.join("comparison.html").is_file());
+    let said = say(dir, &["report", &name, "--fail-if", "time.max > 1ns"]).ends_with(3);
     assert!(said.out.contains("time.max > 1ns"), "{}", said.out);
-    let figures = say(dir.path(), &["export", "--statistics", &name, "-o", "-"]).ends_with(0);
+    let figures = say(dir, &["export", "--statistics", &name, "-o", "-"]).ends_with(0);
     assert!(
         figures
             .out
@@ -245,16 +203,16 @@ fn again() {
         figures.out
     );
     assert!(figures.out.contains(",time.max,ns,"), "{}", figures.out);
-    assert!(!dir.path().join("x.parquet").exists());
+    assert!(!dir.join("x.parquet").exists());
     // A truncated record is reported in one sentence.
     let text = fs::read_to_string(path.join("series.json")).unwrap();
     fs::write(path.join("series.json"), &text[..text.len() / 2]).unwrap();
-    let why = say(dir.path(), &["report", &name]).ends_with(2).error();
+    let why = say(dir, &["report", &name]).ends_with(2).error();
     assert!(why.contains("series.json: cut short"), "{why}");
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn what_does_not_apply_is_refused(dir: &Path) {
     for (words, why) in [
         (
             vec!["startup", "--period", "1ms"],
@@ -278,16 +236,16 @@ fn refused() {
         ),
     ] {
         let words: Vec<&str> = ["bench"].into_iter().chain(words).collect();
-        let said = say(dir.path(), &words).ends_with(2).error();
+        let said = say(dir, &words).ends_with(2).error();
         assert!(said.contains(why), "{said}");
     }
-    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0).out;
+    let listed = say(dir, &["bench", "--list"]).ends_with(0).out;
     for name in ["startup", "recovery", "footprint"] {
         assert!(listed.contains(name), "{listed}");
-        let said = say(dir.path(), &["bench", name, "--dry-run"]).ends_with(0);
+        let said = say(dir, &["bench", name, "--dry-run"]).ends_with(0);
         assert!(said.out.contains("requirements"), "{}", said.out);
     }
-    assert!(!dir.path().join("runs").exists(), "nothing was measured");
+    assert!(!dir.join("runs").exists(), "nothing was measured");
 }
 
 /// Starts a long run of `startup` with podman and waits until it is under way.
@@ -313,15 +271,15 @@ fn started(dir: &std::path::Path) -> std::process::Child {
     child
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+#[case(Root)]
+fn ctrl_c_keeps_what_was_measured(dir: &Path) {
+    let mut child = started(dir);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Interrupted);
     let values = run
@@ -340,21 +298,21 @@ fn status(dir: &Path) -> Status {
     run.manifest().unwrap().status
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+#[case(Root)]
+fn clean_removes_what_a_killed_run_left(dir: &Path) {
+    let mut child = started(dir);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(
         !traces_of(child.id()).is_empty(),
         "the test sees nothing to remove"
     );
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     assert!(
         said.out.contains(&format!("process {}", child.id())),
         "{}",
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
-    assert_eq!(status(dir.path()), Status::Killed);
+    assert_eq!(status(dir), Status::Killed);
 }

@@ -12,9 +12,7 @@ use record::supply::{
     Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, SupplySummary, find, load,
 };
 
-use crate::support::{
-    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
-};
+use crate::support::{Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
 
 /// A study of every enforcer.
@@ -31,54 +29,6 @@ const GROUPS: &[Need] = &[
     Need::RtGroups,
     Need::GroupBudget(350),
     Need::DeadlineBudget,
-];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "supply::every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below",
-        needs: BUDGETS,
-        run: study,
-    },
-    Case {
-        name: "supply::a_study_is_reported_and_exported_again",
-        needs: BUDGETS,
-        run: again,
-    },
-    Case {
-        name: "supply::what_does_not_apply_is_refused",
-        needs: &[],
-        run: refused,
-    },
-    Case {
-        name: "supply::without_rights_it_says_what_is_missing",
-        needs: &[Need::Root],
-        run: without_rights,
-    },
-    Case {
-        name: "supply::ctrl_c_keeps_what_was_measured",
-        needs: BUDGETS,
-        run: interrupted,
-    },
-    Case {
-        name: "supply::clean_removes_the_group_of_a_killed_study",
-        needs: BUDGETS,
-        run: killed,
-    },
-    Case {
-        name: "supply::ctrl_c_while_sets_are_tried_keeps_what_was_run",
-        needs: GROUPS,
-        run: interrupted_while_trying,
-    },
-    Case {
-        name: "supply::clean_removes_what_a_study_killed_while_it_tried_sets_left",
-        needs: GROUPS,
-        run: killed_while_trying,
-    },
-    Case {
-        name: "supply::the_probe_refuses_words_it_does_not_know",
-        needs: &[],
-        run: bad_words,
-    },
 ];
 
 const QUICK: [&str; 6] = [
@@ -122,11 +72,11 @@ fn is_sound(supply: &MeasuredSupply) {
     assert_eq!(supply.textbook.delay_ns, 2 * (period_ns - budget_ns));
 }
 
-fn study() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &QUICK).ends_with(0);
+#[case(..BUDGETS)]
+fn every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below(dir: &Path) {
+    let said = say(dir, &QUICK).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let supplies = load(&path).unwrap();
     let absent = json["not_measured"].as_array().unwrap();
     let planned = 2 * Enforcer::OF_BENCH.len();
@@ -242,8 +192,8 @@ fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &s
     assert_eq!(manifest.trials_done, manifest.trials_planned);
 }
 
-fn again() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..BUDGETS)]
+fn a_study_is_reported_and_exported_again(dir: &Path) {
     let words = [
         "bench",
         "supply",
@@ -252,25 +202,25 @@ fn again() {
         "--reservation",
         "3ms/10ms",
     ];
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir, &words).ends_with(0);
     assert!(!said.out.contains("deadlines"), "{}", said.out);
     assert!(said.out.contains("textbook's bound"), "{}", said.out);
     assert!(said.out.contains("the whole cpu"), "{}", said.out);
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let name = path.to_str().unwrap();
     let before = Run::open(&path).unwrap().read::<SupplySummary>().unwrap();
     fs::remove_file(path.join("summary.json")).unwrap();
     assert!(load(&path).is_err(), "nothing to load");
-    let said = say(dir.path(), &["report", name, "--figures", "svg"]).ends_with(0);
+    let said = say(dir, &["report", name, "--figures", "svg"]).ends_with(0);
     assert!(said.out.contains("SVG files in svg"), "{}", said.out);
     assert_eq!(
         Run::open(&path).unwrap().read::<SupplySummary>().unwrap(),
         before
     );
-    let svg = fs::read_dir(dir.path().join("svg")).unwrap().count();
+    let svg = fs::read_dir(dir.join("svg")).unwrap().count();
     assert_eq!(svg, before.supplies.len());
-    say(dir.path(), &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
-    let csv = fs::read_to_string(dir.path().join("gaps.csv")).unwrap();
+    say(dir, &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
+    let csv = fs::read_to_string(dir.join("gaps.csv")).unwrap();
     assert!(
         csv.starts_with("run,host,trial,round,enforcer,budget_ns,"),
         "{}",
@@ -278,24 +228,20 @@ fn again() {
     );
     assert!(csv.lines().count() > 10);
     assert!(begins_with_its_place(&path, csv.lines().skip(1)));
-    let refused = say(dir.path(), &["report", "gaps.csv"]).ends_with(2);
+    let refused = say(dir, &["report", "gaps.csv"]).ends_with(2);
     let own = "does not read back its own table of a study of supply";
     assert!(refused.error().contains(own), "{}", refused.error());
-    crate::parquet::has_the_rows_of(dir.path(), name, &csv);
-    let refused = say(
-        dir.path(),
-        &["report", name, "--fail-if", "latency.p99 > 1us"],
-    )
-    .ends_with(4);
+    crate::parquet::has_the_rows_of(dir, name, &csv);
+    let refused = say(dir, &["report", name, "--fail-if", "latency.p99 > 1us"]).ends_with(4);
     let said = "a study of supply has no `latency.p99`";
     assert!(refused.out.contains(said), "{}", refused.out);
-    let none = say(dir.path(), &["report", name, "--fail-if", "missed > 0"]).ends_with(4);
+    let none = say(dir, &["report", name, "--fail-if", "missed > 0"]).ends_with(4);
     assert!(
         none.out.contains("there is no `missed` in it"),
         "{}",
         none.out
     );
-    let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
+    let refused = say(dir, &["bench", "--resume", name]).ends_with(2);
     let said = "the run is complete, so there is nothing left to do";
     assert!(refused.error().contains(said), "{}", refused.error());
     // The longest gap of every budget is judged, on the page too, and the run is compared with itself.
@@ -307,7 +253,7 @@ fn again() {
         "--baseline",
         name,
     ];
-    let said = say(dir.path(), &words).ends_with(3);
+    let said = say(dir, &words).ends_with(3);
     assert!(said.out.contains("against the baseline"), "{}", said.out);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     assert!(page.contains("Thresholds: missed") && page.contains("id=\"baseline\""));
@@ -315,13 +261,13 @@ fn again() {
     let gaps = path.join("trials/1.gaps");
     let bytes = fs::read(&gaps).unwrap();
     fs::write(&gaps, &bytes[..bytes.len() - 1]).unwrap();
-    let said = say(dir.path(), &["report", name]).ends_with(0);
+    let said = say(dir, &["report", name]).ends_with(0);
     assert!(said.out.contains("cut short"), "{}", said.out);
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+#[case]
+fn what_does_not_apply_is_refused(dir: &Path) {
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     for (option, value, said) in [
         ("--reservation", "30ms", "write budget/period"),
         ("--reservation", "2ms/1ms", "larger than its period"),
@@ -346,12 +292,13 @@ fn refused() {
     }
     let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
     assert!(error.contains("only `supply` and `isolation`"), "{error}");
-    assert!(!dir.path().join("runs").exists(), "nothing was begun");
-    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
+    assert!(!dir.join("runs").exists(), "nothing was begun");
+    let listed = say(dir, &["bench", "--list"]).ends_with(0);
     assert!(listed.out.contains("\nsupply "), "{}", listed.out);
 }
 
-fn without_rights() {
+#[case(Root)]
+fn without_rights_it_says_what_is_missing() {
     let (dir, binary) = open_place();
     let said = as_nobody(dir.path(), &binary, &["bench", "supply"]).ends_with(4);
     let error = said.error();
@@ -395,16 +342,16 @@ pub fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::proce
     child
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &SPINNING, 1));
+#[case(..BUDGETS)]
+fn ctrl_c_keeps_what_was_measured(dir: &Path) {
+    let record = ends_by_ctrl_c(dir, started(dir, &SPINNING, 1));
     assert!(!record.trials.is_empty() && record.tried.trials.is_empty());
 }
 
-fn interrupted_while_trying() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..GROUPS)]
+fn ctrl_c_while_sets_are_tried_keeps_what_was_run(dir: &Path) {
     let words = [TRYING.as_slice(), &["--load", "cpu"]].concat();
-    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &words, 3));
+    let record = ends_by_ctrl_c(dir, started(dir, &words, 3));
     assert_eq!(record.trials.len(), 2);
     assert!(!record.tried.trials.is_empty());
     let loads = record.tried.trials.iter().map(|trial| trial.load.as_ref());
@@ -418,7 +365,7 @@ fn interrupted_while_trying() {
         .find(|trial| trial.failure.is_none());
     let achieved = whole.and_then(|trial| Some(&trial.load.as_ref()?.achieved));
     assert!(achieved.is_some_and(|all| !all.is_empty()), "{whole:?}");
-    let summary = Run::open(&only_run(dir.path()))
+    let summary = Run::open(&only_run(dir))
         .unwrap()
         .read::<SupplySummary>()
         .unwrap();
@@ -448,11 +395,13 @@ fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> Supp
     record
 }
 
-fn killed() {
+#[case(..BUDGETS)]
+fn clean_removes_the_group_of_a_killed_study() {
     killed_after(&SPINNING, 1);
 }
 
-fn killed_while_trying() {
+#[case(..GROUPS)]
+fn clean_removes_what_a_study_killed_while_it_tried_sets_left() {
     killed_after(&TRYING, 2);
 }
 
@@ -484,8 +433,8 @@ fn killed_after(words: &[&str], trials: u32) {
     say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
 }
 
-fn bad_words() {
-    let dir = tempfile::tempdir().unwrap();
-    say(dir.path(), &["probe", "supply", "fifo=80"]).ends_with(2);
-    say(dir.path(), &["probe", "supply", "knights=1"]).ends_with(2);
+#[case]
+fn the_probe_refuses_words_it_does_not_know(dir: &Path) {
+    say(dir, &["probe", "supply", "fifo=80"]).ends_with(2);
+    say(dir, &["probe", "supply", "knights=1"]).ends_with(2);
 }

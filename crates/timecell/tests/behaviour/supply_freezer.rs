@@ -1,7 +1,7 @@
 //! What budgets enforced by the freezer supply: measured, used by admission, and nothing left behind.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freezer::page::{Page, memory};
 use model::Enforcer;
@@ -10,53 +10,9 @@ use record::supply::{MeasuredSupply, SupplyRecord, WorstReaction, load};
 
 use crate::missions::{mission, shell};
 use crate::supply::started;
-use crate::support::{Case, Need, Said, eventually, only_run, say, timecell, traces_of};
+use crate::support::{Need, Said, eventually, only_run, say, timecell, traces_of};
 
 const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::Freezer];
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "supply_freezer::a_budget_is_measured_with_how_exact_it_is_held_and_counted_on",
-        needs: &[
-            Need::Alone,
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::Program("busybox"),
-        ],
-        run: measured,
-    },
-    Case {
-        name: "supply_freezer::sets_are_tried_inside_such_budgets",
-        needs: NEEDS,
-        run: tried,
-    },
-    Case {
-        name: "supply_freezer::ctrl_c_while_a_thread_is_held_leaves_nothing",
-        needs: NEEDS,
-        run: interrupted,
-    },
-    Case {
-        name: "supply_freezer::clean_removes_those_who_hold_of_a_killed_study",
-        needs: NEEDS,
-        run: killed,
-    },
-    Case {
-        name: "supply_freezer::what_cannot_be_held_is_refused",
-        needs: NEEDS,
-        run: refused,
-    },
-    Case {
-        name: "supply_freezer::without_cgroup_v2_it_says_so",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::Program("unshare"),
-        ],
-        run: without_version_2,
-    },
-];
 
 const QUICK: [&str; 5] = ["bench", "supply", "--quick", "--enforcer", "freezer"];
 
@@ -64,12 +20,12 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [QUICK.as_slice(), more].concat()
 }
 
-fn measured() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Alone, Root, RealTime, Freezer, Program("busybox"))]
+fn a_budget_is_measured_with_how_exact_it_is_held_and_counted_on(dir: &Path) {
     let words = ["--no-try", "--reservation", "30ms/100ms,3ms/10ms", "--json"];
-    let said = say(dir.path(), &with(&words)).ends_with(0);
+    let said = say(dir, &with(&words)).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let path = only_run(dir.path());
+    let path = only_run(dir);
     let supplies = load(&path).unwrap();
     assert_eq!(supplies.len(), 2, "{}", said.out);
     supplies.iter().for_each(is_held);
@@ -91,7 +47,7 @@ fn measured() {
         assert!(page.contains(part), "{part}");
     }
     let name = path.to_str().unwrap();
-    let table = say(dir.path(), &["report", name]).ends_with(0).out;
+    let table = say(dir, &["report", name]).ends_with(0).out;
     for part in [
         "how exact the freezer was",
         "2(P-Q) and reaction",
@@ -99,7 +55,7 @@ fn measured() {
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }
-    is_counted_on(dir.path(), &supplies, name);
+    is_counted_on(dir, &supplies, name);
 }
 
 /// What holds for everything that the freezer holds, on any machine.
@@ -200,10 +156,10 @@ fn exact(ns: u64) -> String {
     }
 }
 
-fn tried() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &with(&["--reservation", "10ms/50ms", "--json"])).ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+#[case(..NEEDS)]
+fn sets_are_tried_inside_such_budgets(dir: &Path) {
+    let said = say(dir, &with(&["--reservation", "10ms/50ms", "--json"])).ends_with(0);
+    let run = Run::open(&only_run(dir)).unwrap();
     let tried = run.read::<SupplyRecord>().unwrap().tried;
     match tried.sets.len() {
         0 => assert!(!tried.without.is_empty(), "{}", said.out),
@@ -243,21 +199,21 @@ fn held(dir: &std::path::Path) -> std::process::Child {
     child
 }
 
-fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = held(dir.path());
+#[case(..NEEDS)]
+fn ctrl_c_while_a_thread_is_held_leaves_nothing(dir: &Path) {
+    let mut child = held(dir);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "left {traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
 }
 
-fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = held(dir.path());
+#[case(..NEEDS)]
+fn clean_removes_those_who_hold_of_a_killed_study(dir: &Path) {
+    let mut child = held(dir);
     child.kill().unwrap();
     child.wait().unwrap();
     let page = Page::open(&place(child.id())).unwrap().unwrap();
@@ -265,7 +221,7 @@ fn killed() {
     eventually("it is held although the study is dead", || {
         page.groups()[0].progress.totals.periods > before + 5
     });
-    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let said = say(dir, &["clean"]).ends_with(0);
     let process = format!("process {}", child.id());
     assert!(said.out.contains(&process), "{}", said.out);
     eventually("no trace is left", || traces_of(child.id()).is_empty());
@@ -273,23 +229,21 @@ fn killed() {
     assert!(!page.is_kept(), "{those:?}");
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(..NEEDS)]
+fn what_cannot_be_held_is_refused(dir: &Path) {
     for (option, value, told) in [
         ("--priority", "97", "96 is the most"),
         ("--reservation", "10us/50us", "periods from 100 us"),
     ] {
-        let error = say(dir.path(), &with(&[option, value]))
-            .ends_with(4)
-            .error();
+        let error = say(dir, &with(&[option, value])).ends_with(4).error();
         assert!(error.contains("no supply can be measured here"), "{error}");
         assert!(error.contains(told), "{told}: {error}");
     }
-    assert!(!dir.path().join("runs").exists(), "nothing was begun");
+    assert!(!dir.join("runs").exists(), "nothing was begun");
 }
 
-fn without_version_2() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Freezer, Program("unshare"))]
+fn without_cgroup_v2_it_says_so(dir: &Path) {
     let point = host::cgroup::detect().unwrap().v2.unwrap().point;
     let program = timecell().get_program().display().to_string();
     let script = format!(
@@ -299,9 +253,9 @@ fn without_version_2() {
     // If it is not mounted for this process alone.
     let output = std::process::Command::new("unshare")
         .args(["-m", "sh", "-c", &script])
-        .current_dir(dir.path())
+        .current_dir(dir)
         .output();
     let error = Said::from(output.unwrap()).ends_with(4).error();
     assert!(error.contains("cgroup v2 is not mounted"), "{error}");
-    assert!(!dir.path().join("runs").exists(), "nothing was begun");
+    assert!(!dir.join("runs").exists(), "nothing was begun");
 }

@@ -6,12 +6,25 @@ use std::sync::LazyLock;
 
 use model::Enforcer;
 
-/// A test, and what it requires of the machine.
+/// A test and its requirements, as `#[case]` registers it.
 pub struct Case {
-    pub name: &'static str,
+    /// The module path of its function.
+    pub module: &'static str,
+    pub function: &'static str,
     pub needs: &'static [Need],
     pub run: fn(),
 }
+
+impl Case {
+    /// The outermost module and the function.
+    pub fn name(&self) -> String {
+        let outermost = self.module.split("::").nth(1).unwrap_or_default();
+        format!("{outermost}::{}", self.function)
+    }
+}
+
+#[linkme::distributed_slice]
+pub static CASES: [Case];
 
 /// A requirement of a test.
 #[derive(Clone, Copy, PartialEq, Eq)]

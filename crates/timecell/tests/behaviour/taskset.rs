@@ -6,61 +6,7 @@ use std::path::Path;
 
 use record::run::Run;
 
-use crate::support::{Case, Need, begun, eventually, only_run, say, traces_of};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "taskset::threads_of_a_cell_have_samples_of_their_own",
-        needs: &[],
-        run: threads,
-    },
-    Case {
-        name: "taskset::fifo_by_deadline_with_bounds_and_competitors",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(280)],
-        run: fifo,
-    },
-    Case {
-        name: "taskset::deadline_threads_one_trial_after_the_other",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::GroupsOfItsOwn(120),
-            Need::DeadlineBudget,
-        ],
-        run: deadline,
-    },
-    Case {
-        name: "taskset::a_file_of_analyze_is_run",
-        needs: &[],
-        run: file,
-    },
-    Case {
-        name: "taskset::cells_are_held_to_their_reservations_beside_the_analysis",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::RtGroups,
-            Need::GroupsOfItsOwn(280),
-        ],
-        run: held,
-    },
-    Case {
-        name: "taskset::a_thread_alone_is_held_by_its_class_and_several_are_not",
-        needs: &[Need::Root, Need::RealTime, Need::DeadlineBudget],
-        run: held_by_class,
-    },
-    Case {
-        name: "taskset::ctrl_c_and_kill_leave_nothing_that_holds_a_set",
-        needs: &[Need::Root, Need::RealTime, Need::Freezer],
-        run: ended,
-    },
-    Case {
-        name: "taskset::what_cannot_be_run_is_refused",
-        needs: &[],
-        run: refused,
-    },
-];
+use crate::support::{begun, eventually, only_run, say, traces_of};
 
 /// Little work, so that the tests pass on a busy machine.
 fn experiment(dir: &Path, more: &str, trials: &str) {
@@ -72,15 +18,15 @@ fn experiment(dir: &Path, more: &str, trials: &str) {
     fs::write(dir.join("set.toml"), text).unwrap();
 }
 
-fn threads() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn threads_of_a_cell_have_samples_of_their_own(dir: &Path) {
     experiment(
-        dir.path(),
+        dir,
         "",
         "[scheduling]\nclass = \"other\"\n[[trial]]\ncells = [\"bare\"]\n",
     );
-    let said = say(dir.path(), &["bench", "set.toml"]).ends_with(0);
-    let path = only_run(dir.path());
+    let said = say(dir, &["bench", "set.toml"]).ends_with(0);
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     for number in run.trial_numbers().unwrap() {
         let trial = run.trial(number).unwrap();
@@ -110,22 +56,22 @@ fn threads() {
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     assert!(page.contains("Response times by their deadlines"));
     say(
-        dir.path(),
+        dir,
         &["export", "--csv", path.to_str().unwrap(), "-o", "x.csv"],
     )
     .ends_with(0);
-    let csv = fs::read_to_string(dir.path().join("x.csv")).unwrap();
+    let csv = fs::read_to_string(dir.join("x.csv")).unwrap();
     assert!(csv.contains("1-fast") && csv.contains("2-slow"));
 }
 
-fn fifo() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(280))]
+fn fifo_by_deadline_with_bounds_and_competitors(dir: &Path) {
     experiment(
-        dir.path(),
+        dir,
         "",
         "[[trial]]\ncells = [\"bare\"]\n[[trial]]\nname = \"rivals\"\ncells = [\"embedded\"]\ncompetitors = 0.1\n",
     );
-    let said = say(dir.path(), &["bench", "set.toml", "--json"]).ends_with(0);
+    let said = say(dir, &["bench", "set.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let of = |label: &str| {
         let cells = json["cells"].as_array().unwrap();
@@ -147,16 +93,16 @@ fn fifo() {
     }
 }
 
-fn deadline() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, GroupsOfItsOwn(120), DeadlineBudget)]
+fn deadline_threads_one_trial_after_the_other(dir: &Path) {
     // Half of every cpu: what one trial held must be released before the next can have it.
     experiment(
-        dir.path(),
+        dir,
         "policy = \"deadline\"\nmargin = \"20ms\"\n",
         "[[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"embedded\"]\n",
     );
-    say(dir.path(), &["bench", "set.toml"]).ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    say(dir, &["bench", "set.toml"]).ends_with(0);
+    let run = Run::open(&only_run(dir)).unwrap();
     for number in run.trial_numbers().unwrap() {
         for cell in run.trial(number).unwrap().cells {
             let got = cell.class_got.unwrap();
@@ -167,7 +113,8 @@ fn deadline() {
 }
 
 /// With both that hold whole cells: a set that wants more than its budget gets no more, and one that wants less is within its bounds.
-fn held() {
+#[case(Root, RealTime, Freezer, RtGroups, GroupsOfItsOwn(280))]
+fn cells_are_held_to_their_reservations_beside_the_analysis() {
     let dir = tempfile::tempdir().unwrap();
     let trial = |name: &str, cell: &str| {
         format!(
@@ -236,10 +183,10 @@ fn held() {
     assert!(page.contains("Reservations") && page.contains("(least)"));
 }
 
-fn held_by_class() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, DeadlineBudget)]
+fn a_thread_alone_is_held_by_its_class_and_several_are_not(dir: &Path) {
     experiment(
-        dir.path(),
+        dir,
         "",
         "[[workload.task]]\nname = \"alone\"\ncell = \"one\"\nwcet = \"1ms\"\nperiod = \"50ms\"\n\
          [[workload.task]]\nname = \"due\"\ncell = \"due\"\nwcet = \"1ms\"\nperiod = \"50ms\"\ndeadline = \"40ms\"\n\
@@ -248,13 +195,13 @@ fn held_by_class() {
          [[trial]]\ncells = [\"bare\"]\nname = \"two\"\nparts = [\"set\"]\nreserve = \"deadline\"\n\
          [[trial]]\ncells = [\"bare\"]\nname = \"due\"\nparts = [\"due\"]\nreserve = \"deadline\"\n",
     );
-    let said = say(dir.path(), &["bench", "set.toml"]).ends_with(0);
+    let said = say(dir, &["bench", "set.toml"]).ends_with(0);
     // The terminal's lines are folded.
     let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("which two tasks cannot share"), "{flat}");
     // A job that takes no more than its thread's runtime ends by the thread's deadline.
     assert!(!said.out.contains("not shown"), "{}", said.out);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     for number in run.trial_numbers().unwrap() {
         let trial = run.trial(number).unwrap();
         assert_eq!(trial.cells.len(), 1);
@@ -274,10 +221,10 @@ fn held_by_class() {
     }
 }
 
-fn ended() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime, Freezer)]
+fn ctrl_c_and_kill_leave_nothing_that_holds_a_set(dir: &Path) {
     experiment(
-        dir.path(),
+        dir,
         "",
         "[[trial]]\ncells = [\"bare\"]\nreserve = \"freezer\"\n",
     );
@@ -296,13 +243,13 @@ fn ended() {
     };
     let is_held = |pid| has_group(pid) && has_place(pid);
     let is_free = |pid| !has_group(pid) && !has_place(pid);
-    let mut child = begun(dir.path(), &words);
+    let mut child = begun(dir, &words);
     eventually("the cell is held", || is_held(child.id()));
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     child.wait().unwrap();
     assert!(is_free(child.id()) && traces_of(child.id()).is_empty());
-    let mut child = begun(dir.path(), &words);
+    let mut child = begun(dir, &words);
     eventually("the cell is held", || is_held(child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -310,15 +257,15 @@ fn ended() {
         !traces_of(child.id()).is_empty(),
         "the test sees nothing to remove"
     );
-    say(dir.path(), &["clean"]).ends_with(0);
+    say(dir, &["clean"]).ends_with(0);
     eventually("no trace is left", || traces_of(child.id()).is_empty());
     assert!(is_free(child.id()));
 }
 
-fn file() {
-    let dir = tempfile::tempdir().unwrap();
+#[case]
+fn a_file_of_analyze_is_run(dir: &Path) {
     let set = "schema = 1\n[[cell]]\nname = \"one\"\n[[cell.task]]\nname = \"a\"\nwcet = \"100us\"\nperiod = \"50ms\"\n";
-    fs::write(dir.path().join("set.toml"), set).unwrap();
+    fs::write(dir.join("set.toml"), set).unwrap();
     let words = [
         "bench",
         "taskset",
@@ -333,8 +280,8 @@ fn file() {
         "--class",
         "other",
     ];
-    say(dir.path(), &words).ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    say(dir, &words).ends_with(0);
+    let run = Run::open(&only_run(dir)).unwrap();
     let trial = run.trial(1).unwrap();
     assert_eq!(trial.cells[0].task.as_ref().unwrap().jobs, 4);
     // What was run is recorded in the run, not in a file beside it.
@@ -342,27 +289,23 @@ fn file() {
     assert_eq!((kept.file, kept.cells[0].name.as_str()), (None, "one"));
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+#[case]
+fn what_cannot_be_run_is_refused(dir: &Path) {
+    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
     let said = error(&["bench", "taskset", "--jobs", "5"]);
     assert!(said.contains("does not take this option"), "{said}");
     for option in ["--policy=fifo", "--tasks=x.toml", "--reserve=freezer"] {
         let error = error(&["bench", "overhead", option]);
         assert!(error.contains("`taskset`"), "{error}");
     }
-    experiment(
-        dir.path(),
-        "margin = \"1ms\"\n",
-        "[[trial]]\ncells = [\"bare\"]\n",
-    );
+    experiment(dir, "margin = \"1ms\"\n", "[[trial]]\ncells = [\"bare\"]\n");
     let margin = error(&["bench", "set.toml"]);
     assert!(
         margin.starts_with("set.toml:7: a FIFO thread has no runtime"),
         "{margin}"
     );
     experiment(
-        dir.path(),
+        dir,
         "",
         "[[workload.reservation]]\ncell = \"set\"\nbudget = \"5ms\"\nperiod = \"20ms\"\n[[trial]]\ncells = [\"bare\"]\n",
     );
@@ -371,11 +314,11 @@ fn refused() {
     // The option can also say that nothing holds them.
     let words = "bench reservations --reserve none --class other --dry-run";
     let words: Vec<&str> = words.split(' ').collect();
-    say(dir.path(), &words).ends_with(0);
+    say(dir, &words).ends_with(0);
     // A trial that another one repeats is then left out.
     let words = "bench reservations --reserve freezer --dry-run";
     let words: Vec<&str> = words.split(' ').collect();
-    let said = say(dir.path(), &words);
+    let said = say(dir, &words);
     assert!(
         said.err
             .contains("--reserve leaves out two: trials are compared with two-freezer"),
@@ -384,12 +327,8 @@ fn refused() {
     );
     let scale = error(&["bench", "scale", "--reserve", "freezer"]);
     assert!(scale.contains("cannot be held by `freezer`"), "{scale}");
-    experiment(dir.path(), "jobs = 5\n", "[[trial]]\ncells = [\"bare\"]\n");
+    experiment(dir, "jobs = 5\n", "[[trial]]\ncells = [\"bare\"]\n");
     assert!(error(&["bench", "set.toml"]).contains("`jobs` has no meaning for kind \"taskset\""));
-    experiment(
-        dir.path(),
-        "",
-        "[[trial]]\ncells = [\"bare\"]\ncompetitors = 2\n",
-    );
+    experiment(dir, "", "[[trial]]\ncells = [\"bare\"]\ncompetitors = 2\n");
     assert!(error(&["bench", "set.toml"]).contains("0.0 to 0.9"));
 }

@@ -2,62 +2,24 @@
 
 use std::path::Path;
 
-use crate::support::{Case, Need, Said, experiment, only_run, say};
+use crate::support::{Said, experiment, only_run, say};
 use crate::unprivileged::{as_nobody, open_place};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "thresholds::met_missed_and_not_applicable_end_differently",
-        needs: &[Need::Root, Need::RealTime],
-        run: outcomes,
-    },
-    Case {
-        name: "thresholds::a_later_report_judges_again_or_by_others",
-        needs: &[Need::Root, Need::RealTime, Need::GroupsOfItsOwn(120)],
-        run: later,
-    },
-    Case {
-        name: "thresholds::another_run_is_a_baseline",
-        needs: &[Need::Root, Need::RealTime],
-        run: baseline,
-    },
-    Case {
-        name: "thresholds::without_privilege_nothing_is_claimed",
-        needs: &[Need::Root],
-        run: unprivileged,
-    },
-    Case {
-        name: "thresholds::what_is_not_understood_is_refused_before_measuring",
-        needs: &[],
-        run: refused,
-    },
-    Case {
-        name: "thresholds::memory_of_single_measurements",
-        needs: &[Need::Root],
-        run: memory,
-    },
-    Case {
-        name: "thresholds::the_template_is_an_experiment",
-        needs: &[],
-        run: template,
-    },
-];
 
 fn json(said: &Said) -> serde_json::Value {
     serde_json::from_str(&said.out).expect("the output is JSON")
 }
 
-fn outcomes() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root, RealTime)]
+fn met_missed_and_not_applicable_end_differently(dir: &Path) {
     // Bounding p99 takes 299 jobs. A machine that stalls for half a second
     // leaves more than that of 2,000.
-    let file = experiment(dir.path(), &["bare"], 1000);
+    let file = experiment(dir, &["bare"], 1000);
     let bench = |conditions: &[&str], code| {
         let mut words = vec!["bench", &file];
         for condition in conditions {
             words.extend(["--fail-if", condition]);
         }
-        say(dir.path(), &words).ends_with(code)
+        say(dir, &words).ends_with(code)
     };
     let said = bench(&["execution.p99 > 10s", "lost > 0"], 0);
     assert!(said.out.contains("execution.p99 > 10s"), "{}", said.out);
@@ -70,20 +32,20 @@ fn outcomes() {
     assert!(said.out.contains("needs 29,956 jobs, has "), "{}", said.out);
 }
 
-fn later() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare", "embedded"], 200);
+#[case(Root, RealTime, GroupsOfItsOwn(120))]
+fn a_later_report_judges_again_or_by_others(dir: &Path) {
+    let file = experiment(dir, &["bare", "embedded"], 200);
     say(
-        dir.path(),
+        dir,
         &["bench", &file, "--fail-if", "bare.execution.max > 1ns"],
     )
     .ends_with(3);
-    let run = only_run(dir.path());
+    let run = only_run(dir);
     let name = run.to_str().unwrap();
     // Kept beside the record, not in it.
     let record = std::fs::read_to_string(run.join("experiment.toml")).unwrap();
     assert!(!record.contains("1ns"));
-    let said = say(dir.path(), &["report", name]).ends_with(3);
+    let said = say(dir, &["report", name]).ends_with(3);
     assert!(
         said.out.contains("bare.execution.max > 1ns"),
         "{}",
@@ -91,7 +53,7 @@ fn later() {
     );
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("Thresholds: missed"));
-    let said = say(dir.path(), &["report", name, "--json"]).ends_with(3);
+    let said = say(dir, &["report", name, "--json"]).ends_with(3);
     let verdict = &json(&said)["judged"];
     assert_eq!(verdict["outcome"], "missed");
     let cells = verdict["thresholds"][0]["cells"].as_array().unwrap();
@@ -101,37 +63,33 @@ fn later() {
         (&"bare".into(), &"ns".into())
     );
     // Others instead, which are not kept.
-    say(
-        dir.path(),
-        &["report", name, "--fail-if", "execution.max > 10s"],
-    )
-    .ends_with(0);
-    say(dir.path(), &["report", name]).ends_with(3);
+    say(dir, &["report", name, "--fail-if", "execution.max > 10s"]).ends_with(0);
+    say(dir, &["report", name]).ends_with(3);
 }
 
-fn baseline() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 300);
-    say(dir.path(), &["bench", &file, "--out", "before"]).ends_with(0);
-    let before = std::fs::read_dir(dir.path().join("before")).unwrap();
+#[case(Root, RealTime)]
+fn another_run_is_a_baseline(dir: &Path) {
+    let file = experiment(dir, &["bare"], 300);
+    say(dir, &["bench", &file, "--out", "before"]).ends_with(0);
+    let before = std::fs::read_dir(dir.join("before")).unwrap();
     let before = before.map(|e| e.unwrap().path()).next().unwrap();
     let before = before.to_str().unwrap();
     let condition = "execution.median > 1000x";
     let words = ["bench", &file, "--baseline", before, "--fail-if", condition];
-    let said = say(dir.path(), &words);
+    let said = say(dir, &words);
     // Two short rounds may be too different to exclude even this.
     assert!(matches!(said.code, Some(0 | 1)), "{}{}", said.out, said.err);
     assert!(said.out.contains("not interleaved"), "{}", said.out);
     assert!(said.out.contains("against the baseline"), "{}", said.out);
-    let page = std::fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let page = std::fs::read_to_string(only_run(dir).join("report.html")).unwrap();
     assert!(page.contains("Against run "));
 
-    let other = dir.path().join("other.toml");
+    let other = dir.join("other.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&other, text.replace("steps = 1000", "steps = 2000")).unwrap();
     let other = other.to_str().unwrap();
     let words = ["bench", other, "--baseline", before, "--dry-run"];
-    let error = say(dir.path(), &words).ends_with(2).error();
+    let error = say(dir, &words).ends_with(2).error();
     assert!(
         error.contains("the work is mac (1,000 steps) there and mac (2,000 steps) here"),
         "{error}"
@@ -145,10 +103,11 @@ fn baseline() {
         "--allow-unlike",
         "--dry-run",
     ];
-    say(dir.path(), &words).ends_with(0);
+    say(dir, &words).ends_with(0);
 }
 
-fn unprivileged() {
+#[case(Root)]
+fn without_privilege_nothing_is_claimed() {
     let (dir, binary) = open_place();
     let file = experiment(dir.path(), &["bare"], 400);
     let words = ["bench", &file, "--fail-if", "latency.p99 > 100us"];
@@ -157,9 +116,9 @@ fn unprivileged() {
     assert!(said.out.contains("in no real-time class"), "{}", said.out);
 }
 
-fn refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = experiment(dir.path(), &["bare"], 20);
+#[case]
+fn what_is_not_understood_is_refused_before_measuring(dir: &Path) {
+    let file = experiment(dir, &["bare"], 20);
     for (condition, parts) in [
         ("latency.p99 > 100", ["character 15", "write `100us`"]),
         (
@@ -178,18 +137,18 @@ fn refused() {
             ["called `podmann`", "the trials are bare"],
         ),
     ] {
-        let said = say(dir.path(), &["bench", &file, "--fail-if", condition]).ends_with(2);
+        let said = say(dir, &["bench", &file, "--fail-if", condition]).ends_with(2);
         for part in parts {
             assert!(said.err.contains(part), "{condition}: {}", said.err);
         }
     }
-    let error = say(dir.path(), &["bench", &file, "--baseline", "nowhere"]).ends_with(2);
+    let error = say(dir, &["bench", &file, "--baseline", "nowhere"]).ends_with(2);
     assert!(error.err.contains("nowhere"), "{}", error.err);
-    assert!(!Path::new(&dir.path().join("runs")).exists());
+    assert!(!dir.join("runs").exists());
 }
 
-fn memory() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn memory_of_single_measurements(dir: &Path) {
     let words = [
         "bench",
         "footprint",
@@ -202,16 +161,16 @@ fn memory() {
         "--fail-if",
         "*/PSS.memory.min > 1B",
     ];
-    let said = say(dir.path(), &words).ends_with(3);
+    let said = say(dir, &words).ends_with(3);
     assert!(said.out.contains("thresholds"), "{}", said.out);
-    let page = std::fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let page = std::fs::read_to_string(only_run(dir).join("report.html")).unwrap();
     assert!(page.contains("Thresholds: missed"));
 }
 
-fn template() {
-    let dir = tempfile::tempdir().unwrap();
-    let said = say(dir.path(), &["bench", "--template"]).ends_with(0);
-    std::fs::write(dir.path().join("mine.toml"), &said.out).unwrap();
-    let said = say(dir.path(), &["bench", "mine.toml", "--dry-run"]).ends_with(0);
+#[case]
+fn the_template_is_an_experiment(dir: &Path) {
+    let said = say(dir, &["bench", "--template"]).ends_with(0);
+    std::fs::write(dir.join("mine.toml"), &said.out).unwrap();
+    let said = say(dir, &["bench", "mine.toml", "--dry-run"]).ends_with(0);
     assert!(said.out.contains("disturbed"), "{}", said.out);
 }

@@ -8,34 +8,7 @@ use std::process::Child;
 use serde_json::Value;
 
 use crate::pty::{PROGRAMS, Pty};
-use crate::support::{Case, Need, begun, eventually, say};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "top::a_running_experiment_is_told_cell_by_cell",
-        needs: &[],
-        run: told,
-    },
-    Case {
-        name: "top::a_study_of_contained_cells_has_pids_and_cpu_time",
-        needs: &[Need::Root],
-        run: study,
-    },
-    Case {
-        name: "top::a_terminal_shows_the_cells_obeys_keys_and_is_put_back",
-        needs: &[
-            Need::Program(PROGRAMS[0]),
-            Need::Program(PROGRAMS[1]),
-            Need::Program(PROGRAMS[2]),
-        ],
-        run: on_a_terminal,
-    },
-    Case {
-        name: "top::nothing_to_see_is_a_sentence",
-        needs: &[],
-        run: nothing,
-    },
-];
+use crate::support::{begun, eventually, say};
 
 /// A run that lasts until it is ended.
 struct Long(Child);
@@ -81,10 +54,10 @@ fn at_work(dir: &Path) -> Value {
     seen
 }
 
-fn told() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = Long::start(dir.path(), TWO);
-    let scene = at_work(dir.path());
+#[case]
+fn a_running_experiment_is_told_cell_by_cell(dir: &Path) {
+    let run = Long::start(dir, TWO);
+    let scene = at_work(dir);
     let rows = scene["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for row in rows {
@@ -94,7 +67,7 @@ fn told() {
         assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
     }
     let several = say(
-        dir.path(),
+        dir,
         // Jobs are done in between even if the machine stalls for 300 ms.
         &["top", "--json", "--count", "3", "--interval", "300ms"],
     );
@@ -104,42 +77,38 @@ fn told() {
         .collect();
     assert_eq!(jobs.len(), 3);
     assert!(jobs.is_sorted() && jobs[2] > jobs[0], "{jobs:?}");
-    let table = say(
-        dir.path(),
-        &["top", "--interval", "100ms", "--filter", "2-bare"],
-    )
-    .ends_with(0);
+    let table = say(dir, &["top", "--interval", "100ms", "--filter", "2-bare"]).ends_with(0);
     assert!(table.out.contains("2 cells: 2 running"), "{}", table.out);
     assert!(
         table.out.contains("\n2-bare") && !table.out.contains("\n1-bare"),
         "{}",
         table.out
     );
-    run.end(dir.path());
+    run.end(dir);
 }
 
-fn study() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(Root)]
+fn a_study_of_contained_cells_has_pids_and_cpu_time(dir: &Path) {
     let text = "schema = 1\nname = \"long\"\n[workload]\nkind = \"mac\"\nsteps = 1000\nperiod = \"10ms\"\njobs = 60000\n\
         [scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [3]\ntotal_jobs = 180000\n";
-    let run = Long::start(dir.path(), text);
-    let scene = at_work(dir.path());
+    let run = Long::start(dir, text);
+    let scene = at_work(dir);
     for row in scene["rows"].as_array().unwrap() {
         let pid = row["pid"].as_i64().expect("a pid");
         assert!(Path::new(&format!("/proc/{pid}")).exists(), "{row}");
         assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
         assert_eq!(row["engine"], "embedded");
     }
-    run.end(dir.path());
+    run.end(dir);
 }
 
-fn on_a_terminal() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = Long::start(dir.path(), TWO);
-    at_work(dir.path());
+#[case(Program(PROGRAMS[0]), Program(PROGRAMS[1]), Program(PROGRAMS[2]))]
+fn a_terminal_shows_the_cells_obeys_keys_and_is_put_back(dir: &Path) {
+    let run = Long::start(dir, TWO);
+    at_work(dir);
     let command = format!("'{}' top --interval 200ms", env!("CARGO_BIN_EXE_timecell"));
     let (rows, columns) = (NonZero::new(20).unwrap(), NonZero::new(150).unwrap());
-    let mut terminal = Pty::start(dir.path(), rows, columns, &command);
+    let mut terminal = Pty::start(dir, rows, columns, &command);
     let row = |lines: &[String], cell: &str| {
         let words = |line: &&String| line.split_whitespace().next() == Some(cell);
         lines.iter().find(words).cloned().unwrap_or_default()
@@ -173,14 +142,14 @@ fn on_a_terminal() {
     assert_eq!(code, Some(0), "{}", left.contents());
     assert!(!left.alternate_screen(), "the screen before is back");
     assert!(!left.hide_cursor(), "the cursor is back");
-    run.end(dir.path());
+    run.end(dir);
 }
 
-fn nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = say(dir.path(), &["top"]).ends_with(4).error();
+#[case]
+fn nothing_to_see_is_a_sentence(dir: &Path) {
+    let error = say(dir, &["top"]).ends_with(4).error();
     assert!(error.contains("nothing runs here"), "{error}");
-    let error = say(dir.path(), &["top", "--json", "--interval", "1ms"])
+    let error = say(dir, &["top", "--json", "--interval", "1ms"])
         .ends_with(2)
         .error();
     assert!(error.contains("100ms to 1h"), "{error}");

@@ -9,52 +9,7 @@ use record::summary::RunSummary;
 use study::Standing;
 
 use crate::long_runs::ended_by;
-use crate::support::{
-    Case, Need, Said, begun, eventually, in_its_loop, only_run, payloads, say, traces_of,
-};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "turns::nobody_works_in_the_turn_of_another",
-        needs: &[Need::GroupBudget(950)],
-        run: apart,
-    },
-    Case {
-        name: "turns::a_killed_cell_fails_its_trial_and_no_other",
-        needs: &[Need::Root, Need::GroupsOfItsOwn(280)],
-        run: killed_cell,
-    },
-    Case {
-        name: "turns::a_run_ends_once_every_ratio_is_known",
-        needs: &[Need::GroupsOfItsOwn(280)],
-        run: decided,
-    },
-    Case {
-        name: "turns::a_run_with_nothing_to_compare_decides_nothing",
-        needs: &[Need::GroupsOfItsOwn(280)],
-        run: nothing_beside_the_baseline,
-    },
-    Case {
-        name: "turns::a_run_goes_on_until_it_is_known_whether_something_holds",
-        needs: &[Need::GroupBudget(950)],
-        run: known,
-    },
-    Case {
-        name: "turns::what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms",
-        needs: &[Need::GroupsOfItsOwn(280)],
-        run: known_resumed,
-    },
-    Case {
-        name: "turns::a_run_that_goes_on_ends_in_the_time_that_it_may_take",
-        needs: &[Need::GroupsOfItsOwn(280)],
-        run: in_time,
-    },
-    Case {
-        name: "turns::killed_and_resumed_the_totals_add_up",
-        needs: &[Need::GroupsOfItsOwn(280)],
-        run: killed_and_resumed,
-    },
-];
+use crate::support::{Said, begun, eventually, in_its_loop, only_run, payloads, say, traces_of};
 
 /// Trials `one`, `two` (a pair of cells) and `three` in turns, and `other`, which differs and has the machine to itself.
 fn file(dir: &Path, rounds: u32, jobs: u32) -> String {
@@ -75,13 +30,13 @@ fn summary(run: &Path) -> RunSummary {
     serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
 }
 
-fn apart() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), 3, 60);
-    let plan = say(dir.path(), &["bench", &file, "--dry-run"]).ends_with(0);
+#[case(GroupBudget(950))]
+fn nobody_works_in_the_turn_of_another(dir: &Path) {
+    let file = file(dir, 3, 60);
+    let plan = say(dir, &["bench", &file, "--dry-run"]).ends_with(0);
     assert!(plan.out.contains("in turns of 12ms"), "{}", plan.out);
-    let said = say(dir.path(), &["bench", &file]).ends_with(0);
-    let path = only_run(dir.path());
+    let said = say(dir, &["bench", &file]).ends_with(0);
+    let path = only_run(dir);
     let run = Run::open(&path).unwrap();
     let trials: Vec<_> = (1..=12).map(|n| run.trial(n).unwrap()).collect();
     for round in trials.chunks(4) {
@@ -138,10 +93,10 @@ fn apart() {
     );
 }
 
-fn killed_cell() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), 1, 1_500);
-    let child = begun(dir.path(), &["bench", &file]);
+#[case(Root, GroupsOfItsOwn(280))]
+fn a_killed_cell_fails_its_trial_and_no_other(dir: &Path) {
+    let file = file(dir, 1, 1_500);
+    let child = begun(dir, &["bench", &file]);
     // One process for each of the four cells.
     eventually("the cells run", || payloads(child.id()).len() == 4);
     let of_pair = payloads(child.id())
@@ -154,7 +109,7 @@ fn killed_cell() {
     let id = child.id();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
     let failure = |n: u32| run.trial(n).unwrap().failure;
     assert_eq!([failure(1), failure(3), failure(4)], [None, None, None]);
@@ -200,16 +155,16 @@ fn with_its_pilot(dir: &Path, file: &str) -> Said {
 }
 
 /// On any machine, two plain processes are alike to within a factor of two, and not to within a ten-thousandth.
-fn decided() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(GroupsOfItsOwn(280))]
+fn a_run_ends_once_every_ratio_is_known(dir: &Path) {
     let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("small.toml"), text).unwrap();
+    fs::write(dir.join("small.toml"), text).unwrap();
     let loaded = format!("{text}load = \"cpu\"\n[[trial]]\nname = \"three\"\ncells = [\"bare\"]\n");
-    fs::write(dir.path().join("loaded.toml"), loaded).unwrap();
+    fs::write(dir.join("loaded.toml"), loaded).unwrap();
     let rounds_of = |words: &[&str]| {
-        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat());
-        let path = only_run(dir.path());
+        let said = say(dir, &[&["bench", "small.toml"], words].concat());
+        let path = only_run(dir);
         let run = Run::open(&path).unwrap();
         // An undecided question is a failure, and nothing else here is one.
         let asked = words.contains(&"--decide");
@@ -226,16 +181,16 @@ fn decided() {
         let compared = with_a_lap(&run);
         assert_eq!(ratio.rounds as usize, compared);
         if words.is_empty() && report::would_have_seen(&summary).is_some() {
-            let again = with_its_pilot(dir.path(), "small.toml");
+            let again = with_its_pilot(dir, "small.toml");
             assert!(
                 again.out.contains("; the last run of this plan: "),
                 "{}",
                 again.out
             );
-            let other = say(dir.path(), &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
+            let other = say(dir, &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
             assert!(!other.out.contains("the last run"), "{}", other.out);
         }
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
         (said, [rounds, compared], ratio.ratio_of_medians.confidence)
     };
     let (said, [rounds, compared], _) = rounds_of(&["--rounds", "2"]);
@@ -244,17 +199,14 @@ fn decided() {
     let told = said.out.contains("undecided: two rounds");
     assert_eq!(told, compared == 2, "{}", said.out);
     assert!(!said.out.contains("would have been seen"), "{}", said.out);
-    let of_whole_rounds = say(
-        dir.path(),
-        &["bench", "small.toml", "--dry-run", "--histogram"],
-    )
-    .ends_with(0);
+    let of_whole_rounds =
+        say(dir, &["bench", "small.toml", "--dry-run", "--histogram"]).ends_with(0);
     assert!(
         of_whole_rounds.out.contains("sees    not known in advance"),
         "{}",
         of_whole_rounds.out
     );
-    let under_load = with_its_pilot(dir.path(), "loaded.toml");
+    let under_load = with_its_pilot(dir, "loaded.toml");
     assert!(
         under_load
             .out
@@ -278,7 +230,7 @@ fn decided() {
     let differs = said.err.contains("after round 3: every ratio");
     assert_eq!(rounds, if differs { 3 } else { 4 }, "{}", said.err);
     let json = say(
-        dir.path(),
+        dir,
         &[
             "bench",
             "small.toml",
@@ -297,17 +249,17 @@ fn decided() {
     );
     let open = open.as_array().unwrap().len();
     json.ends_with(i32::from(open > 0));
-    let refused = say(dir.path(), &["bench", "small.toml", "--decide", "5"]).ends_with(2);
+    let refused = say(dir, &["bench", "small.toml", "--decide", "5"]).ends_with(2);
     assert!(refused.err.contains("0.0001 to 1"), "{}", refused.err);
 }
 
-fn killed_and_resumed() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), 2, 600);
-    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+#[case(GroupsOfItsOwn(280))]
+fn killed_and_resumed_the_totals_add_up(dir: &Path) {
+    let file = file(dir, 2, 600);
+    let run = ended_by(dir, &file, libc::SIGKILL, |run| {
         run.join("trials/4").exists()
     });
-    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    say(dir, &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
     let manifest = Run::open(&run).unwrap().manifest().unwrap();
     assert_eq!(manifest.status, Status::Complete);
     for cell in summary(&run).cells {
@@ -320,14 +272,14 @@ fn killed_and_resumed() {
 }
 
 /// Without the user of its other trial, a run has no ratio: it does not continue, and says so.
-fn nothing_beside_the_baseline() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(GroupsOfItsOwn(280))]
+fn a_run_with_nothing_to_compare_decides_nothing(dir: &Path) {
     let text = "schema = 1\nname = \"small\"\nrounds = 3\nrootless_user = \"nobody-of-this-name\"\n\
                 [workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"podman-rootless\"]\n";
-    fs::write(dir.path().join("small.toml"), text).unwrap();
+    fs::write(dir.join("small.toml"), text).unwrap();
     let no_ratio = "there is no ratio: only the baseline was measured";
-    let said = say(dir.path(), &["bench", "small.toml", "--decide", "1%"]).ends_with(1);
+    let said = say(dir, &["bench", "small.toml", "--decide", "1%"]).ends_with(1);
     assert!(
         said.out.contains(&format!("decide  {no_ratio}")),
         "{}",
@@ -340,16 +292,16 @@ fn nothing_beside_the_baseline() {
     );
 }
 
-fn known() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(GroupBudget(950))]
+fn a_run_goes_on_until_it_is_known_whether_something_holds(dir: &Path) {
     let text = "schema = 1\nname = \"small\"\nrounds = 1\n[workload]\nkind = \"timer\"\njobs = 110\n\
         [[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("small.toml"), text).unwrap();
+    fs::write(dir.join("small.toml"), text).unwrap();
     let rounds_of = |words: &[&str], code: i32| {
-        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(code);
-        let run = Run::open(&only_run(dir.path())).unwrap();
+        let said = say(dir, &[&["bench", "small.toml"], words].concat()).ends_with(code);
+        let run = Run::open(&only_run(dir)).unwrap();
         let rounds = run.trial_numbers().unwrap().len() / 2;
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
         (said, rounds)
     };
     // p90 at 99 % takes 44 jobs: known at the first look, after one round of at most 16. A machine that stalls for
@@ -374,7 +326,7 @@ fn known() {
         "--jobs",
         "45",
     ];
-    let narrow = say(dir.path(), &words).ends_with(0);
+    let narrow = say(dir, &words).ends_with(0);
     assert!(
         narrow.out.contains("first look after 2 rounds"),
         "{}",
@@ -409,26 +361,26 @@ fn known() {
         ("latency.p99 100us", "the comparison is missing"),
         ("c.latency.p99 < 1ms", "no trial or cell is called `c`"),
     ] {
-        let said = say(dir.path(), &["bench", "small.toml", "--until", condition]).ends_with(2);
+        let said = say(dir, &["bench", "small.toml", "--until", condition]).ends_with(2);
         assert!(said.err.contains(told), "{}", said.err);
     }
 }
 
-fn in_time() {
-    let dir = tempfile::tempdir().unwrap();
+#[case(GroupsOfItsOwn(280))]
+fn a_run_that_goes_on_ends_in_the_time_that_it_may_take(dir: &Path) {
     let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("small.toml"), text).unwrap();
+    fs::write(dir.join("small.toml"), text).unwrap();
     let rounds_of = |words: &[&str], code: Option<i32>| {
-        let said = say(dir.path(), &[&["bench"], words].concat());
-        let run = Run::open(&only_run(dir.path())).unwrap();
+        let said = say(dir, &[&["bench"], words].concat());
+        let run = Run::open(&only_run(dir)).unwrap();
         let is_open = || Standing::of(&run).unwrap().is_open();
         let said = said.ends_with(code.unwrap_or_else(|| i32::from(is_open())));
         let manifest = run.manifest().unwrap();
         assert_eq!(manifest.status, Status::Complete);
         assert_eq!(manifest.trials_done, manifest.trials_planned);
         let experiment = run.experiment().unwrap();
-        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        fs::remove_dir_all(dir.join("runs")).unwrap();
         let rounds = manifest.trials_done as usize / experiment.trials.len();
         (said, experiment.rounds, rounds)
     };
@@ -441,7 +393,7 @@ fn in_time() {
     // Nothing tells in advance that each execution takes a hundred times its pause.
     let slow = "schema = 1\nname = \"slow\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"/bin/sleep\", \"0.1\"]\n\
                 period = \"1ms\"\npacing = \"relative\"\njobs = 10\n[[trial]]\ncells = [\"bare\"]\n";
-    fs::write(dir.path().join("slow.toml"), slow).unwrap();
+    fs::write(dir.join("slow.toml"), slow).unwrap();
     let until = [
         "slow.toml",
         "--until",
@@ -466,12 +418,13 @@ fn in_time() {
             "one round takes about",
         ),
     ] {
-        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(2);
+        let said = say(dir, &[&["bench", "small.toml"], words].concat()).ends_with(2);
         assert!(said.err.contains(told), "{}", said.err);
     }
 }
 
-fn known_resumed() {
+#[case(GroupsOfItsOwn(280))]
+fn what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms() {
     for record in ["", "record = \"histogram\"\ninterval = \"1s\"\n"] {
         let dir = tempfile::tempdir().unwrap();
         let text = format!(

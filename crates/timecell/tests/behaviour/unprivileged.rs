@@ -7,25 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::run::Run;
 
-use crate::support::{Case, Need, Said, copy_program, experiment, only_run, timecell};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "unprivileged::runs_and_labels_everything",
-        needs: &[Need::Root],
-        run: labels,
-    },
-    Case {
-        name: "unprivileged::require_rt_is_exit_code_4",
-        needs: &[Need::Root],
-        run: require_rt,
-    },
-    Case {
-        name: "unprivileged::a_user_without_subuids_is_told_how_to_get_them",
-        needs: &[Need::Root],
-        run: no_subuids,
-    },
-];
+use crate::support::{Said, copy_program, experiment, only_run, timecell};
 
 const NOBODY: u32 = 65_534;
 
@@ -54,7 +36,8 @@ pub fn as_nobody(dir: &Path, binary: &Path, words: &[&str]) -> Said {
     command.output().unwrap().into()
 }
 
-fn labels() {
+#[case(Root)]
+fn runs_and_labels_everything() {
     let (dir, binary) = open_place();
     let file = experiment(dir.path(), &["bare", "embedded", "crun"], 20);
     let said = as_nobody(dir.path(), &binary, &["bench", &file]).ends_with(0);
@@ -76,7 +59,8 @@ fn labels() {
     assert!(page.to_lowercase().contains("not real-time"));
 }
 
-fn require_rt() {
+#[case(Root)]
+fn require_rt_is_exit_code_4() {
     let (dir, binary) = open_place();
     let said = as_nobody(
         dir.path(),
@@ -105,7 +89,8 @@ fn require_rt() {
     );
 }
 
-fn no_subuids() {
+#[case(Root)]
+fn a_user_without_subuids_is_told_how_to_get_them() {
     let (dir, binary) = open_place();
     let file = experiment(dir.path(), &["podman-rootless"], 20);
     let said = as_nobody(dir.path(), &binary, &["bench", &file]).ends_with(4);

@@ -6,30 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::support::{Case, Need, Said, eventually, experiment, only_run, say, timecell};
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "users_places::a_study_of_supply_is_the_users",
-        needs: SUPPLY_NEEDS,
-        run: supply,
-    },
-    Case {
-        name: "users_places::a_study_of_isolation_is_the_users",
-        needs: &[Need::Root, Need::RealTime, Need::Alone],
-        run: isolation,
-    },
-    Case {
-        name: "users_places::a_directory_that_becomes_a_link_while_a_study_runs_leads_nowhere",
-        needs: SUPPLY_NEEDS,
-        run: exchanged,
-    },
-    Case {
-        name: "users_places::no_output_goes_through_a_users_link",
-        needs: &[Need::Root],
-        run: outputs,
-    },
-];
+use crate::support::{Need, Said, eventually, experiment, only_run, say, timecell};
 
 const SUPPLY_NEEDS: &[Need] = &[
     Need::Root,
@@ -110,11 +87,13 @@ fn all_the_users(root: &Path) {
     }
 }
 
-fn supply() {
+#[case(..SUPPLY_NEEDS)]
+fn a_study_of_supply_is_the_users() {
     Places::make().measures(&SUPPLY);
 }
 
-fn isolation() {
+#[case(Root, RealTime, Alone)]
+fn a_study_of_isolation_is_the_users() {
     let places = Places::make();
     let quick = ["bench", "isolation", "contest", "--quick", "--duration"];
     places.measures(&[&quick[..], &["1s", "--utilisation", "0.3"]].concat());
@@ -123,7 +102,8 @@ fn isolation() {
 }
 
 /// The user replaces the directory of the trials' files by a link, once it exists.
-fn exchanged() {
+#[case(..SUPPLY_NEEDS)]
+fn a_directory_that_becomes_a_link_while_a_study_runs_leads_nowhere() {
     let places = Places::make();
     let closed = Permissions::from_mode(0o700);
     fs::set_permissions(&places.roots, closed).unwrap();
@@ -148,7 +128,8 @@ fn exchanged() {
     assert_ne!(code, Some(0), "its files went nowhere");
 }
 
-fn outputs() {
+#[case(Root)]
+fn no_output_goes_through_a_users_link() {
     let places = Places::make();
     let at = |name: &str| places.dir.path().join(name);
     let run = |name: &str, more: &[&str]| {

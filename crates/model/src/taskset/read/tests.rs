@@ -96,6 +96,23 @@ fn each_fault_has_its_line_and_fix() {
             ["set.toml:10:", "at most the deadline"],
         ),
         ("wcet = \"1ms\"\n", "", ["set.toml:8:", "wcet = \"1ms\""]),
+        ("\"9ms\"", "\"0ns\"", ["set.toml:12:", "`deadline` is 0ns"]),
+        (
+            "\"100us\"",
+            "\"-1ns\"",
+            ["set.toml:13:", "`-1ns` is negative"],
+        ),
+        ("\"100us\"", "\"1e30ns\"", ["set.toml:13:", "`jitter`"]),
+        (
+            "jitter = \"100us\"",
+            "blocking = \"-1ns\"",
+            ["set.toml:13:", "`blocking`: `-1ns` is negative"],
+        ),
+        (
+            "period = \"40ms\"",
+            "period = \"1152921504606846977ns\"",
+            ["set.toml:18:", "36 years"],
+        ),
         (
             "period = \"40ms\"",
             "period = \"40y\"",

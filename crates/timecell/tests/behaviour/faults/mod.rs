@@ -15,17 +15,11 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::support::{Case, Need, say};
+use crate::support::say;
 use fault::{Fault, Ground};
 use layout::Layout;
 use machine::Machine;
 use witness::Witness;
-
-pub const CASES: &[Case] = &[Case {
-    name: "faults::the_machine_is_as_before_and_nothing_finished_is_lost",
-    needs: &[Need::Root, Need::GroupsOfItsOwn(120)],
-    run: campaign,
-}];
 
 /// Number of runs in a test; variables that set another number, the seed, the first run, and a file to lock around each run.
 const RUNS: u32 = 9;
@@ -37,7 +31,8 @@ const LOCK_SET: &str = "TIMECELL_FAULT_LOCK";
 /// Longest time that a bench may take to end after a fault.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn campaign() {
+#[case(Root, GroupsOfItsOwn(120))]
+fn the_machine_is_as_before_and_nothing_finished_is_lost() {
     let set = |name: &str| std::env::var(name).ok();
     let number = |name: &str| set(name).and_then(|text| text.parse::<u64>().ok());
     let runs = number(RUNS_SET).map_or(RUNS, |runs| u32::try_from(runs).unwrap());

@@ -15,41 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of};
-use crate::support::{Case, Need, eventually, say};
+use crate::support::{eventually, say};
 use attacks::Refused;
 use jobs::Job;
 use program::{AT_IT, WORD};
 use watch::Hostile;
-
-pub const CASES: &[Case] = &[
-    Case {
-        name: "hostile::a_critical_cell_held_by_rt_cgroup_goes_on_beside_every_attack",
-        needs: &[
-            Need::Root,
-            Need::RtGroups,
-            Need::TwoCpus,
-            Need::GroupBudget(100),
-            Need::Load,
-        ],
-        run: || all("rt-cgroup"),
-    },
-    Case {
-        name: "hostile::a_critical_cell_held_by_deadline_goes_on_beside_every_attack",
-        needs: &[Need::Root, Need::Deadline, Need::TwoCpus, Need::Load],
-        run: || all("deadline"),
-    },
-    Case {
-        name: "hostile::a_critical_cell_held_by_freezer_goes_on_beside_every_attack",
-        needs: &[
-            Need::Root,
-            Need::RealTime,
-            Need::Freezer,
-            Need::TwoCpus,
-            Need::Load,
-        ],
-        run: || all("freezer"),
-    },
-];
 
 /// How long each attack is watched, if its jobs are to be measured and printed.
 const SECONDS_SET: &str = "TIMECELL_HOSTILE_SECONDS";
@@ -70,6 +40,18 @@ const MEMORY_BYTES: u64 = 192 << 20;
 const ATTACKS: [&str; 6] = ["none", "fork-bomb", "spin", "memory", "escapes", "signals"];
 
 /// Runs every attack and prints the times of the critical cell's jobs, if asked to.
+#[case(
+    a_critical_cell_held_by_rt_cgroup_goes_on_beside_every_attack("rt-cgroup");
+    Root, RtGroups, TwoCpus, GroupBudget(100), Load
+)]
+#[case(
+    a_critical_cell_held_by_deadline_goes_on_beside_every_attack("deadline");
+    Root, Deadline, TwoCpus, Load
+)]
+#[case(
+    a_critical_cell_held_by_freezer_goes_on_beside_every_attack("freezer");
+    Root, RealTime, Freezer, TwoCpus, Load
+)]
 fn all(enforcer: &str) {
     let seconds: Option<u64> = set(SECONDS_SET).map(|text| text.parse().unwrap());
     let lock = set(LOCK_SET).map(|path| File::create(path).unwrap());

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{BOUND, RESTART};
+use crate::attacks::{Critical, Neighbour, until_admitted};
 use crate::missions::{Up, mission, pid_of, shell};
 use crate::missions_recovery::gone_ns;
 use crate::reporter::{Deed, NOTES, Reporter};
-use crate::suite::{Critical, Neighbour, until_admitted};
 
 /// The number of repetitions.
 const ROUNDS: usize = 5;

@@ -21,22 +21,22 @@ fn bench(dir: &Path, words: &str) -> Said {
     say(dir, &words).ends_with(0)
 }
 
-pub fn in_scenarios() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
+#[case(Root, Program("cc"), RealTime, GroupBudget(950))]
+pub fn one_is_measured_under_loads_and_in_growing_numbers(dir: &Path) {
+    built(dir, "plain", PLAIN);
     let latency =
         "latency --engine bare --program ./plain --rounds 1 --jobs 14 --period 5ms -- 1000";
-    bench(dir.path(), latency);
-    let cells = summary(dir.path()).cells;
+    bench(dir, latency);
+    let cells = summary(dir).cells;
     assert_eq!(cells.len(), 5, "idle twice, and three loads");
     for cell in &cells {
         assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
         assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
     }
-    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    fs::remove_dir_all(dir.join("runs")).unwrap();
     let scale = "scale --counts 1,3 --program ./plain --jobs 20 -- 1000";
-    bench(dir.path(), scale);
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    bench(dir, scale);
+    let run = Run::open(&only_run(dir)).unwrap();
     for (number, cells) in [(1, 1), (2, 3)] {
         let trial = run.trial(number).unwrap();
         let crowd = trial.crowd.unwrap();
@@ -52,12 +52,12 @@ pub fn in_scenarios() {
     }
 }
 
-pub fn together() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
+#[case(Root, Program("cc"), Program("podman"), RealTime, GroupsOfItsOwn(280))]
+pub fn one_runs_in_several_containers_at_a_time(dir: &Path) {
+    built(dir, "plain", PLAIN);
     let words = "concurrency --program ./plain --rounds 1 --jobs 14 --period 5ms -- 1000";
-    let said = bench(dir.path(), words);
-    let cells = summary(dir.path()).cells;
+    let said = bench(dir, words);
+    let cells = summary(dir).cells;
     for (trial, count) in [
         ("one-rootful", 1),
         ("one-rootful-again", 1),
@@ -73,9 +73,9 @@ pub fn together() {
 }
 
 /// A program that reports its jobs, in every engine that makes containers with its own runtime, in turns with itself.
-pub fn reporting_in_every_engine() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "loop", LOOP);
+#[case(Root, Program("cc"), Program("crun"), RealTime, GroupBudget(950))]
+pub fn one_that_reports_does_so_in_crun_runc_and_podman(dir: &Path) {
+    built(dir, "loop", LOOP);
     let engines = [
         EngineKind::Crun,
         EngineKind::Runc,
@@ -83,9 +83,9 @@ pub fn reporting_in_every_engine() {
         EngineKind::PodmanRootless,
     ];
     let words = "overhead --engine bare,crun,runc,podman,podman-rootless --program ./loop --rounds 2 --jobs 70 -- 0";
-    let said = bench(dir.path(), words);
+    let said = bench(dir, words);
     assert!(said.out.contains("reports its jobs"), "{}", said.out);
-    let seen = summary(dir.path());
+    let seen = summary(dir);
     for engine in engines {
         // A runtime that this machine lacks is reported, and nothing else keeps one from being measured.
         let absent = |not: &record::summary::NotMeasured| not.trial == engine.to_string();
@@ -99,45 +99,49 @@ pub fn reporting_in_every_engine() {
             said.out
         );
     }
-    reports_itself(dir.path(), 140, &said);
+    reports_itself(dir, 140, &said);
 }
 
 /// The same beside others of its kind, under loads, and in growing numbers.
-pub fn reporting_in_scenarios() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "loop", LOOP);
-    let again = || fs::remove_dir_all(dir.path().join("runs")).unwrap();
+#[case(
+    Root,
+    Program("cc"),
+    Program("crun"),
+    Program("podman"),
+    RealTime,
+    GroupBudget(950)
+)]
+pub fn one_that_reports_does_so_in_every_scenario(dir: &Path) {
+    built(dir, "loop", LOOP);
+    let again = || fs::remove_dir_all(dir.join("runs")).unwrap();
     let said = bench(
-        dir.path(),
+        dir,
         "concurrency --program ./loop --rounds 1 --jobs 70 -- 0",
     );
-    let seen = summary(dir.path());
+    let seen = summary(dir);
     for (trial, count) in [("one-rootful", 1), ("two-rootful", 2)] {
         let own = seen.cells.iter().filter(|cell| cell.trial == trial);
         assert_eq!(own.count(), count, "{trial}: {}", said.out);
     }
-    reports_itself(dir.path(), 70, &said);
+    reports_itself(dir, 70, &said);
     again();
 
     let said = bench(
-        dir.path(),
+        dir,
         "latency --engine bare,crun --program ./loop --rounds 1 --jobs 70 -- 0",
     );
-    let seen = summary(dir.path());
+    let seen = summary(dir);
     assert_eq!(
         seen.cells.len(),
         9,
         "idle thrice, and three loads: {}",
         said.out
     );
-    reports_itself(dir.path(), 70, &said);
+    reports_itself(dir, 70, &said);
     again();
 
-    let said = bench(
-        dir.path(),
-        "scale --counts 1,3 --program ./loop --jobs 50 -- 0",
-    );
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let said = bench(dir, "scale --counts 1,3 --program ./loop --jobs 50 -- 0");
+    let run = Run::open(&only_run(dir)).unwrap();
     for (number, cells) in [(1, 1), (2, 3)] {
         let trial = run.trial(number).unwrap();
         let crowd = trial.crowd.unwrap();

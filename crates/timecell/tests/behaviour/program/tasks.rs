@@ -35,9 +35,8 @@ fn names(beside: &[BesideSummary]) -> Vec<String> {
     beside.iter().map(name).collect()
 }
 
-pub fn several() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(Program("cc"), GroupBudget(950))]
+pub fn one_of_several_tasks_is_compared_and_the_others_have_rows(dir: &Path) {
     built(dir, "tasks", TASKS);
 
     // The shortest period, though it is opened last.

@@ -1,33 +1,15 @@
 //! `analyze design`, and random task sets: `generate` and `schedulability`.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::analyze::{file, json};
-use crate::support::{Case, say};
+use crate::support::say;
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "analyze::a_design_holds_what_it_promises",
-        needs: &[],
-        run: designs,
-    },
-    Case {
-        name: "analyze::generated_sets_are_read_back",
-        needs: &[],
-        run: generated,
-    },
-    Case {
-        name: "analyze::acceptance_curves",
-        needs: &[],
-        run: schedulability,
-    },
-];
-
-fn designs() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_design_holds_what_it_promises(dir: &Path) {
     let text = "schema = 1\n[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"1720us\"\nperiod = \"90ms\"\n\
         [[cell.task]]\nname = \"u\"\nwcet = \"23266us\"\nperiod = \"164ms\"\n\
         [[cell]]\nname = \"b\"\npolicy = \"edf\"\n[[cell.task]]\nname = \"v\"\nwcet = \"85ms\"\nperiod = \"100ms\"\n";
@@ -91,9 +73,8 @@ fn designs() {
     assert!(said.out.contains("no cpu has room"), "{}", said.out);
 }
 
-fn generated() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn generated_sets_are_read_back(dir: &Path) {
     let words = [
         "analyze",
         "generate",
@@ -139,9 +120,8 @@ fn generated() {
     );
 }
 
-fn schedulability() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn acceptance_curves(dir: &Path) {
     let words = [
         "analyze",
         "schedulability",
@@ -175,21 +155,6 @@ fn schedulability() {
             .unwrap()
             .starts_with("0.500000,50,50,0,50,0,50,0,"),
         "{csv}"
-    );
-    // Deadlines before the periods apply to every test; utilization bounds do not support them.
-    let drawn = [&words[..], &["--deadlines", "0.5", "--csv", "drawn.csv"]].concat();
-    let said = say(dir, &drawn).ends_with(0);
-    assert!(
-        said.out.contains("DM, exact response times, D < T"),
-        "{}",
-        said.out
-    );
-    assert!(!said.out.contains("bound"), "{}", said.out);
-    let head = fs::read_to_string(dir.join("drawn.csv")).unwrap();
-    assert_eq!(
-        head.lines().next().unwrap().matches("_undecided").count(),
-        2,
-        "{head}"
     );
     let mut words = words.to_vec();
     words.extend(["--threads", "1", "--csv", "one.csv"]);

@@ -1,29 +1,15 @@
 //! `timecell down` for cells whose supervisor was killed.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::control::{RESERVED, ROOT, SLEEPS, ask, json_of};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
-use crate::support::Case;
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "control::cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor",
-        needs: ROOT,
-        run: cells_without_a_supervisor_are_ended_by_down,
-    },
-    Case {
-        name: "control::what_down_could_not_remove_is_tried_again",
-        needs: ROOT,
-        run: what_down_could_not_remove_is_tried_again,
-    },
-];
-
-fn cells_without_a_supervisor_are_ended_by_down() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor(dir: &Path) {
     let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
     let once = "class = \"other\"\nrestart = { policy = \"never\" }";
     let cells = shell("steady", SLEEPS, RESERVED)
@@ -60,9 +46,8 @@ fn cells_without_a_supervisor_are_ended_by_down() {
     up.end();
 }
 
-fn what_down_could_not_remove_is_tried_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case(..ROOT)]
+fn what_down_could_not_remove_is_tried_again(dir: &Path) {
     let cells = shell("whole", SLEEPS, RESERVED) + &shell("broken", SLEEPS, RESERVED);
     mission(dir, &cells);
     let mut up = Up::start(dir);

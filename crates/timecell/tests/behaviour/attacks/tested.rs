@@ -68,7 +68,7 @@ pub const ESCAPES: Attack = tested(
     "the terminal obeyed",
     missions_seen::ON_A_TERMINAL,
     |_| {
-        missions_seen::as_text();
+        missions_seen::what_a_cell_says_reaches_a_terminal_as_text();
         held("text in logs, events and ps; the terminal unchanged")
     },
 );
@@ -79,7 +79,7 @@ pub const TAKEN_NAME: Attack = tested(
     "not tried",
     missions_seen::NEEDS,
     |_| {
-        missions_seen::occupied();
+        missions_seen::a_group_that_somebody_else_uses_is_left_alone();
         held("refused by name; the process neither ended nor moved")
     },
 );
@@ -101,7 +101,7 @@ pub const USERS_MISSION: Attack = tested(
     "not tried; at 6b62040 root's file truncated, the process killed",
     missions_ground::NEEDS,
     |_| {
-        missions_ground::a_users_directory_is_refused();
+        missions_ground::a_users_directory_is_refused_by_every_verb();
         missions_ground::a_record_that_names_a_stranger_ends_nobody();
         held("refused by every verb; the process lives")
     },
@@ -129,7 +129,7 @@ pub const HUNG_START: Attack = tested(
         Need::TwoCpus,
         Need::AnyEnforcer(400),
     ],
-    |seconds| again(seconds, reaction::beside_a_cell_that_hangs_in_its_start),
+    |seconds| again(seconds, reaction::hangs_in_its_start),
 );
 
 pub const NO_DEATH: Attack = tested(
@@ -137,7 +137,7 @@ pub const NO_DEATH: Attack = tested(
     "a cell that ignores SIGTERM, with two minutes to end; when another cell that is killed runs again",
     "runs again after 63.9 ms at most, 5 times",
     BESIDE,
-    |seconds| again(seconds, reaction::beside_a_cell_that_does_not_die),
+    |seconds| again(seconds, reaction::does_not_die),
 );
 
 pub const DISK_FILLER: Attack = tested(
@@ -145,7 +145,7 @@ pub const DISK_FILLER: Attack = tested(
     "a cell that fills the disk of the journal; when another cell that is killed runs again",
     "not started again while the disk is full",
     BESIDE,
-    |seconds| again(seconds, reaction::beside_a_cell_that_fills_the_disk),
+    |seconds| again(seconds, reaction::fills_the_disk),
 );
 
 /// Of the three above: a cell that is killed, and a critical one.

@@ -1,31 +1,13 @@
 //! What `analyze` draws: the picture of demand and supply, and sentences as wide as the terminal.
 
 use std::fs;
+use std::path::Path;
 
 use crate::analyze::{SET, file, late};
-use crate::support::{Case, say, timecell};
+use crate::support::{say, timecell};
 
-pub const CASES: &[Case] = &[
-    Case {
-        name: "analyze::plots_are_svg",
-        needs: &[],
-        run: plots,
-    },
-    Case {
-        name: "analyze::a_set_that_cannot_be_drawn_is_analysed_all_the_same",
-        needs: &[],
-        run: undrawn,
-    },
-    Case {
-        name: "analyze::sentences_are_as_wide_as_the_terminal",
-        needs: &[],
-        run: narrow,
-    },
-];
-
-fn plots() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn plots_are_svg(dir: &Path) {
     let good = file(dir, "good.toml", SET);
     let bad = file(dir, "bad.toml", &late());
     say(dir, &["analyze", &good, "--plot", "good.svg"]).ends_with(0);
@@ -56,9 +38,8 @@ fn plots() {
     }
 }
 
-fn undrawn() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+#[case]
+fn a_set_that_cannot_be_drawn_is_analysed_all_the_same(dir: &Path) {
     let text = SET
         .replace("\"fp\"", "\"global-edf\"\ncpus = 2")
         .replace("reservation", "# reservation");
@@ -74,12 +55,12 @@ fn undrawn() {
     assert!(!dir.join("x.svg").exists());
 }
 
-fn narrow() {
-    let dir = tempfile::tempdir().unwrap();
-    let name = file(dir.path(), "bad.toml", &late());
+#[case]
+fn sentences_are_as_wide_as_the_terminal(dir: &Path) {
+    let name = file(dir, "bad.toml", &late());
     for (columns, widest) in [("80", 80), ("60", 60)] {
         let output = timecell()
-            .current_dir(dir.path())
+            .current_dir(dir)
             .env("COLUMNS", columns)
             .args(["analyze", &name, "--explain"])
             .output()

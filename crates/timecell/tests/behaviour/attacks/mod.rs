@@ -20,7 +20,7 @@ mod vsock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
-use crate::support::{Case, Need, OTHER_BINARY, Said};
+use crate::support::{Need, OTHER_BINARY, Said};
 pub use scene::{Critical, Neighbour, changed_view, until_admitted};
 
 /// The first word of the programs in the cells.
@@ -66,39 +66,35 @@ pub struct Now {
 
 /// The list of all attacks: one line for each, those last of which the test is another one.
 macro_rules! attacks {
-    ($($attack:path => $case:literal),*; $($tested:path),* $(,)?) => {
+    ($($attack:path => $case:ident),*; $($tested:path),* $(,)?) => {
         const ATTACKS: &[&Attack] = &[$(&$attack),*, $(&$tested),*];
 
-        pub const CASES: &[Case] = &[$(Case {
-            name: concat!("attacks::", $case),
-            needs: $attack.needs,
-            run: || is_held(&$attack),
-        }),*, Case {
-            name: "attacks::one_that_is_not_tried_is_no_success",
-            needs: &[Need::Root],
-            run: one_that_is_not_tried_is_no_success,
-        }];
+        $(#[case($case(&$attack); ..$attack.needs)])*
+        fn is_held(attack: &Attack) {
+            let now = (attack.run)(2);
+            assert!(now.held, "{}: {}", attack.name, now.got);
+        }
     };
 }
 
 attacks![
-    exe::EXE => "the_hosts_binary_stays_out_of_reach",
-    priority_inheritance::FIFO => "a_group_keeps_its_budget_when_threads_wait_for_each_other",
-    priority_inheritance::FREEZER => "the_freezer_stops_whoever_inherits_a_priority",
-    priority_inheritance::DEADLINE => "a_reservation_is_kept_when_threads_wait_for_each_other",
-    priority_inheritance::DEADLINE_TASK => "a_task_keeps_its_runtime_when_threads_wait_for_each_other",
-    kernel_locks::LOCKS => "a_lock_of_the_kernel_is_not_kept_for_ever",
-    timers::TIMERS => "timers_for_one_instant_are_few",
-    vsock::VSOCK => "a_socket_of_the_hypervisor_is_refused",
-    flood::FLOOD => "a_flood_of_output_costs_no_other_cell_its_supervisor",
-    cpus::CPUS => "a_best_effort_cell_cannot_take_more_cpus",
-    signals::SIGNALS => "what_a_user_may_have_is_each_cells_own",
-    missions::SECOND_MISSION => "a_second_mission_does_not_come_before_a_critical_cell",
-    missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
-    devices::DEVICES => "a_device_that_may_only_be_read_is_not_written_to",
-    memory::MEMORY => "a_cell_without_memory_does_not_take_the_machines",
-    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots",
-    tested::DISK_FILLER => "a_full_disk_holds_up_no_critical_cell";
+    exe::EXE => the_hosts_binary_stays_out_of_reach,
+    priority_inheritance::FIFO => a_group_keeps_its_budget_when_threads_wait_for_each_other,
+    priority_inheritance::FREEZER => the_freezer_stops_whoever_inherits_a_priority,
+    priority_inheritance::DEADLINE => a_reservation_is_kept_when_threads_wait_for_each_other,
+    priority_inheritance::DEADLINE_TASK => a_task_keeps_its_runtime_when_threads_wait_for_each_other,
+    kernel_locks::LOCKS => a_lock_of_the_kernel_is_not_kept_for_ever,
+    timers::TIMERS => timers_for_one_instant_are_few,
+    vsock::VSOCK => a_socket_of_the_hypervisor_is_refused,
+    flood::FLOOD => a_flood_of_output_costs_no_other_cell_its_supervisor,
+    cpus::CPUS => a_best_effort_cell_cannot_take_more_cpus,
+    signals::SIGNALS => what_a_user_may_have_is_each_cells_own,
+    missions::SECOND_MISSION => a_second_mission_does_not_come_before_a_critical_cell,
+    missions::SAME_NAME => a_name_that_looks_alike_is_another_cell,
+    devices::DEVICES => a_device_that_may_only_be_read_is_not_written_to,
+    memory::MEMORY => a_cell_without_memory_does_not_take_the_machines,
+    places::PLACES => a_users_link_gives_the_user_nothing_of_roots,
+    tested::DISK_FILLER => a_full_disk_holds_up_no_critical_cell;
     tested::FULL_DISK,
     tested::HUNG_START,
     tested::NO_DEATH,
@@ -111,12 +107,8 @@ attacks![
     tested::IMAGE_LINK,
 ];
 
-fn is_held(attack: &Attack) {
-    let now = (attack.run)(2);
-    assert!(now.held, "{}: {}", attack.name, now.got);
-}
-
 /// The table, of an attack that lacks its program, of one that a timecell which refuses nothing lets through, and of both.
+#[case(Root)]
 fn one_that_is_not_tried_is_no_success() {
     let nowhere = tempfile::tempdir().unwrap();
     let ends = |asked: &str, code: i32, says: &[&str]| {
