@@ -1,12 +1,15 @@
 //! `timecell down` for cells whose supervisor was killed.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::control::{RESERVED, ROOT, SLEEPS, ask, json_of};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
+use crate::support::timecell;
 
 #[case(..ROOT)]
 fn cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor(dir: &Path) {
@@ -71,4 +74,30 @@ fn what_down_could_not_remove_is_tried_again(dir: &Path) {
     assert!(down.out.contains("broken: killed by"), "{}", down.out);
     assert!(!runs(pids[1]));
     nothing_is_left(dir);
+}
+
+#[case(..ROOT)]
+fn a_supervisor_that_is_stopped_is_named_to_those_who_wait_for_it(dir: &Path) {
+    mission(dir, &shell("plain", SLEEPS, "class = \"other\""));
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    up.signal(libc::SIGSTOP);
+    let clients = [&["ps"][..], &["events", "--follow"]].map(|verb| {
+        let mut command = timecell();
+        (command.args(verb).args(["--dir", "state"]).current_dir(dir))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut client = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut err = BufReader::new(client.stderr.take().unwrap());
+        err.read_line(&mut line).unwrap();
+        let named = format!("(pid {}) is stopped", up.pid());
+        assert!(line.contains(&named), "{line}");
+        (client, err)
+    });
+    up.signal(libc::SIGCONT);
+    let [(mut ps, _), (mut events, _)] = clients;
+    assert!(ps.wait().unwrap().success());
+    up.end();
+    assert!(events.wait().unwrap().success());
 }
