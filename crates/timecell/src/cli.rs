@@ -11,6 +11,7 @@ mod judge;
 mod listed;
 mod offered;
 mod run;
+mod verbs;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use held::{Budget, Hold, Release};
 pub use judge::Judge;
 pub use run::Run;
+pub use verbs::{EXIT_CODES, command};
 
 /// Real-time containers that keep time on Linux, and prove it.
 #[derive(Debug, Parser)]
@@ -37,8 +39,12 @@ pub use run::Run;
     name = "timecell",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 fine; 1 failed; 2 bad usage or input; 3 a threshold or guarantee was missed; \
-                  4 a requirement is unmet."
+    after_help = format!("Examples:
+  sudo timecell bench overhead --quick        what does a container cost? under 30 s
+  timecell demo > demo.toml                   a mission that runs as printed
+  sudo timecell up demo.toml                  admit it and keep it running
+
+{EXIT_CODES}")
 )]
 pub struct Cli {
     /// What to do.
@@ -49,15 +55,17 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check whether this machine is fit for real time, and what would make it fitter.
+    /// Check whether this machine is fit for real time, and improve it.
     Doctor(Doctor),
-    /// Measure how real-time work behaves here, on bare metal and in containers.
+    /// Measure real-time work on bare metal and in containers.
     Bench(Box<Bench>),
-    /// Report what was measured: tables, pictures and comparisons, with confidence intervals.
+    /// Report what was measured: tables, pictures, comparisons.
     Report(Report),
-    /// Test whether a task set meets its deadlines, and find the least cpu time each cell must reserve.
+    /// Test whether a task set meets its deadlines.
+    ///
+    /// `analyze design` finds the least cpu time that each cell must reserve.
     Analyze(Box<Analyze>),
-    /// Write a run or a task set for other tools: tables, cyclictest's formats, rt-app.
+    /// Write a run or a task set in formats of other tools.
     Export(Export),
     /// Print a mission that runs unchanged, to start from.
     #[command(after_help = "Examples:
@@ -68,13 +76,15 @@ pub enum Command {
 
 Its cells run timecell itself, at its current path.")]
     Demo,
-    /// Check whether a mission could be started here, and under which assumptions, without starting it.
+    /// Check whether a mission can be guaranteed here; start nothing.
     Admit(Admit),
-    /// Admit a mission and keep it running: hold its cells to their budgets and restart them by their policies.
+    /// Admit a mission and keep it running.
+    ///
+    /// Its cells are held to their budgets and restarted by their policies.
     Up(Up),
-    /// Run one program under a budget, as a mission of one cell, and return its exit status.
+    /// Run one program under a budget, and return its exit status.
     Run(Box<Run>),
-    /// Show the cells of a mission: jobs, cpu time, budgets, and why stopped cells are stopped.
+    /// Show a mission's cells: jobs, cpu time, budgets, why they stopped.
     Ps(Ps),
     /// Print the output of a cell of a mission.
     Logs(Logs),
@@ -86,23 +96,31 @@ Its cells run timecell itself, at its current path.")]
     Start(OfCells),
     /// Stop cells of a mission and start them again.
     Restart(OfCells),
-    /// Apply a changed file to a running mission, with new versions beside the old where there is room; roll back if they fail.
+    /// Apply a changed file to a running mission.
+    ///
+    /// New versions run beside the old ones where there is room, and are rolled back if they fail.
     Update(Update),
     /// End a mission, but keep its logs and journal.
     Down(Down),
-    /// Put a running container, unit or process under a budget that outlives this command.
+    /// Put a running container, unit or process under a budget.
+    ///
+    /// The budget outlives this command.
     Hold(Hold),
     /// Release what `hold` put under a budget.
     Release(Release),
-    /// Watch a mission or experiment: cpu time, jobs, late or missed ones and worst times of each cell.
+    /// Watch a mission or experiment live, cell by cell.
+    ///
+    /// Shows cpu time, jobs, late or missed ones and worst times of each cell.
     Top(Top),
-    /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory, a mission's cpus.
+    /// Save and remove what a killed timecell left behind.
+    ///
+    /// Samples are saved to their run; cells, cgroups, shared memory and a mission's cpus are removed.
     Clean(Clean),
     /// Print a shell's completion script.
     Completions(Completions),
     /// Write the man pages.
     Man(Man),
-    /// Print the JSON Schema of a kind of file, for editors and for programs that write such files.
+    /// Print the JSON Schema of a kind of file, for editors.
     #[command(after_help = "Examples:
   timecell schema experiment > experiment.schema.json
   timecell schema mission                              the same as `timecell admit --schema`")]
@@ -111,7 +129,9 @@ Its cells run timecell itself, at its current path.")]
         #[arg(value_name = "KIND")]
         of: FileKind,
     },
-    /// Print the C header with which a program in a cell reports jobs and heartbeats.
+    /// Print the C header with which a program reports its jobs.
+    #[command(after_help = "Examples:
+  timecell header > timecell.h")]
     Header,
 }
 
@@ -128,14 +148,18 @@ pub enum FileKind {
 
 /// Options of `up`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Runs in the foreground, or as a systemd service (dist/timecell@.service), until Ctrl-C, SIGTERM or `timecell down`, which end \
+#[command(after_help = "Examples:
+  timecell demo > demo.toml
+  sudo timecell up demo.toml                            until Ctrl-C
+  sudo timecell up rover.toml --dir /data/rover         with its journal and cells there
+  sudo systemctl enable --now timecell@rover            as a service, from /etc/timecell/rover.toml
+
+Runs in the foreground, or as a systemd service (dist/timecell@.service), until Ctrl-C, SIGTERM or `timecell down`, which end \
     all cells. If it is killed, its cells keep running, held as before; the next `timecell up` of the mission adopts them. \
     ps, logs, events, stop, start, restart and update talk to it.
 
 Exit codes: 0 ended as asked; 1 no cell runs any more and some have failed, or the system refused something; 2 the mission file has \
-    errors; 3 a guarantee cannot be kept, nothing was started; 4 no permission."
-)]
+    errors; 3 a guarantee cannot be kept, nothing was started; 4 no permission.")]
 pub struct Up {
     /// Mission file [default: the mission last admitted in --dir].
     #[arg(value_name = "MISSION", required_unless_present = "dir")]
@@ -219,10 +243,13 @@ impl TopSort {
 
 /// Options of `top`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Keys: q or Ctrl-C quits, s sorts by the next column, r reverses, / filters, arrows and page keys \
-    scroll. An experiment is watched from outside, only by reading; about a mission, its supervisor is asked."
-)]
+#[command(after_help = "Examples:
+  timecell top                                   the running experiment or mission
+  timecell top rover --sort response             a mission, worst response first
+  timecell top rover --json --interval 5s --count 12
+
+Keys: q or Ctrl-C quits, s sorts by the next column, r reverses, / filters, arrows and page keys \
+    scroll. An experiment is watched from outside, only by reading; about a mission, its supervisor is asked.")]
 pub struct Top {
     /// Name of a mission [default: the running experiment, else the only running mission].
     #[arg(value_name = "MISSION", conflicts_with = "dir")]
@@ -306,8 +333,8 @@ pub struct Doctor {
     timecell report --against list                     list the sources of those figures\n  \
     timecell report runs/... --fail-if 'podman.latency.p99 > 100us'   judge a run, even long after\n  \
     timecell report runs/... --baseline before/        compare with another run, cell by cell\n\n\
-    A run that was measured with --fail-if is judged by the same thresholds again, unless --fail-if or --baseline is given. Exit codes: \
-    3 if a threshold is missed, else 1 if one is undecided, else 4 if one is not applicable, else 0."
+    A run that was measured with --fail-if is judged by the same thresholds again, unless --fail-if or --baseline is given.\n\n\
+    Exit codes: 3 if a threshold is missed, else 1 if one is undecided, else 4 if one is not applicable, else 0."
 )]
 pub struct Report {
     /// A run directory, or `latest` for the newest in runs; two to compare them; or files of other tools (`-` is standard input, .gz is
@@ -402,6 +429,9 @@ pub struct Export {
 
 /// Options of `clean`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo timecell clean                  after kill -9 of timecell
+  sudo timecell clean --discard        where a run's disk is full or gone")]
 pub struct Clean {
     /// Discard samples that cannot be written to their run, for example because its disk is full or gone.
     #[arg(long)]
@@ -410,6 +440,9 @@ pub struct Clean {
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  timecell completions bash > /etc/bash_completion.d/timecell
+  timecell completions zsh > ~/.zfunc/_timecell")]
 pub struct Completions {
     /// The shell.
     #[arg(value_enum)]
@@ -418,6 +451,9 @@ pub struct Completions {
 
 /// Options of `man`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo timecell man /usr/local/share/man/man1
+  timecell man man && man man/timecell-bench.1")]
 pub struct Man {
     /// Directory to write timecell.1, timecell-bench.1 and so on into.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -17,7 +17,7 @@ mod top;
 use std::process::exit;
 
 use bench::BenchError;
-use clap::{CommandFactory as _, Parser as _};
+use clap::FromArgMatches as _;
 use supervise::control::ControlError;
 
 use crate::cli::{Cli, Command};
@@ -40,16 +40,23 @@ fn main() {
         )),
         _ => {}
     }
-    let all = Cli::command();
+    let all = cli::command();
     let words = cli::scenario_first(&all, std::env::args_os().collect());
-    let mut command = match Cli::try_parse_from(&words) {
+    let parsed = all.clone().try_get_matches_from(&words);
+    let mut command = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli.command,
         Err(error) => exit(match cli::of_no_use(&all, &error, &words) {
             Some(error) => {
                 out::error(&error.to_string());
                 Ended::BAD_INPUT
             }
-            None => misused(&error),
+            None => {
+                let code = misused(&error);
+                if words.len() == 1 {
+                    out::note(&commands::first::step());
+                }
+                code
+            }
         }),
     };
     let given = commands::kinds::given(&command);

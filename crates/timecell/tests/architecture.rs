@@ -1,4 +1,4 @@
-//! docs/src/architecture.md is true: the files and names that it gives exist, every crate is listed, and its picture and its table
+//! The documentation has one form, and docs/src/architecture.md is true: the files and names that it gives exist, every crate is listed, and its picture and its table
 //! agree with what the crates use of each other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +83,31 @@ fn every_file_and_name_exists() {
         }
     }
     assert!(files > 50, "{files}");
+}
+
+#[test]
+fn every_page_opens_with_its_use_and_fits_a_screen() {
+    let pages = std::fs::read_dir(root().join("docs/src")).unwrap();
+    let pages = pages.map(|page| page.unwrap().path());
+    let pages: Vec<PathBuf> =
+        (pages.filter(|page| page.extension().is_some_and(|kind| kind == "md"))).collect();
+    let summary = std::fs::read_to_string(root().join("docs/src/SUMMARY.md")).unwrap();
+    for page in &pages {
+        let name = page.file_name().unwrap().to_string_lossy();
+        let text = std::fs::read_to_string(page).unwrap();
+        let opening = text.lines().nth(2).unwrap_or_default();
+        let is_prose = opening.starts_with(|c: char| c.is_alphabetic() || "`*".contains(c))
+            && !opening.starts_with("```");
+        let is_listed = summary.contains(&format!("]({name})"));
+        assert!(
+            name == "SUMMARY.md" || is_prose && is_listed,
+            "{name}: {opening}"
+        );
+        // Tables and code cannot be wrapped.
+        let is_wide = |line: &&str| line.chars().count() > 120 && !line.starts_with(['|', ' ']);
+        assert_eq!(prose(&text).lines().find(is_wide), None, "{name}");
+    }
+    assert!(pages.len() > 30, "{pages:?}");
 }
 
 #[test]

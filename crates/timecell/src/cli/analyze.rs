@@ -15,14 +15,17 @@ use super::{enforcer, offered};
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; \
-    3 a deadline can be missed.\n\nIf a test is only sufficient (two criticalities, several cpus), its no counts as undecided, \
-    unless a miss is proven.\n\nIf a file has the name of a subcommand, write ./design.\n\n\
-    Examples:\n  \
-    timecell analyze tasks.toml --explain              explain each verdict, with a witness and fixes\n  \
-    timecell analyze tasks.toml --plot demand.svg      draw demand against supply\n  \
-    timecell analyze design tasks.toml                 find reservations, place cells\n  \
-    timecell export tasks.toml --rt-app                write the tasks for rt-app to run"
+    after_help = "Examples:
+  timecell analyze tasks.toml --explain              explain each verdict, with a witness and fixes
+  timecell analyze tasks.toml --plot demand.svg      draw demand against supply
+  timecell analyze design tasks.toml                 find reservations, place cells
+  timecell export tasks.toml --rt-app                write the tasks for rt-app to run
+
+If a test is only sufficient (two criticalities, several cpus), its no counts as undecided, unless a miss is proven.
+
+If a file has the name of a subcommand, write ./design.
+
+Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; 3 a deadline can be missed."
 )]
 pub struct Analyze {
     /// A question other than whether the deadlines hold.
@@ -187,10 +190,12 @@ pub struct Making {
 
 /// Options of `analyze design`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Reservations and servers in the file are ignored; each cell gets the reservation of least bandwidth \
-    that its tasks need, and is placed by --fit in order of decreasing bandwidth."
-)]
+#[command(after_help = "Examples:
+  timecell analyze design tasks.toml                  the least reservations, on one cpu
+  timecell analyze design tasks.toml --cpus 4 --period 10ms
+
+Reservations and servers in the file are ignored; each cell gets the reservation of least bandwidth \
+    that its tasks need, and is placed by --fit in order of decreasing bandwidth.")]
 pub struct Design {
     /// The task set.
     #[command(flatten)]
@@ -236,6 +241,9 @@ pub struct Design {
 
 /// Options of `analyze generate`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  timecell analyze generate > random.toml
+  timecell analyze generate --utilization 0.6 --seed 7 --policy edf > random.toml")]
 pub struct Generate {
     /// How the set is generated.
     #[command(flatten)]
@@ -253,11 +261,13 @@ pub struct Generate {
 
 /// Options of `analyze schedulability`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "All tests see the same sets with the same deadlines. If deadlines equal periods, the tests are the \
+#[command(after_help = "Examples:
+  timecell analyze schedulability                     draw schedulability.svg
+  timecell analyze schedulability --sets 100 --points 20
+
+All tests see the same sets with the same deadlines. If deadlines equal periods, the tests are the \
     Liu-Layland bound, the hyperbolic bound and exact response times under rate-monotonic priorities, and EDF by exact \
-    demand. With --deadlines below 1, the two bounds do not apply and are omitted; priorities are deadline monotonic."
-)]
+    demand. With --deadlines below 1, the two bounds do not apply and are omitted; priorities are deadline monotonic.")]
 pub struct Schedulability {
     /// How the sets are generated.
     #[command(flatten)]

@@ -15,6 +15,14 @@ use super::bench_options::{
     OwnProgram, Pace, RealTime, Reserved, Series, Supply, TaskSet, Trials, Until,
 };
 
+/// The examples at the beginning of the help of `bench`.
+const EXAMPLES: &str = "Examples:
+  sudo timecell bench overhead --quick                           all engines, in under 30 s
+  timecell bench --template > mine.toml                          an experiment of your own, to edit
+  sudo timecell bench mine.toml --load cpu,disk                  your experiment under load
+  sudo timecell bench overhead --program ./app -- --rate 100     your own program in every engine
+  sudo timecell bench latency --until 'latency.p99.99 < 100us'   run until this is known";
+
 /// Options of `bench`: those for an experiment file, and the scenarios with theirs.
 #[derive(Debug, Args)]
 #[command(
@@ -24,20 +32,18 @@ use super::bench_options::{
     subcommand_value_name = "SCENARIO",
     subcommand_help_heading = "Scenarios, each with its own options (timecell bench SCENARIO --help)",
     override_usage = "timecell bench <SCENARIO> [OPTIONS]\n       timecell bench <FILE> [OPTIONS]\n       timecell bench --resume <RUN>",
-    after_help = "Real-time classes need privilege: run with sudo. Without it, the same command runs with SCHED_OTHER, and every \
-    result is labelled \"not real-time\".\n\n\
-    Examples:\n  \
-    sudo timecell bench overhead --quick                        all engines, in under 30 s\n  \
-    timecell bench --template > mine.toml                       an experiment of your own, to edit\n  \
-    sudo timecell bench latency --until 'latency.p99.99 < 100us'   run until this is known\n  \
-    sudo timecell bench mine.toml --load cpu,disk               your experiment under load\n  \
-    sudo timecell bench overhead --program ./app -- --rate 100  your own program in every engine\n  \
-    sudo timecell bench latency --histogram --duration 24h      a day, in constant memory\n  \
-    sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'\n  \
-    sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'\n\n\
-    Exit codes with --fail-if: 3 if a threshold is missed, else 1 if a trial failed or a threshold is undecided, else 4 if a \
-    threshold is not applicable (no real-time class, too few jobs, not measured), else 0. With --decide: 1 if a ratio is \
-    neither known well enough nor shown to differ from 1, or if there is no ratio."
+    before_help = EXAMPLES,
+    before_long_help = format!("{EXAMPLES}
+  sudo timecell bench latency --histogram --duration 24h         a day, in constant memory
+  sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'
+  sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'"),
+    after_help = "All options: timecell bench --help; those of a scenario: timecell bench SCENARIO --help",
+    after_long_help = "Real-time classes need privilege: run with sudo. Without it, the same command runs with SCHED_OTHER, and every \
+    result is labelled \"not real-time\".
+
+Exit codes with --fail-if: 3 if a threshold is missed, else 1 if a trial failed or a threshold is undecided, else 4 if a threshold is not \
+    applicable (no real-time class, too few jobs, not measured), else 0. With --decide: 1 if a ratio is neither known well enough nor shown to \
+    differ from 1, or if there is no ratio."
 )]
 pub struct Bench {
     /// Path of an experiment file, instead of a scenario.
@@ -194,8 +200,12 @@ fn command(name: &'static str, way: Way) -> Command {
         Way::Isolation => Isolation::augment_args(command),
         Way::Itself => Itself::augment_args(command),
     };
+    let examples = format!(
+        "Examples:\n  timecell bench {name} --dry-run        what would be measured here\n  sudo timecell bench {name} --quick     \
+        a smoke run\n  sudo timecell bench {name}"
+    );
     // After the groups of options, whose own help texts would replace it.
-    command.about(way.question()).long_about(None)
+    (command.about(way.question()).long_about(None)).after_help(examples)
 }
 
 impl Subcommand for Scenario {

@@ -29,11 +29,14 @@ pub struct WhichFirst {
 
 /// Options of `ps`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "If the mission has no supervisor, what its journal records is printed, and the exit code is 4.
+#[command(after_help = "Examples:
+  timecell ps                          the only running mission
+  timecell ps rover --verbose          what each of its bounds assumes, and whether it holds
+  timecell ps --machine                what is granted on this machine, to whom
 
-Exit codes: 0 printed; 2 there is no such mission; 3 a bound is withdrawn; 4 it has no supervisor."
-)]
+If the mission has no supervisor, what its journal records is printed, and the exit code is 4.
+
+Exit codes: 0 printed; 2 there is no such mission; 3 a bound is withdrawn; 4 it has no supervisor.")]
 pub struct Ps {
     /// Which mission.
     #[command(flatten)]
@@ -55,10 +58,13 @@ pub struct Ps {
 
 /// Options of `logs`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The newest 1 MB of what a cell writes to standard output and standard error is kept, over all its starts. Versions of a cell use \
-two logs in turn: --previous prints the log of the version before the last update, with those of earlier versions that used it."
-)]
+#[command(after_help = "Examples:
+  timecell logs camera                 all that is kept
+  timecell logs -f -n 20 camera        the last 20 lines, and what follows
+  timecell logs camera -m rover        of this mission
+
+The newest 1 MB of what a cell writes to standard output and standard error is kept, over all its starts. Versions of a cell use \
+two logs in turn: --previous prints the log of the version before the last update, with those of earlier versions that used it.")]
 pub struct Logs {
     /// Name of the cell.
     #[arg(value_name = "CELL")]
@@ -103,10 +109,13 @@ pub struct Events {
 
 /// Options of `stop`, `start` and `restart`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 done; 1 not possible, with the reason; 2 there is no such cell or mission; 4 the mission has no supervisor, \
-    or no permission."
-)]
+#[command(after_help = "Examples:
+  timecell stop camera                 and the cells that need it
+  timecell start camera
+  timecell restart camera radio -m rover
+
+Exit codes: 0 done; 1 not possible, with the reason; 2 there is no such cell or mission; 4 the mission has no supervisor, \
+    or no permission.")]
 pub struct OfCells {
     /// Names of the cells.
     #[arg(value_name = "CELL", required = true)]
@@ -121,10 +130,12 @@ pub struct OfCells {
 
 /// Options of `down`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Cells of a mission whose supervisor was killed are stopped too. The journal and the cells' output stay in the mission's directory.\n\n\
-    Exit codes: 0 all cells stopped; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission."
-)]
+#[command(after_help = "Examples:
+  sudo timecell down                   the only running mission
+  sudo timecell down rover
+
+Cells of a mission whose supervisor was killed are stopped too. The journal and the cells' output stay in the mission's directory.\n\n\
+    Exit codes: 0 all cells stopped; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission.")]
 pub struct Down {
     /// Which mission.
     #[command(flatten)]
@@ -136,14 +147,16 @@ pub struct Down {
 
 /// Options of `update`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Cells that the file does not change are not touched. If both versions of a cell can be admitted, the new one runs beside the \
+#[command(after_help = "Examples:
+  timecell admit rover-2.toml          can it be guaranteed at all?
+  sudo timecell update rover-2.toml    apply it, or roll back
+
+Cells that the file does not change are not touched. If both versions of a cell can be admitted, the new one runs beside the \
     old one for the health window; otherwise the old one is stopped first. If a new version fails within the window, the whole update \
     is rolled back.
 
 Exit codes: 0 done; 1 rolled back, with the reason; 2 the file has errors; 3 a guarantee could not be kept, nothing was changed; \
-    4 the mission has no supervisor, or no permission."
-)]
+    4 the mission has no supervisor, or no permission.")]
 pub struct Update {
     /// New mission file.
     #[arg(value_name = "MISSION", value_hint = ValueHint::FilePath)]

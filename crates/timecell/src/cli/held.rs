@@ -114,12 +114,14 @@ pub struct Hold {
 
 /// Options of `release`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Its threads get back their cpus and class, and a process that was moved out of its cgroup goes back there. What is not as \
+#[command(after_help = "Examples:
+  sudo timecell release web            a container, by name or id
+  sudo timecell release --all
+
+Its threads get back their cpus and class, and a process that was moved out of its cgroup goes back there. What is not as \
     `timecell hold` left it is left alone: a cpuset that others have set, a class or cpus that a thread was given meanwhile.
 
-Exit codes: 0 released, or it had ended; 1 something could not be put back; 2 it is not held; 4 no permission."
-)]
+Exit codes: 0 released, or it had ended; 1 something could not be put back; 2 it is not held; 4 no permission.")]
 pub struct Release {
     /// Container, unit or process, as `timecell hold --list` names it.
     #[arg(value_name = "CONTAINER|PID|UNIT", required_unless_present = "all")]

@@ -215,7 +215,8 @@ fn scenarios_are_commands_of_bench_and_in_the_docs() {
         assert!(about.is_some_and(|about| about.ends_with('?')));
     }
     let cli = page("cli");
-    let said = line(&cli, "SCENARIO is one of ").split(':').next();
+    let said = cli.split("SCENARIO is one of ").nth(1);
+    let said = said.and_then(|said| said.split(':').next());
     assert_eq!(said.map(quoted), Some(commands));
     // Every option of every scenario has its row.
     for command in [bench].into_iter().chain(bench.get_subcommands()) {
@@ -225,4 +226,13 @@ fn scenarios_are_commands_of_bench_and_in_the_docs() {
             assert!(cli.lines().any(has_row), "{name} --{option}");
         }
     }
+}
+
+#[test]
+fn the_examples_are_read() {
+    let (experiment, set) = ("examples/experiment.toml", "examples/taskset.toml");
+    let read = model::Experiment::parse(experiment, &text(experiment));
+    assert!(read.is_ok(), "{read:?}");
+    let read = model::taskset::TaskSet::parse(set, &text(set));
+    assert!(read.is_ok(), "{read:?}");
 }

@@ -35,7 +35,10 @@ pub fn resolve(command: &mut Command) -> Result<(), InputError> {
 }
 
 /// The newest run in a directory, by name: the names start with the time at which the runs started.
-fn newest(around: &Path) -> Result<PathBuf, InputError> {
+///
+/// # Errors
+/// If there is none.
+pub fn newest(around: &Path) -> Result<PathBuf, InputError> {
     let found = std::fs::read_dir(around).into_iter().flatten().flatten();
     found
         .map(|entry| entry.path())

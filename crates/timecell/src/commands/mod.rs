@@ -18,6 +18,7 @@ pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod export;
+pub mod first;
 pub mod generate;
 pub mod held;
 pub mod isolation;
