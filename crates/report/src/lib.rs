@@ -11,6 +11,7 @@ pub mod demand;
 mod drawn;
 mod figure;
 mod findings;
+mod grid;
 mod html;
 mod in_turns;
 mod isolation;

@@ -2,16 +2,18 @@
 
 use super::section::{Page, Section};
 use crate::findings;
-use maud::html;
-use text::words::clean;
+use maud::{Markup, html};
+use text::words::{clean, sentence};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let sentences = findings(&page.data.summary);
     Some(Section {
         id: "found",
         heading: "What was found".to_owned(),
-        body: html! {
-            ul.findings { @for sentence in &sentences { li { (clean(sentence)) } } }
-        },
+        body: list(&findings(&page.data.summary)),
     })
+}
+
+/// Sentences, one below the other.
+pub(crate) fn list(sentences: &[String]) -> Markup {
+    html! { ul.findings { @for text in sentences { li { (sentence(&clean(text))) } } } }
 }
