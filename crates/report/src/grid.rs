@@ -6,11 +6,11 @@ use stats::{Quantile, Ratio, Verdict};
 use text::grid::{self, Text, render_parts};
 use text::style::{Style, Tone};
 use text::units::{Scale, Unit};
-use text::words::{clean, count, judged, needs, times, verdict};
+use text::words::{capital, clean, count, judged, needs, times, verdict};
 
 /// With more rows than this, tables of detail are folded on a page.
 const FOLDED: usize = 24;
-/// Headings of more characters than this may be broken on a page.
+/// Headings of so many characters may be broken on a page.
 const WRAPPED: usize = 24;
 
 /// The content of one cell of a table.
@@ -316,7 +316,7 @@ impl<R> Table<R> {
             true => Cell::default(),
             false => Cell::new(NOT_REAL_TIME, Tone::Caution),
         };
-        self.text("", label).if_any().on_terminal()
+        self.text("", label).on_terminal().if_any()
     }
 
     /// Whether there is nothing to show.
@@ -366,20 +366,25 @@ impl<R> Render for Table<R> {
     fn render(&self) -> Markup {
         let columns = (self.columns.iter()).filter(|column| column.place != Place::Terminal);
         let columns: Vec<&Column> = columns.collect();
-        let wraps = |column: &Column| column.heading.chars().count() > WRAPPED;
+        let class = |column: &Column| match column.heading.chars().count() {
+            _ if column.right => Some("num"),
+            WRAPPED.. => Some("wrap"),
+            _ => None,
+        };
+        let caption = capital(&self.caption);
         let table = html! {
-            div.scroll tabindex="0" role="region" aria-label=(self.caption) {
-                table.stack[self.stacked] {
-                    caption { (self.caption) }
+            div.scroll tabindex="0" role="region" aria-label=(caption) {
+                table class=[self.stacked.then_some("stack")] {
+                    caption { (caption) }
                     thead { tr { @for column in &columns {
-                        th.num[column.right].wrap[wraps(column)] scope="col" {
+                        th class=[class(column)] scope="col" {
                             (breakable(&column.heading))
                             @if let Some(below) = &column.below { br; span.below { (below) } }
                         }
                     } } }
                     tbody { @for row in 0..self.rows.len() { tr { @for column in &columns {
                         @if column.names { th scope="row" { (column.cells[row].markup(true)) } } @else {
-                            td.num[column.right] data-label=[self.stacked.then_some(&column.heading)] { (column.cells[row].markup(false)) }
+                            td class=[column.right.then_some("num")] data-label=[self.stacked.then_some(&column.heading)] { (column.cells[row].markup(false)) }
                         }
                     } } } }
                 }
@@ -389,7 +394,7 @@ impl<R> Render for Table<R> {
             @match self.rows.len() {
                 0 => {},
                 rows if self.folds && rows > FOLDED => details {
-                    summary { (self.caption) ", " (count(rows as u64)) " rows" }
+                    summary { (caption) ", " (count(rows as u64)) " rows" }
                     (table)
                 },
                 _ => (table),

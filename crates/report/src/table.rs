@@ -316,7 +316,7 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
         .find_map(|cell| cell.histograms.as_ref())
     {
         sentences.push(format!(
-            "note: from histograms: medians and quantiles are up to {:.1}% too large, the maximum is exact",
+            "note: from histograms: medians and quantiles are up to {:.1} % too large, the maximum is exact",
             histograms.relative_error * 100.0
         ));
     }

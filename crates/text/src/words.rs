@@ -58,11 +58,14 @@ pub fn interval(r: &Ratio) -> String {
     }
 }
 
+/// From 9.95 on, two digits of a number are those of 10.
+const ROUNDED: f64 = 1.005;
+
 /// A share in percent with two digits, however small: `0.0031 %`, `1.2 %`, `24 %`.
 pub fn part(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 {
-        (1.0 - percent.log10().floor()).clamp(0.0, 7.0) as usize
+        (1.0 - (percent * ROUNDED).log10().floor()).clamp(0.0, 7.0) as usize
     } else {
         0
     };
@@ -207,6 +210,11 @@ pub fn uncapital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_lowercase().to_string());
     first.unwrap_or_default() + chars.as_str()
+}
+
+/// All of them as sentences.
+pub fn sentences(all: Vec<String>) -> Vec<String> {
+    all.iter().map(|text| sentence(text)).collect()
 }
 
 /// The text as a sentence: a capital first, a full stop last.

@@ -30,7 +30,7 @@ pub(crate) use asked::asked;
 pub(crate) use banner::{ended, failures, gaps};
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::{drawn, pictures};
-pub(crate) use found::list;
+pub(crate) use found::{found, list};
 pub(crate) use frame::{Own, finished, framed};
 pub(crate) use lacking::{absences, missing, not_measured};
 pub(crate) use machine::provenance_section;

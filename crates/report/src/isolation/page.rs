@@ -10,9 +10,9 @@ use super::findings::findings;
 use super::picture::draw;
 use super::rows::{arms, budgets, standings, utilisation};
 use crate::grid::{Cell, Table};
-use crate::html::{Extras, Own, Section, again, asked, framed, list, pictures};
+use crate::html::{Extras, Own, Section, again, asked, framed, pictures};
 use text::units::time;
-use text::words::plural;
+use text::words::{plural, sentences};
 
 /// The report as one HTML file, with the sections of `extras`.
 ///
@@ -81,7 +81,7 @@ fn found(summary: &IsolationSummary) -> Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            (list(&findings(summary)))
+            (crate::html::found(&sentences(findings(summary))))
             (standings(summary))
             (arms(summary))
             (budgets(summary))

@@ -7,14 +7,14 @@ use super::tables;
 use crate::figure::Figure;
 use crate::grid::Table;
 use crate::html::{
-    Extras, Own, Section, absences, again, asked, drawn, framed, list, with_experiment,
+    Extras, Own, Section, absences, again, asked, drawn, found, framed, with_experiment,
 };
 use maud::{Markup, html};
 use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
 use record::RecordError;
 use record::run::Run;
 use record::scale::ScaleSummary;
-use text::words::count;
+use text::words::{count, sentences};
 
 /// The report as one HTML file, with the sections of `extras`.
 ///
@@ -27,7 +27,7 @@ pub fn scale_html(
 ) -> Result<String, RecordError> {
     let plan = run.experiment()?;
     let all = draw(summary);
-    let mut sections = vec![question(&plan), found(summary)];
+    let mut sections = vec![question(&plan), findings_of(summary)];
     sections.extend(growth(summary, &all.growth));
     sections.extend(about(summary, About::Response, &all.response));
     sections.extend(about(summary, About::Execution, &all.execution));
@@ -135,12 +135,12 @@ fn reservation(reserve: Option<Enforcer>) -> String {
     format!("{name}: an equal part of {of}")
 }
 
-fn found(summary: &ScaleSummary) -> Section {
+fn findings_of(summary: &ScaleSummary) -> Section {
     Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            @for (engine, sentences) in &findings(summary) { h3 { (engine) } (list(sentences)) }
+            @for (engine, all) in findings(summary) { h3 { (engine) } (found(&sentences(all))) }
         },
     }
 }

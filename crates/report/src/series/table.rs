@@ -42,8 +42,8 @@ pub(super) fn values<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s Se
         .number("p90", |f| f.p90.map(|v| show(v as f64)))
         .if_any()
         .number("p99", |f| f.p99.map(|v| show(v as f64)))
-        .if_any()
         .on_page()
+        .if_any()
         .number("worst", |f| show(f.worst as f64))
         .when(compared, |table| {
             let heading = format!("against {baseline}\n95% interval");

@@ -30,7 +30,7 @@ mod tests {
     fn shares_and_lines_have_three_digits() {
         assert_eq!(
             [0.3, 0.0999, 0.09, 1.0].map(percent),
-            ["30.0 %", "9.99 %", "9.00 %", "100.0 %"]
+            ["30.0 %", "9.99 %", "9.00 %", "100 %"]
         );
         let point = SupplyPoint {
             supplied: 291_000,

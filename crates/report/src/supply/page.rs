@@ -12,11 +12,11 @@ use super::rows::{self, kept};
 use super::{line, reaction, tried};
 use crate::figure::Figure;
 use crate::grid::{Cell, Table};
-use crate::html::{Extras, Own, Section, again, asked, framed, list, not_measured, pictures};
+use crate::html::{Extras, Own, Section, again, asked, framed, not_measured, pictures};
 use study::reservation;
 use text::grid::Text;
 use text::units::{percent, time};
-use text::words::plural;
+use text::words::{plural, sentences};
 
 /// The report as one HTML file, with the sections of `extras`.
 ///
@@ -74,7 +74,7 @@ fn found(summary: &SupplySummary) -> Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            (list(&findings(summary)))
+            (crate::html::found(&sentences(findings(summary))))
             (rows::table(summary))
             p.quiet {
                 "Granted is the budget divided by its period. Billed is what the kernel counts, including interrupts and the host's \

@@ -89,7 +89,7 @@ fn short() {
     let dir = tempfile::tempdir().unwrap();
     let file = file(dir.path(), 2_500, PAIR);
     let said = say(dir.path(), &["bench", &file]).ends_with(0);
-    assert!(said.out.contains("up to 0.1% too large"), "{}", said.out);
+    assert!(said.out.contains("up to 0.1 % too large"), "{}", said.out);
     let path = only_run(dir.path());
     adds_up(&path, 3, 2_500);
     let run = path.to_string_lossy().into_owned();

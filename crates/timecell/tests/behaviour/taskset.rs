@@ -233,7 +233,7 @@ fn held() {
         }
     }
     let page = fs::read_to_string(run.dir().join("report.html")).unwrap();
-    assert!(page.contains("Reservations") && page.contains("(least)"));
+    assert!(page.contains("The reservations: what") && page.contains("(least)"));
 }
 
 fn held_by_class() {
