@@ -259,12 +259,12 @@ impl Rows {
 
 /// What marks are, from left to right at the top of a picture.
 pub(crate) fn key(start: f64, entries: &[(Mark, &str)]) -> Markup {
-    let mut x = start;
+    let room = |name: &str| 34.0 + 7.7 * name.len() as f64;
     html! {
         @for (look, (mark, name)) in entries.iter().enumerate() {
+            @let x = start + entries[..look].iter().map(|entry| room(entry.1)).sum::<f64>();
             path class=(format!("mark s{look}")) d=(sample(*mark, x, 12.0)) {}
             text x=(n(x + 10.0)) y="16.5" { (name) }
-            @let _moved = x += 34.0 + 7.7 * name.len() as f64;
         }
     }
 }

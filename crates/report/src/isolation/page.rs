@@ -108,6 +108,9 @@ fn by_cell(record: &IsolationRecord) -> Vec<Enforcer> {
         .collect()
 }
 
+/// A role in a contest, and its cell in a set.
+type Role = (&'static str, fn(&DrawnSet) -> &DrawnCell);
+
 fn sets(record: &IsolationRecord) -> Option<Section> {
     let late = |permille: u32| {
         let of = |set: &&DrawnSet| set.utilisation_permille == permille;
@@ -132,7 +135,7 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
             "sets in which the victim is late in the worst case, nothing enforced",
             |draws| late(draws.utilisation_permille),
         );
-    let roles: [(&str, fn(&DrawnSet) -> &DrawnCell); 2] = [
+    let roles: [Role; 2] = [
         ("attacker", |set| &set.attacker),
         ("victim", |set| &set.victim),
     ];
