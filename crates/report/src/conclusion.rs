@@ -4,8 +4,8 @@ use model::EngineKind;
 use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
 use stats::{Comparison, PLANTED_FACTOR, Ratio, Share, Verdict, holm};
 
-use text::units::{exact, percent, time};
-use text::words::{FEWEST_ROUNDS, comparison, count, interval, share_of_jobs};
+use text::units::{exact, time};
+use text::words::{FEWEST_ROUNDS, comparison, count, interval, part, share_of_jobs};
 
 /// States matter if both take at least this share of jobs: rarer ones are found only on machines without noise.
 const MATERIAL_SHARE: f64 = 0.02;
@@ -90,7 +90,7 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
         sentences.push(match is_baseline_again(summary, cell) {
             true => format!(
                 "On this machine {baseline} differs from itself by {}: trust no difference of that size.",
-                percent((ratio.value - 1.0).abs())
+                part((ratio.value - 1.0).abs())
             ),
             false => differs(cell, ratio, metric, baseline),
         });
@@ -99,11 +99,11 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     match (differ.is_empty(), alike.is_empty()) {
         (true, false) => sentences.push(format!(
             "Nothing was shown to change the median {metric} of {baselines}: differences above {} would have been seen.",
-            percent(seen)
+            part(seen)
         )),
         (false, false) => sentences.push(format!(
             "No other was shown to change it: differences above {} would have been seen.",
-            percent(seen)
+            part(seen)
         )),
         (_, true) => {}
     }
@@ -136,7 +136,7 @@ fn by_chance(alike: &[&Compared<'_>], of: usize) -> Option<String> {
     Some(format!(
         "{} {differ} only by the interval in the table: of {of} such intervals at least one is wrong by chance in up to {} of runs, so {count} not counted.",
         labels.join(", "),
-        percent(1.0 - (1.0 - LEVEL).powf(of as f64)),
+        part(1.0 - (1.0 - LEVEL).powf(of as f64)),
     ))
 }
 
@@ -181,8 +181,8 @@ fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
             .map(|((cell, turns), _)| {
                 let (more, by) = more(turns.comparison.ratio_of_medians.value);
                 match is_baseline_again(summary, cell) {
-                    true => format!("{} from itself by {}", turns.against, percent(by)),
-                    false => format!("{} {} {more}", cell.label, percent(by)),
+                    true => format!("{} from itself by {}", turns.against, part(by)),
+                    false => format!("{} {} {more}", cell.label, part(by)),
                 }
             })
             .collect();
@@ -255,7 +255,7 @@ fn one_state(summary: &RunSummary) -> Option<String> {
     let from = match turns.least_state_share {
         Some(share) => format!(
             "would have been found if it held at least {} of jobs",
-            percent(share)
+            part(share)
         ),
         None => "would not have been found: the jobs vary too much".to_owned(),
     };
@@ -278,7 +278,7 @@ fn differs(cell: &CellSummary, ratio: &Ratio, metric: &str, baseline: &str) -> S
     format!(
         "{}: the median {metric} is {} {more} than that of {baseline}: {} times as long.",
         cell.label,
-        percent(by),
+        part(by),
         interval(ratio)
     )
 }
@@ -321,7 +321,7 @@ fn machine(summary: &RunSummary) -> Option<String> {
         }) => format!(
             "{baseline} itself did not meet {of}: from start to end alone, at least {} of its jobs take longer than their {name} of {}, \
              because of their work or of the machine.",
-            percent(share),
+            part(share),
             exact(limit_ns.unsigned_abs()),
         ),
     })
@@ -408,7 +408,7 @@ fn state(in_turns: &InTurns) -> Option<String> {
     ))
 }
 
-/// `20% (18..23%)` of jobs.
+/// `20 % (18..23 %)` of jobs.
 pub(crate) fn in_it(share: &Share) -> String {
     share_of_jobs(share.value, share.low.zip(share.high))
 }

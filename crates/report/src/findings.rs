@@ -117,9 +117,9 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
     let mut text = match (medians.low, medians.high) {
         (Some(low), Some(high)) => {
             let judged = match medians.verdict {
-                Verdict::Larger => format!("slower by {percent:.1}%, more than noise explains"),
+                Verdict::Larger => format!("slower by {percent:.1} %, more than noise explains"),
                 Verdict::Smaller => {
-                    format!("faster by {:.1}%, more than noise explains", -percent)
+                    format!("faster by {:.1} %, more than noise explains", -percent)
                 }
                 Verdict::TooWide => "undecided, more rounds are needed".to_owned(),
                 _ => "not distinguishable from noise".to_owned(),

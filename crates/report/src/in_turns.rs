@@ -2,11 +2,9 @@
 //! latency and response time.
 
 use record::summary::{CellSummary, InTurns, Metric, RunSummary};
-use stats::{Ratio, Verdict};
 
-use text::grid::{Column, Text, render_parts};
-use text::style::{Style, Tone};
-use text::words::{clean, comparison, count, fewer_rounds_of_p99, judged, times, verdict};
+use crate::grid::{Cell, Table, told, tone};
+use text::words::{count, fewer_rounds_of_p99, times, verdict};
 
 /// Cells that took turns with another, each with what was compared of this metric.
 pub(crate) fn compared(summary: &RunSummary, metric: Metric) -> Vec<(&CellSummary, &InTurns)> {
@@ -22,68 +20,50 @@ pub(crate) fn against<'a>(rows: &[(&CellSummary, &'a InTurns)]) -> Option<&'a st
     (rows.iter().all(|(_, turns)| turns.against == first)).then_some(first)
 }
 
-/// The table after an empty line: p99 of the primary metric, and one column for the medians of each other one; empty where nothing took
-/// turns.
-pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
+/// The terminal's table: p99 of the primary metric, and one column for the medians of each other one; empty where nothing took turns.
+pub(crate) fn table(summary: &RunSummary) -> Table<&CellSummary> {
     let others = (Metric::ALL.into_iter()).filter(|&metric| metric != summary.primary);
     let metrics: Vec<Metric> = [summary.primary]
         .into_iter()
         .chain(others)
         .filter(|&metric| !compared(summary, metric).is_empty())
         .collect();
-    let of = |cell: &'_ CellSummary, metric| cell.in_turns.iter().position(|t| t.metric == metric);
-    let cells: Vec<&CellSummary> = (summary.cells.iter())
-        .filter(|cell| metrics.iter().any(|&metric| of(cell, metric).is_some()))
-        .collect();
-    if cells.is_empty() {
-        return String::new();
-    }
-    let mut columns = vec![Column::plain(
-        "cell",
-        cells.iter().map(|cell| clean(&cell.label)).collect(),
-    )];
+    let of = |cell: &&'_ CellSummary, metric| cell.in_turns.iter().position(|t| t.metric == metric);
+    let cells = (summary.cells.iter())
+        .filter(|cell| metrics.iter().any(|&metric| of(cell, metric).is_some()));
     let rows: Vec<(&CellSummary, &InTurns)> = (metrics.iter())
         .flat_map(|&metric| compared(summary, metric))
         .collect();
-    let title = match against(&rows) {
-        Some(one) => format!(" against {}", clean(one)),
-        None => {
-            let own = |cell: &&CellSummary| clean(&cell.in_turns[0].against);
-            columns.push(Column::plain("against", cells.iter().map(own).collect()));
-            ", each against its own".to_owned()
-        }
-    };
-    for &metric in &metrics {
-        let text = |cell: &&CellSummary| match of(cell, metric) {
-            Some(place) if metric == summary.primary => p99(&cell.in_turns[place]),
-            Some(place) => {
-                let compared = &cell.in_turns[place].comparison;
-                let medians = &compared.ratio_of_medians;
-                Text(comparison(compared), tone(medians, compared.rounds))
-            }
-            None => Text("not comparable".to_owned(), Tone::Plain),
-        };
-        let of = match metric == summary.primary {
-            true => "p99",
-            false => "median",
-        };
-        columns.push(Column::new(
-            &format!("{of} of {}", metric.title()),
-            cells.iter().map(text).collect(),
-        ));
-    }
-    format!(
-        "\nthe same jobs in turns{title} (ratio, 95% interval)\n\n{}\n",
-        render_parts(&columns, style)
+    let one = against(&rows);
+    let title = one.map_or(", each against its own".to_owned(), |one| {
+        format!(" against {one}")
+    });
+    let table = Table::new(
+        format!("the same jobs in turns{title} (ratio, 95% interval)"),
+        cells,
     )
+    .head("cell", |cell| cell.label.as_str())
+    .when(one.is_none(), |table| {
+        table.text("against", |cell| cell.in_turns[0].against.as_str())
+    });
+    metrics.iter().fold(table, |table, &metric| {
+        let primary = metric == summary.primary;
+        let what = if primary { "p99" } else { "median" };
+        table.text(&format!("{what} of {}", metric.title()), |cell| {
+            match of(cell, metric).map(|place| &cell.in_turns[place]) {
+                Some(turns) if primary => p99(turns),
+                Some(turns) => told(&turns.comparison.ratio_of_medians, turns.comparison.rounds),
+                None => "not comparable".into(),
+            }
+        })
+    })
 }
 
-fn p99(turns: &InTurns) -> Text {
-    let ratio = turns.comparison.ratio_of_p99.as_ref();
-    let tone = ratio.map_or(Tone::Plain, |ratio| {
-        tone(ratio, turns.comparison.rounds_of_p99)
-    });
-    Text(p99_text(turns), tone)
+/// [`p99_text`] in its colour.
+pub(crate) fn p99(turns: &InTurns) -> Cell {
+    let compared = &turns.comparison;
+    let tone = (compared.ratio_of_p99.as_ref()).map(|ratio| tone(ratio, compared.rounds_of_p99));
+    Cell::new(p99_text(turns), tone.unwrap_or_default())
 }
 
 /// The ratio of p99 with its verdict, or the number of jobs that it needs.
@@ -104,13 +84,5 @@ pub(crate) fn p99_needs(turns: &InTurns) -> String {
     match turns.jobs_for_p99 {
         Some(jobs) => format!("needs {} jobs a round", count(jobs.into())),
         None => "too few jobs in some rounds".to_owned(),
-    }
-}
-
-fn tone(ratio: &Ratio, rounds: u32) -> Tone {
-    match judged(ratio, rounds) {
-        Verdict::Larger => Tone::Caution,
-        Verdict::Smaller => Tone::Good,
-        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
     }
 }

@@ -11,6 +11,7 @@ pub mod demand;
 mod drawn;
 mod figure;
 mod findings;
+mod grid;
 mod html;
 mod in_turns;
 mod isolation;
@@ -47,8 +48,8 @@ pub use supply::{supply_figures, supply_html, supply_table};
 pub use record::run::Run;
 pub use table::table;
 pub use text::style::Style;
-pub use text::units::{percent, time};
-pub use text::words::{FEWEST_ROUNDS, grouped, plural};
+pub use text::units::time;
+pub use text::words::{FEWEST_ROUNDS, grouped, part, plural};
 
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]

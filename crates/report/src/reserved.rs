@@ -3,31 +3,15 @@
 use model::Enforcer;
 use record::summary::{CellSummary, HeldSummary, RunSummary, TaskSummary};
 
+use crate::grid::Table;
 use crate::tasks::{normalised, rows as threads};
-use text::grid::{Column, render};
-use text::style::Style;
-use text::units::time;
-use text::words::{clean, count, plural};
+use text::units::{percent, time};
+use text::words::{count, plural};
 
 /// Explains the table on a page.
 pub(crate) const EXPLAINED: &str = "Each cell was held to a budget in every period. By the textbook, all deadlines hold if the periodic \
     resource model of this budget supplies enough and the budgets of a cpu fit in their periods; as supplied, if the minimum supply of \
     the enforcer does, with its lateness and cost, as mission admission counts it. What is not shown to hold need not fail.";
-
-/// The headings of the table.
-pub(crate) const HEADINGS: [&str; 11] = [
-    "cell",
-    "held by",
-    "budget/period",
-    "of a cpu",
-    "cpu",
-    "by the textbook",
-    "as supplied",
-    "longest/deadline",
-    "lost jobs",
-    "latest look",
-    "most overrun",
-];
 
 /// A cell of a trial, with what analysis says and what was measured.
 pub(crate) struct Row<'a> {
@@ -42,7 +26,7 @@ pub(crate) struct Row<'a> {
 }
 
 /// Every cell that was held, in the order of the run.
-pub(crate) fn rows(summary: &RunSummary) -> Vec<Row<'_>> {
+fn rows(summary: &RunSummary) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (cell, task, longest) in threads(summary) {
         let Some(held) = &task.held else { continue };
@@ -89,55 +73,48 @@ impl Row<'_> {
         };
     }
 
-    /// Its texts, in the order of [`HEADINGS`].
-    pub(crate) fn texts(&self) -> [String; 11] {
+    fn name(&self) -> String {
+        format!("{}/{}", self.trial, self.cell)
+    }
+
+    fn budget(&self) -> String {
         let held = &self.held.by.held;
-        let said = |shown: bool| if shown { "holds" } else { "not shown" }.to_owned();
-        let most = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| time(ns as f64));
         let least = if self.held.by.given { "" } else { " (least)" };
-        let worst = self.worst.map(|(response, _)| response);
-        [
-            clean(&format!("{}/{}", self.trial, self.cell)),
-            held.enforcer.name().to_owned(),
-            format!(
-                "{}/{}{least}",
-                time(held.budget_ns as f64),
-                time(held.period_ns as f64)
-            ),
-            format!(
-                "{:.1} %",
-                held.budget_ns as f64 * 100.0 / held.period_ns.max(1) as f64
-            ),
-            match held.enforcer {
-                Enforcer::Deadline => "any".to_owned(),
-                _ => self.held.cpu.to_string(),
-            },
-            said(self.textbook),
-            said(self.certain),
-            normalised(worst, self.worst.map_or(1, |(_, deadline)| deadline)),
-            format!("{} of {}", count(self.lost), count(self.jobs)),
-            most(self.held.latest_look_ns),
-            most(self.held.most_overrun_ns),
-        ]
+        let [budget, period] = [held.budget_ns, held.period_ns].map(|ns| time(ns as f64));
+        format!("{budget}/{period}{least}")
     }
 }
 
-/// The table of cells that were held, for a terminal; empty if none was.
-pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
-    let rows = rows(summary);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let texts: Vec<[String; 11]> = rows.iter().map(Row::texts).collect();
-    let columns: Vec<Column> = (HEADINGS.iter().enumerate())
-        .map(|(at, heading)| {
-            Column::plain(heading, texts.iter().map(|row| row[at].clone()).collect())
-        })
-        .collect();
-    format!(
-        "\nthe reservations: what the analysis says, and what was measured\n\n{}\n",
-        render(&columns, style)
+/// The table of cells that were held; empty if none was.
+pub(crate) fn table(summary: &RunSummary) -> Table<Row<'_>> {
+    let said = |shown: bool| if shown { "holds" } else { "not shown" };
+    let most = |ns: Option<u64>| ns.map(|ns| time(ns as f64));
+    Table::new(
+        "the reservations: what the analysis says, and what was measured",
+        rows(summary),
     )
+    .head("cell", |row| row.name())
+    .text("held by", |row| row.held.by.held.enforcer.name())
+    .text("budget/period", Row::budget)
+    .text("of a cpu", |row| {
+        let held = &row.held.by.held;
+        percent(held.budget_ns as f64 / held.period_ns.max(1) as f64)
+    })
+    .text("cpu", |row| match row.held.by.held.enforcer {
+        Enforcer::Deadline => "any".to_owned(),
+        _ => row.held.cpu.to_string(),
+    })
+    .text("by the textbook", |row| said(row.textbook))
+    .text("as supplied", |row| said(row.certain))
+    .text("longest/deadline", |row| {
+        let deadline = row.worst.map_or(1, |(_, deadline)| deadline);
+        normalised(row.worst.map(|(response, _)| response), deadline)
+    })
+    .text("lost jobs", |row| {
+        format!("{} of {}", count(row.lost), count(row.jobs))
+    })
+    .text("latest look", |row| most(row.held.latest_look_ns))
+    .text("most overrun", |row| most(row.held.most_overrun_ns))
 }
 
 /// Where analysis and measurement disagree, as sentences.
@@ -149,7 +126,8 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             (false, true, _) => "by the textbook, but not by the minimum supply of its enforcer",
             (false, false, _) => return None,
         };
-        let [name, enforcer, budget, ..] = row.texts();
+        let (name, budget) = (row.name(), row.budget());
+        let enforcer = row.held.by.held.enforcer.name();
         Some(format!(
             "{name}, held by {enforcer} to {budget}: {} of {} missed their deadlines, which hold {by}.",
             count(row.lost),

@@ -1,10 +1,11 @@
 //! The terminal's table of a run.
 
+use crate::grid::{Cell, NOT_REAL_TIME, Table, lost, name, told};
+use crate::in_turns::p99_needs;
 use crate::tails;
 use crate::{loads, table_conditions};
-use record::summary::{CellSummary, Metric, MetricSummary, NotMeasured, RunSummary};
-use stats::Verdict;
-use text::grid::{Column, Text, render_parts};
+use record::summary::{CellSummary, InTurns, Metric, MetricSummary, NotMeasured, RunSummary};
+use text::grid::{Column, render_parts};
 use text::style::{Style, Tone};
 use text::units::{Scale, Unit};
 use text::words::{self, clean, count, plural, shortened};
@@ -13,7 +14,7 @@ use text::words::{self, clean, count, plural, shortened};
 ///
 /// Ends with a line break. Every cell that did not run in a real-time class says so on its own line.
 pub fn table(summary: &RunSummary, style: Style) -> String {
-    let mut columns = columns(summary);
+    let mut columns = cells(summary).columns();
     fit(&mut columns, style.width);
     let mut out = String::new();
     let grouped = table_conditions::table(summary, style);
@@ -31,13 +32,16 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
         };
         out += &format!("{} of {of}\n\n", summary.primary.title());
         out += &render_parts(&columns, style);
-        out += &crate::tasks::table(summary, style);
-        out += &crate::in_turns::table(summary, style);
-        let beside = crate::beside::table(summary, style);
-        out += match out.ends_with("\n\n") {
-            true => beside.trim_start(),
-            false => &beside,
-        };
+        out.push('\n');
+        let further = [
+            crate::tasks::shown(summary, style),
+            crate::in_turns::table(summary).block(style),
+            crate::beside::table(summary).block(style),
+        ];
+        out += &further.concat();
+        if further.iter().all(String::is_empty) {
+            out.pop();
+        }
     }
     let sentences = after(summary);
     let names = sentences.iter().map(|(name, _)| name.chars().count());
@@ -57,92 +61,121 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     out
 }
 
-fn columns(summary: &RunSummary) -> Vec<Column> {
-    let cells = &summary.cells;
-    let primary = |cell: &CellSummary| cell.metrics.first().cloned();
-    let metrics: Vec<Option<MetricSummary>> = cells.iter().map(primary).collect();
-    let unit = unit(cells);
-    let times = |heading: &str, metrics: &[Option<MetricSummary>], value: Value| {
-        times(heading, unit, metrics, value)
-    };
-    let quantile = |heading: &str, metrics: &[Option<MetricSummary>], probability: f64| {
-        quantile(heading, unit, metrics, probability)
-    };
-    let mut columns = vec![
-        Column::plain("cell", cells.iter().map(|c| clean(&c.label)).collect()),
-        quantile("median", &metrics, 0.5),
-        quantile("p99", &metrics, 0.99),
-        at_least(times("max", &metrics, &|m| Some(m.summary.max_ns)), cells),
-    ];
-    if summary.primary != Metric::WakeupLatency {
-        // What the kernel adds before a job begins belongs next to what the job takes.
-        let wakeup = |cell: &CellSummary| {
-            let of = |m: &&MetricSummary| m.metric == Metric::WakeupLatency;
-            cell.metrics.iter().find(of).cloned()
-        };
-        let wakeups: Vec<Option<MetricSummary>> = cells.iter().map(wakeup).collect();
-        if wakeups.iter().any(Option::is_some) {
-            columns.push(quantile("wake-up p99", &wakeups, 0.99));
-            let max = times("wake-up max", &wakeups, &|m| Some(m.summary.max_ns));
-            columns.push(at_least(max, cells));
+/// The quantiles that a page shows; a terminal has the median and p99.
+const QUANTILES: [(f64, &str); 5] = [
+    (0.5, "median"),
+    (0.95, "p95"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+    (0.9999, "p99.99"),
+];
+
+/// The columns of a metric's quantiles.
+pub(crate) fn quantiles<'s, R>(
+    table: Table<R>,
+    of: impl Fn(&R) -> Option<&'s MetricSummary>,
+) -> Table<R> {
+    QUANTILES.iter().fold(table, |table, &(p, name)| {
+        let table = table.quantile(name, |row| of(row)?.summary.quantile(p));
+        match p {
+            0.5 | 0.99 => table,
+            _ => table.on_page(),
         }
-    }
-    if summary.primary == Metric::StartTime {
-        let exit = |cell: &CellSummary| {
-            let of = |m: &&MetricSummary| m.metric == Metric::ExitTime;
-            cell.metrics.iter().find(of).cloned()
-        };
-        let exits: Vec<Option<MetricSummary>> = cells.iter().map(exit).collect();
-        columns.push(quantile("exit median", &exits, 0.5));
-        columns.push(times("exit max", &exits, &|m| Some(m.summary.max_ns)));
-        let used = |cell: &CellSummary| match cell.cpu_per_second_ns {
-            Some(ns) => Scale::within(Some(Unit::S), [ns]).show(ns),
-            None => "-".to_owned(),
-        };
-        columns.push(Column::plain("cpu in 1 s", cells.iter().map(used).collect()).right());
-    }
-    if cells.iter().any(|cell| cell.trial != summary.baseline) {
-        columns.push(Column {
-            heading: format!(
-                "against {} (median, 95% interval)",
-                clean(&summary.baseline)
-            ),
-            right: false,
-            texts: cells
-                .iter()
-                .map(|c| against(c, &summary.baseline))
-                .collect(),
-        });
-    }
-    if cells.iter().any(|cell| cell.late.is_some()) {
-        columns.push(Column {
-            heading: match cells.iter().any(|cell| late_ends(cell).is_some()) {
-                true => "late (95% interval)".to_owned(),
-                false => "late".to_owned(),
-            },
-            right: true,
-            texts: cells.iter().map(late).collect(),
-        });
-    }
-    columns.push(Column {
-        heading: "missed".to_owned(),
-        right: true,
-        texts: cells.iter().map(missed).collect(),
+    })
+}
+
+/// The metric of a cell.
+fn metric(cell: &CellSummary, metric: Metric) -> Option<&MetricSummary> {
+    cell.metrics.iter().find(|m| m.metric == metric)
+}
+
+fn largest(metric: Option<&MetricSummary>) -> Option<f64> {
+    Some(metric?.summary.max_ns as f64)
+}
+
+/// Largest values, marked where jobs were lost of which one may have been larger.
+fn at_least<'s>(
+    table: Table<&'s CellSummary>,
+    heading: &str,
+    of: impl Fn(&'s CellSummary) -> Option<&'s MetricSummary>,
+) -> Table<&'s CellSummary> {
+    let scale = table.scale(|cell| largest(of(cell)));
+    table.number(heading, |cell| {
+        let max = scale.show(largest(of(cell))?);
+        Some(match words::lost(cell) {
+            0 => Cell::from(max),
+            lost => {
+                Cell::new(format!(">= {max}"), Tone::Bad).below(format!("{} lost", count(lost)))
+            }
+        })
+    })
+}
+
+/// The table over all cells.
+pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
+    let cells = &summary.cells;
+    let has =
+        |wanted| wanted != summary.primary && cells.iter().any(|c| metric(c, wanted).is_some());
+    let intervals = cells.iter().any(|cell| late_ends(cell).is_some());
+    let baseline = summary.baseline.as_str();
+    let table = Table::new(
+        format!("Quantiles of the {}", summary.primary.title()),
+        cells,
+    )
+    .unit(unit(cells))
+    .head("cell", |cell| match cell.metrics.is_empty() {
+        true => name(cell).noted("no good round", Tone::Bad),
+        false => name(cell),
     });
-    let label = |cell: &CellSummary| match cell.real_time {
-        true => Text(String::new(), Tone::Plain),
-        false => Text("not real-time".to_owned(), Tone::Caution),
-    };
-    if cells.iter().any(|c| c.class != cells[0].class) {
-        let class = |cell: &CellSummary| match label(cell) {
-            Text(none, tone) if none.is_empty() => Text(clean(&cell.class), tone),
-            Text(label, tone) => Text(format!("{}, {label}", clean(&cell.class)), tone),
-        };
-        columns.push(Column::new("class", cells.iter().map(class).collect()));
-    } else if cells.iter().any(|cell| !cell.real_time) {
-        columns.push(Column::new("", cells.iter().map(label).collect()));
-    }
-    columns
+    let table = at_least(
+        quantiles(table, |cell| cell.metrics.first()),
+        "max",
+        |cell| cell.metrics.first(),
+    );
+    // What the kernel adds before a job begins belongs next to what the job takes.
+    table
+        .when(has(Metric::WakeupLatency), |table| {
+            let of = |cell| metric(cell, Metric::WakeupLatency);
+            let p99 = table.quantile("wake-up p99", |cell| of(cell)?.summary.quantile(0.99));
+            at_least(p99.on_terminal(), "wake-up max", of).on_terminal()
+        })
+        .when(summary.primary == Metric::StartTime, |table| {
+            let of = |cell| metric(cell, Metric::ExitTime);
+            table
+                .quantile("exit median", |cell| of(cell)?.summary.quantile(0.5))
+                .on_terminal()
+                .times("exit max", |cell| largest(of(cell)))
+                .on_terminal()
+        })
+        .number("cpu in 1 s", |cell| {
+            let used = |ns| Scale::within(Some(Unit::S), [ns]).show(ns);
+            cell.cpu_per_second_ns.map(used)
+        })
+        .if_any()
+        .when(cells.iter().any(|cell| cell.trial != baseline), |table| {
+            let heading = format!("against {baseline}\nmedian, 95% interval");
+            table.text(&heading, |cell| against(cell, baseline))
+        })
+        .number(
+            if intervals {
+                "late\n95% interval"
+            } else {
+                "late"
+            },
+            |cell| Some(lost(cell.late?).aside(late_ends(cell))),
+        )
+        .if_any()
+        .number("missed", |cell| missed(cell))
+        .when(cells.iter().any(|c| c.class != cells[0].class), |table| {
+            let class = |cell: &&CellSummary| match cell.real_time {
+                true => Cell::from(cell.class.as_str()),
+                false => Cell::new(format!("{}, {NOT_REAL_TIME}", cell.class), Tone::Caution),
+            };
+            table.text("class", class).on_terminal()
+        })
+        .when(cells.iter().all(|c| c.class == cells[0].class), |table| {
+            table.labelled(|cell| cell.real_time)
+        })
 }
 
 /// Names of up to this many characters are never shortened.
@@ -177,106 +210,38 @@ fn unit(cells: &[CellSummary]) -> Option<Unit> {
     Unit::common(values.flatten().map(|ns| ns as f64))
 }
 
-/// A value of a metric in ns.
-type Value<'a> = &'a dyn Fn(&MetricSummary) -> Option<i64>;
-
-fn times(
-    heading: &str,
-    unit: Option<Unit>,
-    metrics: &[Option<MetricSummary>],
-    value: Value,
-) -> Column {
-    let of = |m: &Option<MetricSummary>| m.as_ref().and_then(value).map(|ns| ns as f64);
-    let scale = Scale::within(unit, metrics.iter().filter_map(of));
-    let text = |m| {
-        Text(
-            of(m).map_or("-".to_owned(), |ns| scale.show(ns)),
-            Tone::Plain,
-        )
-    };
-    Column {
-        heading: heading.to_owned(),
-        right: true,
-        texts: metrics.iter().map(text).collect(),
-    }
-}
-
-/// Largest values, marked where jobs were lost of which one may have been larger.
-fn at_least(mut column: Column, cells: &[CellSummary]) -> Column {
-    for (text, cell) in column.texts.iter_mut().zip(cells) {
-        if words::lost(cell) > 0 && text.0 != "-" {
-            *text = Text(format!(">= {}", text.0), Tone::Bad);
-        }
-    }
-    column
-}
-
-/// A quantile, or how many samples it needs.
-fn quantile(
-    heading: &str,
-    unit: Option<Unit>,
-    metrics: &[Option<MetricSummary>],
-    probability: f64,
-) -> Column {
-    let mut column = times(heading, unit, metrics, &|m| {
-        m.summary.quantile(probability)?.value_ns
-    });
-    for (text, metric) in column.texts.iter_mut().zip(metrics) {
-        let quantile = metric
-            .as_ref()
-            .and_then(|m| m.summary.quantile(probability));
-        if let Some(few) = quantile.filter(|q| q.value_ns.is_none()) {
-            text.0 = words::needs(few);
-        }
-    }
-    column
-}
-
-fn against(cell: &CellSummary, baseline: &str) -> Text {
-    if cell.metrics.is_empty() {
-        return Text("no good round".to_owned(), Tone::Bad);
-    }
+fn against(cell: &CellSummary, baseline: &str) -> Cell {
+    let needed = |turns: &&InTurns| turns.against == baseline && turns.jobs_for_p99.is_some();
     match &cell.against_baseline {
-        Some(comparison) => {
-            let tone = match words::judged(&comparison.ratio_of_medians, comparison.rounds) {
-                Verdict::Larger => Tone::Caution,
-                Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
-            };
-            Text(words::comparison(comparison), tone)
-        }
-        None if cell.trial == baseline => Text("1".to_owned(), Tone::Plain),
-        None if cell.does.is_some() => Text("other work".to_owned(), Tone::Plain),
-        None => Text("not comparable".to_owned(), Tone::Caution),
+        _ if cell.metrics.is_empty() => Cell::new("no good round", Tone::Bad),
+        Some(c) => told(&c.ratio_of_medians, c.rounds).below(match &c.ratio_of_p99 {
+            Some(p99) => {
+                let said = words::times(p99, c.rounds) + words::verdict(p99, c.rounds);
+                format!("p99 {said}{}", words::fewer_rounds_of_p99(c))
+            }
+            None => (cell.in_turns.first().filter(needed))
+                .map_or_else(String::new, |turns| format!("p99 {}", p99_needs(turns))),
+        }),
+        None if cell.trial == baseline => "1".into(),
+        None if cell.does.is_some() => "other work".into(),
+        None => Cell::new("not comparable", Tone::Caution),
     }
-}
-
-/// Jobs that ended after their deadline, and the interval of their share.
-fn late(cell: &CellSummary) -> Text {
-    let Some(late) = cell.late else {
-        return Text("-".to_owned(), Tone::Plain);
-    };
-    let ends = late_ends(cell).map_or_else(String::new, |ends| format!(" ({ends})"));
-    let tone = if late > 0 { Tone::Bad } else { Tone::Plain };
-    Text(format!("{}{ends}", count(late)), tone)
 }
 
 fn late_ends(cell: &CellSummary) -> Option<String> {
     words::ends(cell.late_share.as_ref()?)
 }
 
-fn missed(cell: &CellSummary) -> Text {
-    let lost = words::lost(cell);
-    let tone = if cell.missed > 0 || lost > 0 {
-        Tone::Bad
-    } else {
-        Tone::Plain
+fn missed(cell: &CellSummary) -> Cell {
+    let share = cell.missed_share.as_ref().and_then(words::ends);
+    let missed = match words::lost(cell) {
+        0 => lost(cell.missed),
+        lost => Cell::new(
+            format!("{} + {} lost", count(cell.missed), count(lost)),
+            Tone::Bad,
+        ),
     };
-    let lost = match lost {
-        0 => String::new(),
-        lost => format!(" + {} lost", count(lost)),
-    };
-    Text(format!("{}{lost}", count(cell.missed)), tone)
+    missed.below(share.unwrap_or_default())
 }
 
 /// The sentences below the table, each with the name of the cell or trial that it is about; without one when it is
@@ -351,7 +316,7 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
         .find_map(|cell| cell.histograms.as_ref())
     {
         sentences.push(format!(
-            "note: from histograms: medians and quantiles are up to {:.1}% too large, the maximum is exact",
+            "note: from histograms: medians and quantiles are up to {:.1} % too large, the maximum is exact",
             histograms.relative_error * 100.0
         ));
     }

@@ -1,14 +1,13 @@
 //! The table of a run with many trials that differ in load and period: one line for each load and engine, one column
 //! for each period.
 
+use crate::grid::{Table, lost, told};
 use model::EngineKind;
 use record::summary::{CellSummary, PointSummary, RunSummary};
 use stats::Verdict;
 use study::conditions::{self, Conditions, period};
-use text::grid::{Column, Text, render};
-use text::style::{Style, Tone};
+use text::style::Style;
 use text::units::{Scale, time};
-use text::words::{clean, count, times, verdict};
 
 /// With more cells than this, cells are summed up.
 const MOST: usize = 12;
@@ -45,56 +44,56 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
             }
         }
     }
-    let load = rows.iter().map(|row| clean(row.load)).collect();
-    let mut columns = vec![Column::plain("load", load)];
-    if found.engines.len() > 1 {
-        let engine = rows.iter().map(|row| row.engine.to_string()).collect();
-        columns.push(Column::plain("engine", engine));
-    }
-    if found.both {
-        let kept = |row: &Row| if row.isolated { "kept free" } else { "shared" };
-        let cpus = rows.iter().map(|row| kept(row).to_owned()).collect();
-        columns.push(Column::plain("cpus", cpus));
-    }
-    let cells_of = |row: &Row| {
+    let of = |row: &Row| {
         let cells = found.points.iter().filter(|point| row.holds(point));
         cells.copied().collect::<Vec<_>>()
     };
     let max = |row: &Row, ns: i64| {
-        let cells = cells_of(row).into_iter();
-        let of = cells.filter(|(point, _)| point.period_ns == ns);
-        of.filter_map(|(_, cell)| Some(cell.metrics.first()?.summary.max_ns))
-            .max()
+        let cells = of(row)
+            .into_iter()
+            .filter(|(point, _)| point.period_ns == ns);
+        let all = cells.filter_map(|(_, cell)| Some(cell.metrics.first()?.summary.max_ns));
+        all.max().map(|ns| ns as f64)
     };
-    let scale = Scale::of(
-        rows.iter()
-            .flat_map(|row| found.periods.iter().filter_map(move |&ns| max(row, ns)))
-            .map(|ns| ns as f64),
-    );
-    for &ns in &found.periods {
-        let texts = rows.iter().map(|row| {
-            let text = max(row, ns).map_or("-".to_owned(), |max| scale.show(max as f64));
-            Text(text, Tone::Plain)
-        });
-        columns.push(Column::new(&format!("max, {}", period(ns)), texts.collect()).right());
-    }
-    let missed = rows.iter().map(|row| {
-        let cells = cells_of(row).into_iter();
-        let missed: u64 = cells.map(|(_, cell)| cell.missed + cell.unexplained).sum();
-        let tone = if missed > 0 { Tone::Bad } else { Tone::Plain };
-        Text(count(missed), tone)
-    });
-    columns.push(Column::new("missed", missed.collect()).right());
-    let mut out = format!(
-        "largest {} of a job over all cpus, by load and period; report.html has every cell\n\n",
+    let periods = || found.periods.iter().copied();
+    let all = rows
+        .iter()
+        .flat_map(|row| periods().filter_map(|ns| max(row, ns)));
+    let scale = Scale::of(all.collect::<Vec<_>>());
+    let caption = format!(
+        "largest {} of a job over all cpus, by load and period; report.html has every cell",
         summary.primary.title()
     );
-    out += &render(&columns, style);
-    if found.both {
-        out.push('\n');
-        out += &render(&gains(&found), style);
-    }
-    Some(out)
+    let table = Table::new(caption, rows)
+        .head("load", |row| row.load)
+        .when(found.engines.len() > 1, |table| {
+            table.text("engine", |row| row.engine.name())
+        })
+        .when(found.both, |table| {
+            table.text(
+                "cpus",
+                |row| if row.isolated { "kept free" } else { "shared" },
+            )
+        });
+    let table = periods().fold(table, |table, ns| {
+        table.number(&format!("max, {}", period(ns)), |row| {
+            max(row, ns).map(|ns| scale.show(ns))
+        })
+    });
+    let table = table.number("missed", |row| {
+        lost(
+            of(row)
+                .iter()
+                .map(|(_, cell)| cell.missed + cell.unexplained)
+                .sum(),
+        )
+    });
+    let gains = gains(&found);
+    let more = match gains.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", gains.lines(style)),
+    };
+    Some(table.block(style).trim_end().to_owned() + "\n" + &more)
 }
 
 /// The conditions of a run with many cells.
@@ -117,42 +116,25 @@ fn folds(found: &Conditions) -> bool {
 }
 
 /// Kept free over shared, one line for each load and cpu, one column for each period.
-fn gains(found: &Conditions) -> Vec<Column> {
+fn gains<'a>(found: &Conditions<'a>) -> Table<(&'a str, u32)> {
     let mut rows: Vec<(&str, u32)> = Vec::new();
     for (point, _) in found.points.iter().filter(|(point, _)| point.isolated) {
-        if !rows.contains(&(point.load.as_str(), point.cpu)) {
+        if found.both && !rows.contains(&(point.load.as_str(), point.cpu)) {
             rows.push((&point.load, point.cpu));
         }
     }
-    let mut columns = vec![
-        Column::plain(
-            "kept free / shared",
-            rows.iter().map(|row| clean(row.0)).collect(),
-        ),
-        Column::plain("cpu", rows.iter().map(|row| row.1.to_string()).collect()).right(),
-    ];
-    for &ns in &found.periods {
-        let texts = rows.iter().map(|&(load, cpu)| {
-            let point = found.at(load, ns, true).find(|(point, _)| point.cpu == cpu);
-            match point.and_then(|(point, _)| point.against_shared.as_ref()) {
-                None => Text("-".to_owned(), Tone::Plain),
-                Some(c) => {
-                    let tone = match c.ratio_of_medians.verdict {
-                        Verdict::Larger => Tone::Caution,
-                        Verdict::Smaller => Tone::Good,
-                        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
-                    };
-                    let ratio = &c.ratio_of_medians;
-                    Text(times(ratio, c.rounds) + verdict(ratio, c.rounds), tone)
-                }
-            }
-        });
-        columns.push(Column::new(
-            &format!("median, {}", period(ns)),
-            texts.collect(),
-        ));
-    }
-    columns
+    let table = Table::new("", rows)
+        .head("kept free / shared", |row| row.0)
+        .number("cpu", |row| row.1);
+    found.periods.iter().fold(table, |table, &ns| {
+        table.text(&format!("median, {}", period(ns)), |&(load, cpu)| {
+            let (point, _) = found
+                .at(load, ns, true)
+                .find(|(point, _)| point.cpu == cpu)?;
+            let c = point.against_shared.as_ref()?;
+            Some(told(&c.ratio_of_medians, c.rounds))
+        })
+    })
 }
 
 /// What was found, in sentences, for runs whose trials are too many for one each.

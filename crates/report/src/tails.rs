@@ -130,7 +130,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     }
     if others > 0 {
         sentences.push(format!(
-            "The section on tails also has {} of less than {:.0}% of the period or of jobs.",
+            "The section on tails also has {} of less than {:.0} % of the period or of jobs.",
             plural(others as u64, "such pattern"),
             MATERIAL * 100.0
         ));
@@ -236,7 +236,7 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
     }
     if others > 0 {
         rest.push(format!(
-            "{} of less than {:.0}% of the period or of jobs",
+            "{} of less than {:.0} % of the period or of jobs",
             plural(others as u64, "pattern"),
             MATERIAL * 100.0
         ));
@@ -291,7 +291,7 @@ pub(crate) fn jobs_ns(jobs: f64, tail: &TailSummary) -> Option<f64> {
     Some(jobs * tail.spacing_ns.or(of_period)?)
 }
 
-/// `20.4% (18.1..22.9%)`: the share of jobs in a regime, with its interval where there is one.
+/// `20.4 % (18.1..22.9 %)`: the share of jobs in a regime, with its interval where there is one.
 fn share_text(regime: &stats::Regime) -> String {
     share_of_jobs(regime.share, regime.share_interval)
 }
@@ -326,7 +326,7 @@ pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
 /// `spikes every ...`
 fn spikes_text(spikes: &Spikes, tail: &TailSummary) -> String {
     format!(
-        "spikes to {} in the median (all jobs: {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the \
+        "spikes to {} in the median (all jobs: {}) every {}{}, for {} each: {} of {} keep to this period, {:.2} % of all jobs; the \
          probability of this by chance is {}",
         time(spikes.height_ns as f64),
         time(spikes.median_ns as f64),

@@ -2,11 +2,11 @@
 
 use record::summary::{CellSummary, RunSummary, TaskSummary};
 
+use crate::grid::{Cell, Table, lost, name};
 use crate::reserved;
-use text::grid::{Column, render};
 use text::style::Style;
-use text::units::{Scale, Unit, time};
-use text::words::{clean, count, plural};
+use text::units::{Unit, time};
+use text::words::{count, plural};
 
 /// A thread of a task set with its task and its longest response, ns.
 pub(crate) type Row<'a> = (&'a CellSummary, &'a TaskSummary, Option<i64>);
@@ -132,56 +132,51 @@ pub(crate) fn normalised(ns: Option<i64>, deadline_ns: i64) -> String {
     })
 }
 
-/// The table of tasks that a terminal shows, with what it means; empty without a task set.
-pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
+/// The table of tasks; empty without a task set.
+pub(crate) fn table(summary: &RunSummary) -> Table<Row<'_>> {
     let rows = rows(summary);
-    if rows.is_empty() {
-        return String::new();
-    }
     let unit = Unit::common(rows.iter().flat_map(|(_, task, longest)| {
         let times = [task.wcet_ns, task.period_ns, task.deadline_ns].map(Some);
         let found = [*longest, task.bound_ns];
         times.into_iter().chain(found).flatten().map(|ns| ns as f64)
     }));
-    let times = |heading: &str, of: &dyn Fn(usize) -> Option<i64>| {
-        let scale = Scale::within(
-            unit,
-            (0..rows.len()).filter_map(|row| of(row).map(|ns| ns as f64)),
-        );
-        let text = |row| of(row).map_or("-".to_owned(), |ns| scale.show(ns as f64));
-        Column::plain(heading, (0..rows.len()).map(text).collect()).right()
-    };
-    let texts = |heading: &str, of: &dyn Fn(usize) -> String| {
-        Column::plain(heading, (0..rows.len()).map(of).collect()).right()
-    };
-    let columns = [
-        Column::plain(
-            "task",
-            rows.iter().map(|(cell, ..)| clean(&cell.label)).collect(),
-        ),
-        times("wcet", &|row| Some(rows[row].1.wcet_ns)),
-        times("period", &|row| Some(rows[row].1.period_ns)),
-        times("deadline", &|row| Some(rows[row].1.deadline_ns)),
-        times("longest response", &|row| rows[row].2),
-        times("bound", &|row| rows[row].1.bound_ns),
-        texts("median/deadline", &|row| {
-            normalised(median(rows[row].0), rows[row].1.deadline_ns)
-        }),
-        texts("longest/deadline", &|row| {
-            normalised(rows[row].2, rows[row].1.deadline_ns)
-        }),
-        texts("late", &|row| count(rows[row].1.late)),
-        texts("missed", &|row| count(rows[row].0.missed)),
-    ];
-    let mut out = format!(
-        "\nthe task set against its deadlines and its analysis\n\n{}\n",
-        render(&columns, style)
-    );
-    out += &reserved::table(summary, style);
-    for sentence in findings(summary) {
-        out += &style.wrap(&clean(&sentence), 4);
-        out.push('\n');
+    let bound = |(_, task, _): &Row| Some(task.bound_ns? as f64);
+    let table = Table::new("the task set against its deadlines and its analysis", rows)
+        .unit(unit)
+        .head("task", |(cell, task, _)| {
+            name(cell).below(if task.competes { "competes" } else { "" })
+        })
+        .text("class", |(cell, ..)| cell.class.as_str())
+        .on_page()
+        .times("wcet", |(_, task, _)| Some(task.wcet_ns as f64))
+        .times("period", |(_, task, _)| Some(task.period_ns as f64))
+        .times("deadline", |(_, task, _)| Some(task.deadline_ns as f64))
+        .times("longest response", |(.., longest)| Some((*longest)? as f64));
+    let scale = table.scale(bound);
+    table
+        .number("bound", |row| {
+            let exceeded = if beyond(row.1, row.2) { "exceeded" } else { "" };
+            Some(Cell::from(scale.show(bound(row)?)).below(exceeded))
+        })
+        .number("median/deadline", |(cell, task, _)| {
+            normalised(median(cell), task.deadline_ns)
+        })
+        .number("longest/deadline", |(_, task, longest)| {
+            normalised(*longest, task.deadline_ns)
+        })
+        .number("late", |(_, task, _)| lost(task.late))
+        .number("missed", |(cell, ..)| lost(cell.missed))
+}
+
+/// The tables of tasks and reservations that a terminal shows, with what they mean; empty without a task set.
+pub(crate) fn shown(summary: &RunSummary, style: Style) -> String {
+    let table = table(summary);
+    if table.is_empty() {
+        return String::new();
     }
-    out.push('\n');
-    out
+    let sentences = findings(summary);
+    table.block(style)
+        + &reserved::table(summary).block(style)
+        + &style.sentences(&sentences)
+        + "\n"
 }

@@ -19,9 +19,10 @@ impl Default for Style {
 }
 
 /// The meaning of a colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// Nothing to note.
+    #[default]
     Plain,
     /// Needs attention.
     Caution,
@@ -45,6 +46,12 @@ impl Style {
         } else {
             text.to_owned()
         }
+    }
+
+    /// Sentences below a table, each on lines of its own, without what a terminal would interpret.
+    pub fn sentences(self, sentences: &[String]) -> String {
+        let line = |sentence: &String| self.wrap(&crate::words::clean(sentence), 4) + "\n";
+        sentences.iter().map(line).collect()
     }
 
     /// Breaks a sentence at spaces so that lines stay within the width; lines after the first are indented.

@@ -173,13 +173,14 @@ pub fn exact(ns: u64) -> String {
     format!("{}{point}{fraction} {unit}", grouped(ns / scale))
 }
 
-/// A share in percent with two digits, or one below a tenth of a percent: `0.04%`, `1.3%`, `24%`.
+/// A share in percent with three digits, or two below a tenth of a percent: `0.040 %`, `1.30 %`, `24.0 %`, `100 %`.
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value.abs() {
-        v if v < 0.095 => format!("{value:.2}%"),
-        v if v < 9.95 => format!("{value:.1}%"),
-        _ => format!("{value:.0}%"),
+        v if v >= 99.95 => format!("{value:.0} %"),
+        v if v >= 9.995 => format!("{value:.1} %"),
+        v if v >= 0.095 || v == 0.0 => format!("{value:.2} %"),
+        _ => format!("{value:.3} %"),
     }
 }
 

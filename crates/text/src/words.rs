@@ -58,30 +58,33 @@ pub fn interval(r: &Ratio) -> String {
     }
 }
 
-/// A share in percent with two digits, however small: `0.0031%`, `1.2%`, `24%`.
+/// From 9.95 on, two digits of a number are those of 10.
+const ROUNDED: f64 = 1.005;
+
+/// A share in percent with two digits, however small: `0.0031 %`, `1.2 %`, `24 %`.
 pub fn part(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 {
-        (1.0 - percent.log10().floor()).clamp(0.0, 7.0) as usize
+        (1.0 - (percent * ROUNDED).log10().floor()).clamp(0.0, 7.0) as usize
     } else {
         0
     };
-    format!("{percent:.decimals$}%")
+    format!("{percent:.decimals$} %")
 }
 
-/// `20% (18..23%)`, or only the share if there is no interval.
+/// `20 % (18..23 %)`, or only the share if there is no interval.
 pub fn share_of_jobs(share: f64, ends: Option<(f64, f64)>) -> String {
     let interval = ends.map_or_else(String::new, |ends| format!(" ({})", between(ends)));
     format!("{}{interval}", part(share))
 }
 
-/// `0.021..0.12%`; `None` if there is no interval.
+/// `0.021..0.12 %`; `None` if there is no interval.
 pub fn ends(share: &Share) -> Option<String> {
     share.low.zip(share.high).map(between)
 }
 
 fn between((low, high): (f64, f64)) -> String {
-    format!("{}..{}", part(low).trim_end_matches('%'), part(high))
+    format!("{}..{}", part(low).trim_end_matches(" %"), part(high))
 }
 
 /// Minimum number of rounds for a ratio: of two, one may be the exception.
@@ -209,6 +212,11 @@ pub fn uncapital(text: &str) -> String {
     first.unwrap_or_default() + chars.as_str()
 }
 
+/// All of them as sentences.
+pub fn sentences(all: Vec<String>) -> Vec<String> {
+    all.iter().map(|text| sentence(text)).collect()
+}
+
 /// The text as a sentence: a capital first, a full stop last.
 pub fn sentence(text: &str) -> String {
     let stop = if text.is_empty() || text.ends_with(['.', '?', '!', ':']) {
@@ -273,11 +281,11 @@ mod tests {
     #[test]
     fn parts_keep_two_digits_and_intervals_one_unit() {
         for (share, text) in [
-            (0.0, "0%"),
-            (0.000_031, "0.0031%"),
-            (0.012, "1.2%"),
-            (0.24, "24%"),
-            (1.0, "100%"),
+            (0.0, "0 %"),
+            (0.000_031, "0.0031 %"),
+            (0.012, "1.2 %"),
+            (0.24, "24 %"),
+            (1.0, "100 %"),
         ] {
             assert_eq!(part(share), text);
         }
@@ -286,7 +294,7 @@ mod tests {
             low,
             high,
         };
-        assert_eq!(ends(&share(Some(0.0), Some(0.051))).unwrap(), "0..5.1%");
+        assert_eq!(ends(&share(Some(0.0), Some(0.051))).unwrap(), "0..5.1 %");
         assert_eq!(ends(&share(None, None)), None);
     }
 

@@ -229,7 +229,7 @@ fn standing(going: &Going) -> String {
         None => "nothing recorded yet".to_owned(),
     };
     format!(
-        "{:.1}% of jobs, {worst}, {} missed, {} lost; about {} left",
+        "{:.1} % of jobs, {worst}, {} missed, {} lost; about {} left",
         100.0 * going.counts.accounted() as f64 / going.planned.max(1) as f64,
         grouped(going.counts.missed),
         grouped(going.counts.lost),
@@ -291,7 +291,7 @@ mod tests {
         };
         assert_eq!(
             super::standing(&going),
-            "50.0% of jobs, worst wake-up latency 1.23 ms, 900 missed, 100 lost; about 60 s left"
+            "50.0 % of jobs, worst wake-up latency 1.23 ms, 900 missed, 100 lost; about 60 s left"
         );
     }
 

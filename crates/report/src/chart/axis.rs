@@ -39,12 +39,10 @@ impl Axis {
         } else {
             (round_down(low * 0.98), round_up(high * 1.02))
         };
+        let log = true;
         Axis {
-            log: true,
-            low,
-            high,
-            from: 0.0,
-            to: 1.0,
+            log,
+            ..Axis::exact(low, high)
         }
     }
 
@@ -64,24 +62,36 @@ impl Axis {
         }
         let room = (high - low) * 0.04;
         let low = if low == 0.0 { 0.0 } else { low - room };
+        Axis::exact(low, high + room)
+    }
+
+    /// A linear axis from `low` to `high`, without room beyond.
+    pub fn exact(low: f64, high: f64) -> Axis {
         Axis {
             log: false,
             low,
-            high: high + room,
+            high,
             from: 0.0,
             to: 1.0,
+        }
+    }
+
+    /// Logarithmic when no value is 0 or less, else linear.
+    pub fn fitting(values: impl IntoIterator<Item = f64>) -> Axis {
+        let values: Vec<f64> = values.into_iter().collect();
+        match values.iter().all(|value| *value > 0.0) {
+            true => Axis::log(values),
+            false => Axis::linear(values),
         }
     }
 
     /// The probabilities from `least` to 1 on a logarithmic axis, in whole decades.
     pub fn probability(least: f64) -> Axis {
         let least = if least > 0.0 { least } else { 0.1 };
+        let (log, low) = (true, 10f64.powf(least.log10().floor()).min(0.1));
         Axis {
-            log: true,
-            low: 10f64.powf(least.log10().floor()).min(0.1),
-            high: 1.0,
-            from: 0.0,
-            to: 1.0,
+            log,
+            ..Axis::exact(low, 1.0)
         }
     }
 

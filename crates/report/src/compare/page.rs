@@ -1,12 +1,12 @@
 //! Two runs side by side, as one HTML file.
 
+use super::text;
 use crate::figure::Figure;
-use crate::html::{Section, document, time_cell};
+use crate::grid::Table;
+use crate::html::{Section, document};
+use ::text::words::clean;
 use maud::{Markup, html};
-use stats::Verdict;
-use study::{Difference, Pair, RunComparison};
-use text::units::Scale;
-use text::words::{clean, times, verdict};
+use study::{Difference, RunComparison};
 
 /// The comparison as one HTML file, under the same promises as [`crate::html()`].
 pub fn compare_html(comparison: &RunComparison) -> String {
@@ -42,7 +42,7 @@ pub(super) fn whole(
         body: match list {
             [] if id == "machine" => html! { p { "Nothing that was recorded." } },
             [] => html! { p { "Nothing." } },
-            list => differences(list),
+            list => html! { (differences(id, list)) },
         },
     };
     let sections: Vec<Section> = std::iter::once(compared).chain(differ.map(of)).collect();
@@ -89,7 +89,7 @@ pub(super) fn within(
             (warnings(cautions))
             (compared)
             @for (what, list) in differ {
-                @if !list.is_empty() { p { "What differs in the " (what) ":" } (differences(list)) }
+                (differences(what, list))
             }
         },
     }
@@ -117,13 +117,7 @@ pub fn compare_figures(comparison: &RunComparison) -> Vec<(String, String)> {
         "timecell runs {} and {}",
         comparison.first.run, comparison.second.run
     );
-    let figure = drawn(comparison).into_iter();
-    figure
-        .map(|figure| {
-            let name = format!("{}.svg", figure.name);
-            (name, crate::figure::alone(&figure, &note))
-        })
-        .collect()
+    crate::figure::documents(drawn(comparison), &note)
 }
 
 /// The intervals of all ratios; nothing where there is none.
@@ -152,72 +146,20 @@ fn drawn(comparison: &RunComparison) -> Option<Figure> {
 }
 
 fn cells(comparison: &RunComparison) -> Markup {
-    let pairs = &comparison.pairs;
-    let scale = Scale::of(pairs.iter().flat_map(|p| p.medians_ns).map(|ns| ns as f64));
+    let table = text::table(&comparison.pairs);
     html! {
-        @if pairs.is_empty() { p { "No cell is in both runs." } } @else {
-            div.scroll {
-                table {
-                    caption { "Ratios are of the second run to the first, with 95% intervals over rounds. " (super::RATIO_OF_ROUNDS) "." }
-                    thead { tr {
-                        th scope="col" { "cell" }
-                        th.num scope="col" { "first median" } th.num scope="col" { "second median" }
-                        th scope="col" { "ratio of medians" } th scope="col" { "ratio of p99" }
-                    } }
-                    tbody { @for pair in pairs { (row(pair, scale)) } }
-                }
-            }
+        @if table.is_empty() { p { "No cell is in both runs." } } @else {
+            p.quiet { "Ratios are of the second run to the first, with 95% intervals over rounds. " (super::RATIO_OF_ROUNDS) "." }
+            (table)
         }
         (only([&comparison.only_first, &comparison.only_second]))
     }
 }
 
-fn row(pair: &Pair, scale: Scale) -> Markup {
-    html! {
-        tr {
-            th scope="row" {
-                (clean(&pair.label))
-                @if !pair.real_time { br; span.caution { "not real-time" } }
-            }
-            @for ns in pair.medians_ns { (time_cell(&scale.show(ns as f64), "")) }
-            @match &pair.comparison {
-                Some(c) => {
-                    (ratio(Some(&c.ratio_of_medians), c.rounds))
-                    (ratio(c.ratio_of_p99.as_ref(), c.rounds))
-                }
-                None => td colspan="2" { "not comparable: " (clean(pair.problem.as_deref().unwrap_or("no rounds"))) }
-            }
-        }
-    }
-}
-
-fn ratio(ratio: Option<&stats::Ratio>, rounds: u32) -> Markup {
-    let Some(ratio) = ratio else {
-        return html! { td { span.quiet { "too few samples" } } };
-    };
-    let class = match text::words::judged(ratio, rounds) {
-        Verdict::Larger => "slower",
-        Verdict::Smaller => "faster",
-        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
-    };
-    html! { td.verdict { (times(ratio, rounds)) span class=(class) { (verdict(ratio, rounds)) } } }
-}
-
-fn differences(list: &[Difference]) -> Markup {
-    html! {
-        div.scroll {
-            table.stack {
-                thead { tr { th scope="col" { "what" } th scope="col" { "first" } th scope="col" { "second" } } }
-                tbody {
-                    @for difference in list {
-                        tr {
-                            th scope="row" { (clean(&difference.what)) }
-                            td data-label="first" { (clean(&difference.first)) }
-                            td data-label="second" { (clean(&difference.second)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+fn differences<'d>(what: &str, list: &'d [Difference]) -> Table<&'d Difference> {
+    Table::new(format!("What differs in the {what}"), list)
+        .stacked()
+        .head("what", |row| row.what.as_str())
+        .text("first", |row| row.first.as_str())
+        .text("second", |row| row.second.as_str())
 }

@@ -5,11 +5,11 @@ use study::judge::{Ends, Unit};
 use study::{Change, Difference, ReadingPair, ReadingsComparison};
 
 use super::{page, text};
-use crate::html::{Section, region};
+use crate::grid::{Cell, Table};
+use crate::html::Section;
 use crate::judge::shown;
-use ::text::grid::{Column, Text, render_parts};
 use ::text::style::{Style, Tone};
-use ::text::words::{clean, count, ratio};
+use ::text::words::{count, ratio};
 
 /// What the verdicts rest on, without a full stop.
 const RULE: &str = "A difference is reported where the two 95% intervals do not touch; largest and smallest values, means and counts are \
@@ -41,19 +41,23 @@ fn tone(pair: &ReadingPair) -> Tone {
     }
 }
 
-fn row(pair: &ReadingPair) -> [String; 5] {
-    let [a, b] = [&pair.values[0], &pair.values[1]].map(|measured| match measured.ends {
-        Ends::AtMost => format!("at most {}", shown(measured.value, None, pair.unit)),
-        Ends::AtLeast(_) => format!("at least {}", shown(measured.value, None, pair.unit)),
-        _ => shown(measured.value, measured.interval(), pair.unit),
-    });
-    [
-        clean(&pair.label),
-        pair.figure.to_string(),
-        a,
-        b,
-        said(pair),
-    ]
+fn figures_table(compared: &ReadingsComparison) -> Table<&ReadingPair> {
+    let value = |pair: &ReadingPair, at: usize| {
+        let measured = &pair.values[at];
+        match measured.ends {
+            Ends::AtMost => format!("at most {}", shown(measured.value, None, pair.unit)),
+            Ends::AtLeast(_) => format!("at least {}", shown(measured.value, None, pair.unit)),
+            _ => shown(measured.value, measured.interval(), pair.unit),
+        }
+    };
+    Table::new("Figures of both runs", &compared.pairs)
+        .head(compared.kind.subject(), |pair| pair.label.as_str())
+        .text("figure", |pair| Cell::code(&pair.figure.to_string()))
+        .text("first (95% interval)", |pair| value(pair, 0))
+        .text("second (95% interval)", |pair| value(pair, 1))
+        .text("second against first", |pair| {
+            Cell::new(said(pair), tone(pair))
+        })
 }
 
 fn runs(compared: &ReadingsComparison) -> [&String; 2] {
@@ -77,18 +81,7 @@ pub(super) fn table(compared: &ReadingsComparison, style: Style) -> String {
     if compared.pairs.is_empty() {
         out += &format!("no {} is in both runs\n", compared.kind.subject());
     } else {
-        let rows: Vec<[String; 5]> = compared.pairs.iter().map(row).collect();
-        let plain = |place: usize| rows.iter().map(|row| row[place].clone()).collect();
-        let said = compared.pairs.iter().zip(&rows);
-        let said = said.map(|(pair, row)| Text(row[4].clone(), tone(pair)));
-        let columns = [
-            Column::plain(compared.kind.subject(), plain(0)),
-            Column::plain("figure", plain(1)),
-            Column::plain("first (95% interval)", plain(2)),
-            Column::plain("second (95% interval)", plain(3)),
-            Column::new("second against first", said.collect()),
-        ];
-        out += &render_parts(&columns, style);
+        out += &figures_table(compared).lines(style);
         out += &format!("\n{}\n", style.wrap(&format!("note: {RULE}"), 4));
     }
     out.push('\n');
@@ -125,28 +118,10 @@ pub(super) fn section(compared: &ReadingsComparison) -> Section {
 }
 
 fn figures(compared: &ReadingsComparison) -> Markup {
-    let class = |pair: &ReadingPair| match pair.change {
-        Change::Larger => "slower",
-        Change::Smaller => "faster",
-        Change::NotTold | Change::Same | Change::Seen => "quiet",
-    };
     html! {
         @if compared.pairs.is_empty() { p { "No " (compared.kind.subject()) " is in both runs." } }
         @else {
-            (region("Figures of both runs", html! {
-                thead { tr {
-                    th scope="col" { (compared.kind.subject()) } th scope="col" { "figure" }
-                    th scope="col" { "first (95% interval)" } th scope="col" { "second (95% interval)" }
-                    th scope="col" { "second against first" }
-                } }
-                tbody { @for pair in &compared.pairs {
-                    @let [label, figure, first, second, said] = row(pair);
-                    tr {
-                        th scope="row" { (label) } td { code { (figure) } } td { (first) } td { (second) }
-                        td.verdict { span class=(class(pair)) { (said) } }
-                    }
-                } }
-            }))
+            (figures_table(compared))
             p.quiet { (RULE) "." }
         }
         (page::only(only(compared)))

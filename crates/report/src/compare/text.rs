@@ -1,11 +1,10 @@
 //! Two runs side by side, for a terminal.
 
-use stats::Verdict;
+use crate::grid::{Cell, Table, named, told, tone};
 use study::{Difference, Pair, RunComparison};
-use text::grid::{Column, Text, render};
 use text::style::{Style, Tone};
 use text::units::Scale;
-use text::words::{clean, comparison, interval};
+use text::words::{FEWEST_ROUNDS, clean, interval};
 
 /// What to keep in mind, the table over cells in both runs, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
@@ -15,7 +14,7 @@ pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     if pairs.is_empty() {
         out += "no cell is in both runs\n";
     } else {
-        out += &render(&columns(pairs), style);
+        out += &table(pairs).lines(style);
         if pairs.iter().any(|pair| pair.comparison.is_some()) {
             let note = format!("note: {}", text::words::uncapital(super::RATIO_OF_ROUNDS));
             out += &format!("\n{}\n", style.wrap(&note, 4));
@@ -78,48 +77,29 @@ pub(super) fn closing(
     out
 }
 
-fn columns(pairs: &[Pair]) -> Vec<Column> {
+/// The cells that are in both runs.
+pub(super) fn table(pairs: &[Pair]) -> Table<&Pair> {
     let scale = Scale::of(pairs.iter().flat_map(|p| p.medians_ns).map(|ns| ns as f64));
-    let time = |place: usize| move |p: &Pair| scale.show(p.medians_ns[place] as f64);
-    let mut columns = vec![
-        Column::plain("cell", pairs.iter().map(|p| clean(&p.label)).collect()),
-        Column::plain("first median", pairs.iter().map(time(0)).collect()).right(),
-        Column::plain("second median", pairs.iter().map(time(1)).collect()).right(),
-        Column::new(
-            "second / first (over rounds, 95% interval)",
-            pairs.iter().map(medians).collect(),
-        ),
-        Column::plain("p99 ratio", pairs.iter().map(p99).collect()),
-    ];
-    if pairs.iter().any(|pair| !pair.real_time) {
-        let label = |p: &Pair| match p.real_time {
-            true => Text(String::new(), Tone::Plain),
-            false => Text("not real-time".to_owned(), Tone::Caution),
-        };
-        columns.push(Column::new("", pairs.iter().map(label).collect()));
-    }
-    columns
-}
-
-fn medians(pair: &Pair) -> Text {
-    match &pair.comparison {
-        Some(c) => {
-            let tone = match text::words::judged(&c.ratio_of_medians, c.rounds) {
-                Verdict::Larger => Tone::Caution,
-                Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
-            };
-            Text(comparison(c), tone)
-        }
-        None => Text("not comparable".to_owned(), Tone::Caution),
-    }
-}
-
-fn p99(pair: &Pair) -> String {
-    let ratio = pair
-        .comparison
-        .as_ref()
-        .filter(|c| c.rounds >= text::words::FEWEST_ROUNDS)
-        .and_then(|c| c.ratio_of_p99.as_ref());
-    ratio.map_or("-".to_owned(), interval)
+    let time = |ns: i64| scale.show(ns as f64);
+    Table::new("Cells in both runs", pairs)
+        .head("cell", |pair| named(&pair.label, pair.real_time))
+        .number("first median", |pair| time(pair.medians_ns[0]))
+        .number("second median", |pair| time(pair.medians_ns[1]))
+        .text(
+            "second / first\nover rounds, 95% interval",
+            |pair| match &pair.comparison {
+                Some(c) => told(&c.ratio_of_medians, c.rounds),
+                None => Cell::new("not comparable", Tone::Caution)
+                    .below(pair.problem.as_deref().unwrap_or("no rounds")),
+            },
+        )
+        .text("p99 ratio", |pair| {
+            let c = pair.comparison.as_ref()?;
+            let ratio = c
+                .ratio_of_p99
+                .as_ref()
+                .filter(|_| c.rounds >= FEWEST_ROUNDS)?;
+            Some(Cell::new(interval(ratio), tone(ratio, c.rounds)))
+        })
+        .labelled(|pair| pair.real_time)
 }

@@ -1,20 +1,14 @@
 //! Demand and supply as a figure.
 
-use super::{WIDTH, line};
-use crate::chart::{
-    Axis, Band, Dress, Entry, document, legend, legend_height, n, sample, title_below, title_left,
-    x_axis, y_axis,
-};
+use super::SIZE;
+use crate::chart::{Axis, n, sample};
+use crate::figure::alone;
+use crate::figure::plot::{Plot, Side};
 use feasibility::{Mark, Picture, Touch};
 use maud::{Markup, html};
 use std::fmt::Write;
-use text::units::{Unit, time};
+use text::units::time;
 use text::words::{capital, clean, sentence};
-
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = WIDTH - 24.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 360.0;
 
 /// The most deadlines drawn as vertical lines; more would hide the curves, and become ticks on the axis.
 const UPRIGHT: usize = 16;
@@ -29,38 +23,36 @@ pub fn picture_svg(picture: &Picture) -> String {
         .map(|&(_, up)| up)
         .max()
         .unwrap_or(1);
-    let x = Axis::linear([0.0, picture.until.max(1) as f64]).between(LEFT, RIGHT);
+    let x = Axis::linear([0.0, picture.until.max(1) as f64]);
     // Room above the curves for the label at the mark.
-    let y = Axis::linear([0.0, highest.max(1) as f64 * 1.08]).between(BOTTOM, TOP);
-    let (x_unit, y_unit) = (Unit::of(x.middle()), Unit::of(y.middle()));
-    let entries = [
-        Entry {
-            look: 1,
-            name: "demand",
-        },
-        Entry {
-            look: 0,
-            name: "least supply",
-        },
-    ];
-    let caption = caption(picture);
-    let (upright, ticks) = deadlines(picture, &x);
-    let body = html! {
-        (title_left(8.0, TOP, &format!("cpu time in {}", y_unit.name())))
-        (x_axis(&x, Band(TOP, BOTTOM), x_unit.ns()))
-        (y_axis(&y, Band(LEFT, RIGHT), y_unit.ns()))
-        (title_below(&x, BOTTOM, &format!("time since the worst-case instant in {}", x_unit.name())))
+    let y = Axis::linear([0.0, highest.max(1) as f64 * 1.08]);
+    let x = Side::time(x, "time since the worst-case instant");
+    let mut plot = Plot::wide(x, Side::time(y, "cpu time"), SIZE);
+    let (upright, ticks) = deadlines(picture, &plot.x);
+    let (bottom, top) = plot.y.ends();
+    plot.draw(html! {
         @for &across in &upright {
-            path class="ref" d=(format!("M{} {}V{}", n(across), n(TOP), n(BOTTOM))) {}
+            path class="ref" d=(format!("M{} {}V{}", n(across), n(top), n(bottom))) {}
         }
         @for &across in ticks.iter().flatten() {
-            path class="rule" d=(format!("M{} {}v{}", n(across), n(BOTTOM), n(-TICK))) {}
+            path class="rule" d=(format!("M{} {}v{}", n(across), n(bottom), n(-TICK))) {}
         }
-        path class="line s0 d0" d=(line(&floats(&picture.supply), &x, &y)) {}
-        path class="line s1 d1" d=(steps(picture, &x, &y)) {}
-        @if let Some(mark) = &picture.mark { (pointed_out(mark, &x, &y)) }
-        (legend(&entries, LEFT, BOTTOM + 60.0, WIDTH - LEFT))
-    };
+    });
+    plot.line(0, picture.supply.iter().map(|&(x, y)| (x as f64, y as f64)));
+    // The demand steps up at each of its points.
+    let last = picture.demand.last().map(|&(_, up)| (picture.until, up));
+    let steps = picture
+        .demand
+        .iter()
+        .copied()
+        .chain(last)
+        .map(|(x, y)| (x as f64, y as f64));
+    plot.rises(1, steps);
+    if let Some(mark) = &picture.mark {
+        plot.draw(pointed_out(mark, &plot.x, &plot.y));
+    }
+    plot.name(1, "demand");
+    plot.name(0, "least supply");
     let mut note = format!("{}; {}", picture.demand_of, picture.supply_of);
     if !upright.is_empty() {
         let one = if ticks.is_none() { "" } else { " at the mark" };
@@ -73,13 +65,8 @@ pub fn picture_svg(picture: &Picture) -> String {
         }
         Some(_) => format!("; ticks on the axis: {}", picture.deadlines_of),
     };
-    let dress = Dress {
-        title: &clean(&picture.title),
-        caption: &caption,
-        note: &clean(&sentence(&note)),
-        size: (WIDTH, BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT)),
-    };
-    document(&dress, &body)
+    let figure = plot.figure("demand", clean(&picture.title), caption(picture));
+    alone(&figure, &clean(&sentence(&note)))
 }
 
 /// Positions of the deadlines within the picture: vertical lines, and ticks, none if they would run together.
@@ -93,7 +80,8 @@ fn deadlines(picture: &Picture, x: &Axis) -> (Vec<f64>, Option<Vec<f64>>) {
     }
     let decides = picture.mark.as_ref().map(|mark| mark.instant);
     let decides = decides.filter(|instant| all.contains(instant));
-    let apart = all.len() as f64 * APART <= RIGHT - LEFT;
+    let (left, right) = x.ends();
+    let apart = all.len() as f64 * APART <= right - left;
     let ticks = if apart { places } else { Vec::new() };
     (decides.iter().map(place).collect(), Some(ticks))
 }
@@ -102,12 +90,12 @@ fn deadlines(picture: &Picture, x: &Axis) -> (Vec<f64>, Option<Vec<f64>>) {
 fn pointed_out(mark: &Mark, x: &Axis, y: &Axis) -> Markup {
     let across = x.at(mark.instant as f64);
     let (demand, supply) = (y.at(mark.demand as f64), y.at(mark.supply as f64));
+    let ((left, right), (bottom, top)) = (x.ends(), y.ends());
     // Both curves rise: there is room above them on the left, and below them on the right.
-    let left = across > (LEFT + RIGHT) / 2.0;
-    let (end, shift, up) = if left {
-        (" end", -9.0, (demand.min(supply) - 8.0).max(TOP + 12.0))
+    let (end, shift, up) = if across > (left + right) / 2.0 {
+        (" end", -9.0, (demand.min(supply) - 8.0).max(top + 12.0))
     } else {
-        ("", 9.0, (demand.max(supply) + 16.0).min(BOTTOM - 12.0))
+        ("", 9.0, (demand.max(supply) + 16.0).min(bottom - 12.0))
     };
     let alarm = matches!(mark.touch, Touch::Missed | Touch::Doubt);
     let (gap, words) = if alarm {
@@ -154,25 +142,6 @@ fn caption(picture: &Picture) -> String {
         "{}. Steps: {}. Slopes: {}. Deadlines hold as long as the supply reaches the demand in time.{end}",
         picture.title, picture.demand_of, picture.supply_of
     )
-}
-
-fn floats(points: &[(u64, u64)]) -> Vec<(f64, f64)> {
-    points.iter().map(|&(x, y)| (x as f64, y as f64)).collect()
-}
-
-fn steps(picture: &Picture, x: &Axis, y: &Axis) -> String {
-    let mut path = String::new();
-    for (place, &(across, up)) in picture.demand.iter().enumerate() {
-        let (across, up) = (n(x.at(across as f64)), n(y.at(up as f64)));
-        let _ = match place {
-            0 => write!(path, "M{across} {up}"),
-            _ => write!(path, "H{across}V{up}"),
-        };
-    }
-    if !path.is_empty() {
-        let _ = write!(path, "H{}", n(x.at(picture.until as f64)));
-    }
-    path
 }
 
 #[cfg(test)]

@@ -1,41 +1,35 @@
 //! Box plots of the primary metric, one row per cell, on a logarithmic axis.
 
-use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
-use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
+use super::plot::{Rows, Side, lying};
+use super::{Figure, name, time_axis, with_omission};
+use crate::chart::{Axis, LOOKS, Mark, marks, n};
 use maud::{Markup, html};
 use study::JobsStudy;
 use study::jobs::CellData;
-
-const ROW: f64 = 34.0;
-const TOP: f64 = 8.0;
 
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     if data.drawing.cells.is_empty() {
         return None;
     }
     let names: Vec<String> = data.drawing.cells.iter().map(name).collect();
-    let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * data.drawing.cells.len() as f64;
     let values = data.drawing.cells.iter().flat_map(|cell| {
         let plot = &cell.box_plot;
         let ends = [plot.low_whisker_ns, plot.high_whisker_ns];
         plot.outliers_ns.iter().copied().chain(ends)
     });
-    let axis = time_axis(data, values.map(|ns| ns as f64)).between(left, WIDTH - 24.0);
-    let (unit, title) = time_title(&axis, data.summary.primary.title());
-    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
-    Some(Figure {
-        name: "box-plot".into(),
-        title: format!("Distribution of the {}", data.summary.primary.title()),
-        caption: with_omission(data, caption(data, &axis)),
-        height: bottom + 48.0,
-        body: html! {
-            (x_axis(&axis, Band(TOP, bottom), unit))
-            (title_below(&axis, bottom, &title))
-            (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, cell) in data.drawing.cells.iter().enumerate() { (one(cell, &axis, y(row))) }
-        },
-    })
+    let axis = time_axis(data, values.map(|ns| ns as f64));
+    let caption = with_omission(data, caption(data, &axis));
+    let title = data.summary.primary.title();
+    let rows = Rows::new(&names, Side::time(axis, title), 34.0, (8.0, 24.0));
+    let body = html! {
+        @for (row, cell) in data.drawing.cells.iter().enumerate() { (one(cell, &rows.x, rows.y(row))) }
+    };
+    Some(rows.figure(
+        "box-plot",
+        format!("Distribution of the {title}"),
+        caption,
+        body,
+    ))
 }
 
 fn one(cell: &CellData, axis: &Axis, y: f64) -> Markup {
@@ -63,9 +57,7 @@ fn one(cell: &CellData, axis: &Axis, y: f64) -> Markup {
     let outliers = plot.outliers_ns.iter().map(|&ns| (x(ns), y));
     html! {
         path class=(format!("mark s{look}")) d=(whiskers) {}
-        rect class=(format!("box s{look} f{look}")) x=(n(q1)) y=(n(y - 9.0))
-            width=(n((q3 - q1).max(1.0))) height="18" {}
-        path class=(format!("median s{look}")) d=(format!("M{} {}v18", n(median), y - 9.0)) {}
+        (lying(look, [q1, median, q3], y))
         path class=(format!("mark s{look}")) d=(marks(Mark::of(cell.look), outliers)) {}
     }
 }

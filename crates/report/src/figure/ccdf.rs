@@ -1,61 +1,32 @@
 //! How often a job takes at least a given time: the complementary distribution on logarithmic axes.
 
-use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
-use crate::chart::{
-    Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
-    x_axis, y_axis,
-};
-use maud::html;
-use std::fmt::Write;
+use super::plot::{Plot, Side};
+use super::{Figure, name, time_axis, with_omission};
+use crate::chart::Axis;
 use study::JobsStudy;
-use study::jobs::CellData;
-
-const LEFT: f64 = 74.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 330.0;
 
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let points = || data.drawing.cells.iter().flat_map(|cell| &cell.ccdf);
     let least = points().map(|&(_, p)| p).fold(1.0, f64::min);
-    let x = time_axis(data, points().map(|&(ns, _)| ns as f64)).between(LEFT, WIDTH - 24.0);
-    let y = Axis::probability(least).between(BOTTOM, TOP);
+    let x = time_axis(data, points().map(|&(ns, _)| ns as f64));
     if data.drawing.cells.is_empty() {
         return None;
     }
-    let (unit, title) = time_title(&x, data.summary.primary.title());
-    let names: Vec<(usize, String)> = entries(data);
-    let entries: Vec<Entry> = names
-        .iter()
-        .map(|(look, name)| Entry { look: *look, name })
-        .collect();
-    let width = WIDTH - LEFT;
-    Some(Figure {
-        name: "ccdf".into(),
-        title: format!("How often the {} is at least x", data.summary.primary.title()),
-        caption: with_omission(
-            data,
-            "The share of jobs that took at least the time on the horizontal axis, both axes logarithmic; the mark \
-             at the end of each curve is the largest value seen. A steep fall is predictable; a long, flat stretch to \
-             the right is a heavy tail. The lowest step is one job, so the last decade rests on few jobs."
-                .to_owned(),
-        ),
-        height: BOTTOM + 56.0 + legend_height(&entries, width),
-        body: html! {
-            (title_left(8.0, TOP, "share of jobs, log scale"))
-            (x_axis(&x, Band(TOP, BOTTOM), unit))
-            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
-            (title_below(&x, BOTTOM, &title))
-            @for cell in &data.drawing.cells {
-                @let look = cell.look % LOOKS;
-                path class=(format!("line s{look} d{look}")) d=(steps(cell, &x, &y)) {}
-                @if let Some(&(ns, p)) = cell.ccdf.last() {
-                    path class=(format!("mark s{look}"))
-                        d=(marks(Mark::of(look), [(x.at(ns as f64), y.at(p))])) {}
-                }
-            }
-            (legend(&entries, LEFT, BOTTOM + 60.0, width))
-        },
-    })
+    let metric = data.summary.primary.title();
+    let y = Side::plain(Axis::probability(least), "share of jobs, log scale");
+    let mut plot = Plot::new(Side::time(x, metric), y, 300.0);
+    for cell in &data.drawing.cells {
+        plot.steps(cell.look, cell.ccdf.iter().map(|&(ns, p)| (ns as f64, p)));
+        plot.marks(cell.look, cell.ccdf.last().map(|&(ns, p)| (ns as f64, p)));
+    }
+    for (look, name) in entries(data) {
+        plot.name(look, name);
+    }
+    let caption = "The share of jobs that took at least the time on the horizontal axis, both axes logarithmic; the mark at the end of each \
+                   curve is the largest value seen. A steep fall is predictable; a long, flat stretch to the right is a heavy tail. The \
+                   lowest step is one job, so the last decade rests on few jobs.";
+    let title = format!("How often the {metric} is at least x");
+    Some(plot.figure("ccdf", title, with_omission(data, caption.to_owned())))
 }
 
 /// One entry for each look in use: the cell's name, or the trial's where a look stands for a trial.
@@ -68,16 +39,4 @@ fn entries(data: &JobsStudy) -> Vec<(usize, String)> {
         }
     }
     entries
-}
-
-fn steps(cell: &CellData, x: &Axis, y: &Axis) -> String {
-    let mut path = String::new();
-    for (place, &(ns, p)) in cell.ccdf.iter().enumerate() {
-        let (x, y) = (n(x.at(ns as f64)), n(y.at(p)));
-        let _ = match place {
-            0 => write!(path, "M{x} {y}"),
-            _ => write!(path, "V{y}H{x}"),
-        };
-    }
-    path
 }

@@ -64,7 +64,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
                 data.summary.primary.title()
             ),
         ),
-        height: bottom + 28.0 + legend_height(&entries, WIDTH - LEFT),
+        size: (WIDTH, bottom + 28.0 + legend_height(&entries, WIDTH - LEFT)),
         body: html! {
             text class="faint" x="4" y="14" { "jobs, log scale, against us in " (unit.name()) }
             @for (column, &ns) in periods.iter().enumerate() {

@@ -47,7 +47,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
         name: "intervals".into(),
         title: format!("The {} interval by interval", data.summary.primary.title()),
         caption: with_omission(data, caption),
-        height: bottom + 48.0,
+        size: (WIDTH, bottom + 48.0),
         body: html! {
             (title_left(8.0, 26.0, &title))
             @for (place, cell) in cells.iter().enumerate() {

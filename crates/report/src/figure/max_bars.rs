@@ -42,7 +42,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
              A bar that is lower in the second panel than in the first gained from its cpu being kept free."
                 .to_owned(),
         ),
-        height: bottom(panels.len().saturating_sub(1)) + 34.0,
+        size: (WIDTH, bottom(panels.len().saturating_sub(1)) + 34.0),
         body: html! {
             @for (place, &ns) in conditions.periods.iter().enumerate() {
                 @let x = LEFT + place as f64 * 110.0;

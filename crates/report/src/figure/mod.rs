@@ -9,6 +9,7 @@ mod creation;
 mod intervals;
 mod max_bars;
 mod normalised;
+pub(crate) mod plot;
 mod ratios;
 mod rounds;
 mod series;
@@ -47,7 +48,7 @@ const FIGURES: [fn(&JobsStudy) -> Option<Figure>; 16] = [
 
 pub(crate) use tail::NAME as TAIL;
 
-/// Width of every figure in px; heights differ.
+/// Width of the figures of a page in px; heights differ.
 pub(crate) const WIDTH: f64 = 540.0;
 
 /// One picture, not yet a document.
@@ -58,8 +59,8 @@ pub(crate) struct Figure {
     pub title: String,
     /// What to look for, and what was left out.
     pub caption: String,
-    /// Height in px.
-    pub height: f64,
+    /// Width and height in px.
+    pub size: (f64, f64),
     /// The content of the `svg` element.
     pub body: Markup,
 }
@@ -70,8 +71,7 @@ pub fn figures(data: &JobsStudy) -> Vec<(String, String)> {
     if !data.summary.real_time {
         note += ", not real-time";
     }
-    let standalone = |figure: &Figure| (format!("{}.svg", figure.name), alone(figure, &note));
-    draw(data).iter().map(standalone).collect()
+    documents(draw(data), &note)
 }
 
 /// Draws all pictures that have something to show.
@@ -82,7 +82,7 @@ pub(crate) fn draw(data: &JobsStudy) -> Vec<Figure> {
 /// The picture for a page, which has the style.
 pub(crate) fn inline(figure: &Figure) -> Markup {
     html! {
-        svg class="fig" viewBox=(format!("0 0 {WIDTH} {}", n(figure.height))) role="img"
+        svg class="fig" viewBox=(format!("0 0 {} {}", n(figure.size.0), n(figure.size.1))) role="img"
             aria-labelledby=(format!("{0}-t {0}-d", figure.name)) {
             title id=(format!("{}-t", figure.name)) { (figure.title) }
             desc id=(format!("{}-d", figure.name)) { (figure.caption) }
@@ -91,13 +91,22 @@ pub(crate) fn inline(figure: &Figure) -> Markup {
     }
 }
 
+/// The figures as documents: file name and content.
+pub(crate) fn documents(
+    figures: impl IntoIterator<Item = Figure>,
+    note: &str,
+) -> Vec<(String, String)> {
+    let standalone = |figure: Figure| (format!("{}.svg", figure.name), alone(&figure, note));
+    figures.into_iter().map(standalone).collect()
+}
+
 /// The figure as a document: its heading above, `note` below.
 pub(crate) fn alone(figure: &Figure, note: &str) -> String {
     let dress = Dress {
         title: &figure.title,
         caption: &figure.caption,
         note,
-        size: (WIDTH, figure.height),
+        size: figure.size,
     };
     document(&dress, &figure.body)
 }

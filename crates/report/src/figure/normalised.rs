@@ -56,7 +56,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
                   further right than in another panel are what the trial costs it. Colours repeat after eight tasks; on the page, the \
                   pointer shows the name of a curve."
             .to_owned(),
-        height: bottom + 56.0 + legend_height(&entries, width),
+        size: (WIDTH, bottom + 56.0 + legend_height(&entries, width)),
         body: html! {
             @for (panel, trial) in trials.iter().enumerate() {
                 @let y = Axis::linear([0.0, 1.0]).between(top(panel) + PANEL, top(panel));

@@ -1,13 +1,11 @@
 //! Ratios of medians and of p99 to the baseline, with their intervals.
 
-use super::{Figure, WIDTH, name, with_omission};
-use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
+use super::plot::{Rows, Side};
+use super::{Figure, name, with_omission};
+use crate::chart::{Axis, Mark, marks, n};
 use maud::{Markup, html};
 use stats::{Comparison, Ratio};
 use study::JobsStudy;
-
-const ROW: f64 = 36.0;
-const TOP: f64 = 30.0;
 
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let rows: Vec<_> = data
@@ -33,8 +31,6 @@ pub(crate) fn picture(
         return None;
     }
     let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
-    let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * rows.len() as f64;
     // Estimates set the axis; an interval that is wildly wider (two rounds that disagree) runs to its edge.
     let estimates = || {
         let both = rows
@@ -48,35 +44,28 @@ pub(crate) fn picture(
     let room = (most / least).max(1.05).powi(2);
     let ends = estimates().flat_map(|r| [r.low.unwrap_or(r.value), r.high.unwrap_or(r.value)]);
     let ends = ends.map(|end| end.clamp(least / room, most * room));
-    let axis = Axis::log(ends.chain([1.0, least, most])).between(left, WIDTH - 24.0);
-    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
-    Some(Figure {
-        name: file.into(),
-        title: format!("Against {baseline}"),
-        caption: format!(
-            "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. An interval that crosses \
-                 the dashed line at 1 shows no difference from {baseline}; one wholly to the right of it is slower. An arrow continues \
-                 beyond the picture. A mark without an interval rests on one round. Triangles are absent where a round is too small for a \
-                 p99."
-        ),
-        height: bottom + 48.0,
-        body: html! {
-            path class="mark s0" d=(sample(Mark::Circle, left + 6.0, 12.0)) {}
-            text x=(n(left + 16.0)) y="16.5" { "median" }
-            path class="mark s1" d=(sample(Mark::Triangle, left + 86.0, 12.0)) {}
-            text x=(n(left + 96.0)) y="16.5" { "p99" }
-            (x_axis(&axis, Band(TOP, bottom), 1.0))
-            (title_below(&axis, bottom, &format!("ratio to {baseline}, no unit, log scale")))
-            path class="ref" d=(format!("M{} {TOP}V{bottom}", n(axis.at(1.0)))) {}
-            (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, (_, comparison)) in rows.iter().enumerate() {
-                (one(&comparison.ratio_of_medians, &axis, y(row) - 6.0, 0, Mark::Circle))
-                @if let Some(p99) = &comparison.ratio_of_p99 {
-                    (one(p99, &axis, y(row) + 6.0, 1, Mark::Triangle))
-                }
+    let axis = Axis::log(ends.chain([1.0, least, most]));
+    let side = Side::plain(axis, format!("ratio to {baseline}, no unit, log scale"));
+    let plot = Rows::of_two(
+        &names,
+        side,
+        [(Mark::Circle, "median"), (Mark::Triangle, "p99")],
+    );
+    let body = html! {
+        (plot.reference(1.0))
+        @for (row, (_, comparison)) in rows.iter().enumerate() {
+            (one(&comparison.ratio_of_medians, &plot.x, plot.y(row) - 6.0, 0, Mark::Circle))
+            @if let Some(p99) = &comparison.ratio_of_p99 {
+                (one(p99, &plot.x, plot.y(row) + 6.0, 1, Mark::Triangle))
             }
-        },
-    })
+        }
+    };
+    let caption = format!(
+        "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. An interval that crosses the \
+         dashed line at 1 shows no difference from {baseline}; one wholly to the right of it is slower. An arrow continues beyond the \
+         picture. A mark without an interval rests on one round. Triangles are absent where a round is too small for a p99."
+    );
+    Some(plot.figure(file, format!("Against {baseline}"), caption, body))
 }
 
 fn one(ratio: &Ratio, axis: &Axis, y: f64, look: usize, mark: Mark) -> Markup {

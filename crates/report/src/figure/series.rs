@@ -1,5 +1,6 @@
 //! The primary metric over time, one panel per cell, the tail marked.
 
+use super::plot::path;
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_below, title_left, y_axis};
 use maud::{Markup, html};
@@ -62,7 +63,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
         name: "time-series".into(),
         title: format!("The {} job by job", data.summary.primary.title()),
         caption: with_omission(data, caption),
-        height: bottom + 48.0,
+        size: (WIDTH, bottom + 48.0),
         body: html! {
             (title_left(8.0, 26.0, &title))
             path class="tail" d=(marks(Mark::Small, [(WIDTH - 116.0, 12.0)])) {}
@@ -125,15 +126,8 @@ fn panel(cell: &CellData, y: &Axis, unit: f64, rounds: usize, longest: i64) -> M
 
 /// The outline of a band: along the largest values and back along the smallest.
 fn band(spans: &[(i64, i64, i64)], y: &Axis, x: impl Fn(i64) -> f64) -> String {
-    let mut path = String::new();
     let high = spans.iter().map(|&(at, _, high)| (at, high));
     let low = spans.iter().rev().map(|&(at, low, _)| (at, low));
-    for (place, (at, ns)) in high.chain(low).enumerate() {
-        let start = if place == 0 { 'M' } else { 'L' };
-        let _ = write!(path, "{start}{} {}", n(x(at)), n(y.at(ns as f64)));
-    }
-    if !path.is_empty() {
-        path.push('Z');
-    }
-    path
+    let close = if spans.is_empty() { "" } else { "Z" };
+    path(high.chain(low).map(|(at, ns)| (x(at), y.at(ns as f64)))) + close
 }

@@ -1,14 +1,12 @@
 //! How long the longest of many jobs may take: the measured tail, the fitted one and its band, ten times as far out as
 //! was measured. Only cells that passed the tests have a curve.
 
-use super::{Figure, WIDTH, name, time_axis, time_title};
-use crate::chart::{
-    Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
-    x_axis, y_axis,
-};
+use super::plot::{Plot, Side, path};
+use super::{Figure, name, time_axis};
+use crate::chart::{Axis, LOOKS, n};
 use crate::tails::curve_name;
 use maud::html;
-use stats::{CurvePoint, Tail};
+use stats::Tail;
 use std::fmt::Write;
 use study::JobsStudy;
 use study::jobs::CellData;
@@ -17,10 +15,6 @@ use study::jobs::CellData;
 pub(crate) const NAME: &str = "tail";
 /// Most curves drawn: the bands of more would be indistinguishable.
 const MOST: usize = 6;
-const LEFT: f64 = 74.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 350.0;
-
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let tail_of = |cell: &CellData| -> Option<&Tail> {
         let of = data.summary_of(cell);
@@ -49,15 +43,8 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let values = curves()
         .flat_map(|point| [point.low_ns, point.high_ns])
         .chain(drawn.iter().flat_map(&measured).map(|(ns, _)| ns));
-    let x = time_axis(data, values).between(LEFT, WIDTH - 24.0);
-    let y = Axis::log([most, least]).between(BOTTOM, TOP);
+    let x = time_axis(data, values);
     let metric = data.summary.primary;
-    let (unit, title) = time_title(&x, metric.title());
-    let names: Vec<(usize, String)> = drawn.iter().map(|(c, _)| (c.look, name(c))).collect();
-    let entries: Vec<Entry> = names
-        .iter()
-        .map(|(look, name)| Entry { look: *look, name })
-        .collect();
     let jobs = drawn.iter().map(|(_, tail)| tail.jobs).max()?;
     let once = 1.0 / jobs as f64;
     let mut caption = format!(
@@ -69,56 +56,31 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     if !left.is_empty() {
         let _ = write!(caption, " {} more curves are left out.", left.len());
     }
-    Some(Figure {
-        name: NAME.into(),
-        title: format!("How long the {} may be", metric.title()),
-        caption,
-        height: BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT),
-        body: html! {
-            (title_left(8.0, TOP, "probability of exceedance per job, log scale"))
-            (x_axis(&x, Band(TOP, BOTTOM), unit))
-            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
-            (title_below(&x, BOTTOM, &title))
-            @for (cell, tail) in drawn {
-                @let look = cell.look % LOOKS;
-                path class=(format!("box f{look}")) d=(band(&tail.curve, &x, &y)) {}
-                path class=(format!("line s{look} d{look}")) d=(line(&tail.curve, &x, &y)) {}
-                path class=(format!("mark s{look}"))
-                    d=(marks(Mark::of(look), measured(&(cell, tail)).iter().map(|&(ns, p)| (x.at(ns), y.at(p))))) {}
-            }
-            path class="ref" d=(format!("M{} {}H{}", n(LEFT), n(y.at(once)), n(WIDTH - 24.0))) {}
-            (legend(&entries, LEFT, BOTTOM + 60.0, WIDTH - LEFT))
-        },
-    })
-}
-
-fn line(curve: &[CurvePoint], x: &Axis, y: &Axis) -> String {
-    path(
-        curve
-            .iter()
-            .map(|point| (x.at(point.value_ns), y.at(point.probability))),
-    )
-}
-
-fn band(curve: &[CurvePoint], x: &Axis, y: &Axis) -> String {
-    let low = curve
-        .iter()
-        .map(|point| (x.at(point.low_ns), y.at(point.probability)));
-    let high = curve.iter().rev();
-    let high = high.map(|point| (x.at(point.high_ns), y.at(point.probability)));
-    path(low.chain(high)) + "Z"
-}
-
-fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let mut path = String::new();
-    for (place, (x, y)) in points.enumerate() {
-        let _ = write!(
-            path,
-            "{}{} {}",
-            if place == 0 { 'M' } else { 'L' },
-            n(x),
-            n(y)
+    let y = Side::plain(
+        Axis::log([most, least]),
+        "probability of exceedance per job, log scale",
+    );
+    let mut plot = Plot::new(Side::time(x, metric.title()), y, 320.0);
+    for (cell, tail) in drawn {
+        let curve = || tail.curve.iter();
+        let low = curve().map(|point| (point.low_ns, point.probability));
+        let high = curve()
+            .rev()
+            .map(|point| (point.high_ns, point.probability));
+        let band = path(low.chain(high).map(|point| plot.at(point))) + "Z";
+        plot.draw(html! { path class=(format!("box f{}", cell.look % LOOKS)) d=(band) {} });
+        plot.line(
+            cell.look,
+            curve().map(|point| (point.value_ns, point.probability)),
         );
+        plot.marks(cell.look, measured(&(cell, tail)));
+        plot.name(cell.look, name(cell));
     }
-    path
+    let ((left, right), once) = (plot.x.ends(), plot.y.at(once));
+    plot.draw(html! { path class="ref" d=(format!("M{} {}H{}", n(left), n(once), n(right))) {} });
+    Some(plot.figure(
+        NAME,
+        format!("How long the {} may be", metric.title()),
+        caption,
+    ))
 }

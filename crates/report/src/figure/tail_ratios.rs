@@ -1,21 +1,17 @@
 //! p95 and p99 over the median: how much worse the bad jobs are than the usual ones.
 
-use super::{Figure, WIDTH, name, with_omission};
-use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
+use super::plot::{Rows, Side};
+use super::{Figure, name, with_omission};
+use crate::chart::{Axis, LOOKS, n};
 use maud::{Markup, html};
 use study::JobsStudy;
 use text::words::{needs, ratio};
-
-const ROW: f64 = 40.0;
-const TOP: f64 = 30.0;
 
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     if data.drawing.cells.is_empty() {
         return None;
     }
     let names: Vec<String> = data.drawing.cells.iter().map(name).collect();
-    let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * data.drawing.cells.len() as f64;
     let rows: Vec<[Bar; 2]> = data
         .drawing
         .cells
@@ -30,35 +26,29 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     } else {
         Axis::linear(values.iter().copied().chain([0.0, 1.0]))
     };
-    let axis = axis.between(left, WIDTH - 64.0);
-    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     let scale = if axis.is_log() { ", log scale" } else { "" };
-    Some(Figure {
-        name: "tail-ratios".into(),
-        title: "Tail ratios".to_owned(),
-        caption: with_omission(
-            data,
-            "95th (full) and 99th (pale) percentile over the median. 1 means that bad jobs are no longer than usual \
-             ones; compare cells with each other, and beware of a p99 many times the median. Where the sample is too \
-             small for a percentile, the number of samples it needs stands in its place."
-                .to_owned(),
-        ),
-        height: bottom + 48.0,
-        body: html! {
-            rect class="bar f0" x=(n(left)) y="6" width="14" height="12" {}
-            text x=(n(left + 20.0)) y="16.5" { "p95 / median" }
-            rect class="bar2 f0 s0" x=(n(left + 126.0)) y="6" width="14" height="12" {}
-            text x=(n(left + 146.0)) y="16.5" { "p99 / median" }
-            (x_axis(&axis, Band(TOP, bottom), 1.0))
-            (title_below(&axis, bottom, &format!("ratio to the cell's own median, no unit{scale}")))
-            (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, (cell, bars)) in data.drawing.cells.iter().zip(&rows).enumerate() {
-                (one(&bars[0], &axis, y(row) - 15.0, cell.look, "bar"))
-                (one(&bars[1], &axis, y(row) + 1.0, cell.look, "bar2"))
-            }
-            path class="ref" d=(format!("M{} {TOP}V{bottom}", n(axis.at(1.0)))) {}
-        },
-    })
+    let side = Side::plain(
+        axis,
+        format!("ratio to the cell's own median, no unit{scale}"),
+    );
+    let plot = Rows::new(&names, side, 40.0, (30.0, 64.0));
+    let left = plot.left;
+    let body = html! {
+        rect class="bar f0" x=(n(left)) y="6" width="14" height="12" {}
+        text x=(n(left + 20.0)) y="16.5" { "p95 / median" }
+        rect class="bar2 f0 s0" x=(n(left + 126.0)) y="6" width="14" height="12" {}
+        text x=(n(left + 146.0)) y="16.5" { "p99 / median" }
+        @for (row, (cell, bars)) in data.drawing.cells.iter().zip(&rows).enumerate() {
+            (one(&bars[0], &plot.x, plot.y(row) - 15.0, cell.look, "bar"))
+            (one(&bars[1], &plot.x, plot.y(row) + 1.0, cell.look, "bar2"))
+        }
+        (plot.reference(1.0))
+    };
+    let caption = "95th (full) and 99th (pale) percentile over the median. 1 means that bad jobs are no longer than usual ones; compare \
+                   cells with each other, and beware of a p99 many times the median. Where the sample is too small for a percentile, the \
+                   number of samples it needs stands in its place.";
+    let caption = with_omission(data, caption.to_owned());
+    Some(plot.figure("tail-ratios", "Tail ratios", caption, body))
 }
 
 struct Bar {

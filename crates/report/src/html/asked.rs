@@ -2,6 +2,7 @@
 
 use super::section::{Page, Section};
 use maud::html;
+use record::series::Condition;
 use study::plan;
 use text::words::clean;
 
@@ -9,7 +10,7 @@ use text::words::clean;
 fn beside(trial: &model::TrialPlan, workload: &model::Workload) -> String {
     let mut text = String::new();
     if !trial.loads.is_empty() {
-        text += &format!(" under {}", clean(&trial.load_name()));
+        text += &format!(" under {}", trial.load_name());
     }
     if let Some(period) = trial.period.filter(|period| *period != workload.period) {
         text += &format!(", period {period}");
@@ -47,7 +48,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             if made == trial.name {
                 made
             } else {
-                format!("{} ({made})", clean(&trial.name))
+                format!("{} ({made})", trial.name)
             }
         })
         .collect();
@@ -56,17 +57,30 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         0 => String::new(),
         n => format!("; {n} of these trials could not be measured"),
     };
-    Some(Section {
+    let facts = [
+        ("plan", plan::line(experiment) + &not_measured),
+        ("trials", trials.join(", ")),
+        ("baseline", experiment.baseline.clone()),
+        ("metric", page.data.summary.primary.title().to_owned()),
+    ];
+    Some(asked(&experiment.question, facts, &[]))
+}
+
+/// The question of a run, what was planned, and under which conditions.
+pub(crate) fn asked<'a>(
+    question: &str,
+    facts: impl IntoIterator<Item = (&'a str, String)>,
+    conditions: &[Condition],
+) -> Section {
+    Section {
         id: "asked",
         heading: "What was asked".to_owned(),
         body: html! {
-            @if !experiment.question.is_empty() { p.question { (clean(&experiment.question)) } }
+            @if !question.is_empty() { p.question { (clean(question)) } }
             dl {
-                dt { "plan" } dd { (plan::line(experiment)) (not_measured) }
-                dt { "trials" } dd { (trials.join(", ")) }
-                dt { "baseline" } dd { (clean(&experiment.baseline)) }
-                dt { "metric" } dd { (page.data.summary.primary.title()) }
+                @for (name, text) in facts { dt { (name) } dd { (clean(&text)) } }
+                @for condition in conditions { dt { (clean(&condition.name)) } dd { (clean(&condition.text)) } }
             }
         },
-    })
+    }
 }

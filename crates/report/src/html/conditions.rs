@@ -2,16 +2,15 @@
 //! was moved for that; counters.
 
 use super::section::{Page, Section};
-use super::tables::detail;
-use super::time_cell;
+use crate::grid::{Cell, Table, lost, named, told};
 use host::isolate::Isolated;
 use maud::{Markup, html};
 use record::summary::{CellSummary, Per, PointSummary};
 use study::JobsStudy;
 use study::conditions::{self, Conditions, period};
 use study::jobs::Moved;
-use text::units::{Scale, time};
-use text::words::{clean, count, ratio, times, verdict};
+use text::units::time;
+use text::words::{capital, clean, fewer_rounds_of_p99, ratio};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = &page.data.summary;
@@ -28,91 +27,86 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "Loads and periods".to_owned(),
         body: html! {
             @if let Some(found) = &found {
-                (detail(&format!("{} on each cpu", text::words::capital(summary.primary.title())), found.points.len(), moments(found)))
+                (moments(found, summary.primary.title()))
                 @if found.both {
                     p.quiet {
                         "Kept free over shared: rounds are paired by their number; below 1 the cpu that was kept free is faster."
                     }
-                    (detail("Before and after the cpus were kept free", 0, against(found)))
+                    (against(found))
                 }
             }
-            @if !page.data.drawing.moved.is_empty() { (moved(&page.data.drawing.moved)) }
+            (moved(&page.data.drawing.moved))
             @if counted { (counters(&summary.points, page.data)) }
         },
     })
 }
 
-fn moments(found: &Conditions) -> Markup {
-    let rows: Vec<(&PointSummary, &CellSummary)> = found.points.clone();
-    let of = |value: fn(&stats::Summary) -> f64| {
-        let all = rows
-            .iter()
-            .filter_map(move |(_, cell)| Some(value(&cell.metrics.first()?.summary)));
-        Scale::of(all.collect::<Vec<f64>>())
-    };
-    let (least, mean, most) = (
-        of(|s| s.min_ns as f64),
-        of(|s| s.mean_ns),
-        of(|s| s.max_ns as f64),
-    );
-    html! {
-        thead { tr {
-            th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" } th scope="col" { "engine" }
-            th.num scope="col" { "min" } th.num scope="col" { "mean" } th.num scope="col" { "max" }
-            th.num scope="col" { "variance" br; span.below { "us\u{b2}" } } th.num scope="col" { "jobs" } th.num scope="col" { "missed" }
-        } }
-        tbody { @for (point, cell) in &rows { @if let Some(metric) = cell.metrics.first() {
-            @let s = &metric.summary;
-            tr {
-                th scope="row" { (clean(&point.load)) }
-                td.num { (period(point.period_ns)) }
-                td { (point.cpu) @if point.isolated { ", kept free" } }
-                td { (cell.engine.name()) @if !cell.real_time { br; span.caution { "not real-time" } } }
-                (time_cell(&least.show(s.min_ns as f64), ""))
-                (time_cell(&mean.show(s.mean_ns), ""))
-                (time_cell(&most.show(s.max_ns as f64), ""))
-                (time_cell(&s.sd_ns.map_or("-".to_owned(), |sd| ratio((sd / 1e3).powi(2))), ""))
-                (time_cell(&count(s.count), ""))
-                (super::tables::lost(cell.missed))
-            }
-        } } }
-    }
+fn kept_free(point: &PointSummary) -> String {
+    let kept = if point.isolated { ", kept free" } else { "" };
+    format!("{}{kept}", point.cpu)
 }
 
-fn against(found: &Conditions) -> Markup {
-    html! {
-        thead { tr {
-            th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" }
-            th scope="col" { "median" br; span.below { "kept free / shared, 95% interval" } }
-            th scope="col" { "p99" br; span.below { "kept free / shared" } }
-            th.num scope="col" { "max, shared" } th.num scope="col" { "max, kept free" }
-        } }
-        tbody { @for (point, cell) in found.points.iter().filter(|(point, _)| point.isolated) {
-            tr {
-                th scope="row" { (clean(&point.load)) }
-                td.num { (period(point.period_ns)) }
-                td { (point.cpu) }
-                @match &point.against_shared {
-                    Some(c) => {
-                        td.verdict { (times(&c.ratio_of_medians, c.rounds)) (verdict(&c.ratio_of_medians, c.rounds)) }
-                        td.verdict { @match &c.ratio_of_p99 {
-                            Some(p99) => { (times(p99, c.rounds)) (verdict(p99, c.rounds)) (text::words::fewer_rounds_of_p99(c)) }
-                            None => { span.quiet { "too few jobs" } }
-                        } }
-                    }
-                    None => { td colspan="2" { span.quiet { "no round of both" } } }
-                }
-                @let max = |cell: &CellSummary| cell.metrics.first().map_or("-".to_owned(), |m| time(m.summary.max_ns as f64));
-                @let shared = found.at(&point.load, point.period_ns, false).find(|(p, c)| p.cpu == point.cpu && c.engine == cell.engine);
-                (time_cell(&shared.map_or("-".to_owned(), |(_, cell)| max(cell)), ""))
-                (time_cell(&max(cell), ""))
-            }
-        } }
-    }
+fn max(cell: &CellSummary) -> Option<f64> {
+    Some(cell.metrics.first()?.summary.max_ns as f64)
+}
+
+type Row<'a> = (&'a PointSummary, &'a CellSummary);
+
+fn moments<'a>(found: &Conditions<'a>, title: &str) -> Table<(Row<'a>, &'a stats::Summary)> {
+    let row = |row: &Row<'a>| Some((*row, &row.1.metrics.first()?.summary));
+    Table::new(
+        format!("{} on each cpu", capital(title)),
+        found.points.iter().filter_map(row),
+    )
+    .detail()
+    .head("load", |((point, _), _)| point.load.as_str())
+    .number("period", |((point, _), _)| period(point.period_ns))
+    .text("cpu", |((point, _), _)| kept_free(point))
+    .text("engine", |((_, cell), _)| {
+        named(cell.engine.name(), cell.real_time)
+    })
+    .times("min", |(_, s)| Some(s.min_ns as f64))
+    .times("mean", |(_, s)| Some(s.mean_ns))
+    .times("max", |(_, s)| Some(s.max_ns as f64))
+    .number("variance\nus\u{b2}", |(_, s)| {
+        s.sd_ns.map(|sd| ratio((sd / 1e3).powi(2)))
+    })
+    .number("jobs", |(_, s)| s.count)
+    .number("missed", |((_, cell), _)| lost(cell.missed))
+}
+
+fn against<'a>(found: &Conditions<'a>) -> Table<Row<'a>> {
+    let isolated = found.points.iter().filter(|(point, _)| point.isolated);
+    Table::new(
+        "Before and after the cpus were kept free",
+        isolated.copied(),
+    )
+    .head("load", |(point, _)| point.load.as_str())
+    .number("period", |(point, _)| period(point.period_ns))
+    .text("cpu", |(point, _)| u64::from(point.cpu))
+    .text("median\nkept free / shared, 95% interval", |(point, _)| {
+        let shared = point.against_shared.as_ref();
+        shared.map_or("no round of both".into(), |c| {
+            told(&c.ratio_of_medians, c.rounds)
+        })
+    })
+    .text("p99\nkept free / shared", |(point, _)| {
+        let c = point.against_shared.as_ref()?;
+        Some(match &c.ratio_of_p99 {
+            Some(p99) => told(p99, c.rounds).below(fewer_rounds_of_p99(c)),
+            None => "too few jobs".into(),
+        })
+    })
+    .number("max, shared", |(point, cell)| {
+        let mut shared = found.at(&point.load, point.period_ns, false);
+        let of_cpu = shared.find(|(p, c)| p.cpu == point.cpu && c.engine == cell.engine);
+        max(of_cpu?.1).map(time)
+    })
+    .number("max, kept free", |(_, cell)| max(cell).map(time))
 }
 
 /// One row for all trials with the same cpus: what stays is the same but for a name or two.
-fn moved(trials: &[Moved]) -> Markup {
+fn moved(trials: &[Moved]) -> Table<Vec<&Moved>> {
     let mut groups: Vec<Vec<&Moved>> = Vec::new();
     for one in trials {
         let same = |group: &&mut Vec<&Moved>| {
@@ -124,34 +118,41 @@ fn moved(trials: &[Moved]) -> Markup {
             None => groups.push(vec![one]),
         }
     }
-    html! {
-        (detail("What was moved off the cpus, and what stayed", groups.len(), html! {
-            thead { tr {
-                th scope="col" { "cpus" } th.num scope="col" { "trials" } th.num scope="col" { "tasks moved" }
-                th.num scope="col" { "interrupts moved" } th scope="col" { "stayed, in any of the trials" } th scope="col" { "load balancing" }
-            } }
-            tbody { @for group in &groups {
-                @let first = &group[0].isolated;
-                tr {
-                    th scope="row" { (study::plan::list(&first.cpus)) " kept free" br; span.below { "the rest on " (study::plan::list(&first.rest)) } }
-                    td.num { (group.len()) }
-                    td.num { (span(group, |i| i.tasks_moved)) }
-                    td.num { (span(group, |i| i.irqs_moved)) }
-                    td {
-                        (span(group, |i| i.kernel_threads_left)) " kernel threads: " (names(group, |i| &i.kernel_threads)) br;
-                        "tasks: " (names(group, |i| &i.tasks_left)) br;
-                        "interrupts: " (names(group, |i| &i.irqs_left))
-                        @if group.iter().any(|one| one.isolated.workqueues == Some(false)) { br; "unbound kernel work" }
-                    }
-                    td {
-                        (names(group, |i| std::slice::from_ref(&i.balancing)))
-                        @if !first.isolcpus.is_empty() { "; isolcpus " (study::plan::list(&first.isolcpus)) }
-                        @if !first.nohz_full.is_empty() { "; nohz_full " (study::plan::list(&first.nohz_full)) }
-                    }
+    let list = |cpus: &[u32]| study::plan::list(cpus);
+    Table::new("What was moved off the cpus, and what stayed", groups)
+        .detail()
+        .head("cpus", |group| {
+            let first = &group[0].isolated;
+            let kept = format!("{} kept free", list(&first.cpus));
+            Cell::from(kept).below(format!("the rest on {}", list(&first.rest)))
+        })
+        .number("trials", |group| group.len() as u64)
+        .number("tasks moved", |group| span(group, |i| i.tasks_moved))
+        .number("interrupts moved", |group| span(group, |i| i.irqs_moved))
+        .text("stayed, in any of the trials", |group| {
+            let threads = names(group, |i| &i.kernel_threads);
+            let unbound = group
+                .iter()
+                .any(|one| one.isolated.workqueues == Some(false));
+            let kernel = span(group, |i| i.kernel_threads_left);
+            Cell::from(format!("{kernel} kernel threads: {threads}"))
+                .below(format!("tasks: {}", names(group, |i| &i.tasks_left)))
+                .below(format!("interrupts: {}", names(group, |i| &i.irqs_left)))
+                .below(if unbound { "unbound kernel work" } else { "" })
+        })
+        .text("load balancing", |group| {
+            let first = &group[0].isolated;
+            let mut text = names(group, |i| std::slice::from_ref(&i.balancing));
+            for (name, cpus) in [
+                ("isolcpus", &first.isolcpus),
+                ("nohz_full", &first.nohz_full),
+            ] {
+                if !cpus.is_empty() {
+                    text += &format!("; {name} {}", list(cpus));
                 }
-            } }
-        }))
-    }
+            }
+            text
+        })
 }
 
 /// Least and most over trials.
@@ -175,7 +176,7 @@ fn names(group: &[&Moved], of: fn(&Isolated) -> &[String]) -> String {
     }
     match names.as_slice() {
         [] => "none".to_owned(),
-        names => clean(&names.join(", ")),
+        names => names.join(", "),
     }
 }
 
@@ -190,8 +191,28 @@ fn costs(least: u64, most: u64) -> String {
 }
 
 fn counters(points: &[PointSummary], data: &JobsStudy) -> Markup {
-    let rows = points.iter().map(|point| point.counters.len()).sum();
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |r| format!("{r:.2}"));
+    let number = |value: Option<f64>| value.map(|r| format!("{r:.2}"));
+    let of = |point| move |counter| (point, counter);
+    let rows = points
+        .iter()
+        .flat_map(|point: &PointSummary| point.counters.iter().map(of(point)));
+    let table = Table::new(
+        "Counters against the time of each activation, or the largest of each window",
+        rows,
+    )
+    .detail()
+    .head("load", |(point, _)| point.load.as_str())
+    .number("period", |(point, _)| period(point.period_ns))
+    .text("cpu", |(point, _)| kept_free(point))
+    .text("counter", |(_, counter)| counter.name.as_str())
+    .text("for each", |(_, counter)| match counter.per {
+        Per::Window => "window",
+        Per::Activation => "activation",
+    })
+    .number("total", |(_, counter)| counter.total)
+    .number("of them", |(_, counter)| counter.windows)
+    .number("Pearson", |(_, counter)| number(counter.pearson))
+    .number("Spearman", |(_, counter)| number(counter.spearman));
     html! {
         p.quiet {
             @match data.drawing.reading_cost_ns {
@@ -208,24 +229,6 @@ fn counters(points: &[PointSummary], data: &JobsStudy) -> Markup {
             "\"-\" stands where the counter or the metric never changed."
             @for what in &data.drawing.lacking { " " (text::words::sentence(&clean(what))) }
         }
-        (detail("Counters against the time of each activation, or the largest of each window", rows, html! {
-            thead { tr {
-                th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" } th scope="col" { "counter" }
-                th scope="col" { "for each" } th.num scope="col" { "total" } th.num scope="col" { "of them" } th.num scope="col" { "Pearson" } th.num scope="col" { "Spearman" }
-            } }
-            tbody { @for point in points { @for counter in &point.counters {
-                tr {
-                    th scope="row" { (clean(&point.load)) }
-                    td.num { (period(point.period_ns)) }
-                    td { (point.cpu) @if point.isolated { ", kept free" } }
-                    td { (clean(&counter.name)) }
-                    td { (match counter.per { Per::Window => "window", Per::Activation => "activation" }) }
-                    td.num { (count(counter.total)) }
-                    td.num { (count(counter.windows)) }
-                    td.num { (number(counter.pearson)) }
-                    td.num { (number(counter.spearman)) }
-                }
-            } } }
-        }))
+        (table)
     }
 }

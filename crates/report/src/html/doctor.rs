@@ -1,10 +1,12 @@
 //! What the doctor found on the machine when it measured; what disturbs real time first.
 
 use super::section::{Page, Section};
+use crate::grid::{Cell, Table};
 use host::doctor::{Check, State};
 use host::provenance::Provenance;
 use maud::html;
-use text::words::{clean, count, plural};
+use text::style::Tone;
+use text::words::{count, plural};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     checks(&page.data.provenance)
@@ -14,32 +16,29 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
     let mut checks: Vec<&Check> = provenance.checks.iter().collect();
     checks.sort_by_key(|check| order(check.state));
+    let table = Table::new("", checks.iter().copied())
+        .stacked()
+        .head("check", |check| &*check.title)
+        .text("state", |check| {
+            let tone = match check.state {
+                State::Bad => Tone::Bad,
+                State::Warning => Tone::Caution,
+                State::Good => Tone::Good,
+                State::Unknown | State::Info => Tone::Plain,
+            };
+            Cell::new(check.state.to_string(), tone)
+        })
+        .text("found", |check| check.found.as_str())
+        .text("why it matters", |check| &*check.why)
+        .text("fix", |check| {
+            Cell::code(check.fix.as_deref().unwrap_or_default())
+        });
     (!checks.is_empty()).then(|| Section {
         id: "doctor",
         heading: "The machine's fitness".to_owned(),
         body: html! {
             p { (found(&checks)) " in " (plural(checks.len() as u64, "check")) " when the run was made." }
-            div.scroll {
-                table.stack {
-                    thead { tr {
-                        th scope="col" { "check" } th scope="col" { "state" } th scope="col" { "found" }
-                        th scope="col" { "why it matters" } th scope="col" { "fix" }
-                    } }
-                    tbody {
-                        @for check in &checks {
-                            tr {
-                                th scope="row" { (clean(&check.title)) }
-                                td data-label="state" { span class=(check.state.to_string()) { (check.state.to_string()) } }
-                                td data-label="found" { (clean(&check.found)) }
-                                td data-label="why it matters" { (clean(&check.why)) }
-                                td data-label="fix" {
-                                    @if let Some(fix) = &check.fix { code { (clean(fix)) } } @else { "-" }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (table)
         },
     })
 }

@@ -19,8 +19,17 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 }
 
 /// Figures below each other, each with its title and caption.
-pub(crate) fn pictures(figures: &[Figure]) -> Markup {
+pub(crate) fn drawn(figures: &[Figure]) -> Markup {
     labelled(figures.iter(), "")
+}
+
+/// A section of them, if there are any.
+pub(crate) fn pictures(heading: &str, figures: &[Figure]) -> Option<Section> {
+    (!figures.is_empty()).then(|| Section {
+        id: "figures",
+        heading: heading.to_owned(),
+        body: drawn(figures),
+    })
 }
 
 /// `label` stands behind every title.

@@ -5,8 +5,11 @@ use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
 
+use super::lacking::Lacks;
 use super::section::{Extras, Section};
-use super::{checks_section, document, ended, failures, gaps, provenance_section, run_head};
+use super::{
+    checks_section, document, ended, failures, gaps, missing, provenance_section, run_head,
+};
 
 /// What is specific to a kind of run on its page.
 pub(crate) struct Own<'a> {
@@ -16,11 +19,17 @@ pub(crate) struct Own<'a> {
     pub run: &'a str,
     /// What it consists of, such as `trial`.
     pub of: &'static str,
-    /// What failed.
-    pub failures: &'a [String],
+    /// What could not be measured, such as `budget`.
+    pub what: &'static str,
+    /// What failed, was not measured, and was required in vain.
+    pub lacks: Lacks<'a>,
+    /// What else is missing.
+    pub more: Markup,
+    /// How to repeat it.
+    pub again: Section,
     /// What else a reader must know before any number.
     pub banners: Markup,
-    /// Its sections, in order; the last one, on how to repeat it, stands below the machine.
+    /// Its own sections, in order.
     pub sections: Vec<Section>,
 }
 
@@ -32,15 +41,15 @@ pub(crate) fn framed(run: &Run, own: Own, extras: Extras) -> Result<String, Reco
     let manifest = run.manifest()?;
     let provenance = run.provenance()?;
     let mut sections = own.sections;
-    let last = sections.pop();
+    sections.push(missing(own.what, own.lacks, &own.more));
     sections.extend(checks_section(&provenance));
     sections.push(provenance_section(&provenance));
-    sections.extend(last);
+    sections.push(own.again);
     let banners = html! {
         (ended(&manifest, own.of, true))
         (gaps(&manifest))
         (own.banners)
-        (failures(own.failures))
+        (failures(own.lacks.0))
     };
     let head = run_head(own.name, own.run, &manifest, &provenance, &banners);
     Ok(finished(own.name, &head, sections, extras))

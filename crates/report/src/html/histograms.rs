@@ -1,12 +1,11 @@
 //! What was kept instead of samples: how exact it is, what interrupted the run, and the worst jobs.
 
 use super::section::{Page, Section};
-use super::tables::{detail, name};
-use super::time_cell;
-use maud::{Markup, html};
-use record::summary::{CellSummary, HistogramSummary};
-use text::units::{Scale, time};
-use text::words::{clean, count, plural, resumed};
+use crate::grid::{Table, name};
+use maud::html;
+use record::summary::{CellSummary, HistogramSummary, WorstJob};
+use text::units::{percent, time};
+use text::words::{clean, plural, resumed};
 
 /// Worst jobs shown of each cell.
 const SHOWN: usize = 20;
@@ -31,7 +30,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             @if let Some(error) = error {
                 p {
                     "Histograms were kept, not samples. Medians and quantiles are at most "
-                    (format!("{:.1}%", error * 100.0)) " above their true values, never below; their intervals are widened by \
+                    (percent(error)) " above their true values, never below; their intervals are widened by \
                      as much. Smallest and largest values, means, deviations and counts are exact. Comparisons rest on the \
                      rounds alone, since histograms do not hold the order of jobs."
                 }
@@ -43,38 +42,35 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 p { (plural(early, "value")) " below 0 (early wake-ups) stand in the histograms as 0." }
             }
             @for gap in &summary.resumed { p { (clean(&resumed(gap))) } }
-            @if !cells.is_empty() { (worst(&cells, summary.primary.title())) }
+            (worst(&cells, summary.primary.title()))
         },
     })
 }
 
-fn worst(cells: &[(&CellSummary, &HistogramSummary)], title: &str) -> Markup {
-    let rows: usize = cells.iter().map(|(_, h)| h.worst.len().min(SHOWN)).sum();
-    let values = cells.iter().flat_map(|(_, h)| &h.worst);
-    let scale = Scale::of(values.map(|job| job.value_ns as f64));
+fn worst<'a>(
+    cells: &[(&'a CellSummary, &'a HistogramSummary)],
+    title: &str,
+) -> Table<(&'a CellSummary, &'a WorstJob)> {
     let caption = format!("Jobs with the largest {title}, up to {SHOWN} of each cell");
-    detail(
-        &caption,
-        rows,
-        html! {
-            thead { tr {
-                th scope="col" { "cell" } th.num scope="col" { (title) }
-                th.num scope="col" { "after" br; span.below { "time since the release" } }
-                th.num scope="col" { "round" } th.num scope="col" { "trial" } th.num scope="col" { "job" }
-                th.num scope="col" { "woke late" } th.num scope="col" { "ran for" } th.num scope="col" { "missed before" }
-            } }
-            tbody { @for (cell, histograms) in cells { @for job in histograms.worst.iter().take(SHOWN) {
-                tr {
-                    th scope="row" { (name(cell)) }
-                    (time_cell(&scale.show(job.value_ns as f64), ""))
-                    (time_cell(&time(job.since_release_ns as f64), ""))
-                    (time_cell(&job.round.to_string(), "")) (time_cell(&job.trial.to_string(), ""))
-                    (time_cell(&count(job.index.into()), ""))
-                    (time_cell(&time(job.start_ns.saturating_sub(job.release_ns) as f64), ""))
-                    (time_cell(&time(job.end_ns.saturating_sub(job.start_ns) as f64), ""))
-                    (time_cell(&count(job.missed_before.into()), ""))
-                }
-            } } }
-        },
-    )
+    let of = |(cell, histograms): &(&'a CellSummary, &'a HistogramSummary)| {
+        let cell = *cell;
+        let worst = histograms.worst.iter().take(SHOWN);
+        worst.map(move |job| (cell, job))
+    };
+    let between = |from: i64, to: i64| time(to.saturating_sub(from) as f64);
+    Table::new(caption, cells.iter().flat_map(of))
+        .detail()
+        .head("cell", |(cell, _)| name(cell))
+        .times(title, |(_, job)| Some(job.value_ns as f64))
+        .number("after\ntime since the release", |(_, job)| {
+            time(job.since_release_ns as f64)
+        })
+        .number("round", |(_, job)| job.round)
+        .number("trial", |(_, job)| job.trial)
+        .number("job", |(_, job)| job.index)
+        .number("woke late", |(_, job)| {
+            between(job.release_ns, job.start_ns)
+        })
+        .number("ran for", |(_, job)| between(job.start_ns, job.end_ns))
+        .number("missed before", |(_, job)| job.missed_before)
 }

@@ -1,76 +1,68 @@
 //! What failed, what was not measured, and what the machine lacks, each with its fix.
 
+use super::found::list;
 use super::section::{Page, Section};
+use crate::grid::{Cell, Table};
 use maud::{Markup, html};
 use model::Requirement;
 use record::summary::NotMeasured;
-use text::words::{clean, sentence};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = &page.data.summary;
-    let nothing =
-        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    Some(Section {
+    let lacks: Lacks = (&summary.failures, &summary.not_measured, &summary.unmet);
+    Some(missing("trial", lacks, &html! {}))
+}
+
+/// What failed, what was not measured, and the requirements that were not met.
+pub(crate) type Lacks<'a> = (&'a [String], &'a [NotMeasured], &'a [Requirement]);
+
+/// The section on these: of a run of so many `what`, such as `trial`; `more` stands among them.
+pub(crate) fn missing(what: &str, (failures, absent, unmet): Lacks, more: &Markup) -> Section {
+    let nothing = failures.is_empty() && absent.is_empty() && unmet.is_empty();
+    // A reason is given once.
+    let said = |need: &&Requirement| absent.iter().any(|n| n.reason == need.reason);
+    let unmet = unmet.iter().filter(|need| !said(need));
+    let unmet = unmet.map(|r| {
+        (
+            r.what.as_str(),
+            r.reason.as_str(),
+            r.fix.as_deref().unwrap_or(""),
+        )
+    });
+    Section {
         id: "lacking",
         heading: "What is missing".to_owned(),
         body: html! {
-            @if nothing { p { "Nothing: every trial was measured and every requirement was met." } }
-            (failure_list(&summary.failures))
-            (not_measured_table("trial", &summary.not_measured))
-            (unmet_table(&summary.unmet))
+            @if nothing { p { "Nothing: every " (what) " was measured and every requirement was met." } }
+            @if !failures.is_empty() {
+                h3 { "Failures" }
+                (list(failures))
+            }
+            (more)
+            (not_measured("Not measured", what, absent))
+            (absences("Requirements not met", ["what", "reason"], unmet))
         },
-    })
-}
-
-/// What failed, one sentence each; empty if nothing did.
-pub(crate) fn failure_list(failures: &[String]) -> Markup {
-    html! {
-        @if !failures.is_empty() {
-            h3 { "Failures" }
-            ul.findings { @for failure in failures { li { (sentence(&clean(failure))) } } }
-        }
     }
 }
 
-/// What was not measured, each a `what`; empty if everything was.
-pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
-    let rows: Vec<[&str; 3]> = (absent.iter())
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.fix.as_str()])
-        .collect();
-    html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "fix"], &rows)) } }
-}
-
-/// The requirements that the machine did not meet; empty if there are none.
-pub(crate) fn unmet_table(unmet: &[Requirement]) -> Markup {
-    let rows: Vec<[&str; 3]> = (unmet.iter())
-        .map(|r| {
-            [
-                r.what.as_str(),
-                r.reason.as_str(),
-                r.fix.as_deref().unwrap_or(""),
-            ]
-        })
-        .collect();
-    html! { @if !rows.is_empty() { (table("Requirements not met", ["what", "reason", "fix"], &rows)) } }
+/// What is not there, each a `what`, with its reason and its fix.
+pub(crate) fn not_measured(caption: &str, what: &str, absent: &[NotMeasured]) -> Markup {
+    let rows = absent
+        .iter()
+        .map(|n| (n.trial.as_str(), n.reason.as_str(), n.fix.as_str()));
+    absences(caption, [what, "reason"], rows)
 }
 
 /// Things that are not there: name, reason, fix.
-pub(crate) fn table(caption: &str, headings: [&str; 3], rows: &[[&str; 3]]) -> Markup {
-    html! {
-        div.scroll {
-            table.stack {
-                caption { (caption) }
-                thead { tr { @for heading in headings { th scope="col" { (heading) } } } }
-                tbody {
-                    @for [what, reason, fix] in rows {
-                        tr {
-                            th scope="row" { (clean(what)) }
-                            td data-label=(headings[1]) { (clean(reason)) }
-                            td data-label=(headings[2]) { @if fix.is_empty() { "-" } @else { code { (clean(fix)) } } }
-                        }
-                    }
-                }
-            }
-        }
-    }
+pub(crate) fn absences<'a>(
+    caption: &str,
+    headings: [&str; 2],
+    rows: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+) -> Markup {
+    let table = Table::new(caption, rows)
+        .stacked()
+        .head(headings[0], |row| row.0)
+        .text(headings[1], |row| row.1)
+        .text("fix", |row| Cell::code(row.2));
+    html! { (table) }
 }

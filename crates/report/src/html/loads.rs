@@ -1,11 +1,11 @@
 //! What disturbed the cells, and how hard: a load that did little proves little.
 
 use super::section::{Page, Section};
-use super::tables::detail;
-use crate::loads::{number, span};
-use maud::{Markup, html};
-use record::summary::LoadSummary;
-use text::words::clean;
+use crate::grid::{Cell, Table};
+use crate::loads::number;
+use maud::html;
+use record::summary::{AchievedSummary, LoadSummary};
+use text::style::Tone;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let loads = &page.data.summary.loads;
@@ -18,60 +18,63 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                  ended early or did nothing has failed and is left out of the figures."
             }
             (achieved(loads))
-            (detail("Each round", loads.len(), each_round(loads)))
-            (detail("How each load was run", loads.len(), how(loads)))
+            (each_round(loads))
+            (how(loads))
         },
     })
 }
 
-fn achieved(loads: &[LoadSummary]) -> Markup {
-    super::tables::region(
-        "Achieved rates",
-        html! {
-            thead { tr {
-                th scope="col" { "trial" } th scope="col" { "load" } th scope="col" { "form" }
-                th scope="col" { "achieved" } th.num scope="col" { "missed seconds" } th.num scope="col" { "failed rounds" }
-            } }
-            tbody { @for load in loads {
-                tr {
-                    th scope="row" { (clean(&load.trial)) }
-                    td { (clean(&load.name)) @if load.place != "host" { br; span.below { "in " (clean(&load.place)) } } }
-                    td { (clean(&load.form)) }
-                    td { @for one in &load.achieved {
-                        (clean(&one.quantity)) " " strong { (span(&one.values)) } " " (clean(&one.unit)) br;
-                    } @if load.achieved.is_empty() { span.bad { "nothing was measured" } } }
-                    td.num { (load.missed_seconds.map_or("-".to_owned(), |n| n.to_string())) }
-                    td.num { @if load.failed > 0 { span.bad { (load.failed) } } @else { "0" } " of " (load.rounds) }
-                }
-            } }
-        },
-    )
+fn achieved(loads: &[LoadSummary]) -> Table<&LoadSummary> {
+    Table::new("Achieved rates", loads)
+        .head("trial", |load| load.trial.as_str())
+        .text("load", |load| {
+            let elsewhere = (load.place != "host").then(|| format!("in {}", load.place));
+            Cell::from(load.name.as_str()).below(elsewhere.unwrap_or_default())
+        })
+        .text("form", |load| load.form.as_str())
+        .text("achieved", |load| {
+            let nothing = || Cell::new("nothing was measured", Tone::Bad);
+            let all = || Cell::lines(load.achieved.iter().map(crate::loads::achieved));
+            if load.achieved.is_empty() {
+                nothing()
+            } else {
+                all()
+            }
+        })
+        .number("missed seconds", |load| load.missed_seconds)
+        .number("failed rounds", |load| {
+            let tone = if load.failed > 0 {
+                Tone::Bad
+            } else {
+                Tone::Plain
+            };
+            Cell::new(format!("{} of {}", load.failed, load.rounds), tone)
+        })
 }
 
-fn each_round(loads: &[LoadSummary]) -> Markup {
-    html! {
-        thead { tr { th scope="col" { "trial" } th scope="col" { "load" } th scope="col" { "quantity" } th scope="col" { "round: value" } } }
-        tbody { @for load in loads { @for one in &load.achieved {
-            tr {
-                th scope="row" { (clean(&load.trial)) }
-                td { (clean(&load.name)) }
-                td { (clean(&one.quantity)) ", " (clean(&one.unit)) }
-                td { @for (round, value) in one.rounds.iter().zip(&one.values) { (round) ": " (number(*value)) "  " } }
-            }
-        } } }
-    }
+fn each_round(loads: &[LoadSummary]) -> Table<(&LoadSummary, &AchievedSummary)> {
+    let rows = loads
+        .iter()
+        .flat_map(|load| load.achieved.iter().map(move |one| (load, one)));
+    Table::new("Each round", rows)
+        .detail()
+        .head("trial", |(load, _)| load.trial.as_str())
+        .text("load", |(load, _)| load.name.as_str())
+        .text("quantity", |(_, one)| {
+            format!("{}, {}", one.quantity, one.unit)
+        })
+        .text("round: value", |(_, one)| {
+            let rounds = one.rounds.iter().zip(&one.values);
+            let each = rounds.map(|(round, value)| format!("{round}: {}", number(*value)));
+            each.collect::<Vec<_>>().join("  ")
+        })
 }
 
-fn how(loads: &[LoadSummary]) -> Markup {
-    html! {
-        thead { tr { th scope="col" { "trial" } th scope="col" { "load" } th scope="col" { "cpus" } th scope="col" { "command" } } }
-        tbody { @for load in loads {
-            tr {
-                th scope="row" { (clean(&load.trial)) }
-                td { (clean(&load.name)) }
-                td { (study::plan::list(&load.cpus)) }
-                td { code { (clean(&load.command)) } }
-            }
-        } }
-    }
+fn how(loads: &[LoadSummary]) -> Table<&LoadSummary> {
+    Table::new("How each load was run", loads)
+        .detail()
+        .head("trial", |load| load.trial.as_str())
+        .text("load", |load| load.name.as_str())
+        .text("cpus", |load| study::plan::list(&load.cpus))
+        .text("command", |load| Cell::code(&load.command))
 }

@@ -26,16 +26,18 @@ mod tables;
 mod tail;
 mod tasks;
 
+pub(crate) use asked::asked;
 pub(crate) use banner::{ended, failures, gaps};
 pub(crate) use doctor::checks as checks_section;
-pub(crate) use figures::pictures;
+pub(crate) use figures::{drawn, pictures};
+pub(crate) use found::{found, list};
 pub(crate) use frame::{Own, finished, framed};
-pub(crate) use lacking::{failure_list, not_measured_table, table as absent_table, unmet_table};
+pub(crate) use lacking::{absences, missing, not_measured};
 pub(crate) use machine::provenance_section;
-pub(crate) use page::{document, run_head, time_cell};
+pub(crate) use page::{document, run_head};
+pub(crate) use rerun::{again, with_experiment};
 pub use section::Extras;
 pub(crate) use section::{Page, Section};
-pub(crate) use tables::{detail, region};
 
 use crate::figure;
 use study::JobsStudy;

@@ -1,13 +1,12 @@
 //! The other metrics of the same jobs.
 
 use super::section::{Page, Section};
-use super::tables::{detail, name, quantile_heads, quantiles, short_shape, short_shape_heads};
-use super::time_cell;
+use super::tables::{Row, rows, tail, with_moments, with_quantiles};
+use crate::grid::{Table, name};
 use crate::in_turns::compared;
-use maud::{Markup, html};
-use record::summary::{CellSummary, Metric, MetricSummary, RunSummary};
+use maud::html;
+use record::summary::{Metric, RunSummary};
 use study::jobs::metrics;
-use text::units::Scale;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let others = &metrics(page.data.plan.workload.work)[1..];
@@ -28,31 +27,17 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             }
             @for &metric in others {
                 (table(&page.data.summary, metric))
-                @if let Some(compared) = super::in_turns::table(&page.data.summary, metric) { (compared) }
+                (super::in_turns::table(&page.data.summary, metric))
             }
         },
     })
 }
 
-fn table(summary: &RunSummary, metric: Metric) -> Markup {
-    let of = |cell: &'_ CellSummary| cell.metrics.iter().position(|m| m.metric == metric);
-    let rows: Vec<(&CellSummary, &MetricSummary)> = summary
-        .cells
-        .iter()
-        .filter_map(|cell| Some((cell, &cell.metrics[of(cell)?])))
-        .collect();
-    let max = Scale::of(rows.iter().map(|(_, m)| m.summary.max_ns as f64));
-    detail(
-        &text::words::capital(metric.title()),
-        rows.len(),
-        html! {
-            thead { tr { th scope="col" { "cell" } (quantile_heads()) th.num scope="col" { "max" } (short_shape_heads()) } }
-            tbody { @for (row, (cell, m)) in rows.iter().enumerate() {
-                tr {
-                    th scope="row" { (name(cell)) }
-                    (quantiles(&rows, row)) (time_cell(&max.show(m.summary.max_ns as f64), "")) (short_shape(&rows, row))
-                }
-            } }
-        },
-    )
+fn table(summary: &RunSummary, metric: Metric) -> Table<Row<'_>> {
+    let table = Table::new(text::words::capital(metric.title()), rows(summary, metric))
+        .detail()
+        .head("cell", |(cell, _)| name(cell));
+    with_moments(with_quantiles(table)).number("p99 / median", |(_, m)| {
+        tail(&m.summary, m.summary.tail_ratio_p99, 0.99)
+    })
 }

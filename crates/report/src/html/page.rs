@@ -70,13 +70,3 @@ pub(crate) fn run_head(
         (banners)
     }
 }
-
-/// A cell of a table with a number, its interval below it.
-pub(crate) fn time_cell(number: &str, below: &str) -> Markup {
-    html! {
-        td.num {
-            (number)
-            @if !below.is_empty() { br; span.below { (below) } }
-        }
-    }
-}

@@ -2,11 +2,9 @@
 //! repeated latency tests.
 
 use super::section::{Page, Section};
-use super::tables::{detail, name};
-use super::time_cell;
-use maud::{Markup, html};
+use crate::grid::{Table, name};
+use maud::html;
 use record::summary::{CellSummary, MetricSummary};
-use text::units::Scale;
 
 /// With fewer rounds nothing varies.
 const LEAST_ROUNDS: usize = 2;
@@ -25,7 +23,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                  mean of the worst grows with the length of a round, so it compares only rounds of equal length; the worst of all rounds \
                  is the maximum in the table above."
             }
-            (detail("Average and worst over rounds", rows.len(), table(&rows)))
+            (table(rows))
         },
     })
 }
@@ -49,24 +47,22 @@ fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0)).sqrt())
 }
 
-fn table(rows: &[(&CellSummary, [f64; 4])]) -> Markup {
-    let scale = |column: usize| Scale::of(rows.iter().map(|(_, numbers)| numbers[column]));
-    html! {
-        thead { tr {
-            th scope="col" { "cell" }
-            @for heading in ["mean of average", "sd of average", "mean of worst", "sd of worst"] {
-                th.num scope="col" { (heading) }
-            }
-            th.num scope="col" { "rounds" }
-        } }
-        tbody { @for (cell, numbers) in rows {
-            tr {
-                th scope="row" { (name(cell)) }
-                @for (column, ns) in numbers.iter().enumerate() { (time_cell(&scale(column).show(*ns), "")) }
-                td.num { (cell.rounds) }
-            }
-        } }
-    }
+fn table(rows: Vec<(&CellSummary, [f64; 4])>) -> Table<(&CellSummary, [f64; 4])> {
+    let table = Table::new("Average and worst over rounds", rows)
+        .detail()
+        .head("cell", |(cell, _)| name(cell));
+    let headings = [
+        "mean of average",
+        "sd of average",
+        "mean of worst",
+        "sd of worst",
+    ];
+    let numbers = headings.iter().enumerate();
+    numbers
+        .fold(table, |table, (at, heading)| {
+            table.times(heading, |(_, numbers)| Some(numbers[at]))
+        })
+        .number("rounds", |(cell, _)| cell.rounds)
 }
 
 #[cfg(test)]

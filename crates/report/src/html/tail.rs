@@ -1,15 +1,15 @@
 //! Tails: curves where the jobs pass the tests, else the reason; periodic spikes and regimes.
 
+use super::drawn;
 use super::section::{Page, Section};
-use super::tables::detail;
-use super::time_cell;
-use crate::figure::{TAIL, inline};
+use crate::figure::TAIL;
+use crate::grid::{Cell, Table};
 use crate::tails::{chance, curve_name, images, jobs, jobs_ns, regimes_text};
 use maud::{Markup, html};
-use record::summary::TailSummary;
-use stats::{Pareto, Spikes, TAIL_JOBS};
-use text::units::{Scale, time};
-use text::words::{capital, clean, count};
+use record::summary::{Metric, TailSummary};
+use stats::{CurvePoint, Spikes, TAIL_JOBS};
+use text::units::{Scale, percent, time};
+use text::words::{clean, count, sentence};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = &page.data.summary;
@@ -48,102 +48,90 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
                 p { strong { (clean(&tail.label)) } ": the " (tail.metric.title()) " " (regimes_text(regimes, tail)) "." }
             }
         }
-        @let spiky = tails.iter().filter_map(|tail| Some((*tail, tail.tail.spikes.as_ref()?)));
-        @let spiky: Vec<(&TailSummary, &Spikes)> = spiky.collect();
-        @if !spiky.is_empty() { (detail("Spikes that come periodically", spiky.len(), spikes(&spiky))) }
-        @if let Some(figure) = figure {
-            div.figures {
-                figure {
-                    h3 { (figure.title) }
-                    div.scroll { (inline(figure)) }
-                    figcaption { (figure.caption) }
-                }
-            }
-        }
-        (detail("Time that a job exceeds with the given probability, 95% band below it; or why there is none",
-            tails.len(), table(tails)))
+        (spikes(tails))
+        @if let Some(figure) = figure { (drawn(std::slice::from_ref(figure))) }
+        (table(tails))
     }
 }
 
-fn spikes(spiky: &[(&TailSummary, &Spikes)]) -> Markup {
-    html! {
-        thead { tr {
-            th scope="col" { "cell" } th scope="col" { "metric" }
-            th.num scope="col" { "period" br; span.below { "in jobs" } }
-            th.num scope="col" { "height" br; span.below { "median of all jobs" } }
-            th.num scope="col" { "length" } th.num scope="col" { "share of jobs" }
-            th.num scope="col" { "keep to it" br; span.below { "of all spikes" } }
-            th.num scope="col" { "by chance" }
-            th scope="col" { "would look the same" }
-        } }
-        tbody { @for (tail, one) in spiky { tr {
-            th scope="row" { (clean(&tail.label)) }
-            td { (tail.metric.title()) }
-            (time_cell(&jobs_ns(one.period_jobs, tail).map_or_else(String::new, time), &jobs(one.period_jobs)))
-            (time_cell(&time(one.height_ns as f64), &time(one.median_ns as f64)))
-            (time_cell(&jobs(one.jobs_per_spike), ""))
-            (time_cell(&format!("{:.2}%", one.share * 100.0), ""))
-            (time_cell(&count(one.in_phase), &count(one.spikes)))
-            (time_cell(&chance(one.chance), ""))
-            td { (images(one, tail).unwrap_or_else(|| "unknown: jobs are unevenly spaced".to_owned())) }
-        } } }
-    }
+fn spikes<'a>(tails: &[&'a TailSummary]) -> Table<(&'a TailSummary, &'a Spikes)> {
+    let spiky = tails
+        .iter()
+        .filter_map(|tail| Some((*tail, tail.tail.spikes.as_ref()?)));
+    Table::new("Spikes that come periodically", spiky)
+        .detail()
+        .head("cell", |(tail, _)| tail.label.as_str())
+        .text("metric", |(tail, _)| tail.metric.title())
+        .number("period\nin jobs", |(tail, one)| {
+            Cell::from(jobs_ns(one.period_jobs, tail).map(time)).below(jobs(one.period_jobs))
+        })
+        .number("height\nmedian of all jobs", |(_, one)| {
+            Cell::from(time(one.height_ns as f64)).below(time(one.median_ns as f64))
+        })
+        .number("length", |(_, one)| jobs(one.jobs_per_spike))
+        .number("share of jobs", |(_, one)| percent(one.share))
+        .number("keep to it\nof all spikes", |(_, one)| {
+            Cell::from(one.in_phase).below(count(one.spikes))
+        })
+        .number("by chance", |(_, one)| chance(one.chance))
+        .text("would look the same", |(tail, one)| {
+            images(one, tail).unwrap_or_else(|| "unknown: jobs are unevenly spaced".to_owned())
+        })
 }
 
-fn table(tails: &[&TailSummary]) -> Markup {
-    html! {
-        thead { tr {
-            th scope="col" { "cell" } th scope="col" { "curve" }
-            th.num scope="col" { "jobs" }
-            th.num scope="col" { "1 in all jobs" } th.num scope="col" { "1 in ten times as many" }
-            th.num scope="col" { "shape" br; span.below { "95% interval" } }
-            th.num scope="col" { "threshold" br; span.below { "jobs above; clusters" } }
-            th.num scope="col" { "fit" br; span.below { "p-values: peaks; maxima" } }
-        } }
-        tbody { @for tail in tails { tr {
-            th scope="row" { (clean(&tail.label)) }
-            td { (name(tail)) }
-            td.num {
-                (count(tail.tail.jobs))
-                @if let Some(kept) = tail.tail.kept { br; span.below { "the worst " (count(kept)) } }
-            }
-            @match (&tail.tail.peaks, tail.tail.curve.is_empty()) {
-                (Some(peaks), false) => (given(tail, peaks)),
-                _ => td colspan="5" {
-                    @for refusal in &tail.tail.refusals { div { (capital(&refusal.to_string())) "." } }
-                },
-            }
-        } } }
-    }
-}
-
-fn name(tail: &TailSummary) -> String {
-    match tail.metric {
-        record::summary::Metric::WakeupLatency => "wake-up latency".to_owned(),
-        metric => format!("{} ({})", curve_name(metric), metric.title()),
-    }
-}
-
-fn given(tail: &TailSummary, peaks: &Pareto) -> Markup {
-    let once = 1.0 / tail.tail.jobs as f64;
-    let near = |probability: f64| {
-        let distance = |p: f64| (p / probability).ln().abs();
-        let points = tail.tail.curve.iter();
-        points.min_by(|a, b| distance(a.probability).total_cmp(&distance(b.probability)))
+fn table<'a>(tails: &[&'a TailSummary]) -> Table<&'a TailSummary> {
+    let peaks = |tail: &TailSummary| {
+        let peaks = tail.tail.peaks.as_ref();
+        peaks.filter(|_| !tail.tail.curve.is_empty()).copied()
     };
-    let maxima = tail.tail.blocks.as_ref();
-    let maxima = maxima.map_or("-".to_owned(), |blocks| format!("{:.2}", blocks.p_value));
-    let threshold = Scale::of([peaks.threshold_ns]).show(peaks.threshold_ns);
-    html! {
-        @for probability in [once, once / 10.0] {
-            @if let Some(point) = near(probability) {
-                @let scale = Scale::of([point.low_ns, point.value_ns, point.high_ns]);
-                @let (value, ends) = scale.with_ends(point.value_ns, [point.low_ns, point.high_ns]);
-                (time_cell(&value, &ends))
-            }
-        }
-        (time_cell(&format!("{:.2}", peaks.shape), &format!("{:.2}..{:.2}", peaks.shape_low, peaks.shape_high)))
-        (time_cell(&threshold, &format!("{}; {}", count(peaks.exceedances), count(peaks.clusters))))
-        (time_cell(&format!("{:.2}; {maxima}", peaks.p_value), ""))
-    }
+    let caption = "Time that a job exceeds with the given probability, 95% band below it; or why there is none";
+    Table::new(caption, tails.iter().copied())
+        .detail()
+        .head("cell", |tail| tail.label.as_str())
+        .text("curve", |tail| match tail.metric {
+            Metric::WakeupLatency => "wake-up latency".to_owned(),
+            metric => format!("{} ({})", curve_name(metric), metric.title()),
+        })
+        .number("jobs", |tail| {
+            let kept = tail
+                .tail
+                .kept
+                .map(|kept| format!("the worst {}", count(kept)));
+            Cell::from(tail.tail.jobs).below(kept.unwrap_or_default())
+        })
+        .number("1 in all jobs", |tail| peaks(tail).and(exceeded(tail, 1.0)))
+        .number("1 in ten times as many", |tail| {
+            peaks(tail).and(exceeded(tail, 10.0))
+        })
+        .number("shape\n95% interval", |tail| {
+            let peaks = peaks(tail)?;
+            let ends = format!("{:.2}..{:.2}", peaks.shape_low, peaks.shape_high);
+            Some(Cell::from(format!("{:.2}", peaks.shape)).below(ends))
+        })
+        .number("threshold\njobs above; clusters", |tail| {
+            let peaks = peaks(tail)?;
+            let above = format!("{}; {}", count(peaks.exceedances), count(peaks.clusters));
+            Some(Cell::from(time(peaks.threshold_ns)).below(above))
+        })
+        .number("fit\np-values: peaks; maxima", |tail| {
+            let maxima = tail.tail.blocks.as_ref();
+            let maxima = maxima.map_or("-".to_owned(), |blocks| format!("{:.2}", blocks.p_value));
+            Some(format!("{:.2}; {maxima}", peaks(tail)?.p_value))
+        })
+        .text("no curve, because", |tail| {
+            let refusals = tail.tail.refusals.iter().filter(|_| peaks(tail).is_none());
+            Cell::lines(refusals.map(|refusal| sentence(&refusal.to_string())))
+        })
+        .if_any()
+}
+
+/// The point of the curve that is next to one in so many times all jobs.
+fn exceeded(tail: &TailSummary, times: f64) -> Option<Cell> {
+    let probability = 1.0 / (tail.tail.jobs as f64 * times);
+    let distance = |point: &&CurvePoint| (point.probability / probability).ln().abs();
+    let points = tail.tail.curve.iter();
+    let point = points.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let scale = Scale::of([point.low_ns, point.value_ns, point.high_ns]);
+    let (value, ends) = scale.with_ends(point.value_ns, [point.low_ns, point.high_ns]);
+    Some(Cell::from(value).below(ends))
 }

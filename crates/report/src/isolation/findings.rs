@@ -6,8 +6,8 @@ use record::isolation::{
 };
 
 use super::rows::{lateness, missed};
-use crate::supply::percent;
 use study::reservation;
+use text::units::percent;
 use text::words::plural;
 
 /// The sentences, without full stops, the most important first.

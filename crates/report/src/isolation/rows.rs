@@ -1,52 +1,15 @@
-//! What a row of the tables says, for terminal and page alike.
+//! The tables, for terminal and page alike.
 
-use record::isolation::{Against, ArmSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing};
+use model::Enforcer;
+use record::isolation::{
+    Against, ArmSummary, IsolationSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing,
+};
 
-use crate::supply::percent;
+use crate::grid::{Cell, Table};
 use study::reservation;
-use text::grid::Text;
 use text::style::Tone;
-use text::units::time;
+use text::units::{percent, time};
 use text::words::count;
-
-/// Headings of an arm's row.
-pub(super) const ARM: [&str; 8] = [
-    "utilisation",
-    "load",
-    "attacker",
-    "enforcer",
-    "victim missed",
-    "trials with a miss",
-    "latest job",
-    "attacker missed",
-];
-
-/// Headings of an enforcer's row.
-pub(super) const STANDING: [&str; 7] = [
-    "enforcer",
-    "load",
-    "utilisations",
-    "victim missed",
-    "the same sets alone",
-    "pairs with more, fewer misses",
-    "against the host's own noise",
-];
-
-/// Headings of a budget's row.
-pub(super) const RECEIVED: [&str; 8] = [
-    "enforcer",
-    "granted",
-    "received",
-    "billed",
-    "least in a period",
-    "median",
-    "most",
-    "verdict",
-];
-
-fn plain(text: impl Into<String>) -> Text {
-    Text(text.into(), Tone::Plain)
-}
 
 fn load(load: Option<&String>) -> String {
     load.map_or("idle".to_owned(), Clone::clone)
@@ -61,25 +24,35 @@ pub(super) fn utilisation(permille: u32) -> String {
     format!("{}", f64::from(permille) / 1_000.0)
 }
 
-/// One arm.
-pub(super) fn arm(arm: &ArmSummary) -> [Text; 8] {
-    let victim = &arm.victim;
-    let tone = if victim.missed() > 0 {
-        Tone::Caution
-    } else {
-        Tone::Plain
-    };
-    let latest = victim.worst_lateness_ns.map_or("-".to_owned(), lateness);
-    [
-        plain(utilisation(arm.utilisation_permille)),
-        plain(load(arm.load.as_ref())),
-        plain(arm.arm.attacker.name()),
-        plain(arm.arm.enforcer.map_or("none", model::Enforcer::name)),
-        Text(missed(victim), tone),
-        plain(format!("{} of {}", victim.trials_with, victim.trials)),
-        plain(latest),
-        plain(arm.attacker.as_ref().map_or("-".to_owned(), missed)),
-    ]
+fn name(enforcer: Option<Enforcer>) -> &'static str {
+    enforcer.map_or("none", Enforcer::name)
+}
+
+/// The deadlines of each arm.
+pub(super) fn arms(summary: &IsolationSummary) -> Table<&ArmSummary> {
+    let caption = format!(
+        "deadlines of a cell beside one of higher priority that runs {} times as long as it declared",
+        summary.overrun
+    );
+    Table::new(caption, &summary.arms)
+        .head("utilisation", |arm| utilisation(arm.utilisation_permille))
+        .text("load", |arm| load(arm.load.as_ref()))
+        .text("attacker", |arm| arm.arm.attacker.name())
+        .text("enforcer", |arm| name(arm.arm.enforcer))
+        .number("victim missed", |arm| {
+            let tone = match arm.victim.missed() {
+                0 => Tone::Plain,
+                _ => Tone::Caution,
+            };
+            Cell::new(missed(&arm.victim), tone)
+        })
+        .number("trials with a miss", |arm| {
+            format!("{} of {}", arm.victim.trials_with, arm.victim.trials)
+        })
+        .number("latest job", |arm| {
+            arm.victim.worst_lateness_ns.map(lateness)
+        })
+        .number("attacker missed", |arm| arm.attacker.as_ref().map(missed))
 }
 
 /// `12.3 ms late` or `4.56 ms early`.
@@ -91,64 +64,70 @@ pub(crate) fn lateness(ns: i64) -> String {
     }
 }
 
-/// One enforcer over all utilisations.
-pub(super) fn standing(standing: &Standing) -> [Text; 7] {
-    let utilisations: Vec<String> = (standing.utilisations_permille.iter())
-        .map(|permille| utilisation(*permille))
-        .collect();
-    [
-        plain(standing.enforcer.map_or("none", model::Enforcer::name)),
-        plain(load(standing.load.as_ref())),
-        plain(utilisations.join(", ")),
-        plain(missed(&standing.victim)),
-        plain(missed(&standing.alone)),
-        plain(format!("{}, {}", standing.pairs.0, standing.pairs.1)),
-        against(&standing.against),
-    ]
+/// Each enforcer over all utilisations.
+pub(super) fn standings(summary: &IsolationSummary) -> Table<&Standing> {
+    let rows = summary
+        .standings
+        .iter()
+        .filter(|_| !summary.arms.is_empty());
+    Table::new("the attacker overrunning, against the victim alone", rows)
+        .head("enforcer", |one| name(one.enforcer))
+        .text("load", |one| load(one.load.as_ref()))
+        .text("utilisations", |one| {
+            let all = one
+                .utilisations_permille
+                .iter()
+                .map(|&permille| utilisation(permille));
+            all.collect::<Vec<_>>().join(", ")
+        })
+        .number("victim missed", |one| missed(&one.victim))
+        .number("the same sets alone", |one| missed(&one.alone))
+        .number("pairs with more, fewer misses", |one| {
+            format!("{}, {}", one.pairs.0, one.pairs.1)
+        })
+        .text("against the host's own noise", |one| against(&one.against))
 }
 
 /// The verdict in few words.
-pub(super) fn against(against: &Against) -> Text {
+fn against(against: &Against) -> Cell {
     match *against {
-        Against::NoMiss { at_most } => Text(
+        Against::NoMiss { at_most } => Cell::new(
             format!("no miss (below {} of trials)", percent(at_most)),
             Tone::Good,
         ),
-        Against::WithinNoise { probability } => Text(
+        Against::WithinNoise { probability } => Cell::new(
             format!("no more than alone (p = {probability:.2})"),
             Tone::Caution,
         ),
-        Against::Beyond { probability } => Text(
+        Against::Beyond { probability } => Cell::new(
             match probability {
                 p if p < 0.001 => "more than alone (p < 0.001)".to_owned(),
                 p => format!("more than alone (p = {p:.3})"),
             },
             Tone::Bad,
         ),
-        Against::TooFew => Text("some; too few trials to tell".to_owned(), Tone::Caution),
+        Against::TooFew => Cell::new("some; too few trials to tell", Tone::Caution),
     }
 }
 
-/// One budget.
-pub(super) fn received(received: &ReceivedSummary) -> [Text; 8] {
-    let each = &received.each;
-    let verdict = match received.verdict {
-        ReceivedVerdict::Within => Text("within 2 %".to_owned(), Tone::Good),
-        ReceivedVerdict::TakenByTheHost => {
-            Text("billed, but taken by the host".to_owned(), Tone::Caution)
-        }
-        ReceivedVerdict::TooShort => Text("too short to tell".to_owned(), Tone::Caution),
-        ReceivedVerdict::Less => Text("less than granted".to_owned(), Tone::Bad),
-        ReceivedVerdict::More => Text("more than granted".to_owned(), Tone::Bad),
-    };
-    [
-        plain(received.held.enforcer.name()),
-        plain(reservation(&received.held)),
-        plain(percent(received.received)),
-        plain(percent(received.billed)),
-        plain(percent(each.least)),
-        plain(percent(each.median)),
-        plain(percent(each.most)),
-        verdict,
-    ]
+/// Each budget.
+pub(super) fn budgets(summary: &IsolationSummary) -> Table<&ReceivedSummary> {
+    let caption = "cpu time received by cells that always want it, side by side, as a share of what they were granted";
+    Table::new(caption, &summary.received)
+        .head("enforcer", |one| one.held.enforcer.name())
+        .text("granted", |one| reservation(&one.held))
+        .number("received", |one| percent(one.received))
+        .number("billed", |one| percent(one.billed))
+        .number("least in a period", |one| percent(one.each.least))
+        .number("median", |one| percent(one.each.median))
+        .number("most", |one| percent(one.each.most))
+        .text("verdict", |one| match one.verdict {
+            ReceivedVerdict::Within => Cell::new("within 2 %", Tone::Good),
+            ReceivedVerdict::TakenByTheHost => {
+                Cell::new("billed, but taken by the host", Tone::Caution)
+            }
+            ReceivedVerdict::TooShort => Cell::new("too short to tell", Tone::Caution),
+            ReceivedVerdict::Less => Cell::new("less than granted", Tone::Bad),
+            ReceivedVerdict::More => Cell::new("more than granted", Tone::Bad),
+        })
 }

@@ -1,56 +1,51 @@
 //! Verdicts for a terminal, and the words that the page shares with it.
 
+use crate::grid::{Cell, Table};
 use stats::Share;
 use study::judge::{CellVerdict, Judged, Outcome, Unit};
-use text::grid::{Column, Text, render};
 use text::style::{Style, Tone};
 use text::units::Scale;
-use text::words::{self, clean, count, grouped, part, ratio};
+use text::words::{self, count, grouped, part, ratio};
 
 /// One line for each threshold and cell. Ends with a line break.
 pub fn judged_table(judged: &Judged, style: Style) -> String {
-    let rows: Vec<(&str, &CellVerdict)> = judged
-        .thresholds
-        .iter()
-        .flat_map(|t| t.cells.iter().map(|cell| (t.threshold.as_str(), cell)))
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let verdict = |cell: &CellVerdict| {
-        let tone = match cell.verdict {
-            Outcome::Met => Tone::Good,
-            Outcome::Missed => Tone::Bad,
-            Outcome::Undecided | Outcome::NotApplicable => Tone::Caution,
-        };
-        Text(cell.verdict.to_string(), tone)
-    };
-    let columns = [
-        Column::plain("fails if", rows.iter().map(|r| clean(r.0)).collect()),
-        Column::plain("cell", rows.iter().map(|r| clean(&r.1.cell)).collect()),
-        Column::plain(
-            "measured (95% interval)",
-            rows.iter().map(|r| measured(r.1)).collect(),
-        ),
-        Column::new("verdict", rows.iter().map(|r| verdict(r.1)).collect()),
-        Column::plain("", rows.iter().map(|r| clean(&r.1.reason)).collect()),
-    ];
-    let mut out = String::from("thresholds\n\n");
-    out += &render(&columns, style);
-    if rows.iter().any(|r| r.1.unit == Unit::Ratio) {
-        let cautions = judged.cautions.iter();
-        for sentence in std::iter::once(&format!("ratios are to {}", judged.baseline))
-            .chain(cautions.map(|c| c as &String))
-        {
-            out += &style.wrap(&clean(sentence), 4);
-            out.push('\n');
-        }
+    let mut out = table(judged).block(style);
+    // No empty line between the table and the sentences.
+    out.pop();
+    if ratios(judged) {
+        out += &style.sentences(&[format!("ratios are to {}", judged.baseline)]);
+        out += &style.sentences(&judged.cautions);
     }
     out
 }
 
+/// Whether some of them is a ratio.
+pub(super) fn ratios(judged: &Judged) -> bool {
+    let mut cells = judged.thresholds.iter().flat_map(|t| &t.cells);
+    cells.any(|cell| cell.unit == Unit::Ratio)
+}
+
+/// A row for each threshold and cell.
+pub(super) fn table(judged: &Judged) -> Table<(&str, &CellVerdict)> {
+    let rows = (judged.thresholds.iter())
+        .flat_map(|t| t.cells.iter().map(|cell| (t.threshold.as_str(), cell)));
+    Table::new("thresholds", rows)
+        .head("fails if", |row| Cell::code(row.0))
+        .text("cell", |(_, cell)| cell.cell.as_str())
+        .text("measured (95% interval)", |(_, cell)| measured(cell))
+        .text("verdict", |(_, cell)| {
+            let tone = match cell.verdict {
+                Outcome::Met => Tone::Good,
+                Outcome::Missed => Tone::Bad,
+                Outcome::Undecided | Outcome::NotApplicable => Tone::Caution,
+            };
+            Cell::new(cell.verdict.to_string(), tone)
+        })
+        .text("remark", |(_, cell)| cell.reason.as_str())
+}
+
 /// `98.1 us (97.0..99.2)`.
-pub(super) fn measured(cell: &CellVerdict) -> String {
+fn measured(cell: &CellVerdict) -> String {
     match cell.value {
         Some(value) => shown(value, cell.low.zip(cell.high), cell.unit),
         None => "-".to_owned(),

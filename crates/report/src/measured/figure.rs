@@ -1,21 +1,14 @@
 //! The pictures of measured files: tails, and the counts of every thread as cyclictest's users draw them.
 
-use std::fmt::Write;
-
 use maud::html;
 use record::import::measured::{Distribution, Measured};
 
 use super::{label, of_quantity};
-use crate::chart::{
-    Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
-    x_axis, y_axis,
-};
-use crate::figure::{Figure, WIDTH, time_title};
+use crate::chart::{Axis, LOOKS, n};
+use crate::figure::Figure;
+use crate::figure::plot::{Plot, Side};
 use text::words::plural;
 
-const LEFT: f64 = 74.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 330.0;
 /// Points drawn of one curve.
 const POINTS: usize = 400;
 
@@ -66,14 +59,7 @@ pub(super) fn draw(files: &[Measured], quantity: &str, number: usize) -> Vec<Fig
 }
 
 fn value_axis(values: impl Iterator<Item = i64>) -> Axis {
-    let values: Vec<f64> = values.map(|ns| ns as f64).collect();
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let axis = if least > 0.0 {
-        Axis::log(values)
-    } else {
-        Axis::linear(values)
-    };
-    axis.between(LEFT, WIDTH - 24.0)
+    Axis::fitting(values.map(|ns| ns as f64))
 }
 
 /// At most [`POINTS`] of the points, the rarest tenth of them always.
@@ -89,13 +75,6 @@ fn thinned<T>(points: impl Iterator<Item = T> + Clone) -> Vec<T> {
     points.map(|(_, point)| point).collect()
 }
 
-fn entries(curves: &[Curve]) -> Vec<(usize, String)> {
-    let names = curves.iter().enumerate();
-    names
-        .map(|(look, curve)| (look, curve.name.clone()))
-        .collect()
-}
-
 fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<Figure> {
     let points: Vec<Vec<(i64, f64)>> = curves.iter().map(|curve| thinned(curve.d.ccdf())).collect();
     let all = || points.iter().flatten();
@@ -104,14 +83,7 @@ fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<
     // The largest value stands on the axis even where the histogram ends before it.
     let largest = curves.iter().filter_map(|curve| curve.d.max_ns());
     let x = value_axis(all().map(|point| point.0).chain(largest));
-    let y = Axis::probability(least).between(BOTTOM, TOP);
-    let (unit, title) = time_title(&x, quantity);
-    let names = entries(curves);
-    let entries: Vec<Entry> = names
-        .iter()
-        .map(|(look, name)| Entry { look: *look, name })
-        .collect();
-    let width = WIDTH - LEFT;
+    let y = Side::plain(Axis::probability(least), "share of values, log scale");
     let cut = curves.iter().any(|curve| curve.d.overflow.is_some());
     let cut = if cut {
         " Where a curve ends in an arrow, the tool's histogram ended: the values beyond count in the share, but their sizes are not in \
@@ -119,45 +91,31 @@ fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<
     } else {
         ""
     };
-    Some(Figure {
-        name: format!("tails-{number}").into(),
-        title: format!("How often the {quantity} is at least x"),
-        caption: format!(
-            "The share of values that are at least the time on the horizontal axis, both axes logarithmic unless values \
-             are negative or 0. A steep fall is predictable; a long, flat stretch to the right is a heavy tail.{cut}{note}"
-        ),
-        height: BOTTOM + 56.0 + legend_height(&entries, width),
-        body: html! {
-            (title_left(8.0, TOP, "share of values, log scale"))
-            (x_axis(&x, Band(TOP, BOTTOM), unit))
-            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
-            (title_below(&x, BOTTOM, &title))
-            @for (look, (curve, points)) in curves.iter().zip(&points).enumerate() {
-                @let look = look % LOOKS;
-                path class=(format!("line s{look} d{look}")) d=(steps(points, &x, &y)) {}
-                @if let (Some(&(ns, p)), true) = (points.last(), curve.d.overflow.is_some()) {
-                    @let (px, py) = (x.at(ns as f64), y.at(p));
-                    path class=(format!("mark s{look}")) d=(format!("M{} {}h14m-5-4l5 4l-5 4", n(px), n(py))) {}
-                }
-                @if let (Some(max), Some(&(_, p))) = (curve.d.max_ns(), points.last()) {
-                    path class=(format!("mark s{look}")) d=(marks(Mark::of(look), [(x.at(max as f64), y.at(p))])) {}
-                }
-            }
-            (legend(&entries, LEFT, BOTTOM + 60.0, width))
-        },
-    })
-}
-
-fn steps(points: &[(i64, f64)], x: &Axis, y: &Axis) -> String {
-    let mut path = String::new();
-    for (place, &(ns, p)) in points.iter().enumerate() {
-        let (x, y) = (n(x.at(ns as f64)), n(y.at(p)));
-        let _ = match place {
-            0 => write!(path, "M{x} {y}"),
-            _ => write!(path, "V{y}H{x}"),
-        };
+    let mut plot = Plot::new(Side::time(x, quantity), y, 300.0);
+    for (look, (curve, points)) in curves.iter().zip(&points).enumerate() {
+        plot.steps(look, points.iter().map(|&(ns, p)| (ns as f64, p)));
+        let last = points.last().copied();
+        if let Some((ns, p)) = last.filter(|_| curve.d.overflow.is_some()) {
+            let (x, y) = plot.at((ns as f64, p));
+            let arrow = format!("M{} {}h14m-5-4l5 4l-5 4", n(x), n(y));
+            plot.draw(html! { path class=(format!("mark s{look}")) d=(arrow) {} });
+        }
+        plot.marks(
+            look,
+            curve
+                .d
+                .max_ns()
+                .zip(last)
+                .map(|(max, (_, p))| (max as f64, p)),
+        );
+        plot.name(look, &*curve.name);
     }
-    path
+    let caption = format!(
+        "The share of values that are at least the time on the horizontal axis, both axes logarithmic unless values are negative or 0. A \
+         steep fall is predictable; a long, flat stretch to the right is a heavy tail.{cut}{note}"
+    );
+    let title = format!("How often the {quantity} is at least x");
+    Some(plot.figure(format!("tails-{number}"), title, caption))
 }
 
 fn counts(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Figure {
@@ -165,36 +123,23 @@ fn counts(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Figure
     let all = || rows.iter().flatten();
     let x = value_axis(all().map(|row| row.0));
     let most = all().map(|row| row.1).max().unwrap_or(1);
-    let y = Axis::log([0.8, most as f64]).between(BOTTOM, TOP);
-    let (unit, title) = time_title(&x, quantity);
-    let names = entries(curves);
-    let entries: Vec<Entry> = names
-        .iter()
-        .map(|(look, name)| Entry { look: *look, name })
-        .collect();
-    let width = WIDTH - LEFT;
-    Figure {
-        name: format!("counts-{number}").into(),
-        title: format!("Counts of the {quantity}"),
-        caption: format!(
-            "How many values lie in each bucket, as the histograms of cyclictest are drawn; wide ranges are gathered into \
-             at most 80 buckets. Values beyond the tool's histogram are in the table, not here.{note}"
-        ),
-        height: BOTTOM + 56.0 + legend_height(&entries, width),
-        body: html! {
-            (title_left(8.0, TOP, "values, log scale"))
-            (x_axis(&x, Band(TOP, BOTTOM), unit))
-            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
-            (title_below(&x, BOTTOM, &title))
-            @for (look, rows) in rows.iter().enumerate() {
-                @let look = look % LOOKS;
-                path class=(format!("line s{look} d{look}")) d=(bars(rows, &x, &y)) {}
-                path class=(format!("mark s{look}"))
-                    d=(marks(Mark::of(look), marked(rows).map(|&(ns, count)| (x.at(ns as f64), y.at(count as f64))))) {}
-            }
-            (legend(&entries, LEFT, BOTTOM + 60.0, width))
-        },
+    let y = Side::plain(Axis::log([0.8, most as f64]), "values, log scale");
+    let mut plot = Plot::new(Side::time(x, quantity), y, 300.0);
+    for (look, (curve, rows)) in curves.iter().zip(&rows).enumerate() {
+        let at = |&(ns, count): &(i64, u64)| (ns as f64, count as f64);
+        plot.line(look, rows.iter().map(at));
+        plot.marks(look, marked(rows).map(at));
+        plot.name(look, &*curve.name);
     }
+    let caption = format!(
+        "How many values lie in each bucket, as the histograms of cyclictest are drawn; wide ranges are gathered into at most 80 buckets. \
+         Values beyond the tool's histogram are in the table, not here.{note}"
+    );
+    plot.figure(
+        format!("counts-{number}"),
+        format!("Counts of the {quantity}"),
+        caption,
+    )
 }
 
 /// The buckets that carry a mark: about twelve, so that curves that cross stay apart.
@@ -225,19 +170,4 @@ fn binned(d: &Distribution) -> Vec<(i64, u64)> {
         current = bin;
     }
     bins
-}
-
-/// A line over neighbouring counts.
-fn bars(rows: &[(i64, u64)], x: &Axis, y: &Axis) -> String {
-    let mut path = String::new();
-    for (place, &(ns, count)) in rows.iter().enumerate() {
-        let letter = if place == 0 { 'M' } else { 'L' };
-        let _ = write!(
-            path,
-            "{letter}{} {}",
-            n(x.at(ns as f64)),
-            n(y.at(count as f64))
-        );
-    }
-    path
 }

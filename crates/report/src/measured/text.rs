@@ -3,11 +3,10 @@
 use record::import::measured::{Distribution, Measured};
 
 use super::{
-    QUANTILES, heading, label, of_quantity, overflow, quantities, shown, tool, total, words,
+    QUANTILES, Shown, heading, label, of_quantity, overflow, quantities, shown, tool, total, words,
 };
-use text::grid::{Column, Text, render};
+use crate::grid::{Cell, Table};
 use text::style::{Style, Tone};
-use text::units::Scale;
 use text::words::{capital, clean};
 
 /// A table for each quantity, then what each file leaves open.
@@ -26,11 +25,10 @@ pub fn measured_table(files: &[Measured], style: Style) -> String {
         out += &style.wrap(&clean(&line), 4);
         out.push('\n');
     }
-    for quantity in quantities(files) {
-        out += &format!("\n{}\n\n", capital(quantity));
-        out += &render(&columns(files, quantity), style);
-    }
     out.push('\n');
+    for quantity in quantities(files) {
+        out += &table(files, quantity).block(style);
+    }
     for file in files {
         for note in &file.notes {
             let of = if files.len() == 1 {
@@ -53,47 +51,38 @@ pub fn measured_table(files: &[Measured], style: Style) -> String {
     out
 }
 
-fn columns(files: &[Measured], quantity: &str) -> Vec<Column> {
-    let rows: Vec<(&Measured, &Distribution)> = of_quantity(files, quantity).collect();
-    let names = rows.iter().map(|(file, d)| label(files, file, d)).collect();
-    let mut columns = vec![
-        Column::plain("", names),
-        Column::plain("values", rows.iter().map(|(_, d)| total(d)).collect()).right(),
-        times("min", &rows, |d| d.min_ns().map(|ns| ns as f64)),
-        times("mean", &rows, Distribution::mean_ns),
-    ];
-    for (probability, name) in QUANTILES {
-        let all = rows
-            .iter()
-            .filter_map(|(_, d)| match shown(d, probability) {
-                super::Shown::At(ns) | super::Shown::Above(ns) => Some(ns as f64),
-                _ => None,
+/// The distributions of a quantity.
+pub(super) fn table<'f>(
+    files: &'f [Measured],
+    quantity: &'f str,
+) -> Table<(&'f Measured, &'f Distribution)> {
+    let table = Table::new(capital(quantity), of_quantity(files, quantity))
+        .head("thread", |(file, d)| {
+            let cpu = d.cpu.filter(|_| !d.name.contains("cpu"));
+            let cpu = cpu.map(|cpu| format!("cpu {cpu}"));
+            Cell::from(label(files, file, d)).below(cpu.unwrap_or_default())
+        })
+        .number("values", |(_, d)| total(d))
+        .times("min", |(_, d)| Some(d.min_ns()? as f64))
+        .times("mean", |(_, d)| d.mean_ns());
+    let table = QUANTILES
+        .into_iter()
+        .fold(table, |table, (probability, name)| {
+            let scale = table.scale(|(_, d)| match shown(d, probability) {
+                Shown::At(ns) | Shown::Above(ns) => Some(ns as f64),
+                Shown::Needs(_) | Shown::Absent => None,
             });
-        let scale = Scale::of(all);
-        let text = |d| words(shown(d, probability), |ns| scale.show(ns as f64));
-        columns.push(Column::plain(name, rows.iter().map(|(_, d)| text(d)).collect()).right());
-    }
-    columns.push(times("max", &rows, |d| d.max_ns().map(|ns| ns as f64)));
-    let beyond = rows.iter().map(|(_, d)| {
-        let tone = if d.overflow.is_some() {
-            Tone::Caution
-        } else {
-            Tone::Plain
-        };
-        Text(overflow(d), tone)
-    });
-    columns.push(Column::new("beyond the histogram", beyond.collect()));
-    columns
-}
-
-fn times(
-    heading: &str,
-    rows: &[(&Measured, &Distribution)],
-    of: impl Fn(&Distribution) -> Option<f64>,
-) -> Column {
-    let scale = Scale::of(rows.iter().filter_map(|(_, d)| of(d)));
-    let texts = rows
-        .iter()
-        .map(|(_, d)| of(d).map_or("-".to_owned(), |ns| scale.show(ns)));
-    Column::plain(heading, texts.collect()).right()
+            table.number(name, |(_, d)| {
+                words(shown(d, probability), |ns| scale.show(ns as f64))
+            })
+        });
+    table
+        .times("max", |(_, d)| Some(d.max_ns()? as f64))
+        .text("beyond the histogram", |(_, d)| {
+            let tone = match d.overflow {
+                Some(_) => Tone::Caution,
+                None => Tone::Plain,
+            };
+            Cell::new(overflow(d), tone)
+        })
 }

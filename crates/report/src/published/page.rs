@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::text::{credit, own_value};
-use crate::html::{Section, time_cell};
+use super::text::credit;
+use crate::html::Section;
 use study::published::{Beside, Block};
 use text::words::{capital, clean, count};
 
@@ -19,7 +19,7 @@ pub(crate) fn section(beside: &Beside) -> Section {
                 ". They are shown side by side; nothing is computed from the two."
             }
             @if beside.blocks.is_empty() { p { "No published figure has a counterpart in this run." } }
-            @for block in &beside.blocks { (table(block)) }
+            @for block in &beside.blocks { (shown(block)) }
             @if !beside.without.is_empty() {
                 details {
                     summary { "Published figures without a counterpart in this run: " (count(beside.without.iter().map(|w| w.figures as u64).sum())) }
@@ -35,28 +35,10 @@ pub(crate) fn section(beside: &Beside) -> Section {
     }
 }
 
-fn table(block: &Block) -> Markup {
+fn shown(block: &Block) -> Markup {
     html! {
         h3 { (capital(block.metric.title())) ", " (clean(&block.published_by)) ", " (clean(&block.place)) }
         p.quiet { (capital(&clean(&credit(block)))) ". " (capital(&clean(&block.conditions))) "." }
-        div.scroll tabindex="0" role="region" aria-label=(clean(&block.place)) {
-            table {
-                thead { tr {
-                    th scope="col" { "published" } th scope="col" { "number" }
-                    th.num scope="col" { "theirs" br; span.below { (clean(&block.board)) } }
-                    th.num scope="col" { "ours" br; span.below { "this run's machine" } }
-                    th scope="col" { "our cell" }
-                } }
-                tbody { @for line in &block.lines { @for (place, ours) in line.ours.iter().enumerate() {
-                    tr {
-                        th scope="row" { @if place == 0 { (clean(&line.subject)) } }
-                        td { @if place == 0 { (line.kind.title()) } }
-                        td.num { @if place == 0 { (line.published) } }
-                        (time_cell(&own_value(block.metric, ours.value), ""))
-                        td { (clean(&ours.label)) @if !ours.real_time { " " span.caution { "not real-time" } } }
-                    }
-                } } }
-            }
-        }
+        (super::text::table(block))
     }
 }

@@ -1,8 +1,9 @@
 //! The terminal's tables of published figures.
 
 use study::published::{About, published};
-use study::published::{Beside, Block};
-use text::grid::{Column, render};
+use study::published::{Beside, Block, Line, Ours};
+
+use crate::grid::{Table, named};
 use text::style::Style;
 use text::units::time;
 use text::words::{clean, plural};
@@ -42,7 +43,7 @@ pub fn beside_table(beside: &Beside, style: Style) -> String {
             2,
         );
         out.push('\n');
-        out += &render(&columns(block), style);
+        out += &table(block).lines(style);
     }
     out.push('\n');
     for none in &beside.without {
@@ -60,37 +61,30 @@ pub fn beside_table(beside: &Beside, style: Style) -> String {
     out
 }
 
-fn columns(block: &Block) -> Vec<Column> {
-    let mut rows: [Vec<String>; 5] = Default::default();
-    for line in &block.lines {
-        for (place, ours) in line.ours.iter().enumerate() {
-            let first = |text: &str| {
-                if place == 0 {
-                    text.to_owned()
-                } else {
-                    String::new()
-                }
-            };
-            rows[0].push(format!("  {}", first(&clean(&line.subject))));
-            rows[1].push(first(line.kind.title()));
-            rows[2].push(first(&line.published));
-            rows[3].push(own_value(block.metric, ours.value));
-            let label = if ours.real_time {
-                ""
-            } else {
-                " (not real-time)"
-            };
-            rows[4].push(clean(&format!("{}{label}", ours.label)));
-        }
-    }
-    let [subject, kind, published, ours, cell] = rows;
-    vec![
-        Column::plain("  published", subject),
-        Column::plain("", kind),
-        Column::plain("theirs", published).right(),
-        Column::plain("ours", ours).right(),
-        Column::plain("our cell", cell),
-    ]
+/// One of the published figures beside one of ours; its name stands in the first row only.
+type Row<'b> = (Option<&'b Line>, &'b Ours);
+
+/// A block of published figures with the run's beside them.
+pub(super) fn table<'b>(block: &'b Block) -> Table<Row<'b>> {
+    let of = |line: &'b Line| {
+        line.ours
+            .iter()
+            .enumerate()
+            .map(move |(at, ours)| ((at == 0).then_some(line), ours))
+    };
+    Table::new(block.place.as_str(), block.lines.iter().flat_map(of))
+        .head("published", |(line, _)| {
+            line.map_or("", |line| line.subject.as_str())
+        })
+        .text("number", |(line, _)| {
+            line.map_or("", |line| line.kind.title())
+        })
+        .number("theirs", |(line, _)| {
+            line.map_or("", |line| line.published.as_str())
+        })
+        .number("ours", |(_, ours)| own_value(block.metric, ours.value))
+        .text("our cell", |(_, ours)| named(&ours.label, ours.real_time))
+        .labelled(|(_, ours)| ours.real_time)
 }
 
 /// The documents, and how many figures of which kind each has. Ends with a line break.

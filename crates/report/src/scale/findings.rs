@@ -1,13 +1,12 @@
 //! What a scale study found, engine by engine, in sentences with figures.
 
-use super::words::percent;
 use model::Enforcer;
 use model::EngineKind;
 use record::crowd::CrowdRecord;
 use record::scale::{GrowthOf, ScaleEngine, ScalePoint, ScaleSummary};
 use stats::{Even, Growth};
 use study::median_of;
-use text::units::{exact, time};
+use text::units::{exact, percent, time};
 use text::words::{count, plural, ratio};
 
 /// The sentences of every engine.
@@ -165,7 +164,7 @@ fn fair(points: &[&ScalePoint]) -> Option<String> {
             percent(fairness.chance)
         ),
         Even::Nearly => format!(
-            "{differ}, {} of it beyond chance: nearly even, below the 5% from which they would be called uneven",
+            "{differ}, {} of it beyond chance: nearly even, below the 5 % from which they would be called uneven",
             percent(fairness.beyond_chance)
         ),
         Even::Uneven => format!(

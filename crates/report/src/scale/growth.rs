@@ -2,10 +2,8 @@
 
 use super::findings::{crowd, memory, rate};
 use super::picture::{LEFT, RIGHT, bottom, panel_frame};
-use crate::chart::{
-    Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
-    x_axis, y_axis,
-};
+use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_below, title_left, x_axis};
+use crate::figure::plot::{Plot, Side, key, path};
 use crate::figure::{Figure, WIDTH, time_title};
 use maud::{Markup, html};
 use record::scale::{ScaleEngine, ScalePoint, ScaleSummary};
@@ -59,9 +57,9 @@ fn response(summary: &ScaleSummary) -> Option<Figure> {
                   mean that any order of service allows. The vertical line is where the mean leaves the straight line, with its 95% \
                   interval in grey. Look for circles above the line: something other than the cells takes the cpus."
             .to_owned(),
-        height: bottom(last) + 48.0 + LEGEND,
+        size: (WIDTH, bottom(last) + 48.0 + LEGEND),
         body: html! {
-            (key(12.0))
+            (legend(12.0))
             (title_left(8.0, 44.0, &title))
             g transform=(format!("translate(0 {LEGEND})")) {
                 @for (row, engine) in engines.iter().enumerate() {
@@ -85,22 +83,17 @@ fn response(summary: &ScaleSummary) -> Option<Figure> {
 }
 
 /// What the marks and lines of [`response`] are.
-fn key(start: f64) -> Markup {
-    let entries = [
-        ("mean", Mark::Circle),
-        ("p95", Mark::Square),
-        ("p99", Mark::Triangle),
-    ];
-    html! {
-        @for (place, (name, mark)) in entries.iter().enumerate() {
-            @let x = start + place as f64 * 56.0;
-            path class=(format!("mark s{place}")) d=(marks(*mark, [(x, 10.0)])) {}
-            text x=(n(x + 9.0)) y="14.5" { (name) }
+fn legend(start: f64) -> Markup {
+    let line = |class: &str, at: f64, name: &str| {
+        html! {
+            path class=(class) d=(format!("M{} 12h22", n(start + at))) {}
+            text x=(n(start + at + 27.0)) y="16.5" { (name) }
         }
-        path class="line s7" d=(format!("M{} 10h22", n(start + 170.0))) {}
-        text x=(n(start + 197.0)) y="14.5" { "sharing" }
-        path class="ref" d=(format!("M{} 10h22", n(start + 254.0))) {}
-        text x=(n(start + 281.0)) y="14.5" { "least" }
+    };
+    html! {
+        (key(start, &[(Mark::Circle, "mean"), (Mark::Square, "p95"), (Mark::Triangle, "p99")]))
+        (line("line s7", 200.0, "sharing"))
+        (line("ref", 290.0, "least"))
     }
 }
 
@@ -147,7 +140,7 @@ fn predicted(summary: &ScaleSummary, engine: &ScaleEngine, x: &Axis, y: &Axis) -
         ends.clone().fold(f64::INFINITY, f64::min).max(1.0),
         ends.fold(1.0, f64::max),
     );
-    let (mut middle, mut floor) = (String::new(), String::new());
+    let (mut middle, mut floor) = (Vec::new(), Vec::new());
     let mut before = 0;
     for step in 0..=STEPS {
         let cells = least * (most / least).powf(f64::from(step) / f64::from(STEPS));
@@ -157,17 +150,12 @@ fn predicted(summary: &ScaleSummary, engine: &ScaleEngine, x: &Axis, y: &Axis) -
         };
         before = of_cpu;
         let at = (f64::from(of_cpu) * cpus).clamp(least, most);
-        for (path, value) in [
-            (&mut middle, predicted.sharing_ns),
-            (&mut floor, predicted.floor_ns),
-        ] {
-            let start = if path.is_empty() { 'M' } else { 'L' };
-            *path += &format!("{start}{} {}", n(x.at(at)), n(y.at(value)));
-        }
+        middle.push((x.at(at), y.at(predicted.sharing_ns)));
+        floor.push((x.at(at), y.at(predicted.floor_ns)));
     }
     html! {
-        path class="line s7" d=(middle) {}
-        path class="ref" d=(floor) {}
+        path class="line s7" d=(path(middle)) {}
+        path class="ref" d=(path(floor)) {}
     }
 }
 
@@ -190,27 +178,36 @@ fn skew(summary: &ScaleSummary) -> Option<Figure> {
     if all.len() < 2 {
         return None;
     }
-    let entries: Vec<(usize, String)> = (summary.engines.iter().enumerate())
-        .map(|(look, engine)| (look, engine.engine.to_string()))
-        .collect();
-    let frame = Frame::new(&entries, &all, true);
-    let (unit, title) = time_title(&frame.y, "start skew");
-    Some(Figure {
-        name: "start-skew".into(),
-        title: "How far apart cells started that were released together".to_owned(),
-        caption: "Latest minus earliest start, the median of the rounds. The upper line of an engine: all cells, which \
-                  start one after the other where they share a cpu. The lower, dotted one: only the first cell of each \
-                  cpu, which is what the barrier itself answers for."
-            .to_owned(),
-        height: frame.height(),
-        body: html! {
-            (frame.axes(&title, unit))
-            @for (look, engine) in summary.engines.iter().enumerate() {
-                (frame.line(&places(engine, |p| &p.skew_ns), look, false))
-                (frame.line(&places(engine, |p| &p.first_of_cpu_skew_ns), look, true))
-            }
-        },
-    })
+    let y = Axis::log(all.iter().map(|place| place.1));
+    let mut plot = Plot::new(cells(&all), Side::time(y, "start skew"), HEIGHT);
+    for (look, engine) in summary.engines.iter().enumerate() {
+        plot.line(look, places(engine, |p| &p.skew_ns));
+        let firsts = places(engine, |p| &p.first_of_cpu_skew_ns);
+        let dots = path(firsts.iter().map(|place| plot.at(*place)));
+        plot.draw(html! { path class=(format!("line s{}", look % LOOKS)) style="stroke-dasharray:2 4" d=(dots) {} });
+        plot.marks(
+            look,
+            places(engine, |p| &p.skew_ns).into_iter().chain(firsts),
+        );
+        plot.name(look, engine.engine.name());
+    }
+    let caption = "Latest minus earliest start, the median of the rounds. The upper line of an engine: all cells, which start one after the \
+                   other where they share a cpu. The lower, dotted one: only the first cell of each cpu, which is what the barrier itself \
+                   answers for.";
+    Some(plot.figure(
+        "start-skew",
+        "How far apart cells started that were released together",
+        caption,
+    ))
+}
+
+/// Height of the vertical axis of a figure with one line for each engine, px.
+const HEIGHT: f64 = 220.0;
+
+/// The axis of the numbers of cells.
+fn cells(places: &[(f64, f64)]) -> Side {
+    let axis = Axis::log(places.iter().map(|place| place.0));
+    Side::plain(axis, "cells that ran together, log scale")
 }
 
 /// A figure with one line for each engine.
@@ -219,7 +216,6 @@ struct OfCrowd {
     title: &'static str,
     axis: &'static str,
     caption: &'static str,
-    log: bool,
     value: fn(&ScalePoint) -> Option<f64>,
 }
 
@@ -229,7 +225,6 @@ const RATE: OfCrowd = OfCrowd {
     axis: "cells per second",
     caption: "Cells whose payload answered, divided by the time from the first request until the last answer. Look for lines that fall: \
               creation then gets slower with every existing cell.",
-    log: false,
     value: |point| crowd(point).and_then(rate),
 };
 
@@ -239,7 +234,6 @@ const MEMORY: OfCrowd = OfCrowd {
     axis: "MB (proportional set, helpers included)",
     caption: "Proportional set size of payload and helper processes, mean over the armed cells. Pages that cells share are divided among \
               them, so lines fall where much is shared.",
-    log: false,
     value: |point| {
         let [payload, helpers] = memory(crowd(point)?)?;
         Some((payload + helpers) / 1e6)
@@ -255,86 +249,12 @@ fn lines(summary: &ScaleSummary, what: &OfCrowd) -> Option<Figure> {
     if all.len() < 2 {
         return None;
     }
-    let entries: Vec<(usize, String)> = (summary.engines.iter().enumerate())
-        .map(|(look, engine)| (look, engine.engine.to_string()))
-        .collect();
-    let frame = Frame::new(&entries, &all, what.log);
-    Some(Figure {
-        name: what.name.into(),
-        title: what.title.to_owned(),
-        caption: what.caption.to_owned(),
-        height: frame.height(),
-        body: html! {
-            (frame.axes(what.axis, 1.0))
-            @for (look, engine) in summary.engines.iter().enumerate() {
-                (frame.line(&places(engine), look, false))
-            }
-        },
-    })
-}
-
-/// Axes, legend and lines of a figure with one line for each engine.
-struct Frame<'a> {
-    entries: &'a [(usize, String)],
-    x: Axis,
-    y: Axis,
-    top: f64,
-}
-
-impl<'a> Frame<'a> {
-    const HEIGHT: f64 = 220.0;
-
-    fn new(entries: &'a [(usize, String)], all: &[(f64, f64)], log: bool) -> Frame<'a> {
-        let values = all.iter().map(|place| place.1);
-        let y = if log {
-            Axis::log(values)
-        } else {
-            Axis::linear(values.chain([0.0]))
-        };
-        let mut frame = Frame {
-            entries,
-            x: Axis::log(all.iter().map(|place| place.0)).between(LEFT, RIGHT),
-            y,
-            top: 0.0,
-        };
-        let legend = legend_height(&frame.legend(), WIDTH - LEFT);
-        frame.top = legend + 34.0;
-        frame.y = frame.y.between(frame.top + Self::HEIGHT, frame.top);
-        frame
+    let y = Axis::linear(all.iter().map(|place| place.1).chain([0.0]));
+    let mut plot = Plot::new(cells(&all), Side::plain(y, what.axis), HEIGHT);
+    for (look, engine) in summary.engines.iter().enumerate() {
+        plot.line(look, places(engine));
+        plot.marks(look, places(engine));
+        plot.name(look, engine.engine.name());
     }
-
-    fn legend(&self) -> Vec<Entry<'_>> {
-        let entry = |(look, name): &'a (usize, String)| Entry { look: *look, name };
-        self.entries.iter().map(entry).collect()
-    }
-
-    fn height(&self) -> f64 {
-        self.top + Self::HEIGHT + 48.0
-    }
-
-    fn axes(&self, title: &str, unit: f64) -> Markup {
-        let bottom = self.top + Self::HEIGHT;
-        html! {
-            (legend(&self.legend(), 12.0, 12.0, WIDTH - LEFT))
-            (title_left(8.0, self.top - 2.0, title))
-            (y_axis(&self.y, Band(LEFT, RIGHT), unit))
-            (x_axis(&self.x, Band(self.top, bottom), 1.0))
-            (title_below(&self.x, bottom, "cells that ran together, log scale"))
-        }
-    }
-
-    fn line(&self, places: &[(f64, f64)], look: usize, dotted: bool) -> Markup {
-        let at = |&(x, y): &(f64, f64)| (self.x.at(x), self.y.at(y));
-        let mut path = String::new();
-        for (x, y) in places.iter().map(at) {
-            let start = if path.is_empty() { 'M' } else { 'L' };
-            path += &format!("{start}{} {}", n(x), n(y));
-        }
-        let look = look % LOOKS;
-        let dash = if dotted { "stroke-dasharray:2 4" } else { "" };
-        html! {
-            path class=(format!("line s{look} d{look}")) style=(dash) d=(path) {}
-            path class=(format!("mark s{look}")) d=(marks(Mark::of(look), places.iter().map(at))) {}
-        }
-    }
+    Some(plot.figure(what.name, what.title, what.caption))
 }

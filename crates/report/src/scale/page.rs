@@ -5,16 +5,16 @@ use super::panels;
 use super::picture::{About, draw};
 use super::tables;
 use crate::figure::Figure;
+use crate::grid::Table;
 use crate::html::{
-    Extras, Own, Section, absent_table, failure_list, framed, not_measured_table, pictures,
-    unmet_table,
+    Extras, Own, Section, absences, again, asked, drawn, found, framed, with_experiment,
 };
 use maud::{Markup, html};
 use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
 use record::RecordError;
 use record::run::Run;
-use record::scale::{ScalePoint, ScaleSummary};
-use text::words::{clean, count, sentence};
+use record::scale::ScaleSummary;
+use text::words::{count, sentences};
 
 /// The report as one HTML file, with the sections of `extras`.
 ///
@@ -26,18 +26,26 @@ pub fn scale_html(
     extras: Extras,
 ) -> Result<String, RecordError> {
     let plan = run.experiment()?;
-    let drawn = draw(summary);
-    let mut sections = vec![asked(&plan), found(summary)];
-    sections.extend(growth(summary, &drawn.growth));
-    sections.extend(about(summary, About::Response, &drawn.response));
-    sections.extend(about(summary, About::Execution, &drawn.execution));
-    sections.extend(cells(&drawn.cells));
-    sections.extend([cost(summary), lacking(summary), again(summary, &plan)]);
+    let all = draw(summary);
+    let mut sections = vec![question(&plan), findings_of(summary)];
+    sections.extend(growth(summary, &all.growth));
+    sections.extend(about(summary, About::Response, &all.response));
+    sections.extend(about(summary, About::Execution, &all.execution));
+    sections.extend(cells(&all.cells));
+    sections.push(cost(summary));
+    let repeat = again(
+        &summary.run,
+        &format!("{}/experiment.toml", summary.run),
+        None,
+    );
     let own = Own {
         name: &summary.experiment,
         run: &summary.run,
         of: "trial",
-        failures: &summary.failures,
+        what: "number of cells",
+        lacks: (&summary.failures, &summary.not_measured, &summary.unmet),
+        more: gave_out(summary),
+        again: with_experiment(repeat, &plan),
         banners: not_real_time(summary),
         sections,
     };
@@ -55,7 +63,7 @@ fn not_real_time(summary: &ScaleSummary) -> Markup {
     }
 }
 
-fn asked(plan: &Experiment) -> Section {
+fn question(plan: &Experiment) -> Section {
     let counts = |cells: Vec<u32>| {
         let mut counts: Vec<u32> = cells;
         counts.dedup();
@@ -87,31 +95,32 @@ fn asked(plan: &Experiment) -> Section {
     };
     let jobs = plan.trials.iter().map(|trial| plan.workload_of(trial).jobs);
     let (least, most) = (jobs.clone().min().unwrap_or(0), jobs.max().unwrap_or(0));
-    Section {
-        id: "asked",
-        heading: "What was asked".to_owned(),
-        body: html! {
-            p.question { (clean(&plan.question)) }
-            dl {
-                dt { "engines" } dd { (engines.join(", ")) }
-                dt { "cells together" } dd { (counts(cells)) }
-                dt { "work of a job" } dd { (work) }
-                dt { (pacing) } dd { (text::units::exact(plan.workload.period.ns().unsigned_abs())) }
-                dt { "jobs of each cell" } dd {
-                    (count(least.into())) @if least != most { " to " (count(most.into())) ", fewer the more cells" }
-                }
-                dt { "class" } dd { (class) }
-                dt { "cpus" } dd { (study::plan::list(&plan.scheduling.cpus)) }
-                @if let Some(scale) = &plan.scale {
-                    dt { "reservation of each cell" } dd { (reservation(scale.reserve)) }
-                    dt { "created at the same time" } dd { (scale.parallel) }
-                    dt { "an engine's study ends" } dd {
-                        "where more than " (f64::from(scale.failure_limit) / 10.0) "% of the cells fail"
-                    }
-                }
-            }
-        },
+    let fewer = match least == most {
+        true => String::new(),
+        false => format!(" to {}, fewer the more cells", count(most.into())),
+    };
+    let period = plan.workload.period.ns().unsigned_abs();
+    let mut facts = vec![
+        ("engines", engines.join(", ")),
+        ("cells together", counts(cells)),
+        ("work of a job", work),
+        (pacing, text::units::exact(period)),
+        ("jobs of each cell", count(least.into()) + &fewer),
+        ("class", class),
+        ("cpus", study::plan::list(&plan.scheduling.cpus)),
+    ];
+    if let Some(scale) = &plan.scale {
+        let limit = f64::from(scale.failure_limit) / 10.0;
+        facts.extend([
+            ("reservation of each cell", reservation(scale.reserve)),
+            ("created at the same time", scale.parallel.to_string()),
+            (
+                "an engine's study ends",
+                format!("where more than {limit} % of the cells fail"),
+            ),
+        ]);
     }
+    asked(&plan.question, facts, &[])
 }
 
 fn reservation(reserve: Option<Enforcer>) -> String {
@@ -126,16 +135,12 @@ fn reservation(reserve: Option<Enforcer>) -> String {
     format!("{name}: an equal part of {of}")
 }
 
-fn found(summary: &ScaleSummary) -> Section {
-    let found = findings(summary);
+fn findings_of(summary: &ScaleSummary) -> Section {
     Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            @for (engine, sentences) in &found {
-                h3 { (engine) }
-                ul.findings { @for text in sentences { li { (sentence(&clean(text))) } } }
-            }
+            @for (engine, all) in findings(summary) { h3 { (engine) } (found(&sentences(all))) }
         },
     }
 }
@@ -154,36 +159,30 @@ fn growth(summary: &ScaleSummary, figures: &[Figure]) -> Option<Section> {
             }
             (tables::growth(summary))
             (knees(summary))
-            (pictures(figures))
+            (drawn(figures))
         },
     })
 }
 
 fn knees(summary: &ScaleSummary) -> Markup {
-    let mut rows = Vec::new();
-    for engine in &summary.engines {
-        for (at, of) in engine.growth.iter().enumerate() {
-            rows.extend(grows(of).map(|how| ((at == 0).then_some(engine.engine), of, how)));
-        }
-    }
-    if rows.is_empty() {
-        return html! {
-            p.quiet { "Fewer than six numbers of cells: too few to say where growth leaves the straight line." }
-        };
-    }
+    let rows = summary.engines.iter().flat_map(|engine| {
+        let growth = engine.growth.iter().enumerate();
+        growth.filter_map(|(at, of)| {
+            let name = if at == 0 { engine.engine.name() } else { "" };
+            Some((name, of.what.as_str(), grows(of)?))
+        })
+    });
+    let caption = "Where growth leaves the straight line: two lines that meet against one, by relative least squares";
+    let table = Table::new(caption, rows)
+        .stacked()
+        .head("engine", |row| row.0)
+        .text("what", |row| row.1)
+        .text("how it grows", |row| row.2.clone());
     html! {
-        div.scroll {
-            table.stack {
-                caption { "Where growth leaves the straight line: two lines that meet against one, by relative least squares" }
-                thead { tr { th scope="col" { "engine" } th scope="col" { "what" } th scope="col" { "how it grows" } } }
-                tbody { @for (engine, of, how) in &rows {
-                    tr {
-                        th scope="row" { @if let Some(engine) = engine { (engine) } }
-                        td data-label="what" { (of.what) } td data-label="how it grows" { (how) }
-                    }
-                } }
-            }
+        @if table.is_empty() {
+            p.quiet { "Fewer than six numbers of cells: too few to say where growth leaves the straight line." }
         }
+        (table)
     }
 }
 
@@ -205,10 +204,10 @@ fn about(summary: &ScaleSummary, about: About, figures: &[Figure]) -> Option<Sec
             (tables::fairness(summary, about))
             p.quiet {
                 "CV is the standard deviation of the cells' means over their mean. Chance is what so many jobs would give if all cells of \
-                 a cpu were alike, from batches of consecutive jobs; cells are called uneven from 5% beyond chance. A cell on a fuller \
+                 a cpu were alike, from batches of consecutive jobs; cells are called uneven from 5 % beyond chance. A cell on a fuller \
                  cpu is slower without being treated unfairly. Cells that are not pinned (SCHED_DEADLINE) are compared all together."
             }
-            (pictures(figures))
+            (drawn(figures))
         },
     })
 }
@@ -220,8 +219,8 @@ fn cells(engines: &[(EngineKind, Vec<Figure>)]) -> Option<Section> {
         body: html! {
             p { (panels::EXPLAINED) }
             @for (at, (engine, figures)) in engines.iter().enumerate() {
-                @if at == 0 { (pictures(figures)) } @else {
-                    details { summary { "The same of " (engine) } (pictures(figures)) }
+                @if at == 0 { (drawn(figures)) } @else {
+                    details { summary { "The same of " (engine) } (drawn(figures)) }
                 }
             }
         },
@@ -243,55 +242,17 @@ fn cost(summary: &ScaleSummary) -> Section {
     }
 }
 
-fn lacking(summary: &ScaleSummary) -> Section {
-    let gave_out: Vec<(&ScalePoint, _)> = summary
-        .points
+/// What ran out.
+fn gave_out(summary: &ScaleSummary) -> Markup {
+    let rows = summary.points.iter().filter_map(|point| {
+        let out = crowd(point)?.gave_out.as_ref()?;
+        let value = out.value.as_ref().map(|value| format!(": {value}"));
+        let what = format!("{} ({}{})", out.what, out.limit, value.unwrap_or_default());
+        Some((point.trial.as_str(), what, out.fix.as_str()))
+    });
+    let rows: Vec<(&str, String, &str)> = rows.collect();
+    let rows = rows
         .iter()
-        .filter_map(|point| Some((point, crowd(point)?.gave_out.as_ref()?)))
-        .collect();
-    let nothing =
-        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    let whats: Vec<String> = gave_out
-        .iter()
-        .map(|(_, out)| {
-            let value = out
-                .value
-                .as_ref()
-                .map_or(String::new(), |value| format!(": {value}"));
-            format!("{} ({}{value})", out.what, out.limit)
-        })
-        .collect();
-    let out: Vec<[&str; 3]> = gave_out
-        .iter()
-        .zip(&whats)
-        .map(|((point, out), what)| [point.trial.as_str(), what.as_str(), out.fix.as_str()])
-        .collect();
-    Section {
-        id: "lacking",
-        heading: "What is missing".to_owned(),
-        body: html! {
-            @if nothing { p { "Nothing: every number of cells was measured and every requirement was met." } }
-            @if !out.is_empty() { (absent_table("What ran out", ["trial", "what", "fix"], &out)) }
-            (not_measured_table("trial", &summary.not_measured))
-            (unmet_table(&summary.unmet))
-            (failure_list(&summary.failures))
-        },
-    }
-}
-
-fn again(summary: &ScaleSummary, plan: &Experiment) -> Section {
-    let run = clean(&summary.run);
-    let lines: Vec<String> = plan.to_toml().lines().map(clean).collect();
-    Section {
-        id: "rerun",
-        heading: "Again".to_owned(),
-        body: html! {
-            p { "The first line repeats the measurement; the second regenerates this page from the run's samples:" }
-            pre { code { "sudo timecell bench " (run) "/experiment.toml\ntimecell report " (run) } }
-            details {
-                summary { "The experiment file" }
-                pre { code { (lines.join("\n")) } }
-            }
-        },
-    }
+        .map(|(trial, what, fix)| (*trial, what.as_str(), *fix));
+    absences("What ran out", ["trial", "what"], rows)
 }

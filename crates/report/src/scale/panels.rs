@@ -2,14 +2,15 @@
 //! statistics, as the zcu102 thesis's Figs. 4.18 to 4.20.
 
 use super::picture::{About, one};
-use super::words::{even, percent};
+use super::words::even;
 use crate::chart::{Axis, Band, n, x_axis, y_axis};
+use crate::figure::plot::path;
 use crate::figure::{Figure, WIDTH};
 use maud::{Markup, html};
 use model::EngineKind;
 use record::scale::{Between, ScalePoint, ScaleSummary, StatColumns};
 use std::fmt::Write;
-use text::units::Unit;
+use text::units::{Unit, percent};
 use text::words::grouped;
 
 /// Numbers of cells that the thesis shows in detail.
@@ -67,7 +68,7 @@ fn panels(point: &ScalePoint, about: About) -> Option<Figure> {
             about.title()
         ),
         caption: caption(between, point.pinned),
-        height: HEAT_TOP + 4.0 * BAND + 46.0,
+        size: (WIDTH, HEAT_TOP + 4.0 * BAND + 46.0),
         body: html! {
             (box_panel(between, unit))
             (histogram(&means, unit))
@@ -171,18 +172,19 @@ fn lorenz(means: &[f64], gini: Option<f64>) -> Markup {
     let (left, right) = (394.0, WIDTH - 10.0);
     let x = Axis::linear([0.0, 1.0]).between(left, right);
     let y = Axis::linear([0.0, 1.0]).between(BOTTOM, TOP);
-    let mut path = String::new();
-    for (share, sum) in stats::lorenz(means, CURVE).unwrap_or_default() {
-        let start = if path.is_empty() { 'M' } else { 'L' };
-        let _ = write!(path, "{start}{} {}", n(x.at(share)), n(y.at(sum)));
-    }
+    let points = stats::lorenz(means, CURVE).unwrap_or_default();
+    let curve = path(
+        points
+            .into_iter()
+            .map(|(share, sum)| (x.at(share), y.at(sum))),
+    );
     html! {
         text x=(n(left - 24.0)) y="16" { "share of the sum" }
         (y_axis(&y, Band(left, right), 1.0))
         (x_axis(&x, Band(BOTTOM, BOTTOM), 1.0))
         text class="mid" x=(n((left + right) / 2.0)) y=(n(BOTTOM + 38.0)) { "share of the cells" }
         path class="ref" d=(format!("M{} {}L{} {}", n(x.at(0.0)), n(y.at(0.0)), n(x.at(1.0)), n(y.at(1.0)))) {}
-        path class="line s1" d=(path) {}
+        path class="line s1" d=(curve) {}
         @if let Some(gini) = gini {
             text class="faint end over" x=(n(right - 4.0)) y=(n(BOTTOM - 8.0)) { (format!("Gini {gini:.4}")) }
         }

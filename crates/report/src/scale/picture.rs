@@ -2,8 +2,8 @@
 
 use super::growth;
 use super::panels;
-use crate::chart::{Axis, Band, Dress, LOOKS, Mark, document, marks, n, title_left, y_axis};
-use crate::figure::{Figure, WIDTH, time_title};
+use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_left, y_axis};
+use crate::figure::{Figure, WIDTH, documents, time_title};
 use maud::{Markup, html};
 use model::EngineKind;
 use record::scale::{Between, ScalePoint, ScaleSummary};
@@ -55,19 +55,7 @@ pub fn scale_figures(summary: &ScaleSummary) -> Vec<(String, String)> {
     if !summary.real_time {
         note += ", not real-time";
     }
-    let standalone = |figure: &Figure| {
-        let dress = Dress {
-            title: &figure.title,
-            caption: &figure.caption,
-            note: &note,
-            size: (WIDTH, figure.height),
-        };
-        (
-            format!("{}.svg", figure.name),
-            document(&dress, &figure.body),
-        )
-    };
-    all.iter().flatten().map(standalone).collect()
+    documents(all.into_iter().flatten(), &note)
 }
 
 /// Which time of a job.
@@ -144,7 +132,7 @@ fn boxes(summary: &ScaleSummary, about: About, statistic: &Statistic) -> Option<
              is their median, whiskers reach to 1.5 interquartile ranges, marks are cells beyond. Look for boxes that \
              widen as cells are added: cells then fare differently."
         ),
-        height: bottom(count - 1) + 50.0,
+        size: (WIDTH, bottom(count - 1) + 50.0),
         body: html! {
             (title_left(8.0, 24.0, &title))
             @for (row, (engine, plots)) in engines.iter().enumerate() {

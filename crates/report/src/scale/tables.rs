@@ -2,240 +2,181 @@
 
 use super::findings::{crowd, memory, part, rate};
 use super::picture::About;
-use super::table::short;
-use super::words::{even, percent};
-use crate::html::{detail, time_cell};
-use maud::{Markup, html};
+use super::table::{even, megabytes};
+use crate::grid::{Cell, NOT_REAL_TIME, Table};
 use model::EngineKind;
 use record::crowd::CrowdRecord;
-use record::scale::{Between, ScalePoint, ScaleSummary};
-use stats::{BoxPlot, Even};
+use record::scale::{ScalePoint, ScaleSummary};
+use stats::BoxPlot;
 use study::median_of;
-use text::units::Scale;
+use text::style::Tone;
+use text::units::{Scale, percent, time};
 use text::words::{count, ratio};
 
-/// Rows of every engine: the engine's name stands in the first only.
-fn rows(
-    summary: &ScaleSummary,
+/// A row of an engine: the engine's name stands in the first only.
+pub(super) type Row<'s> = (Option<EngineKind>, &'s ScalePoint);
+
+/// A table with a row for every number of cells of every engine.
+fn table<'s>(
+    summary: &'s ScaleSummary,
+    caption: &str,
     keep: impl Fn(&ScalePoint) -> bool,
-) -> Vec<(Option<EngineKind>, &ScalePoint)> {
-    let mut rows = Vec::new();
-    for engine in &summary.engines {
-        let points = summary.of(engine.engine).filter(|point| keep(point));
-        let named = points
-            .enumerate()
-            .map(|(at, p)| ((at == 0).then_some(p.engine), p));
-        rows.extend(named);
-    }
-    rows
-}
-
-fn row_head(engine: Option<EngineKind>, point: &ScalePoint) -> Markup {
-    html! {
-        th scope="row" { @if let Some(engine) = engine { (engine) } }
-        td.num {
-            (count(point.count.into()))
-            @if !point.real_time && point.rounds > 0 { br; span.caution { "not real-time" } }
-        }
-    }
-}
-
-fn number(text: Option<String>) -> Markup {
-    time_cell(&text.unwrap_or_else(|| "-".to_owned()), "")
+) -> Table<Row<'s>> {
+    let rows = summary.engines.iter().flat_map(|engine| {
+        let points: Vec<&ScalePoint> = summary.of(engine.engine).filter(|p| keep(p)).collect();
+        let named = points.into_iter().enumerate();
+        named.map(|(at, point)| ((at == 0).then_some(point.engine), point))
+    });
+    Table::new(caption, rows)
+        .detail()
+        .head("engine", |(engine, _)| engine.map_or("", EngineKind::name))
+        .number("cells", |(_, point)| {
+            let label = if point.real_time || point.rounds == 0 {
+                ""
+            } else {
+                NOT_REAL_TIME
+            };
+            Cell::from(point.count).noted(label, Tone::Caution)
+        })
 }
 
 /// How alike the cells of each number of cells are.
-pub(super) fn fairness(summary: &ScaleSummary, about: About) -> Markup {
-    let rows = rows(summary, |point| {
-        about.of(point).is_some() && point.cells.number.len() > 1
-    });
-    detail(
-        &format!(
-            "Between cells that ran together: their mean {}",
-            about.title()
-        ),
-        rows.len(),
-        html! {
-            thead { tr {
-                th scope="col" { "engine" } th.num scope="col" { "cells" }
-                th.num scope="col" { "CV" br; span.below { "between all cells" } }
-                th.num scope="col" { "Gini index" }
-                th.num scope="col" { "CV" br; span.below { "of cells of a cpu" } }
-                th.num scope="col" { "by chance" }
-                th.num scope="col" { "beyond chance" }
-                th scope="col" { "so cells of a cpu were" }
-            } }
-            tbody { @for (engine, point) in rows {
-                @if let Some(between) = about.of(point) {
-                    tr { (row_head(engine, point)) (alike(between)) }
-                }
-            } }
-        },
-    )
-}
-
-fn alike(between: &Between) -> Markup {
-    let fairness = between.fairness;
-    html! {
-        (number(between.spread.coefficient_of_variation.map(percent)))
-        (number(between.spread.gini.map(|gini| format!("{gini:.4}"))))
-        (number(fairness.map(|f| percent(f.within))))
-        (number(fairness.map(|f| percent(f.chance))))
-        (number(fairness.map(|f| percent(f.beyond_chance))))
-        td { @match fairness {
-            Some(fairness) => @if fairness.verdict == Even::Uneven { span.caution { (even(&fairness)) } } @else { (even(&fairness)) },
-            None => "-",
-        } }
-    }
+pub(super) fn fairness(summary: &ScaleSummary, about: About) -> Table<Row<'_>> {
+    let caption = format!(
+        "Between cells that ran together: their mean {}",
+        about.title()
+    );
+    let keep = |point: &ScalePoint| about.of(point).is_some() && point.cells.number.len() > 1;
+    let spread = |point| Some(about.of(point)?.spread);
+    let fairness = |point| about.of(point)?.fairness;
+    table(summary, &caption, keep)
+        .number("CV\nbetween all cells", |(_, point)| {
+            spread(point)?.coefficient_of_variation.map(percent)
+        })
+        .number("Gini index", |(_, point)| {
+            spread(point)?.gini.map(|gini| format!("{gini:.4}"))
+        })
+        .number("CV\nof cells of a cpu", |(_, point)| {
+            Some(percent(fairness(point)?.within))
+        })
+        .number("by chance", |(_, point)| {
+            Some(percent(fairness(point)?.chance))
+        })
+        .number("beyond chance", |(_, point)| {
+            Some(percent(fairness(point)?.beyond_chance))
+        })
+        .text("so cells of a cpu were", |(_, point)| {
+            fairness(point).as_ref().map(even)
+        })
 }
 
 /// The medians over cells, and what sharing the cpus predicts.
-pub(super) fn growth(summary: &ScaleSummary) -> Markup {
-    let rows = rows(summary, |point| point.execution.is_some());
-    let middle = |plot: Option<&BoxPlot>| number(plot.map(|plot| short(plot.median_ns as f64)));
-    detail(
-        "Execution time of the median cell; response time over all jobs that ran while all cells ran",
-        rows.len(),
-        html! {
-            thead { tr {
-                th scope="col" { "engine" } th.num scope="col" { "cells" }
-                th.num scope="col" { "mean" } th.num scope="col" { "sd" }
-                th.num scope="col" { "p95" } th.num scope="col" { "p99" }
-                th.num scope="col" { "cpu time" br; "of a job" }
-                th.num scope="col" { "mean response" br; span.below { "share of the jobs" } }
-                th.num scope="col" { "sharing predicts" br; span.below { "least..most possible" } }
-                th.num scope="col" { "measured /" br; "predicted" }
-                th.num scope="col" { "cpus used" br; span.below { "predicted" } }
-            } }
-            tbody { @for (engine, point) in rows {
-                @if let Some(execution) = &point.execution { tr {
-                    (row_head(engine, point))
-                    (middle(Some(&execution.mean))) (middle(execution.sd.as_ref()))
-                    (middle(execution.p95.as_ref())) (middle(execution.p99.as_ref()))
-                    (shared(point))
-                } }
-            } }
-        },
-    )
-}
-
-fn shared(point: &ScalePoint) -> Markup {
-    let Some(s) = point.sharing else {
-        let all = point.response.as_ref().map(|b| short(b.spread.mean));
-        return html! {
-            (number(None)) (time_cell(&all.unwrap_or_default(), "all jobs")) (number(None)) (number(None)) (number(None))
-        };
-    };
-    let bounds = Scale::of([s.floor_ns, s.sharing_ns, s.ceiling_ns]);
-    let (sharing, bounds) = bounds.with_ends(s.sharing_ns, [s.floor_ns, s.ceiling_ns]);
-    let off = s.response_ns > 1.02 * s.ceiling_ns;
-    html! {
-        (number(Some(short(s.demand_ns))))
-        (time_cell(&short(s.response_ns), &percent(s.jobs_in_window)))
-        (time_cell(&sharing, &bounds))
-        td.num {
-            (ratio(s.response_ns / s.sharing_ns))
-            @if off { br; span.caution { "more than possible" } }
-        }
-        (time_cell(&percent(s.utilization), &percent(s.predicted_utilization)))
-    }
+pub(super) fn growth(summary: &ScaleSummary) -> Table<Row<'_>> {
+    let middle = |plot: Option<&BoxPlot>| plot.map(|plot| time(plot.median_ns as f64));
+    let caption = "Execution time of the median cell; response time over all jobs that ran while all cells ran";
+    table(summary, caption, |point| point.execution.is_some())
+        .number("mean", |(_, point)| {
+            middle(Some(&point.execution.as_ref()?.mean))
+        })
+        .number("sd", |(_, point)| {
+            middle(point.execution.as_ref()?.sd.as_ref())
+        })
+        .number("p95", |(_, point)| {
+            middle(point.execution.as_ref()?.p95.as_ref())
+        })
+        .number("p99", |(_, point)| {
+            middle(point.execution.as_ref()?.p99.as_ref())
+        })
+        .number("cpu time\nof a job", |(_, point)| {
+            Some(time(point.sharing?.demand_ns))
+        })
+        .number(
+            "mean response\nshare of the jobs",
+            |(_, point)| match point.sharing {
+                Some(s) => Some(Cell::from(time(s.response_ns)).below(percent(s.jobs_in_window))),
+                None => {
+                    let all = point.response.as_ref()?.spread.mean;
+                    Some(Cell::from(time(all)).below("all jobs"))
+                }
+            },
+        )
+        .number("sharing predicts\nleast..most possible", |(_, point)| {
+            let s = point.sharing?;
+            let scale = Scale::of([s.floor_ns, s.sharing_ns, s.ceiling_ns]);
+            let (sharing, bounds) = scale.with_ends(s.sharing_ns, [s.floor_ns, s.ceiling_ns]);
+            Some(Cell::from(sharing).below(bounds))
+        })
+        .number("measured / predicted", |(_, point)| {
+            let s = point.sharing?;
+            let off = s.response_ns > 1.02 * s.ceiling_ns;
+            let label = if off { "more than possible" } else { "" };
+            Some(Cell::from(ratio(s.response_ns / s.sharing_ns)).noted(label, Tone::Caution))
+        })
+        .number("cpus used\npredicted", |(_, point)| {
+            let s = point.sharing?;
+            Some(Cell::from(percent(s.utilization)).below(percent(s.predicted_utilization)))
+        })
 }
 
 /// Creation, memory, waiting and the release.
-pub(super) fn cost(summary: &ScaleSummary) -> Markup {
-    let rows = rows(summary, |point| {
-        !point.crowds.is_empty() || !point.skew_ns.is_empty()
-    });
-    let bytes = |bytes: f64| format!("{:.2} MB", bytes / 1e6);
-    let held = summary.points.iter().any(|point| part(point).is_some());
-    detail(
-        "Starting the cells",
-        rows.len(),
-        html! {
-            thead { tr {
-                th scope="col" { "engine" } th.num scope="col" { "cells" }
-                @if held { th.num scope="col" { "reserved" br; span.below { "by" } } }
-                th.num scope="col" { "created, armed," br; "finished" }
-                th.num scope="col" { "creation" br; span.below { "in a second" } }
-                th.num scope="col" { "removal" }
-                th.num scope="col" { "memory of a cell" br; span.below { "helpers / kernel" } }
-                th.num scope="col" { "cpu while waiting" br; span.below { "all cells, in" } }
-                th.num scope="col" { "start skew" br; span.below { "first of each cpu" } }
-                th.num scope="col" { "ordinary work late" br; span.below { "limit" } }
-            } }
-            tbody { @for (engine, point) in rows {
-                @let crowd = crowd(point);
-                tr {
-                    (row_head(engine, point))
-                    @if held {
-                        (time_cell(
-                            &part(point).unwrap_or_else(|| "-".to_owned()),
-                            crowd.and_then(|c| c.reservation).map_or("", |held| held.enforcer.name()),
-                        ))
-                    }
-                    (counts(crowd, point))
-                    (time_cell(
-                        &crowd.map_or("-".to_owned(), |c| short(c.creation_ns as f64)),
-                        &crowd.and_then(rate).map_or(String::new(), |rate| format!("{rate:.0}")),
-                    ))
-                    (number(crowd.and_then(|c| c.removal_ns).map(|ns| short(ns as f64))))
-                    (time_cell(
-                        &crowd.and_then(memory).map_or("-".to_owned(), |[a, b]| bytes(a + b)),
-                        &crowd.and_then(|c| beside(c, bytes)).unwrap_or_default(),
-                    ))
-                    @match crowd.and_then(|crowd| crowd.waiting) {
-                        Some(waiting) => (time_cell(&short(waiting.cpu_ns as f64), &short(waiting.window_ns as f64))),
-                        None => (number(None)),
-                    }
-                    (time_cell(
-                        &median_of(&point.skew_ns).map_or("-".to_owned(), short),
-                        &median_of(&point.first_of_cpu_skew_ns).map_or(String::new(), short),
-                    ))
-                    (watched(crowd))
-                }
-            } }
-        },
-    )
+pub(super) fn cost(summary: &ScaleSummary) -> Table<Row<'_>> {
+    let keep = |point: &ScalePoint| !point.crowds.is_empty() || !point.skew_ns.is_empty();
+    table(summary, "Starting the cells", keep)
+        .number("reserved\nby", |(_, point)| {
+            let by = crowd(point)?.reservation?.enforcer;
+            Some(Cell::from(part(point)?).below(by.name()))
+        })
+        .if_any()
+        .number("created, armed, finished", |(_, point)| {
+            match crowd(point) {
+                Some(crowd) => counts(crowd),
+                None => (point.cells.number.len() as u64).into(),
+            }
+        })
+        .number("creation\nin a second", |(_, point)| {
+            let crowd = crowd(point)?;
+            let rate = rate(crowd).map(|rate| format!("{rate:.0}"));
+            Some(Cell::from(time(crowd.creation_ns as f64)).below(rate.unwrap_or_default()))
+        })
+        .number("removal", |(_, point)| {
+            Some(time(crowd(point)?.removal_ns? as f64))
+        })
+        .number("memory of a cell\nhelpers / kernel", |(_, point)| {
+            memory_of(crowd(point)?)
+        })
+        .number("cpu while waiting\nall cells, in", |(_, point)| {
+            let waiting = crowd(point)?.waiting?;
+            Some(Cell::from(time(waiting.cpu_ns as f64)).below(time(waiting.window_ns as f64)))
+        })
+        .number("start skew\nfirst of each cpu", |(_, point)| {
+            let first = median_of(&point.first_of_cpu_skew_ns).map(time);
+            Some(Cell::from(time(median_of(&point.skew_ns)?)).below(first.unwrap_or_default()))
+        })
+        .number("ordinary work late\nlimit", |(_, point)| {
+            let watchdog = crowd(point)?.watchdog?;
+            let worst = time(watchdog.worst_delay_ns as f64);
+            Some(match watchdog.froze {
+                true => Cell::new(format!("{worst}, froze"), Tone::Bad),
+                false => Cell::from(worst).below(time(watchdog.limit_ns as f64)),
+            })
+        })
 }
 
-fn beside(crowd: &CrowdRecord, bytes: impl Fn(f64) -> String) -> Option<String> {
-    let [_, helpers] = memory(crowd)?;
+fn memory_of(crowd: &CrowdRecord) -> Option<Cell> {
+    let [payload, helpers] = memory(crowd)?;
     let sums = crowd.memory?;
     let kernel = sums
         .kernel_bytes
-        .map(|kernel| bytes(kernel as f64 / f64::from(sums.cells)));
-    Some(format!(
-        "{} / {}",
-        bytes(helpers),
-        kernel.unwrap_or_else(|| "unknown".to_owned())
-    ))
+        .map(|kernel| megabytes(kernel as f64 / f64::from(sums.cells)));
+    let kernel = kernel.unwrap_or_else(|| "unknown".to_owned());
+    let below = format!("{} / {kernel}", megabytes(helpers));
+    Some(Cell::from(megabytes(payload + helpers)).below(below))
 }
 
-fn counts(crowd: Option<&CrowdRecord>, point: &ScalePoint) -> Markup {
-    let Some(crowd) = crowd else {
-        return number(Some(count(point.cells.number.len() as u64)));
-    };
-    let all = [crowd.created, crowd.armed, crowd.finished]
-        .iter()
-        .all(|&cells| cells == crowd.asked);
-    html! {
-        td.num {
-            @if all { "all" } @else {
-                span.bad { (count(crowd.created.into())) ", " (count(crowd.armed.into())) ", " (count(crowd.finished.into())) }
-            }
-        }
-    }
-}
-
-fn watched(crowd: Option<&CrowdRecord>) -> Markup {
-    match crowd.and_then(|crowd| crowd.watchdog) {
-        Some(watchdog) if watchdog.froze => html! {
-            td.num { span.bad { (short(watchdog.worst_delay_ns as f64)) ", froze" } }
-        },
-        Some(watchdog) => time_cell(
-            &short(watchdog.worst_delay_ns as f64),
-            &short(watchdog.limit_ns as f64),
-        ),
-        None => number(None),
+fn counts(crowd: &CrowdRecord) -> Cell {
+    let all = [crowd.created, crowd.armed, crowd.finished];
+    match all.iter().all(|&cells| cells == crowd.asked) {
+        true => "all".into(),
+        false => Cell::new(all.map(|cells| count(cells.into())).join(", "), Tone::Bad),
     }
 }

@@ -1,8 +1,9 @@
 //! Every value of one part, a row for each subject: the raw points, and a box over them.
 
 use super::{of_part, shares};
-use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
-use crate::figure::{Figure, WIDTH};
+use crate::chart::{Axis, LOOKS, Mark, marks};
+use crate::figure::Figure;
+use crate::figure::plot::{Rows, Side, lying};
 use maud::{Markup, html};
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Sorted;
@@ -10,7 +11,6 @@ use text::amount::axis_unit;
 use text::words::{capital, clean};
 
 const ROW: f64 = 34.0;
-const TOP: f64 = 8.0;
 
 pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -> Option<Figure> {
     let figures = of_part(summary, part);
@@ -24,38 +24,23 @@ pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -
         return None;
     }
     let names: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
-    let left = name_room(names.iter().map(String::as_str));
-    let bottom = TOP + ROW * figures.len() as f64;
     let middle = figures.iter().map(|f| f.median as f64).fold(0.0, f64::max);
     let (unit, unit_name) = axis_unit(figures.first()?.unit, middle);
     let ends = figures.iter().flat_map(|f| [f.least, f.worst]);
     let ends = ends.map(|value| value as f64 / unit);
-    let positive = figures.iter().all(|f| f.least > 0);
-    let axis = if positive {
-        Axis::log(ends)
-    } else {
-        Axis::linear(ends)
-    };
-    let axis = axis.between(left, WIDTH - 24.0);
+    let axis = Axis::fitting(ends);
     let scale = if axis.is_log() { ", log scale" } else { "" };
-    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
-    Some(Figure {
-        name: super::file_name("values", part),
-        title: format!("{}, every value", capital(&clean(part))),
-        caption: "Every value is a mark, in the order taken from top to bottom of its row. From 6 values on \
-                  a box spans the quartiles, its thick line is the median. Look for rows far to the right and for marks far from \
-                  their box."
-            .to_owned(),
-        height: bottom + 48.0,
-        body: html! {
-            (x_axis(&axis, Band(TOP, bottom), 1.0))
-            (title_below(&axis, bottom, &format!("{} in {unit_name}{scale}", clean(part))))
-            (row_names(names.iter().map(String::as_str), left, y))
-            @for (row, figure) in figures.iter().enumerate() {
-                (one(&values(record, figure), &axis, unit, y(row), row))
-            }
-        },
-    })
+    let side = Side::plain(axis, format!("{part} in {unit_name}{scale}"));
+    let plot = Rows::new(&names, side, ROW, (8.0, 24.0));
+    let body = html! {
+        @for (row, figure) in figures.iter().enumerate() {
+            (one(&values(record, figure), &plot.x, unit, plot.y(row), row))
+        }
+    };
+    let caption = "Every value is a mark, in the order taken from top to bottom of its row. From 6 values on a box spans the quartiles, its \
+                   thick line is the median. Look for rows far to the right and for marks far from their box.";
+    let title = format!("{}, every value", capital(&clean(part)));
+    Some(plot.figure(super::file_name("values", part), title, caption, body))
 }
 
 fn values(record: &SeriesRecord, figure: &SeriesFigure) -> Vec<i64> {
@@ -77,9 +62,7 @@ fn one(values: &[i64], axis: &Axis, unit: f64, y: f64, row: usize) -> Markup {
     html! {
         path class=(format!("mark s{look}")) d=(marks(Mark::Small, points)) {}
         @if values.len() as u64 >= stats::needed_count(0.5, stats::DEFAULT_CONFIDENCE).unwrap_or(0) {
-            rect class=(format!("box s{look} f{look}")) x=(n(q1)) y=(n(y - 9.0))
-                width=(n((q3 - q1).max(1.0))) height="18" {}
-            path class=(format!("median s{look}")) d=(format!("M{} {}v18", n(median), n(y - 9.0))) {}
+            (lying(look, [q1, median, q3], y))
         }
     }
 }

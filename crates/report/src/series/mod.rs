@@ -12,7 +12,7 @@ use record::RecordError;
 use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 
-use crate::figure::{Figure, WIDTH};
+use crate::figure::Figure;
 
 /// The parts that stand for themselves, in the order of the record; shares are shown with the part they belong to.
 fn wholes(summary: &SeriesSummary) -> Vec<&str> {
@@ -71,17 +71,5 @@ pub fn series_figures(
 ) -> Result<Vec<(String, String)>, RecordError> {
     let record: SeriesRecord = run.read()?;
     let note = format!("timecell run {}", summary.run);
-    Ok(draw(&record, summary)
-        .iter()
-        .map(|figure| {
-            let dress = crate::chart::Dress {
-                title: &figure.title,
-                caption: &figure.caption,
-                note: &note,
-                size: (WIDTH, figure.height),
-            };
-            let svg = crate::chart::document(&dress, &figure.body);
-            (format!("{}.svg", figure.name), svg)
-        })
-        .collect())
+    Ok(crate::figure::documents(draw(&record, summary), &note))
 }

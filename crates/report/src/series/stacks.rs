@@ -2,14 +2,14 @@
 
 use super::table::{share_names, short_name};
 use super::{of_part, shares};
-use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
+use crate::chart::{Axis, LOOKS, n};
+use crate::figure::plot::{Rows, Side};
 use crate::figure::{Figure, WIDTH};
 use maud::{Markup, html};
 use record::series::{SeriesFigure, SeriesSummary};
 use text::amount::{amount, axis_unit};
 use text::words::{capital, clean, shortened};
 
-const ROW: f64 = 28.0;
 /// Height of one line of the legend.
 const LINE: f64 = 20.0;
 /// Width of one entry of the legend.
@@ -24,40 +24,31 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
         .collect();
     let unit = figures.first()?.unit;
     let subjects: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
-    let left = name_room(subjects.iter().map(String::as_str));
     let columns = (WIDTH / ENTRY).floor();
     let top = 12.0 + LINE * (names.len() as f64 / columns).ceil();
-    let bottom = top + ROW * figures.len() as f64;
     let sum = |f: &SeriesFigure| -> f64 {
         let all = shares(summary, &f.subject, part);
         all.iter().map(|share| share.mean).sum()
     };
     let most = figures.iter().map(|f| sum(f)).fold(0.0, f64::max);
     let (divisor, unit_name) = axis_unit(unit, most);
-    let axis = Axis::linear([0.0, most / divisor]).between(left, WIDTH - 84.0);
-    let y = |row: usize| top + ROW * (row as f64 + 0.5);
-    Some(Figure {
-        name: super::file_name("shares", part),
-        title: format!("{}, what it is made of", capital(&clean(part))),
-        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. What is too short to \
-                  be seen is in the table."
-            .to_owned(),
-        height: bottom + 48.0,
-        body: html! {
-            @for (place, name) in names.iter().enumerate() {
-                (entry(place, &short_name(part, name), (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
-            }
-            (x_axis(&axis, Band(top, bottom), 1.0))
-            (title_below(&axis, bottom, &format!("{} in {unit_name}", clean(part))))
-            (row_names(subjects.iter().map(String::as_str), left, y))
-            @for (row, figure) in figures.iter().enumerate() {
-                (stack(&shares(summary, &figure.subject, part), &names, &|v| axis.at(v / divisor), y(row)))
-                text class="faint" x=(n(axis.at(sum(figure) / divisor) + 6.0)) y=(n(y(row) + 4.5)) {
-                    (amount(unit, sum(figure)))
-                }
-            }
-        },
-    })
+    let axis = Axis::linear([0.0, most / divisor]);
+    let side = Side::plain(axis, format!("{part} in {unit_name}"));
+    let plot = Rows::new(&subjects, side, 28.0, (top, 84.0));
+    let at = |value: f64| plot.x.at(value / divisor);
+    let body = html! {
+        @for (place, name) in names.iter().enumerate() {
+            (entry(place, &short_name(part, name), (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
+        }
+        @for (row, figure) in figures.iter().enumerate() {
+            (stack(&shares(summary, &figure.subject, part), &names, &at, plot.y(row)))
+            text class="faint" x=(n(at(sum(figure)) + 6.0)) y=(n(plot.y(row) + 4.5)) { (amount(unit, sum(figure))) }
+        }
+    };
+    let caption = "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. What is too short to be \
+                   seen is in the table.";
+    let title = format!("{}, what it is made of", capital(&clean(part)));
+    Some(plot.figure(super::file_name("shares", part), title, caption, body))
 }
 
 /// Shares beyond the number of looks repeat a colour and differ by their outline.

@@ -1,110 +1,111 @@
 //! The terminal's tables of a run of single measurements.
 
 use super::{of_part, shares, wholes};
+use crate::grid::{Cell, Table, tone};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use stats::{Ratio, Verdict};
 use text::amount::Amount;
-use text::grid::{Column, Text, render};
-use text::style::{Style, Tone};
+use text::style::Style;
 use text::words::{capital, clean, count, judged, not_measured, times, verdict};
 
 /// One table for each part, its shares below it; then what was not measured and what failed. Ends with a line break.
 pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
-    let mut out = String::new();
-    for part in wholes(summary) {
-        let figures = of_part(summary, part);
-        out += &format!("{}\n\n", capital(part));
-        out += &render(&columns(summary, &figures), style);
-        out.push('\n');
-        if let Some(table) = share_columns(summary, part, &figures) {
-            let what = if few(summary, part) {
-                "means"
-            } else {
-                "medians"
-            };
-            out += &format!("{}: {what} of its shares\n\n", capital(part));
-            out += &render(&table, style);
-            out.push('\n');
-        }
-    }
-    for sentence in after(summary) {
-        out.push_str(&style.wrap(&clean(&sentence), 4));
-        out.push('\n');
-    }
-    out
+    let tables = wholes(summary)
+        .into_iter()
+        .map(|part| values(summary, part).block(style) + &shares_of(summary, part).block(style));
+    let mut sentences: Vec<String> = summary.not_measured.iter().map(not_measured).collect();
+    sentences.extend(summary.notes.iter().map(|note| format!("note: {note}")));
+    let failures = summary.failures.iter();
+    sentences.extend(failures.map(|failure| format!("failed: {failure}")));
+    tables.collect::<String>() + &style.sentences(&sentences)
 }
 
-fn columns(summary: &SeriesSummary, figures: &[&SeriesFigure]) -> Vec<Column> {
-    let column = |heading: &str, value: &dyn Fn(&SeriesFigure) -> Option<f64>| {
-        let amount = scale(figures);
-        let text = |f: &&SeriesFigure| value(f).map_or("-".to_owned(), |v| amount.show(v));
-        Column::plain(heading, figures.iter().map(text).collect()).right()
+/// The values of a part.
+pub(super) fn values<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s SeriesFigure> {
+    let figures = of_part(summary, part);
+    let amount = scale(&figures);
+    let show = |value: f64| amount.show(value);
+    let few = figures.iter().any(|f| f.median_interval.is_none());
+    let varies = figures.iter().any(|f| f.sd.is_some_and(|sd| sd > 0.0));
+    let compared = figures.iter().any(|f| f.against_baseline.is_some());
+    let baseline = summary.baseline_subject.as_deref().unwrap_or_default();
+    Table::new(capital(part), figures)
+        .head("subject", |f| f.subject.as_str())
+        .number("n", |f| {
+            let failed = (f.failed > 0).then(|| format!("{} failed", f.failed));
+            Cell::from(f.count).below(failed.unwrap_or_default())
+        })
+        .number("median", |f| median(f, amount))
+        .when(few, |table| table.number("least", |f| show(f.least as f64)))
+        .number("mean", |f| show(f.mean))
+        .when(varies, |table| table.number("sd", |f| f.sd.map(show)))
+        .number("p90", |f| f.p90.map(|v| show(v as f64)))
+        .if_any()
+        .number("p99", |f| f.p99.map(|v| show(v as f64)))
+        .on_page()
+        .if_any()
+        .number("worst", |f| show(f.worst as f64))
+        .when(compared, |table| {
+            let heading = format!("against {baseline}\n95% interval");
+            table.text(&heading, |f| against(f, baseline))
+        })
+}
+
+/// What a part is made of; empty if nothing is known of that.
+pub(super) fn shares_of<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s SeriesFigure> {
+    let figures = of_part(summary, part);
+    let names = share_names(summary, part, &figures);
+    let of = |f: &SeriesFigure, name: &str| {
+        let all = shares(summary, &f.subject, part);
+        all.into_iter().find(|share| share.part == name)
     };
-    let medians = figures.iter().map(|f| median(f, scale(figures))).collect();
-    let mut columns = vec![
-        Column::plain(
-            "subject",
-            figures.iter().map(|f| clean(&f.subject)).collect(),
-        ),
-        Column::plain("n", figures.iter().map(|f| f.count.to_string()).collect()).right(),
-        Column::plain("median", medians).right(),
-    ];
-    if figures.iter().any(|f| f.median_interval.is_none()) {
-        columns.push(column("least", &|f| Some(f.least as f64)));
-    }
-    columns.push(column("mean", &|f| Some(f.mean)));
-    if figures.iter().any(|f| f.sd.is_some_and(|sd| sd > 0.0)) {
-        columns.push(column("sd", &|f| f.sd));
-    }
-    if figures.iter().any(|f| f.p90.is_some()) {
-        columns.push(column("p90", &|f| f.p90.map(|v| v as f64)));
-    }
-    columns.push(column("worst", &|f| Some(f.worst as f64)));
-    if let Some(baseline) = summary.baseline_subject.as_deref()
-        && figures.iter().any(|f| f.against_baseline.is_some())
-    {
-        let heading = format!("against {} (95% interval)", clean(baseline));
-        let texts = figures.iter().map(|f| against(f, baseline)).collect();
-        columns.push(Column::new(&heading, texts));
-    }
-    columns
+    let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
+    let rows = figures.iter().copied().filter(|_| !names.is_empty());
+    let table = Table::new(format!("{}: medians of its shares", capital(part)), rows)
+        .head("subject", |f| f.subject.as_str());
+    names.iter().fold(table, |table, name| {
+        let medians = figures
+            .iter()
+            .filter_map(|f| Some(of(f, name)?.median as f64));
+        let amount = Amount::of(unit, medians);
+        table.number(&short_name(part, name), |f| {
+            let share = of(f, name)?;
+            let worst = format!("worst {}", amount.show(share.worst as f64));
+            Some(Cell::from(amount.show(share.median as f64)).below(worst))
+        })
+    })
 }
 
 /// One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
-pub(super) fn scale(figures: &[&SeriesFigure]) -> Amount {
+fn scale(figures: &[&SeriesFigure]) -> Amount {
     let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
     Amount::of(unit, figures.iter().map(|f| f.median as f64))
 }
 
 /// The median, or how many values it needs.
-pub(super) fn median(figure: &SeriesFigure, scale: Amount) -> String {
-    match figure.median_interval {
-        Some(_) => scale.show(figure.median as f64),
-        None => {
-            let needed = stats::needed_count(0.5, stats::DEFAULT_CONFIDENCE);
-            needed.map_or("-".to_owned(), |needed| format!("needs {}", count(needed)))
-        }
-    }
+fn median(figure: &SeriesFigure, scale: Amount) -> Option<Cell> {
+    let Some((low, high)) = figure.median_interval else {
+        let needed = stats::needed_count(0.5, stats::DEFAULT_CONFIDENCE)?;
+        return Some(format!("needs {}", count(needed)).into());
+    };
+    let median = figure.median as f64;
+    let ends = scale.ends(median, [low as f64, high as f64]);
+    Some(Cell::from(scale.show(median)).below(ends))
 }
 
-fn against(figure: &SeriesFigure, baseline: &str) -> Text {
+fn against(figure: &SeriesFigure, baseline: &str) -> Option<Cell> {
+    let rounds = figure.rounds_compared;
     match &figure.against_baseline {
-        Some(ratio) => {
-            let rounds = figure.rounds_compared;
-            let tone = match judged(ratio, rounds) {
-                Verdict::Larger => Tone::Caution,
-                Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
-            };
-            Text(said(ratio, rounds, figure.unit), tone)
-        }
-        None if figure.subject == baseline => Text("1".to_owned(), Tone::Plain),
-        None => Text("-".to_owned(), Tone::Plain),
+        Some(ratio) => Some(Cell::new(
+            said(ratio, rounds, figure.unit),
+            tone(ratio, rounds),
+        )),
+        None => (figure.subject == baseline).then(|| "1".into()),
     }
 }
 
 /// The ratio over so many rounds with what it says; why there is none where they are too few.
-pub(super) fn said(ratio: &Ratio, rounds: u32, unit: Quantity) -> String {
+fn said(ratio: &Ratio, rounds: u32, unit: Quantity) -> String {
     let word = match (judged(ratio, rounds), unit) {
         (Verdict::Larger, unit) if unit != Quantity::Ns => "more",
         (Verdict::Smaller, unit) if unit != Quantity::Ns => "less",
@@ -143,58 +144,6 @@ pub(super) fn short_name(part: &str, share: &str) -> String {
     clean(rest.unwrap_or(share))
 }
 
-/// Whether some share of the part has too few values for a median.
-fn few(summary: &SeriesSummary, part: &str) -> bool {
-    let mut shares = summary
-        .figures
-        .iter()
-        .filter(|f| f.of.as_deref() == Some(part));
-    shares.any(|share| share.median_interval.is_none())
-}
-
-fn share_columns(
-    summary: &SeriesSummary,
-    part: &str,
-    figures: &[&SeriesFigure],
-) -> Option<Vec<Column>> {
-    let names = share_names(summary, part, figures);
-    if names.is_empty() {
-        return None;
-    }
-    let mut columns = vec![Column::plain(
-        "subject",
-        figures.iter().map(|f| clean(&f.subject)).collect(),
-    )];
-    let few = few(summary, part);
-    for name in names {
-        let of = |f: &SeriesFigure| {
-            let all = shares(summary, &f.subject, part);
-            let share = all.into_iter().find(|s| s.part == name)?;
-            Some(if few { share.mean } else { share.median as f64 })
-        };
-        let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
-        let amount = Amount::of(unit, figures.iter().filter_map(|f| of(f)));
-        let texts = figures
-            .iter()
-            .map(|f| of(f).map_or("-".to_owned(), |v| amount.show(v)));
-        columns.push(Column::plain(&short_name(part, name), texts.collect()).right());
-    }
-    Some(columns)
-}
-
-/// The sentences below the tables.
-fn after(summary: &SeriesSummary) -> Vec<String> {
-    let mut sentences = Vec::new();
-    sentences.extend(summary.not_measured.iter().map(not_measured));
-    for note in &summary.notes {
-        sentences.push(format!("note: {note}"));
-    }
-    for failure in &summary.failures {
-        sentences.push(format!("failed: {failure}"));
-    }
-    sentences
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,25 +170,18 @@ mod tests {
     }
 
     fn shown(figures: &[SeriesFigure]) -> String {
-        let figures: Vec<&SeriesFigure> = figures.iter().collect();
         let summary = SeriesSummary {
             schema: 1,
             run: String::new(),
             scenario: String::new(),
             baseline_subject: None,
-            figures: Vec::new(),
+            figures: figures.to_vec(),
             not_measured: Vec::new(),
             unmet: Vec::new(),
             failures: Vec::new(),
             notes: Vec::new(),
         };
-        render(
-            &columns(&summary, &figures),
-            Style {
-                colour: false,
-                width: 120,
-            },
-        )
+        values(&summary, "x").block(Style::default())
     }
 
     #[test]
@@ -261,11 +203,8 @@ mod tests {
             rounds_compared: 2,
             ..figure("crun", "x", 2)
         };
-        let Text(text, tone) = against(&two, "bare");
-        assert_eq!(
-            (text.as_str(), tone),
-            ("undecided: two rounds", Tone::Plain)
-        );
+        let shown = shown(&[two]);
+        assert!(shown.contains("undecided: two rounds"), "{shown}");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
-use super::{percent, reaction, tried};
+use super::{reaction, tried};
 use study::reservation;
-use text::units::time;
+use text::units::{percent, time};
 use text::words::plural;
 
 /// The sentences, without full stops, the most important first.

@@ -9,27 +9,12 @@ mod table;
 mod tried;
 
 pub use page::supply_html;
-pub(crate) use page::toned;
 pub use picture::supply_figures;
 pub use table::supply_table;
 
-use record::supply::{SupplyPoint, SupplySummary};
+use record::supply::SupplyPoint;
 
-use text::units::time;
-
-/// What the table is about.
-fn heading(summary: &SupplySummary) -> String {
-    let load =
-        (summary.load.as_ref()).map_or(String::new(), |load| format!(", beside load {load}"));
-    format!("cpu time of a cell that always wants it and has its cpu to itself{load}")
-}
-
-/// A share with three digits, in percent.
-pub(crate) fn percent(ratio: f64) -> String {
-    let hundredths = ratio * 100.0;
-    let decimals = if hundredths >= 9.995 { 1 } else { 2 };
-    format!("{hundredths:.decimals$} %")
-}
+use text::units::{percent, time};
 
 /// A line below the supply: `29.1 % after 86.2 ms`.
 fn line(point: &SupplyPoint) -> String {
@@ -45,7 +30,7 @@ mod tests {
     fn shares_and_lines_have_three_digits() {
         assert_eq!(
             [0.3, 0.0999, 0.09, 1.0].map(percent),
-            ["30.0 %", "9.99 %", "9.00 %", "100.0 %"]
+            ["30.0 %", "9.99 %", "9.00 %", "100 %"]
         );
         let point = SupplyPoint {
             supplied: 291_000,

@@ -3,22 +3,14 @@
 use analysis::Supply;
 use analysis::empirical::Envelope;
 use analysis::reservation::Periodic;
-use maud::html;
 use record::supply::{MeasuredSupply, Promise, SupplySummary};
 
 use super::line;
-use crate::chart::{
-    Axis, Band, Dress, Entry, document, legend, legend_height, n, title_below, title_left, x_axis,
-    y_axis,
-};
-use crate::figure::{Figure, WIDTH};
+use crate::chart::Axis;
+use crate::figure::plot::{Plot, Side};
+use crate::figure::{Figure, documents};
 use study::reservation;
-use text::units::Unit;
 
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = WIDTH - 24.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 290.0;
 /// Periods that a figure shows at least.
 const PERIODS: u64 = 5;
 /// Points of a curve that is drawn from a model.
@@ -27,18 +19,7 @@ const POINTS: u64 = 400;
 /// The figures as SVG files of their own: file name and content.
 pub fn supply_figures(summary: &SupplySummary) -> Vec<(String, String)> {
     let note = format!("timecell run {}", summary.run);
-    let standalone = |figure: Figure| {
-        let dress = Dress {
-            title: &figure.title,
-            caption: &figure.caption,
-            note: &note,
-            size: (WIDTH, figure.height),
-        };
-        let svg = document(&dress, &figure.body);
-        (format!("{}.svg", figure.name), svg)
-    };
-    let all = summary.supplies.iter().filter_map(draw);
-    all.map(standalone).collect()
+    documents(summary.supplies.iter().filter_map(draw), &note)
 }
 
 /// A curve: its look, what it is called, and its points in ns.
@@ -58,42 +39,32 @@ pub(super) fn draw(supply: &MeasuredSupply) -> Option<Figure> {
         .flat_map(|curve| &curve.points)
         .map(|p| p.1)
         .max()?;
-    let x = Axis::linear([0.0, until.max(1) as f64]).between(LEFT, RIGHT);
-    let y = Axis::linear([0.0, highest.max(1) as f64]).between(BOTTOM, TOP);
-    let (x_unit, y_unit) = (Unit::of(x.middle()), Unit::of(y.middle()));
-    let entries: Vec<Entry> = curves
-        .iter()
-        .map(|curve| Entry {
-            look: curve.look,
-            name: &curve.name,
-        })
-        .collect();
-    let legend_top = BOTTOM + 62.0;
-    let body = html! {
-        (title_left(8.0, TOP, &format!("least cpu time received in {}", y_unit.name())))
-        (x_axis(&x, Band(TOP, BOTTOM), x_unit.ns()))
-        (y_axis(&y, Band(LEFT, RIGHT), y_unit.ns()))
-        (title_below(&x, BOTTOM, &format!("length of the window in {}", x_unit.name())))
-        @for curve in curves.iter().rev() {
-            path class=(format!("line s{0} d{0}", curve.look)) d=(path(&curve.points, &x, &y)) {}
-        }
-        (legend(&entries, LEFT, legend_top, WIDTH - LEFT))
-    };
+    let x = Axis::linear([0.0, until.max(1) as f64]);
+    let y = Axis::linear([0.0, highest.max(1) as f64]);
+    let (x, y) = (
+        Side::time(x, "length of the window"),
+        Side::time(y, "least cpu time received"),
+    );
+    let mut plot = Plot::new(x, y, 260.0);
+    for curve in curves.iter().rev() {
+        plot.line(
+            curve.look,
+            curve.points.iter().map(|&(x, y)| (x as f64, y as f64)),
+        );
+    }
+    for curve in curves {
+        plot.name(curve.look, curve.name);
+    }
     let name = format!(
         "supply-{}-{}us-{}us",
         held.enforcer.name(),
         held.budget_ns / 1_000,
         held.period_ns / 1_000
     );
-    Some(Figure {
-        name: name.into(),
-        title: format!("{} {}", held.enforcer.name(), reservation(held)),
-        caption: "The least cpu time received in any window of the length below. A bound holds where the measured curve lies on or above \
-                  it; where it lies below, the bound promises what the kernel did not give."
-            .to_owned(),
-        height: legend_top + legend_height(&entries, WIDTH - LEFT),
-        body,
-    })
+    let title = format!("{} {}", held.enforcer.name(), reservation(held));
+    let caption = "The least cpu time received in any window of the length below. A bound holds where the measured curve lies on or above it; \
+                   where it lies below, the bound promises what the kernel did not give.";
+    Some(plot.figure(name, title, caption))
 }
 
 /// Where the picture ends: some periods, and enough for the line below the supply to have left the ground.
@@ -180,14 +151,4 @@ fn straight(promise: &Promise, until: u64) -> Vec<(u64, u64)> {
         (t, u64::try_from(supplied).unwrap_or(u64::MAX))
     };
     [0, promise.delay_ns.min(until), until].map(at).to_vec()
-}
-
-fn path(points: &[(u64, u64)], x: &Axis, y: &Axis) -> String {
-    let mut path = String::new();
-    for (place, &(across, up)) in points.iter().enumerate() {
-        let letter = if place == 0 { 'M' } else { 'L' };
-        path.push(letter);
-        path += &format!("{} {}", n(x.at(across as f64)), n(y.at(up as f64)));
-    }
-    path
 }

@@ -5,46 +5,62 @@ use analysis::linux::{FreezerSupply, Reaction};
 use record::supply::{MeasuredReaction, MeasuredSupply, Share, Spread, SupplySummary};
 use study::{reservation, supply_reaction};
 
-use super::percent;
-use text::grid::Text;
+use crate::grid::{Cell, Table};
 use text::style::Tone;
-use text::units::time;
-use text::words::count;
+use text::units::{percent, time};
 
-/// Headings of a row.
-pub(super) const HEADINGS: [&str; 8] = [
-    "reservation",
-    "of the grant",
-    "checked late: median, 99 %, most",
-    "ran on: median, 99 %, most",
-    "used up",
-    "longest gap",
-    "2(P-Q) and reaction",
-    "holding it takes",
-];
+/// A supply with the reaction of its freezer.
+type Row<'s> = (&'s MeasuredSupply, &'s MeasuredReaction);
 
-/// One supply; `None` where the kernel itself held it.
-pub(super) fn row(supply: &MeasuredSupply) -> Option<[Text; 8]> {
-    let reaction = supply.reaction.as_ref()?;
-    let plain = |text: String| Text(text, Tone::Plain);
-    let held = &supply.held;
-    let granted = held.budget_ns as f64 / held.period_ns.max(1) as f64;
-    let billed = supply.billed.map_or(0.0, Share::ratio) / granted;
-    let gap = supply.longest_gap_ns.most;
-    let tone = match gap <= reaction.textbook_gap_ns {
-        true => Tone::Good,
-        false => Tone::Caution,
-    };
-    Some([
-        plain(reservation(held)),
-        plain(format!("{billed:.4}")),
-        plain(spread(&reaction.late)),
-        plain(spread(&reaction.overruns)),
-        plain(count(reaction.overruns.count)),
-        Text(time(gap as f64), tone),
-        plain(time(reaction.textbook_gap_ns as f64)),
-        plain(cost(reaction)),
-    ])
+/// Every supply that the kernel itself did not hold.
+fn rows(summary: &SupplySummary) -> impl Iterator<Item = Row<'_>> {
+    (summary.supplies.iter()).filter_map(|supply| Some((supply, supply.reaction.as_ref()?)))
+}
+
+/// How exact it was.
+pub(super) fn table(summary: &SupplySummary) -> Table<Row<'_>> {
+    Table::new("how exact the freezer was", rows(summary))
+        .head("reservation", |(supply, _)| reservation(&supply.held))
+        .number("of the grant", |(supply, _)| {
+            let held = &supply.held;
+            let granted = held.budget_ns as f64 / held.period_ns.max(1) as f64;
+            let billed = supply.billed.map_or(0.0, Share::ratio) / granted;
+            format!("{billed:.4}")
+        })
+        .number("checked late: median, 99 %, most", |(_, r)| spread(&r.late))
+        .number("ran on: median, 99 %, most", |(_, r)| spread(&r.overruns))
+        .number("used up", |(_, r)| r.overruns.count)
+        .number("longest gap", |(supply, r)| {
+            let gap = supply.longest_gap_ns.most;
+            let tone = match gap <= r.textbook_gap_ns {
+                true => Tone::Good,
+                false => Tone::Caution,
+            };
+            Cell::new(time(gap as f64), tone)
+        })
+        .number("2(P-Q) and reaction", |(_, r)| {
+            time(r.textbook_gap_ns as f64)
+        })
+        .number("holding it takes", |(_, r)| {
+            let share = r.cost.map(|cost| percent(cost.ratio()));
+            share.map(|share| format!("{share} of a cpu"))
+        })
+}
+
+/// By how much it overran, in how many periods.
+pub(super) fn overruns(summary: &SupplySummary) -> Table<Row<'_>> {
+    let time = |ns: u64| time(ns as f64);
+    Table::new(
+        "Overruns: how many periods were overrun by how much",
+        rows(summary),
+    )
+    .head("reservation", |(supply, _)| reservation(&supply.held))
+    .number("half", |(_, r)| time(r.overruns.median_ns))
+    .number("90 of 100", |(_, r)| time(r.overruns.p90_ns))
+    .number("99 of 100", |(_, r)| time(r.overruns.p99_ns))
+    .number("999 of 1,000", |(_, r)| time(r.overruns.p999_ns))
+    .number("all", |(_, r)| time(r.overruns.most_ns))
+    .number("periods", |(_, r)| r.overruns.count)
 }
 
 /// `27.1 us, 73.7 us, 1.54 ms`.
@@ -54,11 +70,6 @@ fn spread(of: &Spread) -> String {
     }
     let times = [of.median_ns, of.p99_ns, of.most_ns].map(|ns| time(ns as f64));
     times.join(", ")
-}
-
-fn cost(reaction: &MeasuredReaction) -> String {
-    let share = reaction.cost.map(|cost| percent(cost.ratio()));
-    share.map_or("-".to_owned(), |share| format!("{share} of a cpu"))
 }
 
 /// What is to be said of it: the worst reaction, what follows, and what it broke.

@@ -1,56 +1,50 @@
-//! What a row of the table says, for terminal and page alike.
+//! The table of budgets, for terminal and page alike.
 
-use record::supply::{Kept, MeasuredSupply, Promise, Share, SupplyHost};
+use record::supply::{Kept, MeasuredSupply, Promise, Share, SupplySummary};
 
-use super::{line, percent};
+use super::line;
+use crate::grid::Table;
 use study::reservation;
 use text::grid::Text;
 use text::style::Tone;
-use text::units::time;
+use text::units::{percent, time};
 
-/// Headings of a row.
-pub(super) const HEADINGS: [&str; 8] = [
-    "enforcer",
-    "reservation",
-    "granted",
-    "billed",
-    "received",
-    "longest gap",
-    "received at least",
-    "textbook's bound",
-];
-
-/// One supply.
-pub(super) fn row(supply: &MeasuredSupply) -> [Text; 8] {
-    let plain = |text: String| Text(text, Tone::Plain);
-    let granted = supply.held.budget_ns as f64 / supply.held.period_ns.max(1) as f64;
-    let share = |share: Option<Share>| share.map_or("-".to_owned(), |s| percent(s.ratio()));
-    [
-        plain(supply.held.enforcer.name().to_owned()),
-        plain(reservation(&supply.held)),
-        plain(percent(granted)),
-        plain(share(supply.billed)),
-        plain(percent(supply.received.ratio())),
-        plain(time(supply.longest_gap_ns.most as f64)),
-        plain(supply.points.first().map_or("-".to_owned(), line)),
-        kept(&supply.textbook),
-    ]
-}
-
-/// The host, in the columns that it has something for.
-pub(super) fn host_row(host: &SupplyHost) -> [Text; 8] {
-    let plain = |text: String| Text(text, Tone::Plain);
-    let none = || plain(String::new());
-    [
-        plain("none".to_owned()),
-        plain("the whole cpu".to_owned()),
-        plain(percent(1.0)),
-        none(),
-        plain(percent(host.received.ratio())),
-        plain(time(host.longest_gap_ns.most as f64)),
-        plain(line(&host.point)),
-        none(),
-    ]
+/// A row for each budget, the host below: `None`.
+pub(super) fn table(summary: &SupplySummary) -> Table<Option<&MeasuredSupply>> {
+    let host = summary.host.as_ref();
+    let load =
+        (summary.load.as_ref()).map_or(String::new(), |load| format!(", beside load {load}"));
+    let granted = |s: &MeasuredSupply| s.held.budget_ns as f64 / s.held.period_ns.max(1) as f64;
+    let share = |share: Share| percent(share.ratio());
+    Table::new(
+        format!("cpu time of a cell that always wants it and has its cpu to itself{load}"),
+        summary.supplies.iter().map(Some).chain(host.map(|_| None)),
+    )
+    .head("enforcer", |row| {
+        row.map_or("none", |s| s.held.enforcer.name())
+    })
+    .text("reservation", |row| match row {
+        Some(supply) => reservation(&supply.held),
+        None => "the whole cpu".to_owned(),
+    })
+    .number("granted", |row| percent(row.map_or(1.0, granted)))
+    .number("billed", |row| row.and_then(|s| s.billed).map(share))
+    .number("received", |row| {
+        let received = row.map(|s| s.received).or(host.map(|host| host.received));
+        received.map(share)
+    })
+    .number("longest gap", |row| {
+        let gap = row
+            .map(|s| s.longest_gap_ns)
+            .or(host.map(|host| host.longest_gap_ns));
+        gap.map(|gap| time(gap.most as f64))
+    })
+    .text("received at least", |row| {
+        let own = row.and_then(|s| s.points.first());
+        own.or(host.filter(|_| row.is_none()).map(|host| &host.point))
+            .map(line)
+    })
+    .text("textbook's bound", |row| row.map(|s| kept(&s.textbook)))
 }
 
 /// Whether a bound was kept, in few words.
@@ -64,15 +58,14 @@ pub(super) fn kept(promise: &Promise) -> Text {
             window_ns,
             promised_ns,
             received_ns,
-        } => Text(
-            format!(
-                "broken: {} of {} in {}",
-                zero_or(received_ns),
-                time(promised_ns as f64),
-                time(window_ns as f64)
-            ),
-            Tone::Bad,
-        ),
+        } => {
+            let [promised, window] = [promised_ns, window_ns].map(|ns| time(ns as f64));
+            let received = zero_or(received_ns);
+            Text(
+                format!("broken: {received} of {promised} in {window}"),
+                Tone::Bad,
+            )
+        }
     }
 }
 

@@ -5,118 +5,92 @@ use record::supply::{ChosenBy, Foretold, SupplySummary, TriedOutcome, TriedSumma
 use study::reservation;
 
 use super::rows::zero_or;
+use crate::grid::{Cell, Table};
 use crate::isolation::{lateness, missed};
-use text::grid::Text;
 use text::style::Tone;
 use text::units::{exact, time};
 use text::words::{count, plural};
 
-/// Headings of a set's row.
-pub(super) const HEADINGS: [&str; 9] = [
-    "reservation",
-    "set",
-    "tasks",
-    "textbook",
-    "measured supply",
-    "missed in the budget",
-    "latest job",
-    "missed without it",
-    "latest job",
-];
-
-/// One set.
-pub(super) fn row(tried: &TriedSummary) -> [Text; 9] {
-    let plain = |text: String| Text(text, Tone::Plain);
-    let set = &tried.set;
-    let tasks: Vec<String> = (set.tasks.iter())
-        .map(|task| format!("{} / {}", exact(task.wcet_ns), exact(task.period_ns)))
-        .collect();
-    let late = |outcome: &TriedOutcome| {
-        plain(
-            outcome
-                .all()
-                .worst_lateness_ns
-                .map_or("-".to_owned(), lateness),
-        )
-    };
+/// The sets.
+pub(super) fn table(summary: &SupplySummary) -> Table<&TriedSummary> {
+    let late = |outcome: &TriedOutcome| outcome.all().worst_lateness_ns.map(lateness);
     let misses = |outcome: &TriedOutcome| {
         let all = outcome.all();
         let tone = match all.missed() {
             0 => Tone::Plain,
             _ => Tone::Caution,
         };
-        Text(missed(&all), tone)
+        Cell::new(missed(&all), tone)
     };
-    [
-        plain(reservation(&set.held)),
-        plain(set.chosen_by.name().to_owned()),
-        plain(tasks.join(", ")),
-        says(&set.textbook),
-        says(&set.measured),
-        misses(&tried.in_budget),
-        late(&tried.in_budget),
-        misses(&tried.without),
-        late(&tried.without),
-    ]
+    Table::new(
+        "deadlines of two tasks inside each budget, by the supply that chose them",
+        &summary.tried,
+    )
+    .head("reservation", |one| reservation(&one.set.held))
+    .text("set", |one| one.set.chosen_by.name())
+    .text("tasks", |one| {
+        let tasks: Vec<String> = (one.set.tasks.iter())
+            .map(|task| format!("{} / {}", exact(task.wcet_ns), exact(task.period_ns)))
+            .collect();
+        tasks.join(", ")
+    })
+    .text("textbook", |one| says(&one.set.textbook))
+    .text("measured supply", |one| says(&one.set.measured))
+    .number("missed in the budget", |one| misses(&one.in_budget))
+    .number("latest job", |one| late(&one.in_budget))
+    .number("missed without it", |one| misses(&one.without))
+    .number("latest job", |one| late(&one.without))
 }
 
-/// Headings of a task's row.
-pub(super) const TASK_HEADINGS: [&str; 9] = [
-    "reservation",
-    "set",
-    "task",
-    "bound, textbook",
-    "bound, measured supply",
-    "missed in the budget",
-    "worst response",
-    "missed without it",
-    "worst response",
-];
-
-/// The tasks of a set, the most urgent first.
-pub(super) fn task_rows(tried: &TriedSummary) -> Vec<[Text; 9]> {
-    let plain = |text: String| Text(text, Tone::Plain);
-    let set = &tried.set;
+/// The tasks of each set, the most urgent first.
+pub(super) fn tasks(summary: &SupplySummary) -> Table<(&TriedSummary, usize)> {
+    let rows = summary
+        .tried
+        .iter()
+        .flat_map(|one| (0..one.set.tasks.len()).map(move |place| (one, place)));
     let bound = |foretold: &Foretold, place: usize| {
         let bound = foretold.responses_ns.get(place).copied().flatten();
-        plain(bound.map_or("none".to_owned(), |ns| time(ns as f64)))
+        bound.map_or("none".to_owned(), |ns| time(ns as f64))
     };
     let of = |outcome: &TriedOutcome, place: usize| {
         outcome.tasks.get(place).copied().unwrap_or_default()
     };
-    let worst = |misses: Misses, period_ns: u64| {
-        let worst = misses
-            .worst_lateness_ns
-            .map(|late| late as f64 + period_ns as f64);
-        plain(worst.map_or("-".to_owned(), time))
+    let worst = |outcome: &TriedOutcome, row: &(&TriedSummary, usize)| {
+        let late = of(outcome, row.1).worst_lateness_ns?;
+        Some(time(late as f64 + row.0.set.tasks[row.1].period_ns as f64))
     };
-    (set.tasks.iter().enumerate())
-        .map(|(place, task)| {
-            let [held, free] = [&tried.in_budget, &tried.without].map(|one| of(one, place));
-            [
-                plain(reservation(&set.held)),
-                plain(set.chosen_by.name().to_owned()),
-                plain(format!(
-                    "{}: {} / {}",
-                    task.name,
-                    exact(task.wcet_ns),
-                    exact(task.period_ns)
-                )),
-                bound(&set.textbook, place),
-                bound(&set.measured, place),
-                plain(missed(&held)),
-                worst(held, task.period_ns),
-                plain(missed(&free)),
-                worst(free, task.period_ns),
-            ]
+    Table::new("Each task", rows)
+        .head("reservation", |(one, _)| reservation(&one.set.held))
+        .text("set", |(one, _)| one.set.chosen_by.name())
+        .text("task", |&(one, place)| {
+            let task = &one.set.tasks[place];
+            format!(
+                "{}: {} / {}",
+                task.name,
+                exact(task.wcet_ns),
+                exact(task.period_ns)
+            )
         })
-        .collect()
+        .number("bound, textbook", |&(one, place)| {
+            bound(&one.set.textbook, place)
+        })
+        .number("bound, measured supply", |&(one, place)| {
+            bound(&one.set.measured, place)
+        })
+        .number("missed in the budget", |&(one, place)| {
+            missed(&of(&one.in_budget, place))
+        })
+        .number("worst response", |row| worst(&row.0.in_budget, row))
+        .number("missed without it", |&(one, place)| {
+            missed(&of(&one.without, place))
+        })
+        .number("worst response", |row| worst(&row.0.without, row))
 }
 
 /// What was foretold, in few words: with the instant at which too little is certain.
-fn says(foretold: &Foretold) -> Text {
+fn says(foretold: &Foretold) -> String {
     if foretold.accepted {
-        return Text("accepts".to_owned(), Tone::Plain);
+        return "accepts".to_owned();
     }
     let why = foretold.witness.as_ref().map_or(String::new(), |witness| {
         format!(
@@ -126,7 +100,7 @@ fn says(foretold: &Foretold) -> Text {
             time(witness.instant_ns as f64)
         )
     });
-    Text(format!("refuses{why}"), Tone::Plain)
+    format!("refuses{why}")
 }
 
 /// What was missed while the hypervisor took nothing, as far as the kernel tells.
@@ -302,7 +276,12 @@ mod tests {
 
     #[test]
     fn a_row_names_what_was_foretold_and_what_was_missed() {
-        let row = row(&one(ChosenBy::Textbook, 40, 0)).map(|text| text.0);
+        let summary = summary(vec![one(ChosenBy::Textbook, 40, 0)]);
+        let first = |columns: Vec<text::grid::Column>| {
+            let texts = columns.into_iter().map(|column| column.texts[0].0.clone());
+            texts.collect::<Vec<_>>()
+        };
+        let row = first(table(&summary).columns());
         assert_eq!(
             row,
             [
@@ -317,10 +296,9 @@ mod tests {
                 "2.00 ms late",
             ]
         );
-        let tasks = task_rows(&one(ChosenBy::Textbook, 40, 0));
-        let [_, _, task, textbook, measured, missed, worst, ..] = &tasks[0];
+        let tasks = first(tasks(&summary).columns());
         assert_eq!(
-            [task, textbook, measured, missed, worst].map(|text| text.0.as_str()),
+            tasks[2..7],
             [
                 "urgent: 2.7 ms / 17 ms",
                 "16.0 ms",

@@ -97,7 +97,7 @@ fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
     );
     assert_eq!(
         one.reason,
-        "of 800 activations, 1.5% (0.62..3.6%); 8 others were missed"
+        "of 800 activations, 1.5 % (0.62..3.6 %); 8 others were missed"
     );
     for (text, verdict) in [
         ("late > 10%", Met),
@@ -112,9 +112,9 @@ fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
     }
     let said = table(&summary, Style::default());
     assert!(said.contains("late (95% interval)   missed"), "{said}");
-    assert!(said.contains("12 (0.62..3.6%)        8\n"), "{said}");
+    assert!(said.contains("12 (0.62..3.6 %)        8\n"), "{said}");
     let page = html(&summary);
-    assert!(page.contains("0.62..3.6%"), "the page has no interval");
+    assert!(page.contains("0.62..3.6 %"), "the page has no interval");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn the_machine_is_blamed_only_for_what_the_work_leaves_room_for() {
     // Some jobs are too long, and nothing tells why.
     let said = told("deadline = \"300us\"\n", 100_000, false);
     assert!(
-        said.contains("bare itself did not meet 20 of 800 deadlines: from start to end alone, at least 1.0% of its jobs take longer than their deadline of 300 us"),
+        said.contains("bare itself did not meet 20 of 800 deadlines: from start to end alone, at least 1.0 % of its jobs take longer than their deadline of 300 us"),
         "{said}"
     );
     for (deadline, sentence) in [

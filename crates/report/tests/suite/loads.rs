@@ -66,7 +66,7 @@ fn loads_are_named_with_their_rates_and_failures() {
     for part in [
         "Achieved rates",
         "0.50..1.00",
-        "</span> of 2",
+        ">1 of 2</span>",
         "under net-tcp, period 10ms",
         "Over repetitions",
         "timecell load run net-tcp &lt;script&gt;",

@@ -40,13 +40,13 @@ fn the_table_has_the_shape_that_was_promised() {
 execution time of a job
 
 cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   late (95% interval)   missed
-bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5%)        0
-podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5%)        3
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                            0 (0..1.5 %)        0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                  0 (0..1.5 %)        3
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
 note: bounding p99.9 takes 2,995 jobs of each cell (--rounds 8), p99.99 29,956 (--rounds 75)
 note: no number of jobs bounds the maximum; the largest of 1,200 independent jobs shows, with 95% confidence, that at
-   most 0.25% of all exceed it
-podman: the median execution time is 10% longer than that of bare: 1.100 (1.099..1.100) times as long.
+   most 0.25 % of all exceed it
+podman: the median execution time is 10 % longer than that of bare: 1.100 (1.099..1.100) times as long.
 ";
     assert_eq!(text, wanted);
 }

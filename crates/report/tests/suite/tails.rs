@@ -65,7 +65,7 @@ fn a_curve_or_the_reason() {
     for part in [
         "A pWCET curve is given for 1 of 3 cells: bare, one job in 60,000 takes more than",
         "podman: the execution time spikes to",
-        "every 125.0 jobs (125.0 ms), for 2 jobs each: 48 of 48 spikes keep to this period, 1.60% of all jobs",
+        "every 125.0 jobs (125.0 ms), for 2 jobs each: 48 of 48 spikes keep to this period, 1.60 % of all jobs",
         "Seen once per job, one every 0.992 ms or every 1.008 ms would look the same.",
         "crun: the execution time alternates between two regimes with medians of",
     ] {
@@ -120,11 +120,11 @@ fn what_hardly_matters_is_left_to_the_page() {
     assert!(summary.tails[0].tail.spikes.is_some());
     let lines = table(&summary, Style::default());
     assert!(!lines.contains("spikes to"), "{lines}");
-    let note = "note: report.html has 1 pattern of less than 1% of the period or of jobs";
+    let note = "note: report.html has 1 pattern of less than 1 % of the period or of jobs";
     assert!(lines.contains(note), "{lines}");
     let said = findings(&summary).join("\n");
     assert!(
-        said.contains("also has 1 such pattern of less than 1% of the period"),
+        said.contains("also has 1 such pattern of less than 1 % of the period"),
         "{said}"
     );
     let page = html(&summary);

@@ -191,7 +191,7 @@ fn the_baseline_and_its_repetition_are_one_for_the_others() {
     }
     let found = findings(&summary).join("\n");
     assert!(
-        found.contains("On this machine bare differs from itself by 2.0%")
+        found.contains("On this machine bare differs from itself by 2.0 %")
             && found.contains("again: bare once more, compared with bare alone"),
         "{found}"
     );
@@ -216,7 +216,7 @@ fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     let share = &within.slow_share_of_other;
     let percent = |share: f64| format!("{:.0}", 100.0 * share);
     let [value, low, high] = [share.value, share.low.unwrap(), share.high.unwrap()].map(percent);
-    let told = format!("{value}% ({low}..{high}%)");
+    let told = format!("{value} % ({low}..{high} %)");
     let sentence = format!("{told} of its jobs were in the slow state");
     // The terminal's lines are folded.
     let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -264,7 +264,7 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     assert_eq!((turns.slow_over_fast, &turns.within), (None, &None));
     let found = findings(&summary);
     assert!(
-        found[0].starts_with("slow: the median execution time is 5.0% longer than that of bare"),
+        found[0].starts_with("slow: the median execution time is 5.0 % longer than that of bare"),
         "{found:#?}"
     );
     assert!(found[1].starts_with("slow-cpu: "), "{found:#?}");
@@ -287,7 +287,7 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     let told = format!(
         "One state of the machine was seen; another, in which jobs take 1.5 times as long for 10 to 160 jobs at a time, would have been \
          found if it held at least {} of jobs.",
-        timecell_report::percent(least)
+        timecell_report::part(least)
     );
     assert!(found.contains(&told), "{told}: {found:#?}");
 }
@@ -326,7 +326,7 @@ fn an_interval_that_may_leave_out_one_by_chance_is_told() {
     }
     let told = told(&summary).unwrap();
     assert!(
-        told.contains("slow-cpu") && told.contains("of 3 such intervals") && told.contains("14%"),
+        told.contains("slow-cpu") && told.contains("of 3 such intervals") && told.contains("14 %"),
         "{told}"
     );
 }
@@ -464,7 +464,7 @@ fn executions_are_not_taken_for_the_programs_work_alone() {
         (findings(&summary).join("\n"), said)
     };
     let (found, said) = of("kind = \"program\"\nprogram = [\"./app\"]");
-    let differs = "slow: the median execution time is 5.0% longer";
+    let differs = "slow: the median execution time is 5.0 % longer";
     let (sentence, of_machine) = (found.find(told).unwrap(), found.find(differs).unwrap());
     assert!(of_machine < sentence, "{found}");
     assert!(

@@ -29,7 +29,7 @@ pub fn judge_run(
     }
     let conditions: Vec<Threshold> = asked.iter().map(|&at| thresholds[at].clone()).collect();
     let looked = with_looks(run, summary, &conditions)?;
-    let confidence = text::units::percent(confidence_of_looks(&plan));
+    let confidence = text::words::part(confidence_of_looks(&plan));
     for (at, mut threshold) in asked
         .into_iter()
         .zip(judge(&jobs_readings(&looked, ratios), &conditions).thresholds)
@@ -46,7 +46,7 @@ pub fn judge_run(
         judged.thresholds[at] = threshold;
     }
     judged.cautions.push(format!(
-        "The conditions of --until have {confidence} intervals, so that all looks together err with at most 5%."
+        "The conditions of --until have {confidence} intervals, so that all looks together err with at most 5 %."
     ));
     Ok(judged)
 }

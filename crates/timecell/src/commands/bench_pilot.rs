@@ -74,7 +74,7 @@ pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String
         experiment.baseline,
         slow_laps(seen, slow_factor),
         match last.and_then(|last| last.saw) {
-            Some(saw) => format!("; the last run of this plan: {}", report::percent(saw)),
+            Some(saw) => format!("; the last run of this plan: {}", report::part(saw)),
             None => String::new(),
         }
     )))
@@ -89,7 +89,7 @@ fn slow_laps(seen: Foreseen, factor: f64) -> String {
     };
     format!(
         "{met} of {laps} slow; the upper end allows for {} of laps being {factor:.1} times as long",
-        report::percent(seen.slow_share_at_most),
+        report::part(seen.slow_share_at_most),
     )
 }
 
@@ -124,9 +124,9 @@ fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
     })
 }
 
-/// `0.4% to 0.9%`, or `about 0.4%` if both print alike.
+/// `0.40 % to 0.90 %`, or `about 0.40 %` if both print alike.
 fn range(seen: Foreseen) -> String {
-    let ends = [seen.half_width, seen.at_most].map(report::percent);
+    let ends = [seen.half_width, seen.at_most].map(report::part);
     match ends[0] == ends[1] {
         true => format!("about {}", ends[0]),
         false => ends.join(" to "),

@@ -178,7 +178,7 @@ impl Decided {
                 "decide  {} of {} ratios are neither known to within {} nor shown to differ from 1: {}",
                 open.len(),
                 self.standing.compared,
-                report::percent(self.within),
+                report::part(self.within),
                 open.join(", ")
             )
         })

@@ -56,7 +56,7 @@ fn adds_up(run: &Path, cells: usize, jobs: u64) {
 fn histograms_add_up_and_are_exported(dir: &Path) {
     let file = file(dir, 2_500, PAIR);
     let said = say(dir, &["bench", &file]).ends_with(0);
-    assert!(said.out.contains("up to 0.1% too large"), "{}", said.out);
+    assert!(said.out.contains("up to 0.1 % too large"), "{}", said.out);
     let path = only_run(dir);
     adds_up(&path, 3, 2_500);
     let run = path.to_string_lossy().into_owned();

@@ -180,7 +180,7 @@ fn cells_are_held_to_their_reservations_beside_the_analysis() {
         }
     }
     let page = fs::read_to_string(run.dir().join("report.html")).unwrap();
-    assert!(page.contains("Reservations") && page.contains("(least)"));
+    assert!(page.contains("The reservations: what") && page.contains("(least)"));
 }
 
 #[case(Root, RealTime, DeadlineBudget)]
