@@ -63,78 +63,35 @@ pub struct Cell {
     pub rights: Rights,
 }
 
-/// How much depends on a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Criticality {
-    /// It may be shed in favour of others.
-    Low,
-    /// It is never shed.
-    High,
-}
-
-impl Criticality {
-    /// Both, with their names in files.
-    pub const NAMES: [(&'static str, Criticality); 2] =
-        [("lo", Criticality::Low), ("hi", Criticality::High)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Criticality::Low => "lo",
-            Criticality::High => "hi",
-        }
+choice! {
+    /// How much depends on a cell.
+    pub enum Criticality {
+        /// It may be shed in favour of others.
+        Low = "lo",
+        /// It is never shed.
+        High = "hi",
     }
 }
 
-/// What shedding does to a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WhenShed {
-    /// It is frozen, keeps its memory and continues later.
-    Freeze,
-    /// It is stopped, and started again later.
-    Stop,
-    /// It continues in SCHED_OTHER with whatever cpu time is left.
-    BestEffort,
-}
-
-impl WhenShed {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, WhenShed); 3] = [
-        ("freeze", WhenShed::Freeze),
-        ("stop", WhenShed::Stop),
-        ("best-effort", WhenShed::BestEffort),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            WhenShed::Freeze => "freeze",
-            WhenShed::Stop => "stop",
-            WhenShed::BestEffort => "best-effort",
-        }
+choice! {
+    /// What shedding does to a cell.
+    pub enum WhenShed {
+        /// It is frozen, keeps its memory and continues later.
+        Freeze = "freeze",
+        /// It is stopped, and started again later.
+        Stop = "stop",
+        /// It continues in SCHED_OTHER with whatever cpu time is left.
+        BestEffort = "best-effort",
     }
 }
 
-/// When a cell is ready, so that the cells that wait for it may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ready {
-    /// As soon as its program runs.
-    Started,
-    /// When its application has reported the end of a job.
-    FirstJob,
-}
-
-impl Ready {
-    /// Both, with their names in files.
-    pub const NAMES: [(&'static str, Ready); 2] =
-        [("started", Ready::Started), ("first-job", Ready::FirstJob)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Ready::Started => "started",
-            Ready::FirstJob => "first-job",
-        }
+choice! {
+    /// When a cell is ready, so that the cells that wait for it may start.
+    pub enum Ready {
+        /// As soon as its program runs.
+        Started = "started",
+        /// When its application has reported the end of a job.
+        FirstJob = "first-job",
     }
 }
 

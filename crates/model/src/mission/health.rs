@@ -79,26 +79,13 @@ pub enum Observed {
     RestartLimit,
 }
 
-/// Which ends of a program count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ExitStatus {
-    /// A signal, or a status other than 0.
-    Failure,
-    /// Every end.
-    Any,
-}
-
-impl ExitStatus {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, ExitStatus); 2] =
-        [("failure", ExitStatus::Failure), ("any", ExitStatus::Any)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ExitStatus::Failure => "failure",
-            ExitStatus::Any => "any",
-        }
+choice! {
+    /// Which ends of a program count.
+    pub enum ExitStatus {
+        /// A signal, or a status other than 0.
+        Failure = "failure",
+        /// Every end.
+        Any = "any",
     }
 }
 
@@ -143,48 +130,23 @@ impl Observed {
     }
 }
 
-/// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Nothing beyond the record that every incident leaves.
-    Log,
-    /// The mission's `notify` program is started with the incident as JSON on its standard input, and subscribers are told.
-    Notify,
-    /// The cell is restarted at once; counts to its restart limit.
-    Restart,
-    /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
-    RestartBackoff,
-    /// The cell is stopped until it is started by hand.
-    Stop,
-    /// The next running cell in the order of shedding is shed until it is started by hand.
-    Shed,
-    /// The mission goes to high mode.
-    SwitchMode,
-}
-
-impl Action {
-    /// All actions, with their names in files, the mildest first.
-    pub const NAMES: [(&'static str, Action); 7] = [
-        ("log", Action::Log),
-        ("notify", Action::Notify),
-        ("restart", Action::Restart),
-        ("restart-backoff", Action::RestartBackoff),
-        ("stop", Action::Stop),
-        ("shed", Action::Shed),
-        ("switch-mode", Action::SwitchMode),
-    ];
-
-    /// The name used in files, tables and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Action::Log => "log",
-            Action::Notify => "notify",
-            Action::Restart => "restart",
-            Action::RestartBackoff => "restart-backoff",
-            Action::Stop => "stop",
-            Action::Shed => "shed",
-            Action::SwitchMode => "switch-mode",
-        }
+choice! {
+    /// What a rule does.
+    pub enum Action {
+        /// Nothing beyond the record that every incident leaves.
+        Log = "log",
+        /// The mission's `notify` program is started with the incident as JSON on its standard input, and subscribers are told.
+        Notify = "notify",
+        /// The cell is restarted at once; counts to its restart limit.
+        Restart = "restart",
+        /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
+        RestartBackoff = "restart-backoff",
+        /// The cell is stopped until it is started by hand.
+        Stop = "stop",
+        /// The next running cell in the order of shedding is shed until it is started by hand.
+        Shed = "shed",
+        /// The mission goes to high mode.
+        SwitchMode = "switch-mode",
     }
 }
 

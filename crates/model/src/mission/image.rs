@@ -21,12 +21,7 @@ pub enum Image {
 impl Image {
     /// The key used in files.
     pub const fn key(&self) -> &'static str {
-        match self {
-            Image::Rootfs(_) => "rootfs",
-            Image::Bundle(_) => "bundle",
-            Image::Reference(_) => "reference",
-            Image::Binary(_) => "binary",
-        }
+        self.kind().name()
     }
 
     /// The path on the host, if it has one.
@@ -59,25 +54,16 @@ impl Image {
     }
 }
 
-/// The kinds of images. Which engines make cells from which: [`crate::EngineKind::makes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ImageKind {
-    /// See [`Image::Rootfs`].
-    Rootfs,
-    /// See [`Image::Bundle`].
-    Bundle,
-    /// See [`Image::Reference`].
-    Reference,
-    /// See [`Image::Binary`].
-    Binary,
-}
-
-impl ImageKind {
-    /// Every kind.
-    pub const ALL: [ImageKind; 4] = [
-        ImageKind::Rootfs,
-        ImageKind::Bundle,
-        ImageKind::Reference,
-        ImageKind::Binary,
-    ];
+choice! {
+    /// The kinds of images. Which engines make cells from which: [`crate::EngineKind::makes`].
+    pub enum ImageKind {
+        /// See [`Image::Rootfs`].
+        Rootfs = "rootfs",
+        /// See [`Image::Bundle`].
+        Bundle = "bundle",
+        /// See [`Image::Reference`].
+        Reference = "reference",
+        /// See [`Image::Binary`].
+        Binary = "binary",
+    }
 }

@@ -13,21 +13,10 @@ pub struct Modes {
     pub return_after: Duration,
 }
 
-/// How a change of modes is analysed and carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ModePolicy {
-    /// Adaptive mixed criticality with fixed priorities, response-time bound (Baruah, Burns, Davis, RTSS 2011).
-    AmcRtb,
-}
-
-impl ModePolicy {
-    /// All policies, with their names in files.
-    pub const NAMES: [(&'static str, ModePolicy); 1] = [("amc-rtb", ModePolicy::AmcRtb)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ModePolicy::AmcRtb => "amc-rtb",
-        }
+choice! {
+    /// How a change of modes is analysed and carried out.
+    pub enum ModePolicy {
+        /// Adaptive mixed criticality with fixed priorities, response-time bound (Baruah, Burns, Davis, RTSS 2011).
+        AmcRtb = "amc-rtb",
     }
 }

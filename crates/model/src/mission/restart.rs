@@ -17,32 +17,15 @@ pub struct Restart {
     pub window: Duration,
 }
 
-/// When a cell whose program has ended is restarted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RestartPolicy {
-    /// It stays stopped.
-    Never,
-    /// If it was killed by a signal or has ended with a status other than 0.
-    OnFailure,
-    /// However it ended.
-    Always,
-}
-
-impl RestartPolicy {
-    /// All policies, with their names in files.
-    pub const NAMES: [(&'static str, RestartPolicy); 3] = [
-        ("never", RestartPolicy::Never),
-        ("on-failure", RestartPolicy::OnFailure),
-        ("always", RestartPolicy::Always),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RestartPolicy::Never => "never",
-            RestartPolicy::OnFailure => "on-failure",
-            RestartPolicy::Always => "always",
-        }
+choice! {
+    /// When a cell whose program has ended is restarted.
+    pub enum RestartPolicy {
+        /// It stays stopped.
+        Never = "never",
+        /// If it was killed by a signal or has ended with a status other than 0.
+        OnFailure = "on-failure",
+        /// However it ended.
+        Always = "always",
     }
 }
 

@@ -36,27 +36,12 @@ impl Default for Supervisor {
     }
 }
 
-/// Class of a supervisor's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SupervisorClass {
-    /// SCHED_FIFO within the budget, SCHED_OTHER beyond it.
-    Fifo,
-    /// SCHED_OTHER always: nothing is reserved.
-    Other,
-}
-
-impl SupervisorClass {
-    /// All classes, with their names in files.
-    pub const NAMES: [(&'static str, SupervisorClass); 2] = [
-        ("fifo", SupervisorClass::Fifo),
-        ("other", SupervisorClass::Other),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SupervisorClass::Fifo => "fifo",
-            SupervisorClass::Other => "other",
-        }
+choice! {
+    /// Class of a supervisor's threads.
+    pub enum SupervisorClass {
+        /// SCHED_FIFO within the budget, SCHED_OTHER beyond it.
+        Fifo = "fifo",
+        /// SCHED_OTHER always: nothing is reserved.
+        Other = "other",
     }
 }

@@ -15,29 +15,15 @@ pub struct Task {
     pub arrivals: Arrivals,
 }
 
-/// When the jobs of a task are released, which decides whether one can be missing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Arrivals {
-    /// One in every period: a skipped release is a missed deadline.
-    #[default]
-    Periodic,
-    /// Released by events, at least a period apart.
-    Sporadic,
-}
-
-impl Arrivals {
-    /// Both, with their names in files.
-    pub const NAMES: [(&'static str, Arrivals); 2] = [
-        ("periodic", Arrivals::Periodic),
-        ("sporadic", Arrivals::Sporadic),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Arrivals::Periodic => "periodic",
-            Arrivals::Sporadic => "sporadic",
-        }
+choice! {
+    /// When the jobs of a task are released, which decides whether one can be missing.
+    #[derive(Default)]
+    pub enum Arrivals {
+        /// One in every period: a skipped release is a missed deadline.
+        #[default]
+        Periodic = "periodic",
+        /// Released by events, at least a period apart.
+        Sporadic = "sporadic",
     }
 }
 

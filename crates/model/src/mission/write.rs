@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Arrivals, Cell, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids};
+use super::{Arrivals, Cell, Latency, Mission, Restart, Rule, SCHEMA, Task, Uids};
 use crate::Enforcer;
-use crate::file::quoted;
+use crate::file::{Field, quoted};
 use crate::mission::{Observed, RestartPolicy};
 use crate::taskset::Reservation;
 
@@ -136,7 +136,9 @@ fn write_cell(out: &mut String, cell: &Cell) {
         cell.stop_timeout
     );
     write_restart(out, &cell.restart);
-    write_rights(out, &cell.rights);
+    let mut writer = crate::file::Writer::at("cell");
+    cell.rights.write("rights", &mut writer);
+    out.push_str(&writer.text());
     for task in &cell.tasks {
         write_task(out, task);
     }
@@ -196,53 +198,6 @@ fn write_restart(out: &mut String, restart: &Restart) {
         restart.limit,
         restart.window
     );
-}
-
-fn write_rights(out: &mut String, rights: &Rights) {
-    let _ = writeln!(
-        out,
-        "\n[cell.rights]\nnetwork = \"{}\"\nwritable_root = {}\nseccomp = \"{}\"\npids = {}\n\
-         pending_signals = {}\nmessage_queues = \"{}\"\nopen_files = {}",
-        rights.network.name(),
-        rights.writable_root,
-        rights.seccomp.name(),
-        rights.pids,
-        rights.pending_signals,
-        rights.message_queues,
-        rights.open_files
-    );
-    texts(out, "capabilities", &rights.capabilities);
-    if let Some(user) = rights.user {
-        let _ = writeln!(out, "user = {{ uid = {}, gid = {} }}", user.uid, user.gid);
-    }
-    if let Some(memory) = rights.memory {
-        let _ = writeln!(out, "memory = \"{memory}\"");
-    }
-    for device in &rights.devices {
-        let _ = writeln!(
-            out,
-            "\n[[cell.rights.devices]]\npath = {}\naccess = \"{}\"",
-            path(&device.path),
-            device.access.name()
-        );
-    }
-    for mount in &rights.mounts {
-        let _ = writeln!(
-            out,
-            "\n[[cell.rights.mounts]]\nsource = {}\ntarget = {}\nwritable = {}",
-            path(&mount.source),
-            path(&mount.target),
-            mount.writable
-        );
-    }
-    for tmpfs in &rights.tmpfs {
-        let _ = writeln!(
-            out,
-            "\n[[cell.rights.tmpfs]]\ntarget = {}\nsize = \"{}\"",
-            path(&tmpfs.target),
-            tmpfs.size
-        );
-    }
 }
 
 fn write_task(out: &mut String, task: &Task) {

@@ -1,19 +1,15 @@
 //! The keys of a cell.
 
 use super::health::RULE;
-use super::rights::RIGHTS;
 use super::{CELL_NAMES, CPUS};
+use crate::Choice;
 use crate::EngineKind;
-use crate::file::{Kind, Shape, keys, names, names_of};
-use crate::mission::{Arrivals, CellClass, Criticality, Limits, Ready, RestartPolicy, WhenShed};
+use crate::file::{Field, Kind, Shape, keys, names_of};
+use crate::mission::{
+    Arrivals, CellClass, Criticality, Limits, Ready, RestartPolicy, Rights, WhenShed,
+};
 
 const ENGINES: &[&str] = &names_of!([], EngineKind::OF_MISSIONS);
-const CLASSES: &[&str] = &names(&CellClass::NAMES);
-const CRITICALITIES: &[&str] = &names(&Criticality::NAMES);
-const SHEDDINGS: &[&str] = &names(&WhenShed::NAMES);
-const READINESS: &[&str] = &names(&Ready::NAMES);
-const ARRIVALS: &[&str] = &names(&Arrivals::NAMES);
-const RESTARTS: &[&str] = &names(&RestartPolicy::NAMES);
 
 const ARGUMENTS: Kind = Kind::List {
     of: &Kind::Word,
@@ -46,10 +42,10 @@ pub(super) static CELL: Shape = Shape {
         "env": Kind::Environment, Without "only the image's", "environment variables";
         "workdir": Kind::CellPath, Without "the image's, else `/`", "working directory of the program";
         "engine": Kind::Choice(ENGINES), Default "\"embedded\"", "engine that makes it";
-        "class": Kind::Choice(CLASSES), Without "what the enforcer needs",
+        "class": Kind::Choice(CellClass::WORDS), Without "what the enforcer needs",
             "scheduling class of its threads; `other` is best effort: nothing is guaranteed";
-        "criticality": Kind::Choice(CRITICALITIES), Default "\"lo\"", "`lo` may be shed in favour of others, `hi` never is";
-        "when_shed": Kind::Choice(SHEDDINGS), Default "\"freeze\"", "what shedding does to it; only with criticality `lo`";
+        "criticality": Kind::Choice(Criticality::WORDS), Default "\"lo\"", "`lo` may be shed in favour of others, `hi` never is";
+        "when_shed": Kind::Choice(WhenShed::WORDS), Default "\"freeze\"", "what shedding does to it; only with criticality `lo`";
         "cpus": CPUS, Without "one of the mission's, chosen by admission; class `other`: all cpus that are not the mission's, if any, else all",
             "cpus that its threads may use; within the mission's `cpus` unless its class is `other`";
         "priorities": Kind::Table(&PRIORITIES), Without "those of its tasks, else chosen by admission",
@@ -62,7 +58,7 @@ pub(super) static CELL: Shape = Shape {
             "its tasks; required without a reservation, refused in class `other`";
         "after": CELL_NAMES, Default "[]", "cells that must be started and ready before it";
         "needs": CELL_NAMES, Default "[]", "as `after`; it is also stopped as soon as one of them stops";
-        "ready": Kind::Choice(READINESS), Default "\"started\"",
+        "ready": Kind::Choice(Ready::WORDS), Default "\"started\"",
             "when the cells that wait for it may start; `first-job`: once it has reported the end of a job";
         "start_timeout": Kind::Time { least_ns: 1_000_000 }, Default "\"10s\"", "how long it may take to become ready";
         "stop_timeout": ANY_TIME, Default "\"1s\"",
@@ -71,7 +67,7 @@ pub(super) static CELL: Shape = Shape {
             "what happens when its program ends on its own";
         "health": Kind::Tables { of: &RULE, most: 64 }, Without "observations are only recorded",
             "what is watched, and what is done when it is observed";
-        "rights": Kind::Table(&RIGHTS), Without "nothing", "what it may use of the machine";
+        "rights": Rights::KIND, Without "nothing", "what it may use of the machine";
     },
 };
 
@@ -136,7 +132,7 @@ static TASK: Shape = Shape {
             "priority that the program itself gives its thread, which tells the order of the tasks; for all tasks of a cell or for none; unique in the cell. Its thread runs at this priority where the cell has it, else in the same order within those it has";
         "thread": Kind::Thread, Without "the name of the task",
             "name of its thread (`comm`), by which it is found where the application does not report its jobs; unique in the cell";
-        "arrivals": Kind::Choice(ARRIVALS), Default "\"periodic\"",
+        "arrivals": Kind::Choice(Arrivals::WORDS), Default "\"periodic\"",
             "`periodic`: a skipped release is a missed deadline; `sporadic`: jobs are released by events, at least a period apart";
     },
 };
@@ -147,7 +143,7 @@ static RESTART: Shape = Shape {
     doc: "What happens when the cell's program ends on its own. The first restart within the window is immediate, the second waits for `backoff_min`, and each further one twice as long as the one before, up to `backoff_max`.",
     choice: false,
     keys: keys! {
-        "policy": Kind::Choice(RESTARTS), Default "\"on-failure\"",
+        "policy": Kind::Choice(RestartPolicy::WORDS), Default "\"on-failure\"",
             "when it is restarted; `on-failure`: after a signal or a status other than 0";
         "backoff_min": ANY_TIME, Default "\"100ms\"", "wait before the second restart";
         "backoff_max": ANY_TIME, Default "\"10s\"", "longest wait";

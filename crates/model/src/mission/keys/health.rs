@@ -1,10 +1,8 @@
 //! The keys of health rules.
 
-use crate::file::{Kind, Shape, keys, names};
+use crate::Choice;
+use crate::file::{Kind, Shape, keys};
 use crate::mission::{Action, ExitStatus, Observed};
-
-const ACTIONS: &[&str] = &names(&Action::NAMES);
-const STATUSES: &[&str] = &names(&ExitStatus::NAMES);
 
 const COUNT: Kind = Kind::Integer {
     least: 1,
@@ -37,14 +35,14 @@ pub(super) static RULE: Shape = Shape {
     choice: false,
     keys: keys! {
         "when": Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"", "what is watched";
-        "do": Kind::Choice(ACTIONS), Required "\"restart\"", "what is done when it is observed";
+        "do": Kind::Choice(Action::WORDS), Required "\"restart\"", "what is done when it is observed";
         "task": Kind::Label, Without "any; misses are counted for each task separately",
             "the task that is watched; for `heartbeat`, `deadline-misses`, `overrun` and `unproved`";
         "timeout": SILENCE, Without "required", "the longest silence or standstill; for `heartbeat` and `no-progress`";
         "misses": COUNT, Without "required", "late or missed jobs, at most `jobs`; for `deadline-misses`";
         "jobs": COUNT, Without "required", "number of latest jobs among which `misses` counts; for `deadline-misses`";
         "periods": COUNT, Without "required", "consecutive periods in which the budget was used up; for `budget-exhausted`";
-        "status": Kind::Choice(STATUSES), Without "`failure`", "whether a status of 0 counts too; for `exit`";
+        "status": Kind::Choice(ExitStatus::WORDS), Without "`failure`", "whether a status of 0 counts too; for `exit`";
         "times": COUNT, Default "1", "how often it must be observed within `window` before the rule acts";
         "window": SOME_TIME, Without "required with `times` above 1 and with `escalate`",
             "how long an observation and an action count";
@@ -62,6 +60,6 @@ static STEP: Shape = Shape {
     choice: false,
     keys: keys! {
         "after": COUNT, Required "3", "how often the rule must have acted within `window`";
-        "do": Kind::Choice(ACTIONS), Required "\"stop\"", "action from then on";
+        "do": Kind::Choice(Action::WORDS), Required "\"stop\"", "action from then on";
     },
 };

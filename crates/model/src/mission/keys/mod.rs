@@ -3,7 +3,6 @@
 
 mod cell;
 mod health;
-mod rights;
 mod top;
 
 pub(super) use health::PARAMETERS;

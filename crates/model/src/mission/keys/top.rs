@@ -2,14 +2,12 @@
 
 use super::cell::CELL;
 use super::{CELL_NAMES, CPUS};
+use crate::Choice;
 use crate::Enforcer;
-use crate::file::{Kind, Shape, keys, names, names_of};
+use crate::file::{Kind, Shape, keys, names_of};
 use crate::mission::{Limits, ModePolicy, Supervisor, SupervisorClass};
 
 const ENFORCERS: &[&str] = &names_of!(["auto"], Enforcer::OF_MISSIONS);
-const SUPERVISOR_CLASSES: &[&str] = &names(&SupervisorClass::NAMES);
-
-const MODE_POLICIES: &[&str] = &names(&ModePolicy::NAMES);
 
 const WORDS: Kind = Kind::List {
     of: &Kind::Word,
@@ -71,7 +69,7 @@ static SUPERVISOR: Shape = Shape {
     doc: "The supervisor's own reservation: within its budget it runs before every cell of class FIFO, beyond it as an ordinary process.",
     choice: false,
     keys: keys! {
-        "class": Kind::Choice(SUPERVISOR_CLASSES), Default "\"fifo\"",
+        "class": Kind::Choice(SupervisorClass::WORDS), Default "\"fifo\"",
             "`other`: reserves nothing and runs as an ordinary process";
         "budget": Kind::Time { least_ns: Supervisor::LEAST_NS }, Default "\"1ms\"",
             "cpu time of all its threads in each period; counted on every cpu on which it may run";
@@ -94,7 +92,7 @@ static MODES: Shape = Shape {
     doc: "Two modes: in low mode all cells run; when a cell of criticality `hi` needs more than its low budget, those of criticality `lo` are shed.",
     choice: false,
     keys: keys! {
-        "policy": Kind::Choice(MODE_POLICIES), Default "\"amc-rtb\"",
+        "policy": Kind::Choice(ModePolicy::WORDS), Default "\"amc-rtb\"",
             "how the switch is analysed: adaptive mixed criticality, response-time bound";
         "return_after": Kind::Time { least_ns: 0 }, Default "\"0ms\"",
             "how long the real-time cpus must be idle before the mission returns to low mode";

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{health, rights};
+use super::health;
 use crate::EngineKind;
-use crate::file::Node;
+use crate::file::{Field, Node};
 use crate::mission::{
-    Arrivals, Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Task,
-    WhenShed,
+    Arrivals, Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Rights,
+    Task, WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 
@@ -49,7 +49,7 @@ pub(super) fn cell(node: &Node<'_>) -> Cell {
         stop_timeout: node.time_or_zero("stop_timeout"),
         restart: restart(&node.below("restart")),
         health: node.tables("health").iter().map(health::rule).collect(),
-        rights: rights::rights(&node.below("rights")),
+        rights: Rights::read(node, "rights"),
     }
 }
 

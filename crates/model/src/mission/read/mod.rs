@@ -3,7 +3,6 @@
 
 mod cell;
 mod health;
-mod rights;
 
 use super::{Latency, Mission, ModePolicy, Modes, Supervisor, SupervisorClass, Uids};
 use crate::Enforcer;
