@@ -186,15 +186,6 @@ impl Writer {
         out.lines.join("\n") + "\n" + &out.below
     }
 
-    pub fn at(path: &str) -> Writer {
-        Writer {
-            path: path.to_owned(),
-            ..Writer::default()
-        }
-    }
-    pub fn text(self) -> String {
-        self.lines.join("\n") + &self.below
-    }
     /// The table in one line.
     pub fn inline(table: &impl Table) -> String {
         let mut out = Writer::default();
@@ -248,8 +239,8 @@ pub(crate) const fn tables<T: Table>(most: usize) -> Kind {
 ///         field as "key": Type, Required "example";
 ///         /// A key that has the value of another one unless the file sets it; it is written if it differs.
 ///         field: Type, Without "the period", else period;
-///         /// A key that is only written if the method `condition` returns true.
-///         field: Type, Default "value", if condition;
+///         /// A key that is left out if the method `condition` returns true.
+///         field: Type, Default "value", unless condition;
 ///         /// A key without a field of its own.
 ///         "key" = kind, Without "default in words";
 ///         /// A field that is read by `module::read` and written by `module::write`, from any keys.
@@ -296,7 +287,7 @@ macro_rules! table {
         [$($field:tt)*] [$($keys:tt)*] [$($read:tt)*] [$($write:tt)*];
         #[doc = $of:literal] $(#[doc = $more:literal])*
         $key:ident $(as $as:literal)?: $t:ty $(= $kind:expr)?, $need:ident $value:literal
-            $(, else $other:ident)? $(, if $if:ident)?; $($rest:tt)*
+            $(, else $other:ident)? $(, unless $unless:ident)?; $($rest:tt)*
     ) => {
         $crate::file::table! {
             @ $head $type, $name, $title, $doc, $node, $this, $out,
@@ -312,7 +303,7 @@ macro_rules! table {
                 $(let key = if $node.says(key) { key } else { stringify!($other) };)?
                 <$t as $crate::file::Field>::read($node, key)
             },]
-            [$($write)* if true $(&& $this.$key != $this.$other)? $(&& $this.$if())? {
+            [$($write)* if true $(&& $this.$key != $this.$other)? $(&& !$this.$unless())? {
                 $crate::file::Field::write(&$this.$key, $crate::file::table!(@first $($as)? (stringify!($key))), $out);
             }];
             $($rest)*
