@@ -237,8 +237,6 @@ pub(crate) const fn tables<T: Table>(most: usize) -> Kind {
 ///         field: Type = kind, Default "value";       // without `= kind`, that of the type
 ///         /// A key of another name than the field.
 ///         field as "key": Type, Required "example";
-///         /// A key that has the value of another one unless the file sets it; it is written if it differs.
-///         field: Type, Without "the period", else period;
 ///         /// A key that is left out if the method `condition` returns true.
 ///         field: Type, Default "value", unless condition;
 ///         /// A key without a field of its own.
@@ -287,7 +285,7 @@ macro_rules! table {
         [$($field:tt)*] [$($keys:tt)*] [$($read:tt)*] [$($write:tt)*];
         #[doc = $of:literal] $(#[doc = $more:literal])*
         $key:ident $(as $as:literal)?: $t:ty $(= $kind:expr)?, $need:ident $value:literal
-            $(, else $other:ident)? $(, unless $unless:ident)?; $($rest:tt)*
+            $(, unless $unless:ident)?; $($rest:tt)*
     ) => {
         $crate::file::table! {
             @ $head $type, $name, $title, $doc, $node, $this, $out,
@@ -298,12 +296,10 @@ macro_rules! table {
                 need: $crate::file::Need::$need($value),
                 doc: $of.trim_ascii(),
             },]
-            [$($read)* $key: {
-                let key = $crate::file::table!(@first $($as)? (stringify!($key)));
-                $(let key = if $node.says(key) { key } else { stringify!($other) };)?
-                <$t as $crate::file::Field>::read($node, key)
-            },]
-            [$($write)* if true $(&& $this.$key != $this.$other)? $(&& !$this.$unless())? {
+            [$($read)* $key: <$t as $crate::file::Field>::read(
+                $node, $crate::file::table!(@first $($as)? (stringify!($key)))
+            ),]
+            [$($write)* if true $(&& !$this.$unless())? {
                 $crate::file::Field::write(&$this.$key, $crate::file::table!(@first $($as)? (stringify!($key))), $out);
             }];
             $($rest)*
