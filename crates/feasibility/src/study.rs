@@ -21,16 +21,18 @@ pub(super) const MOST_SCALED: usize = 256;
 /// Steps of each of those verdicts; an undecided one counts as a no.
 pub(super) const STEPS: u64 = 1 << 24;
 
-/// The outcome for one task or cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The deadline holds.
-    Holds,
-    /// A deadline can be missed.
-    Missed,
-    /// No answer; never to be read as yes.
-    Undecided,
+model::choice! {
+    /// The outcome for one task or cell.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome: word {
+        /// The deadline holds.
+        Holds = "holds",
+        /// A deadline can be missed.
+        Missed = "missed",
+        /// No answer; never to be read as yes.
+        Undecided = "undecided",
+    }
 }
 
 impl Outcome {
@@ -59,15 +61,6 @@ impl Outcome {
             Verdict::Schedulable => Outcome::Holds,
             Verdict::Unschedulable(_) => Outcome::Missed,
             Verdict::Undecided(_) => Outcome::Undecided,
-        }
-    }
-
-    /// The word that tables print.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Outcome::Holds => "holds",
-            Outcome::Missed => "missed",
-            Outcome::Undecided => "undecided",
         }
     }
 }

@@ -12,23 +12,24 @@ use std::os::fd::AsRawFd;
 use crate::perf::{Event, Of};
 use crate::root::Root;
 
-/// Something that perf counts for a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counter {
-    /// Misses of the last-level cache.
-    CacheMisses,
-    /// Accesses to it.
-    CacheReferences,
-    /// Instructions retired.
-    Instructions,
-    /// Cpu cycles.
-    Cycles,
-    /// Page faults, minor and major.
-    PageFaults,
-    /// Moves to another cpu.
-    Migrations,
-    /// Context switches.
-    ContextSwitches,
+model::choice! {
+    /// Something that perf counts for a task.
+    pub enum Counter {
+        /// Misses of the last-level cache.
+        CacheMisses = "cache misses",
+        /// Accesses to it.
+        CacheReferences = "cache references",
+        /// Instructions retired.
+        Instructions = "instructions",
+        /// Cpu cycles.
+        Cycles = "cycles",
+        /// Page faults, minor and major.
+        PageFaults = "page faults",
+        /// Moves to another cpu.
+        Migrations = "migrations",
+        /// Context switches.
+        ContextSwitches = "context switches",
+    }
 }
 
 /// Those that need a PMU.
@@ -47,19 +48,6 @@ pub const SOFTWARE: [Counter; 3] = [
 ];
 
 impl Counter {
-    /// The name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Counter::CacheMisses => "cache misses",
-            Counter::CacheReferences => "cache references",
-            Counter::Instructions => "instructions",
-            Counter::Cycles => "cycles",
-            Counter::PageFaults => "page faults",
-            Counter::Migrations => "migrations",
-            Counter::ContextSwitches => "context switches",
-        }
-    }
-
     /// The name of a column.
     pub const fn column(self) -> &'static str {
         match self {

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Choice;
+use crate::file::names_of;
 use crate::mission::CellClass;
 
 /// A Linux mechanism that holds cells to their budgets.
@@ -30,6 +32,11 @@ struct Description {
     summary: &'static str,
     /// The real-time scheduling classes whose threads it holds; the first is the usual one.
     classes: &'static [CellClass],
+}
+
+impl Choice for Enforcer {
+    const VALUES: &'static [Enforcer] = Enforcer::ALL;
+    const WORDS: &'static [&'static str] = &names_of!([], Enforcer::ALL);
 }
 
 impl Enforcer {

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::file::unknown;
+use crate::Choice;
+use crate::file::{names_of, unknown};
 use crate::mission::ImageKind;
 
 /// What makes a cell.
@@ -224,6 +225,11 @@ impl EngineKind {
     pub const fn creation_ns(self) -> i64 {
         self.description().creation_ns
     }
+}
+
+impl Choice for EngineKind {
+    const VALUES: &'static [EngineKind] = &EngineKind::ALL;
+    const WORDS: &'static [&'static str] = &names_of!([], EngineKind::ALL);
 }
 
 impl fmt::Display for EngineKind {

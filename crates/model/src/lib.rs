@@ -3,6 +3,9 @@
 //!
 //! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
 
+#[macro_use]
+mod choice;
+
 mod bytes;
 mod duration;
 mod enforcer;
@@ -21,6 +24,7 @@ pub mod threshold;
 mod timetable;
 
 pub use bytes::{Bytes, BytesError};
+pub use choice::Choice;
 pub use duration::{Duration, DurationError};
 pub use enforcer::Enforcer;
 pub use engine::{EngineKind, Helper};

@@ -11,61 +11,35 @@ use crate::file::{names_of, unknown};
 /// The word for no load at all.
 pub const IDLE: &str = "idle";
 
-/// What a load does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadKind {
-    /// Keeps every cpu busy with computing.
-    Cpu,
-    /// Groups of processes that send each other messages.
-    Ipc,
-    /// Thrashes caches and memory bandwidth.
-    Memory,
-    /// Commits 1 MB blocks to a disk, and reads and writes random data.
-    Disk,
-    /// Echo requests of the largest size.
-    NetIcmp,
-    /// Receives and stores 1 MB every second over TCP.
-    NetTcp,
-    /// Asks the network devices for their settings, over and over.
-    NetDev,
-    /// Decodes video in software.
-    Video,
-    /// Any command.
-    Custom,
+choice! {
+    /// What a load does.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LoadKind {
+        /// Keeps every cpu busy with computing.
+        Cpu = "cpu",
+        /// Groups of processes that send each other messages.
+        Ipc = "ipc",
+        /// Thrashes caches and memory bandwidth.
+        Memory = "memory",
+        /// Commits 1 MB blocks to a disk, and reads and writes random data.
+        Disk = "disk",
+        /// Echo requests of the largest size.
+        NetIcmp = "net-icmp",
+        /// Receives and stores 1 MB every second over TCP.
+        NetTcp = "net-tcp",
+        /// Asks the network devices for their settings, over and over.
+        NetDev = "net-dev",
+        /// Decodes video in software.
+        Video = "video",
+        /// Any command.
+        Custom = "custom",
+    }
 }
 
 impl LoadKind {
-    /// Every load, in the order in which tables list them.
-    pub const ALL: [LoadKind; 9] = [
-        LoadKind::Cpu,
-        LoadKind::Ipc,
-        LoadKind::Memory,
-        LoadKind::Disk,
-        LoadKind::NetIcmp,
-        LoadKind::NetTcp,
-        LoadKind::NetDev,
-        LoadKind::Video,
-        LoadKind::Custom,
-    ];
-
     /// The names in files, including the one for no load.
-    pub(crate) const NAMES: &[&str] = &names_of!([IDLE], LoadKind::ALL);
-
-    /// The name used in files, options and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadKind::Cpu => "cpu",
-            LoadKind::Ipc => "ipc",
-            LoadKind::Memory => "memory",
-            LoadKind::Disk => "disk",
-            LoadKind::NetIcmp => "net-icmp",
-            LoadKind::NetTcp => "net-tcp",
-            LoadKind::NetDev => "net-dev",
-            LoadKind::Video => "video",
-            LoadKind::Custom => "custom",
-        }
-    }
+    pub(crate) const WITH_IDLE: &[&str] = &names_of!([IDLE], LoadKind::ALL);
 }
 
 impl fmt::Display for LoadKind {
@@ -84,29 +58,21 @@ impl FromStr for LoadKind {
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
                 let all = "the loads are";
-                let (what, fix) = unknown("load", text, all, LoadKind::NAMES);
+                let (what, fix) = unknown("load", text, all, LoadKind::WITH_IDLE);
                 format!("{what}; {fix}")
             })
     }
 }
 
-/// The two implementations of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadForm {
-    /// Our own binary, as a separate process.
-    BuiltIn,
-    /// The standard program, such as stress-ng.
-    Program,
-}
-
-impl LoadForm {
-    /// The name used in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadForm::BuiltIn => "built-in",
-            LoadForm::Program => "program",
-        }
+choice! {
+    /// The two implementations of a load.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LoadForm {
+        /// Our own binary, as a separate process.
+        BuiltIn = "built-in",
+        /// The standard program, such as stress-ng.
+        Program = "program",
     }
 }
 

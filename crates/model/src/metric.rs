@@ -4,32 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Work;
 
-/// What is measured of a job, in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Start minus release.
-    WakeupLatency,
-    /// End minus start, including preemption: the thesis's figure.
-    ExecutionTime,
-    /// End minus release.
-    ResponseTime,
-    /// From the request to start a program until the kernel runs it.
-    StartTime,
-    /// From SIGTERM to the end of a program.
-    ExitTime,
+choice! {
+    /// What is measured of a job, in ns.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Metric: tag {
+        /// Start minus release.
+        WakeupLatency = "wakeup_latency",
+        /// End minus start, including preemption: the thesis's figure.
+        ExecutionTime = "execution_time",
+        /// End minus release.
+        ResponseTime = "response_time",
+        /// From the request to start a program until the kernel runs it.
+        StartTime = "start_time",
+        /// From SIGTERM to the end of a program.
+        ExitTime = "exit_time",
+    }
 }
 
 impl Metric {
-    /// All of them.
-    pub const ALL: [Metric; 5] = [
-        Metric::WakeupLatency,
-        Metric::ExecutionTime,
-        Metric::ResponseTime,
-        Metric::StartTime,
-        Metric::ExitTime,
-    ];
-
     /// What is measured of a job of this work; the first metric is the one that is compared.
     pub const fn of_work(work: Work) -> &'static [Metric] {
         match work {
@@ -45,17 +38,6 @@ impl Metric {
                 Metric::WakeupLatency,
                 Metric::ExecutionTime,
             ],
-        }
-    }
-
-    /// The name used in files.
-    pub const fn tag(self) -> &'static str {
-        match self {
-            Metric::WakeupLatency => "wakeup_latency",
-            Metric::ExecutionTime => "execution_time",
-            Metric::ResponseTime => "response_time",
-            Metric::StartTime => "start_time",
-            Metric::ExitTime => "exit_time",
         }
     }
 

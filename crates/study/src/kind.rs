@@ -23,62 +23,33 @@ pub enum Kind {
     Files,
 }
 
-/// What can be asked of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// `--fail-if`
-    FailIf,
-    /// `--baseline`
-    Baseline,
-    /// `report RUN RUN`
-    Compare,
-    /// `report --against published`
-    Published,
-    /// `bench --resume`
-    Resume,
-    /// `export --csv`
-    Csv,
-    /// `export --statistics`
-    Statistics,
-    /// `export --parquet`
-    Parquet,
-    /// `export --hdr`
-    Hdr,
-    /// `export --cyclictest-json` and `--cyclictest-hist`
-    Cyclictest,
+model::choice! {
+    /// What can be asked of a run.
+    pub enum Ask: words {
+        /// `--fail-if`
+        FailIf = "--fail-if",
+        /// `--baseline`
+        Baseline = "--baseline",
+        /// `report RUN RUN`
+        Compare = "report RUN RUN",
+        /// `report --against published`
+        Published = "report --against published",
+        /// `bench --resume`
+        Resume = "bench --resume",
+        /// `export --csv`
+        Csv = "export --csv",
+        /// `export --statistics`
+        Statistics = "export --statistics",
+        /// `export --parquet`
+        Parquet = "export --parquet",
+        /// `export --hdr`
+        Hdr = "export --hdr",
+        /// `export --cyclictest-json` and `--cyclictest-hist`
+        Cyclictest = "export --cyclictest-json",
+    }
 }
 
 impl Ask {
-    /// All of them.
-    pub const ALL: [Ask; 10] = [
-        Ask::FailIf,
-        Ask::Baseline,
-        Ask::Compare,
-        Ask::Published,
-        Ask::Resume,
-        Ask::Csv,
-        Ask::Statistics,
-        Ask::Parquet,
-        Ask::Hdr,
-        Ask::Cyclictest,
-    ];
-
-    /// How it is asked.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Ask::FailIf => "--fail-if",
-            Ask::Baseline => "--baseline",
-            Ask::Compare => "report RUN RUN",
-            Ask::Published => "report --against published",
-            Ask::Resume => "bench --resume",
-            Ask::Csv => "export --csv",
-            Ask::Statistics => "export --statistics",
-            Ask::Parquet => "export --parquet",
-            Ask::Hdr => "export --hdr",
-            Ask::Cyclictest => "export --cyclictest-json",
-        }
-    }
-
     /// What an error says of a kind that cannot do it.
     const fn refused(self) -> &'static str {
         match self {

@@ -4,26 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::held::Spot;
 
-/// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// Two cells, one of which overruns.
-    Contest,
-    /// Cells that spin side by side, each in its budget.
-    Received,
-}
-
-impl Part {
-    /// Both.
-    pub const ALL: [Part; 2] = [Part::Contest, Part::Received];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Part::Contest => "contest",
-            Part::Received => "received",
-        }
+model::choice! {
+    /// A part of the study.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Part {
+        /// Two cells, one of which overruns.
+        Contest = "contest",
+        /// Cells that spin side by side, each in its budget.
+        Received = "received",
     }
 }
 

@@ -32,26 +32,15 @@ pub const BEAT_NS: i64 = 1_000_000;
 /// Longest time for a process to be seen ended, ms.
 const DEATH: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// What is done to a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    /// SIGKILL to the payload.
-    Kill,
-    /// The payload spins and no longer answers.
-    Wedge,
-    /// SIGKILL to the process that keeps the cell: conmon, or the runtime that waits for the payload.
-    Helper,
-}
-
-impl Fault {
-    const ALL: [Fault; 3] = [Fault::Kill, Fault::Wedge, Fault::Helper];
-
-    const fn part(self) -> &'static str {
-        match self {
-            Fault::Kill => "payload killed",
-            Fault::Wedge => "payload wedged",
-            Fault::Helper => "runtime killed",
-        }
+model::choice! {
+    /// What is done to a cell.
+    enum Fault: part {
+        /// SIGKILL to the payload.
+        Kill = "payload killed",
+        /// The payload spins and no longer answers.
+        Wedge = "payload wedged",
+        /// SIGKILL to the process that keeps the cell: conmon, or the runtime that waits for the payload.
+        Helper = "runtime killed",
     }
 }
 

@@ -12,25 +12,15 @@ use crate::CellSpec;
 use crate::error::{Doing, Result};
 use crate::mounts::{keep_mounts_private, unshare};
 
-/// The network of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
-    /// A network of its own, connected in the manager's default way: by a bridge, or without root by a user-mode stack.
-    Connected,
-    /// A network of its own with nothing in it.
-    None,
-    /// The host's.
-    Host,
-}
-
-impl Network {
-    /// What managers call it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Network::Connected => "bridge",
-            Network::None => "none",
-            Network::Host => "host",
-        }
+model::choice! {
+    /// The network of a container.
+    pub enum Network {
+        /// A network of its own, connected in the manager's default way: by a bridge, or without root by a user-mode stack.
+        Connected = "bridge",
+        /// A network of its own with nothing in it.
+        None = "none",
+        /// The host's.
+        Host = "host",
     }
 }
 

@@ -7,7 +7,9 @@ use super::turns::{LENGTH_NS, MOST_CATCH_UP, MOST_SETTLE};
 use super::until::MOST as MOST_CONDITIONS;
 use crate::file::{Faults, Kind, Place, Shape, keys, names, names_of};
 use crate::task_load::TaskPolicy;
-use crate::{Enforcer, EngineKind, Limits, LoadForm, LoadKind, Pacing, Scale, Work, taskset};
+use crate::{
+    Choice, Enforcer, EngineKind, Limits, LoadForm, LoadKind, Pacing, Scale, Work, taskset,
+};
 
 pub(super) const KEPT: [(&str, bool); 2] = [("samples", false), ("histogram", true)];
 pub(super) const WORKS: [(&str, Work); 4] = [
@@ -16,15 +18,7 @@ pub(super) const WORKS: [(&str, Work); 4] = [
     ("taskset", Work::Busy),
     ("program", Work::Program),
 ];
-pub(super) const PACINGS: [(&str, Pacing); 2] = [
-    ("periodic", Pacing::Periodic),
-    ("relative", Pacing::Relative),
-];
 pub(super) const CLASSES: [(&str, bool); 2] = [("fifo", false), ("other", true)];
-pub(super) const FORMS: [(&str, LoadForm); 2] = [
-    ("built-in", LoadForm::BuiltIn),
-    ("program", LoadForm::Program),
-];
 /// Whether it runs in a cell.
 pub(super) const PLACES: [(&str, bool); 2] = [("host", false), ("cell", true)];
 
@@ -63,7 +57,7 @@ const WORDS: Kind = Kind::List {
     unique: false,
 };
 const LOAD: Kind = Kind::Any(
-    &[Kind::Choice(LoadKind::NAMES), Kind::Table(&LOADS)],
+    &[Kind::Choice(LoadKind::WITH_IDLE), Kind::Table(&LOADS)],
     "a load such as \"cpu\" or { kind = \"custom\", command = [\"stress\", \"-c\", \"1\"] }",
 );
 const LOAD_LIST: Kind = list(&LOAD);
@@ -136,11 +130,11 @@ static WORKLOAD: Shape = Shape {
         "jobs": JOBS, Default "5000",
             "activations of each cell in each round; each takes 32 bytes of shared memory during the trial; at most 100,000,000 unless histograms are kept";
         "period": PERIOD, Without "1ms, 500ms of an `endless` program", "time between releases";
-        "pacing": Kind::Choice(&names(&PACINGS)), Default "\"periodic\"", "how releases are laid out";
+        "pacing": Kind::Choice(Pacing::WORDS), Default "\"periodic\"", "how releases are laid out";
         "steps": STEPS, Without "100,000", "length of a `mac` job; only for that kind";
         "deadline": PERIOD, Without "the period; none with `relative` pacing",
             "time from the release by which a job must have ended; a job that ends later is `late`";
-        "policy": Kind::Choice(&names(&TaskPolicy::NAMES)), Without "`fifo`",
+        "policy": Kind::Choice(TaskPolicy::WORDS), Without "`fifo`",
             "of a `taskset`: class of the threads; `fifo` gives each its own priority, from one below `priority` of `[scheduling]` down; `deadline` gives each runtime, deadline and period";
         "margin": Kind::Time { least_ns: 0 }, Without "a tenth of the wcet, at least 100us",
             "of a `taskset`: added to the wcet for a `deadline` thread's runtime; refused for `fifo`";
@@ -276,9 +270,9 @@ static LOADS: Shape = Shape {
     doc: "What disturbs the cells of a trial.",
     choice: false,
     keys: keys! {
-        "kind": Kind::Choice(&names_of!([], LoadKind::ALL)), Required "\"cpu\"", "what it does";
+        "kind": Kind::Choice(LoadKind::WORDS), Required "\"cpu\"", "what it does";
         "name": Kind::Part, Without "the kind", "name in tables";
-        "form": Kind::Choice(&names(&FORMS)), Without "the program where it is installed", "which of its two implementations";
+        "form": Kind::Choice(LoadForm::WORDS), Without "the program where it is installed", "which of its two implementations";
         "command": list(&Kind::Word), Without "required for `custom`", "program and arguments; only for `custom`";
         "cpus": CPUS, Without "all of them", "cpus that the load may use";
         "in": Kind::Choice(&names(&PLACES)), Default "\"host\"", "whether it runs on the host or in a cell";
@@ -293,7 +287,7 @@ static MATRIX: Shape = Shape {
     choice: false,
     keys: keys! {
         "cells": list(&ENGINES), Required "[[\"bare\"], [\"crun\"]]", "the cells of each trial: a list of engines";
-        "loads": list(&Kind::Any(&[Kind::Choice(LoadKind::NAMES), Kind::Table(&LOADS), LOAD_LIST], "a load, `idle`, or a list of loads that run together")),
+        "loads": list(&Kind::Any(&[Kind::Choice(LoadKind::WITH_IDLE), Kind::Table(&LOADS), LOAD_LIST], "a load, `idle`, or a list of loads that run together")),
             Without "no load", "the loads of each trial";
         "periods": list(&PERIOD), Without "the workload's", "the period of each trial";
         "isolate": list(&Kind::Boolean), Default "[false]", "as in a trial";

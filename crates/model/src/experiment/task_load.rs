@@ -7,29 +7,14 @@ use super::work::{Limits, Pacing, Work, Workload};
 use crate::Duration;
 use crate::taskset::{CellTask, Order, Policy, ServerKind, TaskCell, TaskSet};
 
-/// How the threads of a task set are scheduled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskPolicy {
-    /// SCHED_FIFO: a priority for every task, the cell pinned to its own cpu.
-    Fifo,
-    /// SCHED_DEADLINE: a runtime, deadline and period for every task, on all cpus that the process may use: the kernel does
-    /// not accept pinned deadline threads.
-    Deadline,
-}
-
-impl TaskPolicy {
-    /// Names in files.
-    pub const NAMES: [(&str, TaskPolicy); 2] = [
-        ("fifo", TaskPolicy::Fifo),
-        ("deadline", TaskPolicy::Deadline),
-    ];
-
-    /// The name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TaskPolicy::Fifo => "fifo",
-            TaskPolicy::Deadline => "deadline",
-        }
+choice! {
+    /// How the threads of a task set are scheduled.
+    pub enum TaskPolicy {
+        /// SCHED_FIFO: a priority for every task, the cell pinned to its own cpu.
+        Fifo = "fifo",
+        /// SCHED_DEADLINE: a runtime, deadline and period for every task, on all cpus that the process may use: the kernel does
+        /// not accept pinned deadline threads.
+        Deadline = "deadline",
     }
 }
 

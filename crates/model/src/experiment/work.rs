@@ -27,13 +27,14 @@ impl Limits {
     pub const PERIOD_NS: std::ops::RangeInclusive<i64> = 10_000..=3_600_000_000_000;
 }
 
-/// When the next job is released.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pacing {
-    /// On an absolute grid: release k is at start + k * period. Activations that pass without a job count as missed.
-    Periodic,
-    /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
-    Relative,
+choice! {
+    /// When the next job is released.
+    pub enum Pacing {
+        /// On an absolute grid: release k is at start + k * period. Activations that pass without a job count as missed.
+        Periodic = "periodic",
+        /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
+        Relative = "relative",
+    }
 }
 
 /// What a job does.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::turns::CATCH_UP;
 use super::{
-    Class, Counters, Experiment, Keep, OwnTask, Pacing, ProgramJobs, ProgramLoad, SCHEMA, Scale,
-    TaskLoad, TrialPlan, Turns, Work,
+    Class, Counters, Experiment, Keep, OwnTask, ProgramJobs, ProgramLoad, SCHEMA, Scale, TaskLoad,
+    TrialPlan, Turns, Work,
 };
 use crate::file::quoted;
 use crate::taskset::TaskCell;
@@ -54,12 +54,8 @@ impl Experiment {
                 let _ = writeln!(out, "jobs = {}", workload.jobs);
             }
             let _ = writeln!(out, "period = \"{}\"", workload.period);
-            let pacing = match workload.pacing {
-                Pacing::Periodic => "periodic",
-                Pacing::Relative => "relative",
-            };
             if !is_endless {
-                let _ = writeln!(out, "pacing = \"{pacing}\"");
+                let _ = writeln!(out, "pacing = \"{}\"", workload.pacing.name());
             }
             if let Some(deadline) = workload.deadline {
                 let _ = writeln!(out, "deadline = \"{deadline}\"");

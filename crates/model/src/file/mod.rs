@@ -15,6 +15,7 @@ pub(crate) mod reference;
 mod schema;
 mod shape;
 mod survey;
+mod table;
 mod value;
 mod words;
 
@@ -24,6 +25,7 @@ pub(crate) use node::{Node, Value};
 pub use place::Place;
 pub(crate) use schema::schema;
 pub(crate) use shape::{Format, Key, Kind, LONGEST_NS, Need, Shape, keys, names, names_of};
+pub(crate) use table::{Field, Table, Writer, table, tables};
 pub use words::nearest;
 pub(crate) use words::{is_name, quoted, unknown};
 

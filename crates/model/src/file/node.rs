@@ -26,6 +26,15 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// A table that sets nothing, so that every key has its default.
+    pub fn empty(shape: &'static Shape) -> Node<'a> {
+        Node {
+            place: Place::top(),
+            shape,
+            table: None,
+        }
+    }
+
     fn key(&self, key: &str) -> Option<&'static Key> {
         let known = self.shape.key(key);
         debug_assert!(known.is_some(), "{} declares no `{key}`", self.shape.title);

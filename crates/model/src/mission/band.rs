@@ -2,13 +2,24 @@
 
 use std::fmt;
 
-/// The SCHED_FIFO priorities that a cell's threads may have, both ends included; a larger number is more urgent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Band {
-    /// The lowest, from 1.
-    pub lowest: u8,
-    /// The highest, at least `lowest` and at most 98.
-    pub highest: u8,
+use super::Limits;
+use crate::file::{Kind, table};
+
+const PRIORITY: Kind = Kind::Integer {
+    least: *Limits::PRIORITY.start(),
+    most: *Limits::PRIORITY.end(),
+};
+
+table! {
+    /// A band of SCHED_FIFO priorities; a larger number is more urgent.
+    ///
+    /// Both ends are included.
+    pub struct Band(Copy, Hash): "priorities", "`priorities`" {
+        /// the lowest of them; 98 only if the class of `supervisor` is `other`
+        lowest: u8 = PRIORITY, Required "40";
+        /// the highest of them; 98 only if the class of `supervisor` is `other`
+        highest: u8 = PRIORITY, Required "49";
+    }
 }
 
 impl Band {

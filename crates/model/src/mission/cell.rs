@@ -3,138 +3,193 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Band, CellClass, Image, Restart, Rights, Rule, Task};
+use super::keys::{CELL_NAMES, CPUS, SOME_TIME};
+use super::{Band, CellClass, Image, Limits, Restart, Rights, Rule, Task, image};
+use crate::file::{Field, Kind, Node, Shape, Writer, keys, names_of, table, tables};
 use crate::taskset::{Order, Policy, Reservation, TaskCell};
 use crate::{Duration, EngineKind};
 
-/// A cell of a mission: an isolated place in which one application runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
-    /// Name; unique in the mission. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
-    pub name: String,
-    /// What it does, in the user's words.
-    pub description: String,
-    /// What it is made from.
-    pub image: Image,
-    /// Program inside the cell and its first arguments; empty: the image's.
-    pub command: Vec<String>,
-    /// Further arguments; without `command` they replace those of the image.
-    pub args: Vec<String>,
-    /// Environment variables.
-    pub env: BTreeMap<String, String>,
-    /// Working directory of the program inside the cell; `None`: the image's, else `/`.
-    pub workdir: Option<PathBuf>,
-    /// What makes the cell.
-    pub engine: EngineKind,
-    /// Scheduling class of its threads; `None`: the one that the enforcer needs.
-    pub class: Option<CellClass>,
-    /// Whether it may be shed.
-    pub criticality: Criticality,
-    /// What shedding does to it; always the default for a cell of high criticality, which is not shed.
-    pub when_shed: WhenShed,
-    /// Its cpus, each once; empty: it is placed on one of the mission's.
-    pub cpus: Vec<u32>,
-    /// Priorities that its threads may have, where the file says it; see [`Cell::band`].
-    pub priorities: Option<Band>,
-    /// The cpu time that it is guaranteed; for a cell on several cpus, the budget is the sum over them. `None`: the least
-    /// that its tasks need, or nothing for a best-effort cell.
-    pub reservation: Option<Reservation>,
-    /// The reservation's budget in high mode, at least that in low mode; `None`: the same.
-    pub budget_high: Option<Duration>,
-    /// Whether it runs nothing but its tasks, so that a budget that they cannot use up is never enforced.
-    pub only_tasks: bool,
-    /// Its tasks, in the order of the file; may be empty if there is a reservation, and is empty for a best-effort cell.
-    pub tasks: Vec<Task>,
-    /// Cells that are started before it, if they are started at all.
-    pub after: Vec<String>,
-    /// Cells without which it cannot run: they are started before it, and when one of them stops, so does this cell.
-    pub needs: Vec<String>,
-    /// When the cells that wait for it may start.
-    pub ready: Ready,
-    /// How long it may take to become ready, from 1 ms; beyond that its start has failed.
-    pub start_timeout: Duration,
-    /// How long it may take to end after SIGTERM, before it is killed.
-    pub stop_timeout: Duration,
-    /// What happens when its program ends.
-    pub restart: Restart,
-    /// Its health rules, in the order of the file.
-    pub health: Vec<Rule>,
-    /// What it may use of the machine.
-    pub rights: Rights,
-}
+const ARGUMENTS: Kind = Kind::List {
+    of: &Kind::Word,
+    least: 0,
+    most: 4_096,
+    unique: false,
+};
+const COMMAND: Kind = Kind::List {
+    of: &Kind::Word,
+    least: 1,
+    most: 4_096,
+    unique: false,
+};
+const START: Kind = Kind::Time {
+    least_ns: 1_000_000,
+};
 
-/// How much depends on a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Criticality {
-    /// It may be shed in favour of others.
-    Low,
-    /// It is never shed.
-    High,
-}
-
-impl Criticality {
-    /// Both, with their names in files.
-    pub const NAMES: [(&'static str, Criticality); 2] =
-        [("lo", Criticality::Low), ("hi", Criticality::High)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Criticality::Low => "lo",
-            Criticality::High => "hi",
-        }
+table! {
+    /// A cell: an isolated place in which one application runs.
+    pub struct Cell: "cell", "[[cell]]" {
+        /// its name; unique in the mission; not `supervisor`
+        name: String = Kind::Name, Required "\"control\"";
+        /// what it does
+        description: String, Default "\"\"";
+        /// What it is made from.
+        image: Image, by image;
+        /// what the cell is made from
+        "image" = Kind::Table(&image::IMAGE), Required "{ rootfs = \"DIR\" }";
+        /// program inside the cell and its first arguments; required with `rootfs`, refused with `binary`
+        command: Vec<String> = COMMAND, Without "the image's";
+        /// further arguments; without `command` they replace those of the image; not with a `bundle` alone
+        args: Vec<String> = ARGUMENTS, Default "[]";
+        /// environment variables
+        env: BTreeMap<String, String>, Without "only the image's";
+        /// working directory of the program
+        workdir: Option<PathBuf> = Kind::CellPath, Without "the image's, else `/`";
+        /// engine that makes it
+        engine: EngineKind = Kind::Choice(&names_of!([], EngineKind::OF_MISSIONS)), Default "\"embedded\"";
+        /// scheduling class of its threads; `other` is best effort: nothing is guaranteed
+        class: Option<CellClass>, Without "what the enforcer needs";
+        /// `lo` may be shed in favour of others, `hi` never is
+        criticality: Criticality, Default "\"lo\"";
+        /// what shedding does to it; only with criticality `lo`
+        when_shed: WhenShed, Default "\"freeze\"", unless is_high;
+        /// cpus that its threads may use; within the mission's `cpus` unless its class is `other`
+        cpus: Vec<u32> = CPUS, Without "one of the mission's, chosen by admission; class `other`: all cpus that are not the mission's, if any, else all";
+        /// SCHED_FIFO priorities that its threads may have; those of cells that may share a cpu must not overlap
+        ///
+        /// See [`Cell::band`].
+        priorities: Option<Band>, Without "those of its tasks, else chosen by admission";
+        /// cpu time that is guaranteed to it; required without tasks, refused in class `other`
+        "reservation" = Kind::Table(&RESERVATION), Without "the least that its tasks need";
+        /// The cpu time that it is guaranteed; for a cell on several cpus, the budget is the sum over them. `None`: the least
+        /// that its tasks need, or nothing for a best-effort cell.
+        reservation: Option<Reservation>, by reservation;
+        /// The reservation's budget in high mode, at least that in low mode; `None`: the same.
+        budget_high: Option<Duration>, by budget_high;
+        /// `true`: the cell runs nothing but its tasks, so an ample budget, which they cannot use up, suffices; needs tasks, class `fifo` or `rr` and enforcer `freezer` or `rt-cgroup`
+        only_tasks: bool, Default "false";
+        /// Its tasks, in the order of the file; may be empty if there is a reservation, and is empty for a best-effort cell.
+        tasks: Vec<Task>, by tasks;
+        /// its tasks; required without a reservation, refused in class `other`
+        "task" = self::tables::<Task>(Limits::TASKS), Without "none";
+        /// cells that must be started and ready before it
+        after: Vec<String> = CELL_NAMES, Default "[]";
+        /// as `after`; it is also stopped as soon as one of them stops
+        needs: Vec<String> = CELL_NAMES, Default "[]";
+        /// when the cells that wait for it may start; `first-job`: once it has reported the end of a job
+        ready: Ready, Default "\"started\"";
+        /// how long it may take to become ready
+        start_timeout: Duration = START, Default "\"10s\"";
+        /// how long it may take to end after SIGTERM before it is killed; a program that does not handle SIGTERM is killed at once
+        stop_timeout: Duration, Default "\"1s\"";
+        /// what happens when its program ends on its own
+        restart: Restart, Without "its defaults";
+        /// what is watched, and what is done when it is observed
+        health: Vec<Rule> = self::tables::<Rule>(64), Without "observations are only recorded";
+        /// what it may use of the machine
+        rights: Rights, Without "nothing";
     }
 }
 
-/// What shedding does to a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WhenShed {
-    /// It is frozen, keeps its memory and continues later.
-    Freeze,
-    /// It is stopped, and started again later.
-    Stop,
-    /// It continues in SCHED_OTHER with whatever cpu time is left.
-    BestEffort,
-}
+static RESERVATION: Shape = Shape {
+    title: "`reservation`",
+    name: "reservation",
+    doc: "A budget in every period; for a cell on several cpus, the sum over them.",
+    choice: false,
+    keys: keys! {
+        "budget": SOME_TIME, Required "\"3ms\"", "cpu time in every period";
+        "period": SOME_TIME, Required "\"10ms\"", "time between refills";
+        "deadline": SOME_TIME, Without "the period",
+            "time after a refill by which the budget must have been supplied; at most the period; not on several cpus";
+        "budget_hi": SOME_TIME, Without "the budget",
+            "the budget in high mode, at least `budget`; only with [modes] and criticality `hi`";
+    },
+};
 
-impl WhenShed {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, WhenShed); 3] = [
-        ("freeze", WhenShed::Freeze),
-        ("stop", WhenShed::Stop),
-        ("best-effort", WhenShed::BestEffort),
-    ];
+mod reservation {
+    use super::{Cell, Node, Reservation, Writer};
 
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            WhenShed::Freeze => "freeze",
-            WhenShed::Stop => "stop",
-            WhenShed::BestEffort => "best-effort",
+    pub(super) fn read(cell: &Node<'_>) -> Option<Reservation> {
+        let table = cell.table("reservation")?;
+        let period = table.time_or_zero("period");
+        Some(Reservation {
+            budget: table.time_or_zero("budget"),
+            period,
+            deadline: table.time("deadline").unwrap_or(period),
+        })
+    }
+
+    pub(super) fn write(cell: &Cell, out: &mut Writer) {
+        let Some(own) = &cell.reservation else {
+            return;
+        };
+        let mut text = format!("budget = \"{}\", period = \"{}\"", own.budget, own.period);
+        if own.deadline != own.period {
+            text += &format!(", deadline = \"{}\"", own.deadline);
         }
+        if let Some(budget) = cell.budget_high {
+            text += &format!(", budget_hi = \"{budget}\"");
+        }
+        out.line("reservation", &format!("{{ {text} }}"));
     }
 }
 
-/// When a cell is ready, so that the cells that wait for it may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ready {
-    /// As soon as its program runs.
-    Started,
-    /// When its application has reported the end of a job.
-    FirstJob,
+mod budget_high {
+    use super::{Cell, Duration, Node, Writer};
+
+    pub(super) fn read(cell: &Node<'_>) -> Option<Duration> {
+        cell.table("reservation")?.time("budget_hi")
+    }
+
+    /// Written with the reservation.
+    pub(super) fn write(_: &Cell, _: &mut Writer) {}
 }
 
-impl Ready {
-    /// Both, with their names in files.
-    pub const NAMES: [(&'static str, Ready); 2] =
-        [("started", Ready::Started), ("first-job", Ready::FirstJob)];
+mod tasks {
+    use super::{Cell, Criticality, Field, Node, Task, Writer};
 
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Ready::Started => "started",
-            Ready::FirstJob => "first-job",
+    pub(super) fn read(cell: &Node<'_>) -> Vec<Task> {
+        let is_high = Criticality::read(cell, "criticality") == Criticality::High;
+        let mut tasks = Vec::<Task>::read(cell, "task");
+        for Task { timing, .. } in &mut tasks {
+            timing.wcet_high = is_high.then(|| timing.wcet_high.unwrap_or(timing.wcet));
         }
+        tasks
+    }
+
+    pub(super) fn write(cell: &Cell, out: &mut Writer) {
+        cell.tasks.write("task", out);
+    }
+}
+
+choice! {
+    /// How much depends on a cell.
+    pub enum Criticality {
+        /// It may be shed in favour of others.
+        Low = "lo",
+        /// It is never shed.
+        High = "hi",
+    }
+}
+
+choice! {
+    /// What shedding does to a cell.
+    pub enum WhenShed {
+        /// It is frozen, keeps its memory and continues later.
+        Freeze = "freeze",
+        /// It is stopped, and started again later.
+        Stop = "stop",
+        /// It continues in SCHED_OTHER with whatever cpu time is left.
+        BestEffort = "best-effort",
+    }
+}
+
+choice! {
+    /// When a cell is ready, so that the cells that wait for it may start.
+    pub enum Ready {
+        /// As soon as its program runs.
+        Started = "started",
+        /// When its application has reported the end of a job.
+        FirstJob = "first-job",
     }
 }
 

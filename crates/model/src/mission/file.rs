@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::capability::allowed;
 use super::machine::resolve;
-use super::{Limits, Machine, Mission, SCHEMA, check, keys, read};
-use crate::file::{self, Faults, Format, Lines, Place};
+use super::{Limits, Machine, Mission, SCHEMA, check};
+use crate::file::{self, Faults, Format, Lines, Place, Table};
 use crate::{EngineKind, InputError, InputErrors};
 
 /// A mission read from a file: its values and the line of each, so that faults found later, on the machine or by admission, are
@@ -118,7 +118,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "mission",
     schema: SCHEMA,
     most_bytes: Limits::FILE_BYTES,
-    top: &keys::TOP,
+    top: Mission::SHAPE,
     narrower: |_, _, _| None,
 };
 
@@ -142,7 +142,7 @@ fn parse(
     machine: Option<&dyn Machine>,
 ) -> Result<MissionFile, InputErrors> {
     let (mission, lines) = file::read(&FORMAT, name, text, |top, faults| {
-        let mission = read::mission(top);
+        let mission = Mission::of(top);
         check::mission(&mission, faults);
         if let Some(machine) = machine {
             check::on_machine::check(name, &mission, machine, faults);

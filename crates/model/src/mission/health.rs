@@ -1,32 +1,106 @@
 //! The health rules of a cell.
 
+use super::keys::{COUNT, SOME_TIME};
 use crate::Duration;
+use crate::file::{Field, Kind, Node, Writer, table, tables};
 
-/// A health rule of a cell: what is watched, and what is done when it is observed. In the spirit of the health monitors of
-/// ARINC 653 and cFS: a table instead of code. Whatever is observed is recorded, with or without a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// What is observed.
-    pub when: Observed,
-    /// How often it must be observed, within the window, before the rule acts; from 1.
-    pub times: u32,
-    /// How long an observation and an action count; `None` only if neither `times` nor an escalation needs it.
-    pub window: Option<Duration>,
-    /// Time after an action in which no other is taken; observations are still counted and recorded.
-    pub cooldown: Duration,
-    /// What is done.
-    pub action: Action,
-    /// Actions to take instead once the rule has acted often within the window; ascending by `after`.
-    pub escalate: Vec<Escalation>,
+/// The shortest time that a supervisor can tell from its own wake-up latency.
+const SILENCE: Kind = Kind::Time {
+    least_ns: 1_000_000,
+};
+
+table! {
+    /// A health rule: what is watched of the cell, and what is done when it is observed.
+    ///
+    /// In the spirit of the health monitors of ARINC 653 and cFS: a table instead of code. Whatever is observed is recorded,
+    /// with or without a rule.
+    pub struct Rule: "rule", "[[cell.health]]" {
+        /// What is observed.
+        when: Observed, by observed;
+        /// what is watched
+        "when" = Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"";
+        /// what is done when it is observed
+        action as "do": Action, Required "\"restart\"";
+        /// the task that is watched; for `heartbeat`, `deadline-misses`, `overrun` and `unproved`
+        "task" = Kind::Label, Without "any; misses are counted for each task separately";
+        /// the longest silence or standstill; for `heartbeat` and `no-progress`
+        "timeout" = SILENCE, Without "required";
+        /// late or missed jobs, at most `jobs`; for `deadline-misses`
+        "misses" = COUNT, Without "required";
+        /// number of latest jobs among which `misses` counts; for `deadline-misses`
+        "jobs" = COUNT, Without "required";
+        /// consecutive periods in which the budget was used up; for `budget-exhausted`
+        "periods" = COUNT, Without "required";
+        /// whether a status of 0 counts too; for `exit`
+        "status" = ExitStatus::KIND, Without "`failure`";
+        /// how often it must be observed within `window` before the rule acts
+        times: u32 = COUNT, Default "1";
+        /// how long an observation and an action count
+        window: Option<Duration> = SOME_TIME, Without "required with `times` above 1 and with `escalate`";
+        /// time after an action in which no other is taken; observations are still counted and recorded
+        cooldown: Duration, Default "\"0ms\"";
+        /// actions to take instead once the rule has acted often; ascending by `after`
+        escalate: Vec<Escalation> = tables::<Escalation>(16), Without "never";
+    }
 }
 
-/// A step of escalation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Escalation {
-    /// The step is taken once the rule has acted this many times within the window; from 1.
-    pub after: u32,
-    /// Action from then on.
-    pub action: Action,
+table! {
+    /// A step of escalation.
+    pub struct Escalation(Copy): "step", "an item of `escalate`" {
+        /// how often the rule must have acted within `window`
+        after: u32 = COUNT, Required "3";
+        /// action from then on
+        action as "do": Action, Required "\"stop\"";
+    }
+}
+
+mod observed {
+    use super::{Duration, ExitStatus, Field, Node, Observed, Rule, Writer};
+
+    pub(super) fn read(table: &Node<'_>) -> Observed {
+        let task = table.some_text("task");
+        let count = |key| u32::read(table, key);
+        let timeout = Duration::read(table, "timeout");
+        match table.text("when").as_str() {
+            "heartbeat" => Observed::Heartbeat { task, timeout },
+            "deadline-misses" => Observed::DeadlineMisses {
+                task,
+                misses: count("misses"),
+                jobs: count("jobs"),
+            },
+            "budget-exhausted" => Observed::BudgetExhausted {
+                periods: count("periods"),
+            },
+            "memory-limit" => Observed::MemoryLimit,
+            "no-progress" => Observed::NoProgress { timeout },
+            "overrun" => Observed::Overrun { task },
+            "unproved" => Observed::Unproved { task },
+            "restart-limit" => Observed::RestartLimit,
+            _ => Observed::Exit {
+                status: ExitStatus::read(table, "status"),
+            },
+        }
+    }
+
+    pub(super) fn write(rule: &Rule, out: &mut Writer) {
+        rule.when.name().to_owned().write("when", out);
+        rule.when.task().map(str::to_owned).write("task", out);
+        match &rule.when {
+            Observed::Exit { status } => status.write("status", out),
+            Observed::Heartbeat { timeout, .. } | Observed::NoProgress { timeout } => {
+                timeout.write("timeout", out);
+            }
+            Observed::DeadlineMisses { misses, jobs, .. } => {
+                misses.write("misses", out);
+                jobs.write("jobs", out);
+            }
+            Observed::BudgetExhausted { periods } => periods.write("periods", out),
+            Observed::MemoryLimit
+            | Observed::Overrun { .. }
+            | Observed::Unproved { .. }
+            | Observed::RestartLimit => {}
+        }
+    }
 }
 
 /// What is observed of a cell.
@@ -79,26 +153,13 @@ pub enum Observed {
     RestartLimit,
 }
 
-/// Which ends of a program count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ExitStatus {
-    /// A signal, or a status other than 0.
-    Failure,
-    /// Every end.
-    Any,
-}
-
-impl ExitStatus {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, ExitStatus); 2] =
-        [("failure", ExitStatus::Failure), ("any", ExitStatus::Any)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ExitStatus::Failure => "failure",
-            ExitStatus::Any => "any",
-        }
+choice! {
+    /// Which ends of a program count.
+    pub enum ExitStatus {
+        /// A signal, or a status other than 0.
+        Failure = "failure",
+        /// Every end.
+        Any = "any",
     }
 }
 
@@ -143,48 +204,23 @@ impl Observed {
     }
 }
 
-/// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Nothing beyond the record that every incident leaves.
-    Log,
-    /// The mission's `notify` program is started with the incident as JSON on its standard input, and subscribers are told.
-    Notify,
-    /// The cell is restarted at once; counts to its restart limit.
-    Restart,
-    /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
-    RestartBackoff,
-    /// The cell is stopped until it is started by hand.
-    Stop,
-    /// The next running cell in the order of shedding is shed until it is started by hand.
-    Shed,
-    /// The mission goes to high mode.
-    SwitchMode,
-}
-
-impl Action {
-    /// All actions, with their names in files, the mildest first.
-    pub const NAMES: [(&'static str, Action); 7] = [
-        ("log", Action::Log),
-        ("notify", Action::Notify),
-        ("restart", Action::Restart),
-        ("restart-backoff", Action::RestartBackoff),
-        ("stop", Action::Stop),
-        ("shed", Action::Shed),
-        ("switch-mode", Action::SwitchMode),
-    ];
-
-    /// The name used in files, tables and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Action::Log => "log",
-            Action::Notify => "notify",
-            Action::Restart => "restart",
-            Action::RestartBackoff => "restart-backoff",
-            Action::Stop => "stop",
-            Action::Shed => "shed",
-            Action::SwitchMode => "switch-mode",
-        }
+choice! {
+    /// What a rule does.
+    pub enum Action {
+        /// Nothing beyond the record that every incident leaves.
+        Log = "log",
+        /// The mission's `notify` program is started with the incident as JSON on its standard input, and subscribers are told.
+        Notify = "notify",
+        /// The cell is restarted at once; counts to its restart limit.
+        Restart = "restart",
+        /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
+        RestartBackoff = "restart-backoff",
+        /// The cell is stopped until it is started by hand.
+        Stop = "stop",
+        /// The next running cell in the order of shedding is shed until it is started by hand.
+        Shed = "shed",
+        /// The mission goes to high mode.
+        SwitchMode = "switch-mode",
     }
 }
 

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Cell;
+use crate::file::{Kind, Node, Shape, Writer, keys, quoted};
+
 /// What a cell is made from. Relative paths start at the directory of the mission file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,15 +21,54 @@ pub enum Image {
     Binary(PathBuf),
 }
 
+/// The keys of an image.
+pub(super) static IMAGE: Shape = Shape {
+    title: "`image`",
+    name: "image",
+    doc: "What a cell is made from: one of these. Relative paths start at the directory of the mission file.",
+    choice: true,
+    keys: keys! {
+        "rootfs": Kind::HostPath, Without "",
+            "directory that becomes the cell's root; engines `embedded`, `crun`, `runc`, `podman`";
+        "bundle": Kind::HostPath, Without "",
+            "OCI bundle: a directory with `config.json`; the mission's rights replace those in it; engines `embedded`, `crun`, `runc`";
+        "reference": Kind::Reference, Without "",
+            "name by which the engine knows an image, such as `localhost/camera:1.2`; engine `podman`";
+        "binary": Kind::HostPath, Without "", "static program, the only file in the cell's root; engines as for `rootfs`";
+    },
+};
+
+pub(super) fn read(cell: &Node<'_>) -> Image {
+    let table = cell.below("image");
+    if let Some(path) = table.path("bundle") {
+        return Image::Bundle(path);
+    }
+    if let Some(path) = table.path("binary") {
+        return Image::Binary(path);
+    }
+    match table.some_text("reference") {
+        Some(name) => Image::Reference(name),
+        None => Image::Rootfs(table.path("rootfs").unwrap_or_default()),
+    }
+}
+
+pub(super) fn write(cell: &Cell, out: &mut Writer) {
+    let value = match &cell.image {
+        Image::Reference(name) => name.clone(),
+        other => other
+            .path()
+            .map_or_else(String::new, |path| path.to_string_lossy().into_owned()),
+    };
+    out.line(
+        "image",
+        &format!("{{ {} = {} }}", cell.image.key(), quoted(&value)),
+    );
+}
+
 impl Image {
     /// The key used in files.
     pub const fn key(&self) -> &'static str {
-        match self {
-            Image::Rootfs(_) => "rootfs",
-            Image::Bundle(_) => "bundle",
-            Image::Reference(_) => "reference",
-            Image::Binary(_) => "binary",
-        }
+        self.kind().name()
     }
 
     /// The path on the host, if it has one.
@@ -59,25 +101,16 @@ impl Image {
     }
 }
 
-/// The kinds of images. Which engines make cells from which: [`crate::EngineKind::makes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ImageKind {
-    /// See [`Image::Rootfs`].
-    Rootfs,
-    /// See [`Image::Bundle`].
-    Bundle,
-    /// See [`Image::Reference`].
-    Reference,
-    /// See [`Image::Binary`].
-    Binary,
-}
-
-impl ImageKind {
-    /// Every kind.
-    pub const ALL: [ImageKind; 4] = [
-        ImageKind::Rootfs,
-        ImageKind::Bundle,
-        ImageKind::Reference,
-        ImageKind::Binary,
-    ];
+choice! {
+    /// The kinds of images. Which engines make cells from which: [`crate::EngineKind::makes`].
+    pub enum ImageKind {
+        /// See [`Image::Rootfs`].
+        Rootfs = "rootfs",
+        /// See [`Image::Bundle`].
+        Bundle = "bundle",
+        /// See [`Image::Reference`].
+        Reference = "reference",
+        /// See [`Image::Binary`].
+        Binary = "binary",
+    }
 }

@@ -56,34 +56,21 @@ pub struct Way {
     pub end: PathBuf,
 }
 
-/// The kind of a path, links followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PathKind {
-    /// Nothing.
-    Absent,
-    /// A file that nobody may execute.
-    File,
-    /// A file that may be executed.
-    Program,
-    /// A directory.
-    Directory,
-    /// A character or block device.
-    Device,
-    /// Something else: a socket, a pipe.
-    Other,
-}
-
-impl PathKind {
-    /// Its name in sentences.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PathKind::Absent => "nothing",
-            PathKind::File => "a file that is not executable",
-            PathKind::Program => "a program",
-            PathKind::Directory => "a directory",
-            PathKind::Device => "a device",
-            PathKind::Other => "neither a file nor a directory",
-        }
+choice! {
+    /// The kind of a path, links followed.
+    pub enum PathKind {
+        /// Nothing.
+        Absent = "nothing",
+        /// A file that nobody may execute.
+        File = "a file that is not executable",
+        /// A file that may be executed.
+        Program = "a program",
+        /// A directory.
+        Directory = "a directory",
+        /// A character or block device.
+        Device = "a device",
+        /// Something else: a socket, a pipe.
+        Other = "neither a file nor a directory",
     }
 }
 

@@ -15,7 +15,6 @@ mod keys;
 mod machine;
 mod modes;
 mod order;
-mod read;
 mod restart;
 mod rights;
 mod supervisor;
@@ -23,7 +22,6 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod uids;
-mod write;
 
 pub use crate::file::Place;
 pub use band::Band;
@@ -45,7 +43,9 @@ pub use uids::Uids;
 
 use std::path::PathBuf;
 
+use crate::file::{Field, Kind, Node, Writer, names_of, table, tables};
 use crate::{Duration, Enforcer};
+use keys::{CELL_NAMES, CPUS};
 
 /// Version of the mission file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
@@ -71,33 +71,70 @@ impl Limits {
     pub const LONGEST_NS: i64 = crate::taskset::Limits::LONGEST_NS;
 }
 
-/// A mission, every default filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mission {
-    /// Name; becomes part of cgroup and directory names. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
-    pub name: String,
-    /// Its purpose, in the user's words.
-    pub description: String,
-    /// Enforcer that holds the cells to their budgets; `None`: the cheapest that the kernel has.
-    pub enforcer: Option<Enforcer>,
-    /// Cpus for the real-time cells, each once; empty: chosen on the machine.
-    pub cpus: Vec<u32>,
-    /// How late the kernel may wake a task, as admission assumes; `None`: wake-up latency is ignored.
-    pub latency: Option<Latency>,
-    /// Run of `timecell bench supply` that measured what this kernel's budgets really supply; `None`: a conservative model.
-    pub supply_run: Option<PathBuf>,
-    /// Program of the host and its arguments that [`Action::Notify`] starts; empty: only subscribers are told.
-    pub notify: Vec<String>,
-    /// Names of cells of low criticality in the order in which they are shed; the rest is in [`Mission::shed_order`].
-    pub shed: Vec<String>,
-    /// User ids for its cells.
-    pub uids: Uids,
-    /// What its supervisor reserves for itself.
-    pub supervisor: Supervisor,
-    /// The two modes of a mixed-criticality mission; `None`: there is one.
-    pub modes: Option<Modes>,
-    /// The cells, in the order of the file; at least one.
-    pub cells: Vec<Cell>,
+const WORDS: Kind = Kind::List {
+    of: &Kind::Word,
+    least: 1,
+    most: 1_024,
+    unique: false,
+};
+
+table! {
+    /// The cells to keep running, and what applies to all of them.
+    ///
+    /// Every default is filled in.
+    pub struct Mission: "mission", "the top level" {
+        /// version of this format; newer ones are refused
+        "schema" = Kind::Integer { least: 1, most: i64::MAX }, Required "1";
+        /// name of the mission; part of the names of its cgroups and directories
+        name: String = Kind::Name, Required "\"my-mission\"";
+        /// its purpose
+        description: String, Default "\"\"";
+        /// mechanism that holds cells to their budgets; `auto`: the cheapest that the kernel has
+        enforcer: Option<Enforcer> = Kind::Choice(&names_of!(["auto"], Enforcer::OF_MISSIONS)), Default "\"auto\"";
+        /// cpus for the real-time cells
+        cpus: Vec<u32> = CPUS, Without "chosen on the machine";
+        /// How late the kernel may wake a task, as admission assumes; `None`: wake-up latency is ignored.
+        latency: Option<Latency>, by latency;
+        /// how late the kernel may wake a task; counted as blocking of every task
+        "latency" = Duration::KIND, Without "none assumed";
+        /// directory of a run whose measured wake-up latency is used for it; refused with `latency`
+        "latency_run" = Kind::HostPath, Without "`latency`";
+        /// directory of a run of `timecell bench supply`, which measured what this kernel's budgets really supply
+        supply_run: Option<PathBuf>, Without "a conservative model";
+        /// absolute path and arguments of a program on the host; action `notify` starts it with the incident as JSON on its standard input
+        notify: Vec<String> = WORDS, Without "only subscribers are notified";
+        /// cells of criticality `lo` in the order in which they are shed; those not named follow, from the end of the file
+        ///
+        /// The whole order is [`Mission::shed_order`].
+        shed: Vec<String> = CELL_NAMES, Without "from the end of the file";
+        /// User ids for its cells.
+        uids: Uids, by uids;
+        /// user and group ids, of which each cell gets its own
+        "uids" = Uids::KIND, Without "2,000,000,000 to 2,000,065,535";
+        /// what the supervisor reserves for itself, so that it reacts even if the cells use everything granted to them
+        supervisor: Supervisor, Without "1 ms every 20 ms";
+        /// gives the mission a low and a high mode
+        modes: Option<Modes>, Without "one mode";
+        /// the cells
+        cells as "cell": Vec<Cell> = tables::<Cell>(Limits::CELLS), Required "at least one, with a name, an image, and tasks or a reservation";
+    }
+}
+
+mod latency {
+    use super::{Field, Latency, Mission, Node, Writer};
+
+    pub(super) fn read(top: &Node<'_>) -> Option<Latency> {
+        (top.time("latency").map(Latency::Allowance))
+            .or_else(|| top.path("latency_run").map(Latency::Run))
+    }
+
+    pub(super) fn write(mission: &Mission, out: &mut Writer) {
+        match &mission.latency {
+            None => {}
+            Some(Latency::Allowance(time)) => time.write("latency", out),
+            Some(Latency::Run(run)) => run.write("latency_run", out),
+        }
+    }
 }
 
 /// The wake-up latency that admission assumes.
@@ -110,6 +147,12 @@ pub enum Latency {
 }
 
 impl Mission {
+    /// Writes the mission as a file that [`MissionFile::parse`] reads back to the same value. Defaults that depend on nothing
+    /// are written out, so that the file says what is in force.
+    pub fn to_toml(&self) -> String {
+        format!("schema = {SCHEMA}\n{}", Writer::file(self))
+    }
+
     /// The cell of this name.
     pub fn cell(&self, name: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.name == name)

@@ -1,48 +1,34 @@
 //! What happens when a cell's program has ended on its own.
 
+use super::keys::{COUNT, SOME_TIME};
 use crate::Duration;
+use crate::file::table;
 
-/// What happens when a cell's program has ended on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restart {
-    /// When it is restarted.
-    pub policy: RestartPolicy,
-    /// The wait before the second restart within the window; the first is immediate.
-    pub backoff_min: Duration,
-    /// The longest wait; at least `backoff_min`.
-    pub backoff_max: Duration,
-    /// Restarts allowed within the window, from 1; at the next one the cell stays stopped.
-    pub limit: u32,
-    /// How long a restart counts.
-    pub window: Duration,
+table! {
+    /// What happens when the cell's program ends on its own. The first restart within the window is immediate, the second waits for `backoff_min`, and each further one twice as long as the one before, up to `backoff_max`.
+    pub struct Restart(Copy): "restart", "[cell.restart]" {
+        /// when it is restarted; `on-failure`: after a signal or a status other than 0
+        policy: RestartPolicy, Default "\"on-failure\"";
+        /// wait before the second restart
+        backoff_min: Duration, Default "\"100ms\"";
+        /// longest wait
+        backoff_max: Duration, Default "\"10s\"";
+        /// restarts allowed within the window; at the next one the cell stays stopped
+        limit: u32 = COUNT, Default "5";
+        /// how long a restart counts
+        window: Duration = SOME_TIME, Default "\"1min\"";
+    }
 }
 
-/// When a cell whose program has ended is restarted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RestartPolicy {
-    /// It stays stopped.
-    Never,
-    /// If it was killed by a signal or has ended with a status other than 0.
-    OnFailure,
-    /// However it ended.
-    Always,
-}
-
-impl RestartPolicy {
-    /// All policies, with their names in files.
-    pub const NAMES: [(&'static str, RestartPolicy); 3] = [
-        ("never", RestartPolicy::Never),
-        ("on-failure", RestartPolicy::OnFailure),
-        ("always", RestartPolicy::Always),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RestartPolicy::Never => "never",
-            RestartPolicy::OnFailure => "on-failure",
-            RestartPolicy::Always => "always",
-        }
+choice! {
+    /// When a cell whose program has ended is restarted.
+    pub enum RestartPolicy {
+        /// It stays stopped.
+        Never = "never",
+        /// If it was killed by a signal or has ended with a status other than 0.
+        OnFailure = "on-failure",
+        /// However it ended.
+        Always = "always",
     }
 }
 

@@ -5,48 +5,64 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
+use crate::file::{Kind, table, tables};
 
-/// What a cell may use of the machine besides cpu time. Nothing by default: an empty network namespace, a read-only root, no
-/// capability, no device beyond those that every container has, and a seccomp filter. Whatever is granted, a cell cannot
-/// raise its class, leave its cgroup or exceed its budget.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rights {
-    /// Which network it sees.
-    pub network: Network,
-    /// Whether it may write to its root; what it writes is lost with the cell.
-    pub writable_root: bool,
-    /// Capabilities beyond what its class needs, as capabilities(7) names them, each once; none that would let it escape.
-    pub capabilities: Vec<String>,
-    /// Which system calls are refused.
-    pub seccomp: Seccomp,
-    /// User and group of its program; `None`: those of the bundle or image, else an id of [`super::Mission::uids`] that is
-    /// reserved for this cell.
-    pub user: Option<User>,
-    /// Devices of the host.
-    pub devices: Vec<Device>,
-    /// Files and directories of the host.
-    pub mounts: Vec<Mount>,
-    /// Directories in memory, empty at first.
-    pub tmpfs: Vec<Tmpfs>,
-    /// Maximum memory, tmpfs included; `None`: its share of what is free when it is admitted.
-    pub memory: Option<Bytes>,
-    /// Maximum number of processes and threads.
-    pub pids: u32,
-    /// RLIMIT_SIGPENDING: pending signals of its user, POSIX timers included.
-    pub pending_signals: u32,
-    /// RLIMIT_MSGQUEUE: bytes of its user's POSIX message queues.
-    pub message_queues: Bytes,
-    /// RLIMIT_NOFILE: descriptors of each of its processes.
-    pub open_files: u32,
+/// The highest user or group id: 2^32 - 1 means none.
+const ID: Kind = Kind::Integer {
+    least: 0,
+    most: 4_294_967_294,
+};
+const CAPABILITIES: Kind = Kind::List {
+    of: &Kind::Label,
+    least: 0,
+    most: 64,
+    unique: true,
+};
+
+table! {
+    /// What the cell may use of the machine besides cpu time; nothing by default.
+    ///
+    /// Whatever is granted, a cell cannot raise its class, leave its cgroup or exceed its budget.
+    pub struct Rights: "rights", "[cell.rights]" {
+        /// `none`: its own network with only loopback; `host`: that of the host
+        network: Network, Default "\"none\"";
+        /// whether it may write to its root; what it writes is lost with the cell
+        writable_root: bool, Default "false";
+        /// capabilities beyond what its class needs, such as `CAP_NET_RAW`; those that would let it escape are refused
+        capabilities: Vec<String> = CAPABILITIES, Default "[]";
+        /// `default`: refuses the system calls that container engines refuse and those that would let it escape; `cage`: only the latter
+        seccomp: Seccomp, Default "\"default\"";
+        /// user and group of its program
+        user: Option<User>, Without "those of the bundle or image, else one of the mission's `uids` that no other cell has";
+        /// devices of the host
+        devices: Vec<Device> = tables::<Device>(256), Without "none";
+        /// files and directories of the host
+        mounts: Vec<Mount> = tables::<Mount>(256), Without "none";
+        /// directories in memory, empty at first
+        tmpfs: Vec<Tmpfs> = tables::<Tmpfs>(64), Without "none";
+        /// maximum memory, tmpfs included
+        memory: Option<Bytes> = Kind::Size { least: 1 << 20 }, Without "its share of what is free, shown by `admit`";
+        /// maximum number of processes and threads
+        pids: u32 = Kind::Integer { least: 1, most: 4_194_304 }, Default "64";
+        /// maximum number of pending signals of its user, including one for each POSIX timer (RLIMIT_SIGPENDING)
+        pending_signals: u32 = Kind::Integer { least: 1, most: 1_048_576 }, Default "256";
+        /// maximum size of its user's POSIX message queues (RLIMIT_MSGQUEUE)
+        message_queues: Bytes, Default "\"800KiB\"";
+        /// maximum number of open descriptors of each of its processes, timerfds included (RLIMIT_NOFILE)
+        open_files: u32 = Kind::Integer { least: 16, most: 1_048_576 }, Default "1024";
+    }
 }
 
-/// User and group of a cell's program, as the cell sees them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
-    /// User id.
-    pub uid: u32,
-    /// Group id; there are no supplementary groups.
-    pub gid: u32,
+table! {
+    /// User and group of the cell's program, as the cell sees them.
+    pub struct User(Copy, Serialize, Deserialize): "user", "`user`" {
+        /// user id
+        uid: u32 = ID, Required "1000";
+        /// group id
+        ///
+        /// There are no supplementary groups.
+        gid: u32 = ID, Required "1000";
+    }
 }
 
 impl User {
@@ -57,109 +73,73 @@ impl User {
     };
 }
 
-/// Which network a cell sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Network {
-    /// Its own network namespace with only loopback.
-    None,
-    /// That of the host, with the abstract Unix sockets of every process in it.
-    Host,
-}
-
-impl Network {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, Network); 2] =
-        [("none", Network::None), ("host", Network::Host)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Network::None => "none",
-            Network::Host => "host",
-        }
+choice! {
+    /// Which network a cell sees.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Network {
+        /// Its own network namespace with only loopback.
+        None = "none",
+        /// That of the host, with the abstract Unix sockets of every process in it.
+        Host = "host",
     }
 }
 
-/// Which system calls a cell is refused. There is no choice without any: the calls with which a cell could leave its class or
-/// its cgroup are always refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Seccomp {
-    /// Those that container engines refuse by default, and those with which a cell could escape.
-    Default,
-    /// Only those with which a cell could escape.
-    Cage,
-}
-
-impl Seccomp {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, Seccomp); 2] =
-        [("default", Seccomp::Default), ("cage", Seccomp::Cage)];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Seccomp::Default => "default",
-            Seccomp::Cage => "cage",
-        }
+choice! {
+    /// Which system calls a cell is refused. There is no choice without any: the calls with which a cell could leave its class or
+    /// its cgroup are always refused.
+    pub enum Seccomp {
+        /// Those that container engines refuse by default, and those with which a cell could escape.
+        Default = "default",
+        /// Only those with which a cell could escape.
+        Cage = "cage",
     }
 }
 
-/// A device of the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
-    /// Its path, below `/dev`, on the host and in the cell.
-    pub path: PathBuf,
-    /// What the cell may do with it.
-    pub access: Access,
-}
-
-/// What a cell may do with a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Read and write.
-    ReadWrite,
-}
-
-impl Access {
-    /// All choices, with their names in files, as the devices controller writes them.
-    pub const NAMES: [(&'static str, Access); 3] = [
-        ("r", Access::Read),
-        ("w", Access::Write),
-        ("rw", Access::ReadWrite),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Access::Read => "r",
-            Access::Write => "w",
-            Access::ReadWrite => "rw",
-        }
+table! {
+    /// A device of the host.
+    pub struct Device(Serialize, Deserialize): "device", "an item of `devices`" {
+        /// its path below `/dev`, on the host and in the cell; not one that gives access to the machine's memory
+        path: PathBuf = Kind::CellPath, Required "\"/dev/ttyS1\"";
+        /// whether it may be read, written, or both
+        access: Access, Default "\"rw\"";
     }
 }
 
-/// A file or directory of the host inside the cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// Path on the host; a relative one starts at the directory of the mission file.
-    pub source: PathBuf,
-    /// Absolute path in the cell.
-    pub target: PathBuf,
-    /// Whether the cell may write to it.
-    pub writable: bool,
+choice! {
+    /// What a cell may do with a device.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Access {
+        /// Read.
+        Read = "r",
+        /// Write.
+        Write = "w",
+        /// Read and write.
+        ReadWrite = "rw",
+    }
 }
 
-/// A directory in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tmpfs {
-    /// Absolute path in the cell.
-    pub target: PathBuf,
-    /// Maximum size.
-    pub size: Bytes,
+table! {
+    /// A file or directory of the host inside the cell.
+    pub struct Mount: "mount", "an item of `mounts`" {
+        /// path on the host; not one that holds the kernel's files
+        ///
+        /// A relative path starts at the directory of the mission file.
+        source: PathBuf, Required "\"/var/lib/telemetry\"";
+        /// absolute path in the cell; unique
+        target: PathBuf = Kind::CellPath, Required "\"/data\"";
+        /// whether the cell may write to it
+        writable: bool, Default "false";
+    }
+}
+
+table! {
+    /// A directory in memory.
+    pub struct Tmpfs: "tmpfs", "an item of `tmpfs`" {
+        /// absolute path in the cell; unique
+        target: PathBuf = Kind::CellPath, Required "\"/tmp\"";
+        /// maximum size
+        size: Bytes = Kind::Size { least: 4096 }, Required "\"8MiB\"";
+    }
 }

@@ -1,19 +1,26 @@
 //! What the supervisor of a mission reserves for itself.
 
+use super::keys::CPUS;
 use crate::Duration;
+use crate::file::{Field, Kind, table};
 
-/// The reservation of the supervisor: within its budget, its threads run before every cell of class FIFO.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Supervisor {
-    /// Class of its threads while they have some of the budget left.
-    pub class: SupervisorClass,
-    /// Cpu time of all its threads together in each period, at least [`Supervisor::LEAST_NS`].
-    pub budget: Duration,
-    /// The period, at least the budget.
-    pub period: Duration,
-    /// Cpus on which its threads run; empty: those on which timecell was started, or as many of them as the cells leave room on.
-    pub cpus: Vec<u32>,
+table! {
+    /// The supervisor's own reservation: within its budget it runs before every cell of class FIFO, beyond it as an ordinary process.
+    pub struct Supervisor: "supervisor", "`supervisor`" {
+        /// `other`: reserves nothing and runs as an ordinary process
+        class: SupervisorClass, Default "\"fifo\"";
+        /// cpu time of all its threads in each period; counted on every cpu on which it may run
+        budget: Duration = OWN_TIME, Default "\"1ms\"";
+        /// the period, from the budget to 1 s
+        period: Duration = OWN_TIME, Default "\"20ms\"";
+        /// cpus on which its threads run, of those on which timecell was started
+        cpus: Vec<u32> = CPUS, Without "those on which timecell was started, less those on which the cells leave it no room";
+    }
 }
+
+const OWN_TIME: Kind = Kind::Time {
+    least_ns: Supervisor::LEAST_NS,
+};
 
 impl Supervisor {
     /// The smallest budget, ns: below it, watching the budget would use up most of it.
@@ -27,36 +34,16 @@ impl Supervisor {
 impl Default for Supervisor {
     /// 5 % of a cpu, in pieces that hardly disturb cells with deadlines of tens of ms.
     fn default() -> Supervisor {
-        Supervisor {
-            class: SupervisorClass::Fifo,
-            budget: Duration::from_ns(1_000_000),
-            period: Duration::from_ns(20_000_000),
-            cpus: Vec::new(),
-        }
+        Supervisor::unread()
     }
 }
 
-/// Class of a supervisor's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SupervisorClass {
-    /// SCHED_FIFO within the budget, SCHED_OTHER beyond it.
-    Fifo,
-    /// SCHED_OTHER always: nothing is reserved.
-    Other,
-}
-
-impl SupervisorClass {
-    /// All classes, with their names in files.
-    pub const NAMES: [(&'static str, SupervisorClass); 2] = [
-        ("fifo", SupervisorClass::Fifo),
-        ("other", SupervisorClass::Other),
-    ];
-
-    /// The name used in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SupervisorClass::Fifo => "fifo",
-            SupervisorClass::Other => "other",
-        }
+choice! {
+    /// Class of a supervisor's threads.
+    pub enum SupervisorClass {
+        /// SCHED_FIFO within the budget, SCHED_OTHER beyond it.
+        Fifo = "fifo",
+        /// SCHED_OTHER always: nothing is reserved.
+        Other = "other",
     }
 }

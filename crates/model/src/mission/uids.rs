@@ -1,12 +1,30 @@
 //! The user ids that cells get.
 
-/// User and group ids, one of which each cell gets that names no user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uids {
-    /// The lowest, at least 1.
-    pub lowest: u32,
-    /// The highest, at most 4,294,967,294.
-    pub highest: u32,
+use super::Mission;
+use crate::file::{Field, Kind, Node, Writer, table};
+
+/// Neither root nor the id that means none.
+const UID: Kind = Kind::Integer {
+    least: 1,
+    most: 4_294_967_294,
+};
+
+table! {
+    /// A range of user ids for cells that name no user.
+    pub struct Uids(Copy): "uids", "`uids`" {
+        /// the lowest of them
+        lowest: u32 = UID, Required "2000000000";
+        /// the highest of them
+        highest: u32 = UID, Required "2000065535";
+    }
+}
+
+pub(super) fn read(top: &Node<'_>) -> Uids {
+    Uids::get(top, "uids").unwrap_or_default()
+}
+
+pub(super) fn write(mission: &Mission, out: &mut Writer) {
+    mission.uids.write("uids", out);
 }
 
 impl Default for Uids {

@@ -2,8 +2,8 @@
 //! these declarations.
 
 use super::{Limits, Order, Policy, Refill, ServerKind};
-use crate::Enforcer;
 use crate::file::{Kind, Shape, keys, names, names_of};
+use crate::{Choice, Enforcer};
 
 /// The policies of files; the order and the cpus have their own keys.
 pub(super) const POLICIES: [(&str, Policy); 7] = [
@@ -37,7 +37,7 @@ pub(super) static TOP: Shape = Shape {
     keys: keys! {
         "schema": Kind::Integer { least: 1, most: i64::MAX }, Required "1", "version of this format; newer ones are refused";
         "cpus": CPUS, Without "not checked", "cpus that the cells share";
-        "refill": Kind::Choice(&names(&Refill::NAMES)), Default "\"apart\"",
+        "refill": Kind::Choice(Refill::WORDS), Default "\"apart\"",
             "`together`: the servers on each cpu are refilled at the same instants; they must have the same period";
         "enforcer": Kind::Choice(&names_of!([], Enforcer::OF_ANALYSIS)), Without "`deadline`",
             "Linux mechanism that would hold the reservations; `--enforcer` overrides it";
@@ -54,12 +54,12 @@ static CELL: Shape = Shape {
     keys: keys! {
         "name": Kind::Label, Required "\"control\"", "its name; unique in the file";
         "policy": Kind::Choice(&names(&POLICIES)), Default "\"fp\"", "how its tasks are scheduled";
-        "order": Kind::Choice(&names(&Order::NAMES)), Without "by `priority` if tasks have one, else by deadline",
+        "order": Kind::Choice(Order::WORDS), Without "by `priority` if tasks have one, else by deadline",
             "where the priorities come from: shorter deadlines (`dm`) or periods (`rm`) first, the order in the `file`, or with `fp` the order that Audsley's algorithm finds (`audsley`)";
         "cpus": CPUS, Without "one; required with `global-fp` and `global-edf`",
             "number of cpus on which its tasks are scheduled globally; with a reservation, set it there";
         "reservation": Kind::Table(&RESERVATION), Without "a whole cpu", "cpu time that is guaranteed to it";
-        "server": Kind::Choice(&names(&ServerKind::NAMES)), Without "supply independent of the other cells",
+        "server": Kind::Choice(ServerKind::WORDS), Without "supply independent of the other cells",
             "kind of server that keeps the reservation among others on its cpu";
         "priority": PRIORITY, Without "none",
             "priority of the server on its cpu; a larger number is more urgent; unique; none for `cbs`";

@@ -76,34 +76,18 @@ impl Policy {
     }
 }
 
-/// Where fixed priorities come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Each task's `priority`; a larger number is more urgent, as in sched(7).
-    Priority,
-    /// Deadline monotonic: a shorter deadline is more urgent; ties in the order of the file.
-    Deadline,
-    /// Rate monotonic: a shorter period is more urgent; ties in the order of the file.
-    Rate,
-    /// The order of the file, most urgent first.
-    Listed,
-    /// An order with which every deadline holds, to be found by Audsley's algorithm; only with [`Policy::Fixed`].
-    Audsley,
-}
-
-impl Order {
-    /// All orders, with their names in files.
-    pub const NAMES: [(&'static str, Order); 5] = [
-        ("priority", Order::Priority),
-        ("dm", Order::Deadline),
-        ("rm", Order::Rate),
-        ("file", Order::Listed),
-        ("audsley", Order::Audsley),
-    ];
-
-    /// The name used in files and tables.
-    pub fn name(self) -> &'static str {
-        let named = Order::NAMES.iter().find(|(_, order)| *order == self);
-        named.map_or("priority", |(name, _)| name)
+choice! {
+    /// Where fixed priorities come from.
+    pub enum Order {
+        /// Each task's `priority`; a larger number is more urgent, as in sched(7).
+        Priority = "priority",
+        /// Deadline monotonic: a shorter deadline is more urgent; ties in the order of the file.
+        Deadline = "dm",
+        /// Rate monotonic: a shorter period is more urgent; ties in the order of the file.
+        Rate = "rm",
+        /// The order of the file, most urgent first.
+        Listed = "file",
+        /// An order with which every deadline holds, to be found by Audsley's algorithm; only with [`Policy::Fixed`].
+        Audsley = "audsley",
     }
 }

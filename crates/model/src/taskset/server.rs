@@ -1,36 +1,22 @@
 //! Servers: how a reservation is enforced among others on its cpu.
 
-/// How a reservation is kept among others on its cpu: what becomes of unused budget, and when it is refilled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ServerKind {
-    /// Refilled every period, keeps its budget until the period ends.
-    Deferrable,
-    /// Refilled every period, loses its budget as soon as it has nothing to do.
-    Polling,
-    /// Each part of the budget comes back one period after it became usable.
-    Sporadic,
-    /// Refilled every period, idles its budget away when it has nothing to do.
-    Periodic,
-    /// Constant bandwidth server with hard reservation, scheduled by EDF above all fixed priorities.
-    ConstantBandwidth,
+choice! {
+    /// How a reservation is kept among others on its cpu: what becomes of unused budget, and when it is refilled.
+    pub enum ServerKind {
+        /// Refilled every period, keeps its budget until the period ends.
+        Deferrable = "deferrable",
+        /// Refilled every period, loses its budget as soon as it has nothing to do.
+        Polling = "polling",
+        /// Each part of the budget comes back one period after it became usable.
+        Sporadic = "sporadic",
+        /// Refilled every period, idles its budget away when it has nothing to do.
+        Periodic = "periodic",
+        /// Constant bandwidth server with hard reservation, scheduled by EDF above all fixed priorities.
+        ConstantBandwidth = "cbs",
+    }
 }
 
 impl ServerKind {
-    /// All kinds, with their names in files.
-    pub const NAMES: [(&'static str, ServerKind); 5] = [
-        ("deferrable", ServerKind::Deferrable),
-        ("polling", ServerKind::Polling),
-        ("sporadic", ServerKind::Sporadic),
-        ("periodic", ServerKind::Periodic),
-        ("cbs", ServerKind::ConstantBandwidth),
-    ];
-
-    /// The name used in files and tables.
-    pub fn name(self) -> &'static str {
-        let named = ServerKind::NAMES.iter().find(|(_, kind)| *kind == self);
-        named.map_or("cbs", |(name, _)| name)
-    }
-
     /// Whether all budget comes at fixed instants, one period apart.
     pub const fn is_refilled_periodically(self) -> bool {
         matches!(
@@ -40,20 +26,16 @@ impl ServerKind {
     }
 }
 
-/// How the refills of the servers on one cpu are aligned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Refill {
-    /// Each at its own instants.
-    #[default]
-    Apart,
-    /// All at the same instants, which requires equal periods.
-    Together,
-}
-
-impl Refill {
-    /// All choices, with their names in files.
-    pub const NAMES: [(&'static str, Refill); 2] =
-        [("apart", Refill::Apart), ("together", Refill::Together)];
+choice! {
+    /// How the refills of the servers on one cpu are aligned.
+    #[derive(Default)]
+    pub enum Refill {
+        /// Each at its own instants.
+        #[default]
+        Apart = "apart",
+        /// All at the same instants, which requires equal periods.
+        Together = "together",
+    }
 }
 
 /// The server that keeps a cell's reservation among those of other cells.

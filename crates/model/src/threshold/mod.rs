@@ -131,62 +131,33 @@ impl fmt::Display for Figure {
     }
 }
 
-/// One number for many values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statistic {
-    /// The smallest.
-    Min,
-    /// The median.
-    Median,
-    /// Arithmetic mean.
-    Mean,
-    /// 90 % lie at or below it.
-    P90,
-    /// 95 % lie at or below it.
-    P95,
-    /// 99 % lie at or below it.
-    P99,
-    /// 99.9 % lie at or below it.
-    P999,
-    /// 99.99 % lie at or below it.
-    P9999,
-    /// The largest.
-    Max,
-    /// Standard deviation (divisor n - 1).
-    Sd,
+choice! {
+    /// One number for many values.
+    pub enum Statistic {
+        /// The smallest.
+        Min = "min",
+        /// The median.
+        Median = "median",
+        /// Arithmetic mean.
+        Mean = "mean",
+        /// 90 % lie at or below it.
+        P90 = "p90",
+        /// 95 % lie at or below it.
+        P95 = "p95",
+        /// 99 % lie at or below it.
+        P99 = "p99",
+        /// 99.9 % lie at or below it.
+        P999 = "p99.9",
+        /// 99.99 % lie at or below it.
+        P9999 = "p99.99",
+        /// The largest.
+        Max = "max",
+        /// Standard deviation (divisor n - 1).
+        Sd = "sd",
+    }
 }
 
 impl Statistic {
-    /// All of them.
-    pub const ALL: [Statistic; 10] = [
-        Statistic::Min,
-        Statistic::Median,
-        Statistic::Mean,
-        Statistic::P90,
-        Statistic::P95,
-        Statistic::P99,
-        Statistic::P999,
-        Statistic::P9999,
-        Statistic::Max,
-        Statistic::Sd,
-    ];
-
-    /// How it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Statistic::Min => "min",
-            Statistic::Median => "median",
-            Statistic::Mean => "mean",
-            Statistic::P90 => "p90",
-            Statistic::P95 => "p95",
-            Statistic::P99 => "p99",
-            Statistic::P999 => "p99.9",
-            Statistic::P9999 => "p99.99",
-            Statistic::Max => "max",
-            Statistic::Sd => "sd",
-        }
-    }
-
     /// The probability of a quantile; `None` for other statistics.
     pub const fn probability(self) -> Option<f64> {
         match self {
@@ -201,42 +172,23 @@ impl Statistic {
     }
 }
 
-/// Something counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
-    /// Jobs that ended after their deadline.
-    Late,
-    /// Activations that never began.
-    Missed,
-    /// Jobs that ran but are not on record, and activations that nothing explains.
-    Lost,
-    /// Page faults in the measuring loop.
-    Faults,
-    /// Cells that failed, of many that ran together.
-    Failed,
+choice! {
+    /// Something counted.
+    pub enum Count {
+        /// Jobs that ended after their deadline.
+        Late = "late",
+        /// Activations that never began.
+        Missed = "missed",
+        /// Jobs that ran but are not on record, and activations that nothing explains.
+        Lost = "lost",
+        /// Page faults in the measuring loop.
+        Faults = "faults",
+        /// Cells that failed, of many that ran together.
+        Failed = "failed",
+    }
 }
 
 impl Count {
-    /// All of them.
-    pub const ALL: [Count; 5] = [
-        Count::Late,
-        Count::Missed,
-        Count::Lost,
-        Count::Faults,
-        Count::Failed,
-    ];
-
-    /// How it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Count::Late => "late",
-            Count::Missed => "missed",
-            Count::Lost => "lost",
-            Count::Faults => "faults",
-            Count::Failed => "failed",
-        }
-    }
-
     /// Whether it is also known as a share of all activations.
     pub const fn has_share(self) -> bool {
         matches!(self, Count::Late | Count::Missed)
@@ -353,32 +305,21 @@ impl Limit {
     }
 }
 
-/// Unit of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Bytes.
-    Bytes,
-    /// A number of things.
-    Count,
-    /// A share of all activations, 0 to 1.
-    Share,
-    /// A ratio to the baseline's.
-    Ratio,
-}
-
-impl Unit {
-    /// The name used in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::Ns => "ns",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-            Unit::Share => "share",
-            Unit::Ratio => "ratio",
-        }
+choice! {
+    /// Unit of a figure.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Unit {
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Bytes.
+        Bytes = "bytes",
+        /// A number of things.
+        Count = "count",
+        /// A share of all activations, 0 to 1.
+        Share = "share",
+        /// A ratio to the baseline's.
+        Ratio = "ratio",
     }
 }
 

@@ -3,26 +3,17 @@
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
-/// What the attacker does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attacker {
-    /// It is absent: the victim's misses are due to the machine.
-    Absent,
-    /// It runs as long as it declared.
-    Honest,
-    /// It runs longer than it declared.
-    Overruns,
-}
-
-impl Attacker {
-    /// Its name in files: `absent`, `honest`, `overruns`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Attacker::Absent => "absent",
-            Attacker::Honest => "honest",
-            Attacker::Overruns => "overruns",
-        }
+model::choice! {
+    /// What the attacker does.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Attacker {
+        /// It is absent: the victim's misses are due to the machine.
+        Absent = "absent",
+        /// It runs as long as it declared.
+        Honest = "honest",
+        /// It runs longer than it declared.
+        Overruns = "overruns",
     }
 }
 

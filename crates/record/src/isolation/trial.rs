@@ -5,23 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::Arm;
 use crate::ground::{Budget, LoadRecord};
 
-/// Which of the two cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// The cell of higher priority.
-    Attacker,
-    /// The cell whose deadlines count.
-    Victim,
-}
-
-impl Role {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Attacker => "attacker",
-            Role::Victim => "victim",
-        }
+model::choice! {
+    /// Which of the two cells.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Role {
+        /// The cell of higher priority.
+        Attacker = "attacker",
+        /// The cell whose deadlines count.
+        Victim = "victim",
     }
 }
 

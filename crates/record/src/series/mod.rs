@@ -43,29 +43,19 @@ impl Document for SeriesRecord {
     const SCHEMA: u64 = SERIES_SCHEMA;
 }
 
-/// The unit of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Nanoseconds of CLOCK_MONOTONIC.
-    Ns,
-    /// Bytes.
-    Bytes,
-    /// Thousandths of a degree Celsius.
-    Millicelsius,
-    /// A number of things.
-    Count,
-}
-
-impl Quantity {
-    /// The symbol after a raw value.
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            Quantity::Ns => "ns",
-            Quantity::Bytes => "bytes",
-            Quantity::Millicelsius => "millicelsius",
-            Quantity::Count => "count",
-        }
+model::choice! {
+    /// The unit of a value.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Quantity: symbol {
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        Ns = "ns",
+        /// Bytes.
+        Bytes = "bytes",
+        /// Thousandths of a degree Celsius.
+        Millicelsius = "millicelsius",
+        /// A number of things.
+        Count = "count",
     }
 }
 

@@ -15,23 +15,15 @@ pub struct Tried {
     pub trials: Vec<TriedTrial>,
 }
 
-/// The supply by which a set was chosen: its urgent task has the shortest period with which the test accepts both tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChosenBy {
-    /// The periodic resource model; the measured supply refuses the set.
-    Textbook,
-    /// The lines below the supply measured in the same run.
-    Measured,
-}
-
-impl ChosenBy {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ChosenBy::Textbook => "textbook",
-            ChosenBy::Measured => "measured",
-        }
+model::choice! {
+    /// The supply by which a set was chosen: its urgent task has the shortest period with which the test accepts both tasks.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ChosenBy {
+        /// The periodic resource model; the measured supply refuses the set.
+        Textbook = "textbook",
+        /// The lines below the supply measured in the same run.
+        Measured = "measured",
     }
 }
 

@@ -3,19 +3,20 @@
 use super::parts::n;
 use std::fmt::Write;
 
-/// The shape of a mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Cross,
-    Plus,
-    Down,
-    Bar,
-    /// A small cross, for many marks close together.
-    Small,
+model::choice! {
+    /// The shape of a mark.
+    pub(crate) enum Mark: path {
+        Circle = "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
+        Square = "m-3-3h6v6h-6z",
+        Triangle = "m0-4l3.7 6.5h-7.4z",
+        Diamond = "m0-4l4 4l-4 4l-4-4z",
+        Cross = "m-3-3l6 6m-6 0l6-6",
+        Plus = "m-4 0h8m-4-4v8",
+        Down = "m0 4l3.7-6.5h-7.4z",
+        Bar = "m0-4v8",
+        /// A small cross, for many marks close together.
+        Small = "m-2-2l4 4m-4 0l4-4",
+    }
 }
 
 impl Mark {
@@ -31,21 +32,6 @@ impl Mark {
             Mark::Down,
             Mark::Bar,
         ][look % super::LOOKS]
-    }
-
-    /// Path from the mark's centre.
-    fn path(self) -> &'static str {
-        match self {
-            Mark::Circle => "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
-            Mark::Square => "m-3-3h6v6h-6z",
-            Mark::Triangle => "m0-4l3.7 6.5h-7.4z",
-            Mark::Diamond => "m0-4l4 4l-4 4l-4-4z",
-            Mark::Cross => "m-3-3l6 6m-6 0l6-6",
-            Mark::Plus => "m-4 0h8m-4-4v8",
-            Mark::Down => "m0 4l3.7-6.5h-7.4z",
-            Mark::Bar => "m0-4v8",
-            Mark::Small => "m-2-2l4 4m-4 0l4-4",
-        }
     }
 }
 

@@ -37,117 +37,79 @@ pub struct Document {
     pub short: String,
 }
 
-/// What a published figure is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum About {
-    /// How late a periodic thread began.
-    WakeupLatency,
-    /// How long a job's work took.
-    ExecutionTime,
-    /// How far apart cells started that should have started together.
-    StartSkew,
-    /// Creating a cell, running a program that ends at once, removing the cell.
-    Startup,
-    /// From a failure until the work goes on.
-    Recovery,
-    /// Memory of the host.
-    Memory,
-    /// How long a computation took.
-    Computation,
-    /// Coefficient of variation of the mean execution times of cells that ran together.
-    BetweenCells,
-    /// A statistic of the execution time, of the median of the cells that ran together.
-    MedianCell,
-}
-
-impl About {
-    /// The name used in tables.
-    pub const fn title(self) -> &'static str {
-        match self {
-            About::WakeupLatency => "wake-up latency",
-            About::ExecutionTime => "execution time",
-            About::StartSkew => "start skew",
-            About::Startup => "start-up",
-            About::Recovery => "recovery",
-            About::Memory => "memory",
-            About::Computation => "computation",
-            About::BetweenCells => "coefficient of variation between cells",
-            About::MedianCell => "execution time of the median cell",
-        }
+model::choice! {
+    /// What a published figure is about.
+    #[derive(Deserialize, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum About: title {
+        /// How late a periodic thread began.
+        WakeupLatency = "wake-up latency",
+        /// How long a job's work took.
+        ExecutionTime = "execution time",
+        /// How far apart cells started that should have started together.
+        StartSkew = "start skew",
+        /// Creating a cell, running a program that ends at once, removing the cell.
+        Startup = "start-up",
+        /// From a failure until the work goes on.
+        Recovery = "recovery",
+        /// Memory of the host.
+        Memory = "memory",
+        /// How long a computation took.
+        Computation = "computation",
+        /// Coefficient of variation of the mean execution times of cells that ran together.
+        BetweenCells = "coefficient of variation between cells",
+        /// A statistic of the execution time, of the median of the cells that ran together.
+        MedianCell = "execution time of the median cell",
     }
 }
 
-/// Which number of a distribution it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Smallest.
-    Min,
-    /// Median.
-    Median,
-    /// Arithmetic mean.
-    Mean,
-    /// Standard deviation.
-    Sd,
-    /// 95th percentile.
-    P95,
-    /// 99th percentile.
-    P99,
-    /// Largest.
-    Max,
-    /// A single number.
-    Value,
-}
-
-impl Kind {
-    /// The name used in tables.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Kind::Min => "min",
-            Kind::Median => "median",
-            Kind::Mean => "mean",
-            Kind::Sd => "sd",
-            Kind::P95 => "p95",
-            Kind::P99 => "p99",
-            Kind::Max => "max",
-            Kind::Value => "value",
-        }
+model::choice! {
+    /// Which number of a distribution it is.
+    #[derive(Deserialize, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind: title {
+        /// Smallest.
+        Min = "min",
+        /// Median.
+        Median = "median",
+        /// Arithmetic mean.
+        Mean = "mean",
+        /// Standard deviation.
+        Sd = "sd",
+        /// 95th percentile.
+        P95 = "p95",
+        /// 99th percentile.
+        P99 = "p99",
+        /// Largest.
+        Max = "max",
+        /// A single number.
+        Value = "value",
     }
 }
 
-/// Unit in which a figure is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum PrintedIn {
-    /// Microseconds.
-    #[serde(rename = "us")]
-    Us,
-    /// Milliseconds.
-    #[serde(rename = "ms")]
-    Ms,
-    /// Seconds.
-    #[serde(rename = "s")]
-    S,
-    /// 10^6 bytes.
-    #[serde(rename = "MB")]
-    Mb,
-    /// No unit.
-    #[serde(rename = "ratio")]
-    Ratio,
+model::choice! {
+    /// Unit in which a figure is printed.
+    #[derive(Deserialize)]
+    pub enum PrintedIn {
+        /// Microseconds.
+        #[serde(rename = "us")]
+        Us = "us",
+        /// Milliseconds.
+        #[serde(rename = "ms")]
+        Ms = "ms",
+        /// Seconds.
+        #[serde(rename = "s")]
+        S = "s",
+        /// 10^6 bytes.
+        #[serde(rename = "MB")]
+        Mb = "MB",
+        /// No unit.
+        #[serde(rename = "ratio")]
+        Ratio = "",
+    }
 }
 
 impl PrintedIn {
-    /// Its symbol.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PrintedIn::Us => "us",
-            PrintedIn::Ms => "ms",
-            PrintedIn::S => "s",
-            PrintedIn::Mb => "MB",
-            PrintedIn::Ratio => "",
-        }
-    }
-
     /// Nanoseconds, or bytes, in one; a ratio is itself.
     pub const fn base(self) -> f64 {
         match self {

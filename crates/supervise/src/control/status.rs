@@ -59,43 +59,31 @@ pub struct SupervisorStatus {
     pub cpus: Vec<u32>,
 }
 
-/// What a cell does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CellState {
-    /// Its program runs, and is looked after.
-    Running,
-    /// It is being made.
-    Starting,
-    /// It was told to end and has not yet, or what is left of it is being removed.
-    Ending,
-    /// It is started once those that it comes after are ready.
-    Waiting,
-    /// It has ended and will be restarted.
-    Restarting,
-    /// It does not run, and is not to.
-    Stopped,
-    /// It runs without a supervisor.
-    Orphan,
-    /// It ran when it was looked after, and does not now.
-    Gone,
+model::choice! {
+    /// What a cell does.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CellState: word {
+        /// Its program runs, and is looked after.
+        Running = "running",
+        /// It is being made.
+        Starting = "starting",
+        /// It was told to end and has not yet, or what is left of it is being removed.
+        Ending = "ending",
+        /// It is started once those that it comes after are ready.
+        Waiting = "waiting",
+        /// It has ended and will be restarted.
+        Restarting = "restarting",
+        /// It does not run, and is not to.
+        Stopped = "stopped",
+        /// It runs without a supervisor.
+        Orphan = "orphan",
+        /// It ran when it was looked after, and does not now.
+        Gone = "gone",
+    }
 }
 
 impl CellState {
-    /// The word for tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            CellState::Running => "running",
-            CellState::Starting => "starting",
-            CellState::Ending => "ending",
-            CellState::Waiting => "waiting",
-            CellState::Restarting => "restarting",
-            CellState::Stopped => "stopped",
-            CellState::Orphan => "orphan",
-            CellState::Gone => "gone",
-        }
-    }
-
     /// Whether it has a process.
     pub fn runs(self) -> bool {
         matches!(

@@ -216,56 +216,36 @@ pub struct Enforced {
     pub period_ns: i64,
 }
 
-/// Why a cell of the mission is not to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hold {
-    /// It was stopped by hand.
-    ByHand,
-    /// A health rule has stopped it.
-    ByRule,
-    /// It has been restarted too often.
-    RestartLimit,
-    /// It was shed in favour of others.
-    Shed,
-    /// A cell that it needs does not run.
-    Needs,
-    /// Its program has ended and is not to be restarted.
-    Ended,
-}
-
-impl Hold {
-    /// Why, a clause.
-    pub const fn because(self) -> &'static str {
-        match self {
-            Hold::ByHand => "it was stopped by hand",
-            Hold::ByRule => "a health rule stopped it",
-            Hold::RestartLimit => "it reached its restart limit",
-            Hold::Shed => "it was shed in favour of others",
-            Hold::Needs => "a cell that it needs is not running",
-            Hold::Ended => "its program ended and is not restarted",
-        }
+model::choice! {
+    /// Why a cell of the mission is not to run.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Hold: because {
+        /// It was stopped by hand.
+        ByHand = "it was stopped by hand",
+        /// A health rule has stopped it.
+        ByRule = "a health rule stopped it",
+        /// It has been restarted too often.
+        RestartLimit = "it reached its restart limit",
+        /// It was shed in favour of others.
+        Shed = "it was shed in favour of others",
+        /// A cell that it needs does not run.
+        Needs = "a cell that it needs is not running",
+        /// Its program has ended and is not to be restarted.
+        Ended = "its program ended and is not restarted",
     }
 }
 
-/// Mode of a mission.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Every cell runs.
-    #[default]
-    Low,
-    /// Cells of low criticality are shed, those of high criticality have their larger budgets.
-    High,
-}
-
-impl Mode {
-    /// Its word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Low => "low",
-            Mode::High => "high",
-        }
+model::choice! {
+    /// Mode of a mission.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Mode {
+        /// Every cell runs.
+        #[default]
+        Low = "low",
+        /// Cells of low criticality are shed, those of high criticality have their larger budgets.
+        High = "high",
     }
 }
 

@@ -20,28 +20,17 @@ pub(super) struct Candidate<'a> {
     pub(super) has_asked: bool,
 }
 
-/// By which sign a thread is known to run a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
-    /// It begins the task's jobs, as the application reports.
-    Jobs,
-    /// It alone has the name.
-    Name,
-    /// It is the first of the cell, which has one reservation for it.
-    First,
-    /// It is the n-th of as many real-time threads as there are tasks: an assumption, which nobody can check.
-    Order,
-}
-
-impl Sign {
-    /// The sign in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Sign::Jobs => "by its jobs",
-            Sign::Name => "by name",
-            Sign::First => "the first",
-            Sign::Order => "by order, not checked",
-        }
+model::choice! {
+    /// By which sign a thread is known to run a task.
+    pub enum Sign: words {
+        /// It begins the task's jobs, as the application reports.
+        Jobs = "by its jobs",
+        /// It alone has the name.
+        Name = "by name",
+        /// It is the first of the cell, which has one reservation for it.
+        First = "the first",
+        /// It is the n-th of as many real-time threads as there are tasks: an assumption, which nobody can check.
+        Order = "by order, not checked",
     }
 }
 

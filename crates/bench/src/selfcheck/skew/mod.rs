@@ -11,24 +11,15 @@ use serde_json::{Value, json};
 
 use super::section::us;
 
-/// How cells learn of their release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// Our barrier.
-    Futex,
-    /// The thesis's way in our own probe, without a process for each sleep.
-    PollProbe,
-    /// The thesis's way.
-    PollShell,
-}
-
-impl How {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            How::Futex => "futex and absolute sleep",
-            How::PollProbe => "polling a file every 1 ms (probe)",
-            How::PollShell => "polling a file every 1 ms (shell)",
-        }
+model::choice! {
+    /// How cells learn of their release.
+    pub(super) enum How {
+        /// Our barrier.
+        Futex = "futex and absolute sleep",
+        /// The thesis's way in our own probe, without a process for each sleep.
+        PollProbe = "polling a file every 1 ms (probe)",
+        /// The thesis's way.
+        PollShell = "polling a file every 1 ms (shell)",
     }
 }
 

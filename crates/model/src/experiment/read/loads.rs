@@ -1,6 +1,6 @@
 //! Reading loads, each a name or a table.
 
-use crate::experiment::keys::{FORMS, PLACES};
+use crate::experiment::keys::PLACES;
 use crate::file::{Faults, Node, Value};
 use crate::load::IDLE;
 use crate::{EngineKind, LoadForm, LoadKind, LoadPlan};
@@ -81,7 +81,7 @@ fn full(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<LoadPlan> {
         }
         load.name = name;
     }
-    load.form = table.choice("form", &FORMS);
+    load.form = table.choice("form", &LoadForm::NAMES);
     load.command = table.texts("command");
     load.cpus = table.counts("cpus");
     let in_cell = table.choice("in", &PLACES) == Some(true);

@@ -13,7 +13,7 @@ mod trials;
 
 use cells::{OF_PROGRAMS, program};
 
-use super::keys::{CLASSES, KEPT, PACINGS, WORKS};
+use super::keys::{CLASSES, KEPT, WORKS};
 use super::turns::ten_thousandths;
 use super::work::RUN_OF_ENDLESS;
 use super::{
@@ -259,7 +259,9 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
             faults.report(&top.place, &["record"], what, "remove the line");
         }
     }
-    let pacing = table.choice("pacing", &PACINGS).unwrap_or(Pacing::Periodic);
+    let pacing = table
+        .choice("pacing", &Pacing::NAMES)
+        .unwrap_or(Pacing::Periodic);
     let reports = (program.as_ref()).is_some_and(ProgramLoad::reports);
     if reports && pacing == Pacing::Relative {
         let what = "jobs that a program reports must be periodic";

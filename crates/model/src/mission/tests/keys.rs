@@ -6,8 +6,8 @@ use toml::{Table, Value};
 
 use super::full::FULL;
 use super::{json, parse, validator};
-use crate::file::{Kind, Need, Shape};
-use crate::mission::keys::TOP;
+use crate::file::{Kind, Need, Shape, Table as _};
+use crate::mission::Mission;
 
 /// Every key of every table of a document, with the tables' names.
 fn said(shape: &'static Shape, table: &Table, found: &mut BTreeSet<(&'static str, String)>) {
@@ -65,8 +65,8 @@ fn full() -> Table {
 #[test]
 fn the_full_mission_says_every_key_but_what_excludes_another() {
     let mut found = BTreeSet::new();
-    said(&TOP, &full(), &mut found);
-    let declared: BTreeSet<(&str, String)> = (TOP.all().iter())
+    said(Mission::SHAPE, &full(), &mut found);
+    let declared: BTreeSet<(&str, String)> = (Mission::SHAPE.all().iter())
         .flat_map(|shape| {
             shape
                 .keys
@@ -84,7 +84,7 @@ fn the_full_mission_says_every_key_but_what_excludes_another() {
 #[test]
 fn every_key_is_read() {
     let mission = parse(FULL).unwrap();
-    let all = without_one(&TOP, &full());
+    let all = without_one(Mission::SHAPE, &full());
     assert!(all.len() > 100);
     for (key, less) in all {
         // It has one value, which is its default.
@@ -102,9 +102,13 @@ fn the_schema_and_the_parser_know_the_same_keys() {
     assert!(validator.is_valid(&json(FULL)));
     let whole = full();
     let mut tried = 0;
-    for (of, less) in without_one(&TOP, &whole) {
+    for (of, less) in without_one(Mission::SHAPE, &whole) {
         let (table, key) = of.split_once('.').unwrap();
-        let shape = TOP.all().into_iter().find(|s| s.name == table).unwrap();
+        let shape = Mission::SHAPE
+            .all()
+            .into_iter()
+            .find(|s| s.name == table)
+            .unwrap();
         let required = matches!(shape.key(key).unwrap().need, Need::Required(_)) || shape.choice;
         let valid = validator.is_valid(&serde_json::to_value(&less).unwrap());
         assert_eq!(valid, !required, "{of} left out");
@@ -120,7 +124,7 @@ fn the_schema_and_the_parser_know_the_same_keys() {
         tried += 1;
     }
     assert!(tried > 100);
-    for shape in TOP.all() {
+    for shape in Mission::SHAPE.all() {
         let odd = "not_a_key_of_any_table";
         let (stands, further) = spot(shape);
         let further = further.replace("KEY", &format!("{odd} = 1"));

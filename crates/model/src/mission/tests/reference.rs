@@ -1,13 +1,13 @@
 //! Tests that the documentation has the tables of the mission file's keys.
 
+use crate::file::Table;
 use crate::file::reference::{assert_has_every_key, block, grouped, page};
-use crate::mission::keys::TOP;
-use crate::mission::{Limits, MissionFile};
+use crate::mission::{Limits, Mission, MissionFile};
 
 #[test]
 fn the_documentation_has_every_key() {
     let text = page("mission-file.md");
-    assert_has_every_key(&text, &TOP);
+    assert_has_every_key(&text, Mission::SHAPE);
     assert!(text.contains(&grouped(Limits::FAULTS as i64)));
 }
 

@@ -89,28 +89,21 @@ impl Format {
     }
 }
 
-/// The unit of numbers in a format without units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Microseconds.
-    Us,
-    /// Milliseconds.
-    Ms,
-    /// Seconds.
-    S,
+model::choice! {
+    /// The unit of numbers in a format without units.
+    pub enum Unit {
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Microseconds.
+        Us = "us",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Seconds.
+        S = "s",
+    }
 }
 
 impl Unit {
-    /// Every unit and its symbol.
-    pub const NAMES: [(&'static str, Unit); 4] = [
-        ("ns", Unit::Ns),
-        ("us", Unit::Us),
-        ("ms", Unit::Ms),
-        ("s", Unit::S),
-    ];
-
     /// Nanoseconds in one unit.
     pub const fn ns(self) -> i64 {
         match self {
@@ -119,12 +112,6 @@ impl Unit {
             Unit::Ms => 1_000_000,
             Unit::S => 1_000_000_000,
         }
-    }
-
-    /// Its symbol.
-    pub fn name(self) -> &'static str {
-        let named = Unit::NAMES.iter().find(|(_, unit)| *unit == self);
-        named.map_or("us", |(name, _)| name)
     }
 }
 
