@@ -47,7 +47,7 @@ pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File>
 /// the one that is opened, whoever exchanges its name meanwhile, and opening it waits for nobody.
 ///
 /// # Errors
-/// When it is no regular file, when somebody holds a lease of it (`WouldBlock`), or what the system says.
+/// When it is no regular file, when somebody holds a lease of it (`WouldBlock`), or what the system says; without `/proc`, `Unsupported`.
 pub fn program(root: &Path, inside: &Path) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = if root == Path::new("/") {
@@ -64,6 +64,13 @@ pub fn program(root: &Path, inside: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+        .map_err(|error| match error.kind() {
+            // The file is there: it is not to be taken for missing.
+            io::ErrorKind::NotFound => {
+                io::Error::new(io::ErrorKind::Unsupported, "there is no /proc")
+            }
+            _ => error,
+        })
 }
 
 fn not_regular() -> io::Error {

@@ -29,6 +29,8 @@ const MASKED: [&str; 10] = [
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 ];
+/// Files of each cpu in `/sys/devices/system/cpu` of which a read interrupts that cpu.
+const MASKED_OF_CPU: [&str; 2] = ["acpi_cppc", "power/energy_perf_bias"];
 const READ_ONLY: [&str; 6] = [
     "/proc/bus",
     "/proc/fs",
@@ -38,6 +40,19 @@ const READ_ONLY: [&str; 6] = [
     "/proc/sys",
     "/proc/sysrq-trigger",
 ];
+
+fn masked() -> Vec<String> {
+    let cpus = host::cpus::possible().unwrap_or_default();
+    let of_cpus = cpus.iter().flat_map(|cpu| {
+        MASKED_OF_CPU.map(|name| format!("/sys/devices/system/cpu/cpu{cpu}/{name}"))
+    });
+    let of_cpus = of_cpus.filter(|path| Path::new(path).exists());
+    MASKED
+        .map(str::to_owned)
+        .into_iter()
+        .chain(of_cpus)
+        .collect()
+}
 
 /// POSIX shared memory of a cell, in bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
@@ -70,7 +85,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
     }
     let devices = (spec.devices.iter().map(node)).collect::<Result<Vec<_>, _>>()?;
     let mut linux = json!({
-        "maskedPaths": MASKED,
+        "maskedPaths": masked(),
         "readonlyPaths": READ_ONLY,
         "namespaces": namespaces,
         "cgroupsPath": spec.own_group(),

@@ -212,17 +212,30 @@ pub(super) const SOCKET_OPTIONS: Refusal = refuse_when(
 );
 const UDP_ENCAP: i32 = 100;
 
-/// Advice on memory for which the kernel interrupts every cpu each time: to collapse small pages into a huge one.
-pub(super) const COLLAPSE: Refusal = refuse_when(
-    "madvise",
-    libc::SYS_madvise,
-    &[When {
-        argument: 2,
-        mask: u32::MAX,
-        value: 25, // MADV_COLLAPSE
-        also: None,
-    }],
-);
+/// Calls for which the kernel interrupts every cpu each time: it collapses small pages into a huge one, moves pages between nodes, for which
+/// each cpu gives back the pages that it keeps, or rewrites its code for the first event of a kind.
+pub(super) const INTERRUPTING: [Refusal; 6] = [
+    refuse_when(
+        "madvise",
+        libc::SYS_madvise,
+        &[When {
+            argument: 2,
+            mask: u32::MAX,
+            value: 25, // MADV_COLLAPSE
+            also: None,
+        }],
+    ),
+    refuse("process_madvise", libc::SYS_process_madvise),
+    refuse_when(
+        "mbind",
+        libc::SYS_mbind,
+        // MPOL_MF_MOVE and MPOL_MF_MOVE_ALL.
+        &[bit(5, 2), bit(5, 4)],
+    ),
+    refuse("move_pages", libc::SYS_move_pages),
+    refuse("migrate_pages", libc::SYS_migrate_pages),
+    refuse("perf_event_open", libc::SYS_perf_event_open),
+];
 
 /// Memory that the kernel takes out of its own map, for which it interrupts every cpu. Told that there is no such call, programs keep their
 /// secrets in other memory.
@@ -273,16 +286,12 @@ pub(super) const KEYRINGS: [Refusal; 3] = [
 ];
 
 /// What container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
-pub(super) const SELDOM_USED: [Refusal; 15] = [
+pub(super) const SELDOM_USED: [Refusal; 11] = [
     refuse("ptrace", libc::SYS_ptrace),
     refuse("process_vm_readv", libc::SYS_process_vm_readv),
     refuse("process_vm_writev", libc::SYS_process_vm_writev),
     refuse("pidfd_getfd", libc::SYS_pidfd_getfd),
     refuse("kcmp", libc::SYS_kcmp),
-    refuse("process_madvise", libc::SYS_process_madvise),
-    refuse("move_pages", libc::SYS_move_pages),
-    refuse("migrate_pages", libc::SYS_migrate_pages),
-    refuse("perf_event_open", libc::SYS_perf_event_open),
     refuse("userfaultfd", libc::SYS_userfaultfd),
     refuse("personality", libc::SYS_personality),
     refuse("fanotify_init", libc::SYS_fanotify_init),

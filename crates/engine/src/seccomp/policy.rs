@@ -1,7 +1,7 @@
 //! Which system calls a cell is refused.
 
 use super::calls::{
-    COLLAPSE, INHERITANCE, KEYRINGS, MACHINE, MOUNTS, NAMESPACES, PORTS, SECRET_MEMORY,
+    INHERITANCE, INTERRUPTING, KEYRINGS, MACHINE, MOUNTS, NAMESPACES, PORTS, SECRET_MEMORY,
     SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS, SET_PRIORITY, SHARES, SOCKET_OPTIONS,
     UNCOUNTED,
 };
@@ -31,7 +31,8 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     refused.extend(PORTS);
     refused.extend(families::refusals(network, grants.seccomp));
     refused.extend(KEYRINGS);
-    refused.extend([SOCKET_OPTIONS, COLLAPSE, SECRET_MEMORY]);
+    refused.extend(INTERRUPTING);
+    refused.extend([SOCKET_OPTIONS, SECRET_MEMORY]);
     if grants.seccomp == Seccomp::Default {
         refused.extend(SELDOM_USED);
         refused.extend(UNCOUNTED);

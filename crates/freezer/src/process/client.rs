@@ -240,7 +240,10 @@ impl Place {
                 return Ok(());
             }
             match builder.create(&self.dir) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Another client of this user may have made it meanwhile.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && !self.is_there()? =>
+                {
                     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
                     let mut aside = self.dir.clone().into_os_string();
                     aside.push(format!(".not-ours-{}", since.as_nanos()));
@@ -248,6 +251,7 @@ impl Place {
                         break;
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made.map_err(|reason| self.failed(reason))?,
             }
         }

@@ -251,6 +251,14 @@ pub fn all() -> Vec<Attack> {
             call(unsafe { syscall(libc::SYS_madvise, 0, 0, 25) })
         })
         .otherwise(Control::Differs),
+        attack("mbind-move", || {
+            call(unsafe { syscall(libc::SYS_mbind, 0, 0, 0, 0, 0, 2) })
+        })
+        .otherwise(Control::Differs),
+        attack("move_pages", || {
+            call(unsafe { syscall(libc::SYS_move_pages, 0, 0, 0, 0, 0, 2) })
+        })
+        .otherwise(Control::Differs),
         Attack {
             refused: Refused::With(libc::ENOSYS),
             ..attack("memfd_secret", || call(unsafe { syscall(447, 0) }))
