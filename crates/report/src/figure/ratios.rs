@@ -61,7 +61,7 @@ pub(crate) fn picture(
         }
     };
     let caption = format!(
-        "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. An interval that crosses the \
+        "Ratio to {baseline} with its 95 % interval over rounds: circles for the median, triangles for p99. An interval that crosses the \
          dashed line at 1 shows no difference from {baseline}; one wholly to the right of it is slower. An arrow continues beyond the \
          picture. A mark without an interval rests on one round. Triangles are absent where a round is too small for a p99."
     );

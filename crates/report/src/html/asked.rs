@@ -66,7 +66,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     Some(asked(&experiment.question, facts, &[]))
 }
 
-/// The question of a run, what was planned, and under which conditions.
+/// The question of a run, its plan, and its conditions.
 pub(crate) fn asked<'a>(
     question: &str,
     facts: impl IntoIterator<Item = (&'a str, String)>,

@@ -16,7 +16,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 /// Findings that are shown at once: the most important are the first.
 const SHOWN: usize = 5;
 
-/// The findings, one below the other; what exceeds [`SHOWN`] is folded.
+/// The findings, one below the other; those beyond [`SHOWN`] are folded.
 pub(crate) fn found(findings: &[String]) -> Markup {
     let (first, more) = findings.split_at(findings.len().min(SHOWN));
     let of = |all: &[String]| html! { ul.findings { @for text in all { li { (clean(text)) } } } };
