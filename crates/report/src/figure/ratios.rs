@@ -7,6 +7,9 @@ use maud::{Markup, html};
 use stats::{Comparison, Ratio};
 use study::JobsStudy;
 
+/// The name of the picture's file.
+pub(crate) const NAME: &str = "ratios";
+
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let rows: Vec<_> = data
         .drawing
@@ -16,7 +19,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
         .collect();
     let rows: Vec<(String, &Comparison)> = rows.into_iter().map(|(c, r)| (name(c), r)).collect();
     let baseline = text::words::clean(&data.summary.baseline);
-    let figure = picture(&rows, &baseline, "ratios")?;
+    let figure = picture(&rows, &baseline, NAME)?;
     let caption = with_omission(data, figure.caption);
     Some(Figure { caption, ..figure })
 }

@@ -6,10 +6,12 @@ use maud::{Markup, html};
 use text::words::{clean, plural, sentence};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    Some(Section {
+    // The first is the answer to the question.
+    let further = &findings(&page.data.summary)[1..];
+    (!further.is_empty()).then(|| Section {
         id: "found",
-        heading: "What was found".to_owned(),
-        body: found(&findings(&page.data.summary)),
+        heading: "What else was found".to_owned(),
+        body: found(further),
     })
 }
 

@@ -68,7 +68,9 @@ pub(crate) fn finished(
             .position(|section| ids.contains(&section.id))
     };
     // Right after the findings.
-    let found = place(&sections, &["found", "values", "files"]).map_or(0, |found| found + 1);
+    let found = place(&sections, &["found", "values", "files"]);
+    let found = found.or(place(&sections, &["asked"]));
+    let found = found.map_or(0, |found| found + 1);
     let judged = extras.judged.and_then(crate::judge::section);
     let compared = extras.compared.map(crate::compare::section);
     sections.splice(found..found, judged.into_iter().chain(compared));
