@@ -69,7 +69,7 @@ fn of_thread(header: &Header, engine: &str, beside: &mut CellCounters) {
             let counted_ppm = u32::try_from(share).unwrap_or(u32::MAX).min(1_000_000);
             if header.complete == 1 && counted_ppm < 999_000 {
                 beside.lacking.push(format!(
-                    "a PMU of its own: the counters ran for {:.0}% of the thread's time",
+                    "a PMU of its own: the counters ran for {:.0} % of the thread's time",
                     f64::from(counted_ppm) / 10_000.0
                 ));
             }
@@ -128,7 +128,7 @@ mod tests {
             (700, 500_000)
         );
         assert_eq!(found.lacking.len(), 1);
-        assert!(found.lacking[0].contains("for 50% of the thread's time"));
+        assert!(found.lacking[0].contains("for 50 % of the thread's time"));
         let whole = Header {
             count_running_ns: 1_000,
             ..counted(Counted::Software)

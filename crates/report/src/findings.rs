@@ -125,7 +125,7 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
                 _ => "not distinguishable from noise".to_owned(),
             };
             format!(
-                "{trial}: the median {metric} is {overhead} (95% interval {} to {} over {}): {judged}.",
+                "{trial}: the median {metric} is {overhead} (95 % interval {} to {} over {}): {judged}.",
                 ratio(low),
                 ratio(high),
                 plural(comparison.rounds.into(), "round"),

@@ -14,7 +14,7 @@ const FOLDED: usize = 24;
 const WRAPPED: usize = 24;
 
 /// The content of one cell of a table.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     text: String,
     tone: Tone,
@@ -45,8 +45,8 @@ impl Cell {
 
     /// With a text that a page shows below and a terminal in parentheses; unchanged without one.
     pub fn aside(self, text: Option<String>) -> Cell {
+        let aside = text.is_some();
         let cell = self.below(text.unwrap_or_default());
-        let aside = true;
         Cell { aside, ..cell }
     }
 
@@ -154,7 +154,7 @@ pub(crate) fn tone(ratio: &Ratio, rounds: u32) -> Tone {
     }
 }
 
-/// A ratio, its interval, and what it says.
+/// A ratio, its interval, and the verdict on it.
 pub(crate) fn told(ratio: &Ratio, rounds: u32) -> Cell {
     Cell::new(
         times(ratio, rounds) + verdict(ratio, rounds),
@@ -170,8 +170,8 @@ enum Place {
 }
 
 struct Column {
-    /// The heading; what stands below it on a page, a terminal shows in parentheses.
     heading: String,
+    /// The second line of the heading on a page; in parentheses on a terminal.
     below: Option<String>,
     /// Whether it names its row.
     names: bool,
@@ -437,7 +437,7 @@ mod tests {
             .head("cell", |(name, _)| named(name, false))
             .times("late\nof all", |(_, ns)| *ns)
             .number("jobs", |_| {
-                Cell::from(1_000_u64).aside(Some("10%".to_owned()))
+                Cell::from(1_000_u64).aside(Some("10 %".to_owned()))
             })
             .text("nothing", |_| "-")
             .if_any()
@@ -448,14 +448,14 @@ mod tests {
             "{terminal}"
         );
         assert!(
-            terminal.contains("1,000 (10%)   not real-time"),
+            terminal.contains("1,000 (10 %)   not real-time"),
             "{terminal}"
         );
         let page = table.render().into_string();
         for part in [
             "late<br><span class=\"below\">of all</span>",
             "&lt;c&gt;<br><span class=\"caution\">not real-time</span>",
-            "<td class=\"num\">1,000<br><span class=\"below\">10%</span></td>",
+            "<td class=\"num\">1,000<br><span class=\"below\">10 %</span></td>",
             "a/<wbr>b",
         ] {
             assert!(page.contains(part), "{part}: {page}");

@@ -39,7 +39,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table<&CellSummary> {
         format!(" against {one}")
     });
     let table = Table::new(
-        format!("the same jobs in turns{title} (ratio, 95% interval)"),
+        format!("the same jobs in turns{title} (ratio, 95 % interval)"),
         cells,
     )
     .head("cell", |cell| cell.label.as_str())

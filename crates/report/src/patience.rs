@@ -60,7 +60,7 @@ pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
         return Some("no number of jobs bounds the maximum".to_owned());
     }
     Some(format!(
-        "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0}% confidence, that at most {} of all \
+        "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0} % confidence, that at most {} of all \
          exceed it",
         count(fewest),
         DEFAULT_CONFIDENCE * 100.0,

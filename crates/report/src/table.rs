@@ -118,13 +118,14 @@ pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
         |wanted| wanted != summary.primary && cells.iter().any(|c| metric(c, wanted).is_some());
     let intervals = cells.iter().any(|cell| late_ends(cell).is_some());
     let baseline = summary.baseline.as_str();
+    let compared = cells.iter().any(|cell| cell.trial != baseline);
     let table = Table::new(
         format!("Quantiles of the {}", summary.primary.title()),
         cells,
     )
     .unit(unit(cells))
-    .head("cell", |cell| match cell.metrics.is_empty() {
-        true => name(cell).noted("no good round", Tone::Bad),
+    .head("cell", |cell| match cell.metrics.is_empty() && !compared {
+        true => name(cell).noted(format!("no good round {}", planned(cell)), Tone::Bad),
         false => name(cell),
     });
     let table = at_least(
@@ -152,13 +153,13 @@ pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
             cell.cpu_per_second_ns.map(used)
         })
         .if_any()
-        .when(cells.iter().any(|cell| cell.trial != baseline), |table| {
-            let heading = format!("against {baseline}\nmedian, 95% interval");
+        .when(compared, |table| {
+            let heading = format!("against {baseline}\nratio, 95 % interval");
             table.text(&heading, |cell| against(cell, baseline))
         })
         .number(
             if intervals {
-                "late\n95% interval"
+                "late\n95 % interval"
             } else {
                 "late"
             },
@@ -210,10 +211,15 @@ fn unit(cells: &[CellSummary]) -> Option<Unit> {
     Unit::common(values.flatten().map(|ns| ns as f64))
 }
 
+/// The number of activations of a cell without a good round.
+fn planned(cell: &CellSummary) -> String {
+    format!("of {}", plural(cell.planned, "planned activation"))
+}
+
 fn against(cell: &CellSummary, baseline: &str) -> Cell {
     let needed = |turns: &&InTurns| turns.against == baseline && turns.jobs_for_p99.is_some();
     match &cell.against_baseline {
-        _ if cell.metrics.is_empty() => Cell::new("no good round", Tone::Bad),
+        _ if cell.metrics.is_empty() => Cell::new("no good round", Tone::Bad).below(planned(cell)),
         Some(c) => told(&c.ratio_of_medians, c.rounds).below(match &c.ratio_of_p99 {
             Some(p99) => {
                 let said = words::times(p99, c.rounds) + words::verdict(p99, c.rounds);
@@ -222,7 +228,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Cell {
             None => (cell.in_turns.first().filter(needed))
                 .map_or_else(String::new, |turns| format!("p99 {}", p99_needs(turns))),
         }),
-        None if cell.trial == baseline => "1".into(),
+        None if cell.trial == baseline => Cell::from("1").below("baseline"),
         None if cell.does.is_some() => "other work".into(),
         None => Cell::new("not comparable", Tone::Caution),
     }

@@ -264,7 +264,7 @@ pub(crate) fn last_text(tail: &TailSummary) -> Option<String> {
     let scale = Scale::of([last.low_ns, last.value_ns, last.high_ns]);
     let (value, ends) = scale.with_ends(last.value_ns, [last.low_ns, last.high_ns]);
     Some(format!(
-        "one job in {} takes more than {value} (95% band {ends})",
+        "one job in {} takes more than {value} (95 % band {ends})",
         count((1.0 / last.probability).round() as u64),
     ))
 }

@@ -168,7 +168,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table<Row<'_>> {
         .number("missed", |(cell, ..)| lost(cell.missed))
 }
 
-/// The tables of tasks and reservations that a terminal shows, with what they mean; empty without a task set.
+/// The tables of tasks and reservations that a terminal shows, with their explanation; empty without a task set.
 pub(crate) fn shown(summary: &RunSummary, style: Style) -> String {
     let table = table(summary);
     if table.is_empty() {

@@ -48,7 +48,7 @@ impl Style {
         }
     }
 
-    /// Sentences below a table, each on lines of its own, without what a terminal would interpret.
+    /// Sentences below a table, each on lines of its own; control characters become `?`.
     pub fn sentences(self, sentences: &[String]) -> String {
         let line = |sentence: &String| self.wrap(&crate::words::clean(sentence), 4) + "\n";
         sentences.iter().map(line).collect()

@@ -18,6 +18,8 @@ table! {
         /// the lowest of them; 98 only if the class of `supervisor` is `other`
         lowest: u8 = PRIORITY, Required "40";
         /// the highest of them; 98 only if the class of `supervisor` is `other`
+        ///
+        /// At least `lowest`.
         highest: u8 = PRIORITY, Required "49";
     }
 }

@@ -29,6 +29,8 @@ table! {
     /// A cell: an isolated place in which one application runs.
     pub struct Cell: "cell", "[[cell]]" {
         /// its name; unique in the mission; not `supervisor`
+        ///
+        /// A letter or digit, then letters, digits, `-` and `_`; 64 at most.
         name: String = Kind::Name, Required "\"control\"";
         /// what it does
         description: String, Default "\"\"";
@@ -53,6 +55,8 @@ table! {
         /// what shedding does to it; only with criticality `lo`
         when_shed: WhenShed, Default "\"freeze\"", unless is_high;
         /// cpus that its threads may use; within the mission's `cpus` unless its class is `other`
+        ///
+        /// Each once; empty: it is yet to be placed.
         cpus: Vec<u32> = CPUS, Without "one of the mission's, chosen by admission; class `other`: all cpus that are not the mission's, if any, else all";
         /// SCHED_FIFO priorities that its threads may have; those of cells that may share a cpu must not overlap
         ///
@@ -78,6 +82,8 @@ table! {
         /// when the cells that wait for it may start; `first-job`: once it has reported the end of a job
         ready: Ready, Default "\"started\"";
         /// how long it may take to become ready
+        ///
+        /// From 1 ms; beyond it, the start has failed.
         start_timeout: Duration = START, Default "\"10s\"";
         /// how long it may take to end after SIGTERM before it is killed; a program that does not handle SIGTERM is killed at once
         stop_timeout: Duration, Default "\"1s\"";

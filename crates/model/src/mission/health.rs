@@ -34,6 +34,8 @@ table! {
         /// whether a status of 0 counts too; for `exit`
         "status" = ExitStatus::KIND, Without "`failure`";
         /// how often it must be observed within `window` before the rule acts
+        ///
+        /// From 1.
         times: u32 = COUNT, Default "1";
         /// how long an observation and an action count
         window: Option<Duration> = SOME_TIME, Without "required with `times` above 1 and with `escalate`";
@@ -48,6 +50,8 @@ table! {
     /// A step of escalation.
     pub struct Escalation(Copy): "step", "an item of `escalate`" {
         /// how often the rule must have acted within `window`
+        ///
+        /// From 1.
         after: u32 = COUNT, Required "3";
         /// action from then on
         action as "do": Action, Required "\"stop\"";

@@ -148,7 +148,7 @@ pub enum Latency {
 
 impl Mission {
     /// Writes the mission as a file that [`MissionFile::parse`] reads back to the same value. Defaults that depend on nothing
-    /// are written out, so that the file says what is in force.
+    /// are written out, so that the file says what is in force, but for `enforcer = "auto"` and empty lists.
     pub fn to_toml(&self) -> String {
         format!("schema = {SCHEMA}\n{}", Writer::file(self))
     }

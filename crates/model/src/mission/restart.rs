@@ -12,8 +12,12 @@ table! {
         /// wait before the second restart
         backoff_min: Duration, Default "\"100ms\"";
         /// longest wait
+        ///
+        /// At least `backoff_min`.
         backoff_max: Duration, Default "\"10s\"";
         /// restarts allowed within the window; at the next one the cell stays stopped
+        ///
+        /// From 1.
         limit: u32 = COUNT, Default "5";
         /// how long a restart counts
         window: Duration = SOME_TIME, Default "\"1min\"";

@@ -22,7 +22,8 @@ const CAPABILITIES: Kind = Kind::List {
 table! {
     /// What the cell may use of the machine besides cpu time; nothing by default.
     ///
-    /// Whatever is granted, a cell cannot raise its class, leave its cgroup or exceed its budget.
+    /// Nothing means an empty network namespace, a read-only root, no capability, no device beyond those that every container
+    /// has, and a seccomp filter. Whatever is granted, a cell cannot raise its class, leave its cgroup or exceed its budget.
     pub struct Rights: "rights", "[cell.rights]" {
         /// `none`: its own network with only loopback; `host`: that of the host
         network: Network, Default "\"none\"";

@@ -10,10 +10,14 @@ table! {
         /// `other`: reserves nothing and runs as an ordinary process
         class: SupervisorClass, Default "\"fifo\"";
         /// cpu time of all its threads in each period; counted on every cpu on which it may run
+        ///
+        /// At least [`Supervisor::LEAST_NS`].
         budget: Duration = OWN_TIME, Default "\"1ms\"";
         /// the period, from the budget to 1 s
         period: Duration = OWN_TIME, Default "\"20ms\"";
         /// cpus on which its threads run, of those on which timecell was started
+        ///
+        /// Empty: those on which timecell was started, or as many of them as the cells leave room on.
         cpus: Vec<u32> = CPUS, Without "those on which timecell was started, less those on which the cells leave it no room";
     }
 }

@@ -13,8 +13,12 @@ table! {
     /// A range of user ids for cells that name no user.
     pub struct Uids(Copy): "uids", "`uids`" {
         /// the lowest of them
+        ///
+        /// At least 1.
         lowest: u32 = UID, Required "2000000000";
         /// the highest of them
+        ///
+        /// At most 4,294,967,294.
         highest: u32 = UID, Required "2000065535";
     }
 }

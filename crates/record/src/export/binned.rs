@@ -53,7 +53,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
 pub(super) fn note(early: u64) -> String {
     let part = RELATIVE_ERROR * 100.0;
     let mut note = format!(
-        "the run kept histograms: the extremes and the worst jobs are exact, all other values are up to {part:.1}% too large"
+        "the run kept histograms: the extremes and the worst jobs are exact, all other values are up to {part:.1} % too large"
     );
     if early > 0 {
         note += &format!("; {early} values below 0 are written as 0");

@@ -149,7 +149,7 @@ fn cells(comparison: &RunComparison) -> Markup {
     let table = text::table(&comparison.pairs);
     html! {
         @if table.is_empty() { p { "No cell is in both runs." } } @else {
-            p.quiet { "Ratios are of the second run to the first, with 95% intervals over rounds. " (super::RATIO_OF_ROUNDS) "." }
+            p.quiet { "Ratios are of the second run to the first, with 95 % intervals over rounds. " (super::RATIO_OF_ROUNDS) "." }
             (table)
         }
         (only([&comparison.only_first, &comparison.only_second]))

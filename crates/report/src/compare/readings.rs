@@ -12,7 +12,7 @@ use ::text::style::{Style, Tone};
 use ::text::words::{count, ratio};
 
 /// What the verdicts rest on, without a full stop.
-const RULE: &str = "A difference is reported where the two 95% intervals do not touch; largest and smallest values, means and counts are \
+const RULE: &str = "A difference is reported where the two 95 % intervals do not touch; largest and smallest values, means and counts are \
     what each run saw, and nothing is claimed about them";
 
 /// How the second compares with the first: `1.230x, larger`.
@@ -53,8 +53,8 @@ fn figures_table(compared: &ReadingsComparison) -> Table<&ReadingPair> {
     Table::new("Figures of both runs", &compared.pairs)
         .head(compared.kind.subject(), |pair| pair.label.as_str())
         .text("figure", |pair| Cell::code(&pair.figure.to_string()))
-        .text("first (95% interval)", |pair| value(pair, 0))
-        .text("second (95% interval)", |pair| value(pair, 1))
+        .text("first (95 % interval)", |pair| value(pair, 0))
+        .text("second (95 % interval)", |pair| value(pair, 1))
         .text("second against first", |pair| {
             Cell::new(said(pair), tone(pair))
         })

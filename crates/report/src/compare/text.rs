@@ -1,10 +1,10 @@
 //! Two runs side by side, for a terminal.
 
-use crate::grid::{Cell, Table, named, told, tone};
+use crate::grid::{Cell, Table, named, told};
 use study::{Difference, Pair, RunComparison};
 use text::style::{Style, Tone};
 use text::units::Scale;
-use text::words::{FEWEST_ROUNDS, clean, interval};
+use text::words::clean;
 
 /// What to keep in mind, the table over cells in both runs, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
@@ -86,7 +86,7 @@ pub(super) fn table(pairs: &[Pair]) -> Table<&Pair> {
         .number("first median", |pair| time(pair.medians_ns[0]))
         .number("second median", |pair| time(pair.medians_ns[1]))
         .text(
-            "second / first\nover rounds, 95% interval",
+            "second / first\nover rounds, 95 % interval",
             |pair| match &pair.comparison {
                 Some(c) => told(&c.ratio_of_medians, c.rounds),
                 None => Cell::new("not comparable", Tone::Caution)
@@ -95,11 +95,8 @@ pub(super) fn table(pairs: &[Pair]) -> Table<&Pair> {
         )
         .text("p99 ratio", |pair| {
             let c = pair.comparison.as_ref()?;
-            let ratio = c
-                .ratio_of_p99
-                .as_ref()
-                .filter(|_| c.rounds >= FEWEST_ROUNDS)?;
-            Some(Cell::new(interval(ratio), tone(ratio, c.rounds)))
+            let p99 = c.ratio_of_p99.as_ref();
+            Some(p99.map_or_else(|| "too few samples".into(), |p99| told(p99, c.rounds)))
         })
         .labelled(|pair| pair.real_time)
 }

@@ -18,7 +18,7 @@ mod spread;
 mod tail;
 mod tail_ratios;
 
-pub(crate) use ratios::picture as ratios;
+pub(crate) use ratios::{NAME as RATIOS, picture as ratios};
 
 use crate::chart::{Axis, Dress, document, n};
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! The two frames of plots: two axes with a legend below, and named rows over one axis. A picture says its axes and what stands in them.
+//! The two frames of plots: two axes with a legend below, and named rows over one axis. A picture gives its axes and its marks.
 
 use super::{Figure, WIDTH};
 use crate::chart::{
@@ -59,7 +59,7 @@ impl Side {
     }
 }
 
-/// Two axes, what is drawn in them, and a legend.
+/// Two axes, the drawing in them, and a legend.
 pub(crate) struct Plot {
     pub x: Axis,
     pub y: Axis,
@@ -200,7 +200,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows of this height with so much room to the right of the axis, below what stands above them in `top` px.
+    /// Rows of height `row`, `top` px below the picture's upper end, with `room` px to the right of the axis.
     pub fn new(names: &[String], side: Side, row: f64, (top, room): (f64, f64)) -> Rows {
         let names = || names.iter().map(String::as_str);
         let left = name_room(names());
@@ -221,7 +221,7 @@ impl Rows {
         }
     }
 
-    /// With rows of two marks, and above them what these are.
+    /// With rows of two marks, and above them a key of the two.
     pub fn of_two(names: &[String], side: Side, two: [(Mark, &str); 2]) -> Rows {
         let rows = Rows::new(names, side, 36.0, (TOP, RIGHT));
         let head = key(rows.left + 6.0, &two);
@@ -257,7 +257,7 @@ impl Rows {
     }
 }
 
-/// What marks are, from left to right at the top of a picture.
+/// The key of marks, from left to right at the top of a picture.
 pub(crate) fn key(start: f64, entries: &[(Mark, &str)]) -> Markup {
     let room = |name: &str| 34.0 + 7.7 * name.len() as f64;
     html! {

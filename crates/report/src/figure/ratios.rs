@@ -7,6 +7,9 @@ use maud::{Markup, html};
 use stats::{Comparison, Ratio};
 use study::JobsStudy;
 
+/// The name of the picture's file.
+pub(crate) const NAME: &str = "ratios";
+
 pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let rows: Vec<_> = data
         .drawing
@@ -16,7 +19,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
         .collect();
     let rows: Vec<(String, &Comparison)> = rows.into_iter().map(|(c, r)| (name(c), r)).collect();
     let baseline = text::words::clean(&data.summary.baseline);
-    let figure = picture(&rows, &baseline, "ratios")?;
+    let figure = picture(&rows, &baseline, NAME)?;
     let caption = with_omission(data, figure.caption);
     Some(Figure { caption, ..figure })
 }
@@ -61,7 +64,7 @@ pub(crate) fn picture(
         }
     };
     let caption = format!(
-        "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. An interval that crosses the \
+        "Ratio to {baseline} with its 95 % interval over rounds: circles for the median, triangles for p99. An interval that crosses the \
          dashed line at 1 shows no difference from {baseline}; one wholly to the right of it is slower. An arrow continues beyond the \
          picture. A mark without an interval rests on one round. Triangles are absent where a round is too small for a p99."
     );

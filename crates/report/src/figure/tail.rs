@@ -49,7 +49,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let once = 1.0 / jobs as f64;
     let mut caption = format!(
         "How likely a job takes longer than the time on the horizontal axis ({}). Marks are measured jobs, lines the generalised Pareto \
-         law above each cell's threshold, shaded areas its 95% band. Below the dashed line (one job in all measured) the curve is \
+         law above each cell's threshold, shaded areas its 95 % band. Below the dashed line (one job in all measured) the curve is \
          extrapolation; it ends at a tenth of that, because no measurement could refute it further out.",
         curve_name(metric)
     );

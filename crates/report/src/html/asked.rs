@@ -1,7 +1,9 @@
-//! The question and the plan.
+//! The question, the answer in one sentence, and the plan.
 
+use super::figures;
 use super::section::{Page, Section};
-use maud::html;
+use crate::findings;
+use maud::{Markup, html};
 use record::series::Condition;
 use study::plan;
 use text::words::clean;
@@ -63,10 +65,19 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         ("baseline", experiment.baseline.clone()),
         ("metric", page.data.summary.primary.title().to_owned()),
     ];
-    Some(asked(&experiment.question, facts, &[]))
+    Some(Section {
+        id: "asked",
+        heading: "Question and answer".to_owned(),
+        body: html! {
+            (question(&experiment.question))
+            @if let Some(answer) = findings(&page.data.summary).first() { p.answer { (clean(answer)) } }
+            (figures::main(page))
+            details { summary { "The plan" } (list(facts, &[])) }
+        },
+    })
 }
 
-/// The question of a run, what was planned, and under which conditions.
+/// The question of a run, its plan, and its conditions.
 pub(crate) fn asked<'a>(
     question: &str,
     facts: impl IntoIterator<Item = (&'a str, String)>,
@@ -75,12 +86,22 @@ pub(crate) fn asked<'a>(
     Section {
         id: "asked",
         heading: "What was asked".to_owned(),
-        body: html! {
-            @if !question.is_empty() { p.question { (clean(question)) } }
-            dl {
-                @for (name, text) in facts { dt { (name) } dd { (clean(&text)) } }
-                @for condition in conditions { dt { (clean(&condition.name)) } dd { (clean(&condition.text)) } }
-            }
-        },
+        body: html! { (self::question(question)) (list(facts, conditions)) },
+    }
+}
+
+fn question(question: &str) -> Markup {
+    html! { @if !question.is_empty() { p.question { (clean(question)) } } }
+}
+
+fn list<'a>(
+    facts: impl IntoIterator<Item = (&'a str, String)>,
+    conditions: &[Condition],
+) -> Markup {
+    html! {
+        dl {
+            @for (name, text) in facts { dt { (name) } dd { (clean(&text)) } }
+            @for condition in conditions { dt { (clean(&condition.name)) } dd { (clean(&condition.text)) } }
+        }
     }
 }

@@ -12,13 +12,33 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     let title = summary.primary.title();
     let timed = summary.cells.iter().any(|cell| cell.late.is_some());
     let bounded = [patience::sentence(summary), patience::maximum(summary)];
-    let spread = Table::new(
-        format!("Spread of the {title}"),
-        rows(summary, summary.primary),
-    )
-    .detail()
-    .head("cell", |(cell, _)| name(cell));
-    let spread = with_moments(spread)
+    (!summary.cells.is_empty()).then(|| Section {
+        id: "cells",
+        heading: format!("Cells: {title}"),
+        body: html! {
+            p.quiet {
+                "Rounds are pooled. Below each quantile stands its 95 % interval; \"needs n\" is the number of samples needed to bound \
+                 that quantile. The maximum is what was seen, a lower bound of the worst case."
+                @if timed {
+                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the 95 % interval \
+                     of their share of all activations, from the differences between rounds."
+                }
+                @for sentence in bounded.iter().flatten() { " " (capital(sentence)) "." }
+            }
+            (table::cells(summary).detail())
+            (super::in_turns::table(summary, summary.primary))
+        },
+    })
+}
+
+/// Means, deviations and ratios within cells.
+pub(super) fn spread(page: &Page) -> Option<Section> {
+    let summary = &page.data.summary;
+    let title = format!("Spread of the {}", summary.primary.title());
+    let table = Table::new(&title, rows(summary, summary.primary))
+        .detail()
+        .head("cell", |(cell, _)| name(cell));
+    let table = with_moments(table)
         .number("CV\nsd / mean", |(_, m)| {
             m.summary.coefficient_of_variation.map(ratio)
         })
@@ -33,22 +53,9 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             m.lag1_autocorrelation.map(number)
         })
         .number("samples", |(_, m)| m.summary.count);
-    (!summary.cells.is_empty()).then(|| Section {
-        id: "cells",
-        heading: format!("Cells: {title}"),
-        body: html! {
-            p.quiet {
-                "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples needed to bound \
-                 that quantile. The maximum is what was seen, a lower bound of the worst case."
-                @if timed {
-                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the 95% interval \
-                     of their share of all activations, from the differences between rounds."
-                }
-                @for sentence in bounded.iter().flatten() { " " (capital(sentence)) "." }
-            }
-            (table::cells(summary))
-            (super::in_turns::table(summary, summary.primary))
-            (spread)
-        },
+    (!table.is_empty()).then(|| Section {
+        id: "spread",
+        heading: title,
+        body: html! { (table) },
     })
 }

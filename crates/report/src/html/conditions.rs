@@ -84,7 +84,7 @@ fn against<'a>(found: &Conditions<'a>) -> Table<Row<'a>> {
     .head("load", |(point, _)| point.load.as_str())
     .number("period", |(point, _)| period(point.period_ns))
     .text("cpu", |(point, _)| u64::from(point.cpu))
-    .text("median\nkept free / shared, 95% interval", |(point, _)| {
+    .text("median\nkept free / shared, 95 % interval", |(point, _)| {
         let shared = point.against_shared.as_ref();
         shared.map_or("no round of both".into(), |c| {
             told(&c.ratio_of_medians, c.rounds)

@@ -16,7 +16,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
     let mut checks: Vec<&Check> = provenance.checks.iter().collect();
     checks.sort_by_key(|check| order(check.state));
-    let table = Table::new("", checks.iter().copied())
+    let table = Table::new("Checks of the machine", checks.iter().copied())
         .stacked()
         .head("check", |check| &*check.title)
         .text("state", |check| {

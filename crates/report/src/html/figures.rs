@@ -1,21 +1,41 @@
 //! The figures with their captions.
 
 use super::section::{Page, Section};
-use crate::figure::{Figure, TAIL, inline};
+use crate::figure::{Figure, RATIOS, TAIL, inline};
 use maud::{Markup, html};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
+    let main = first(page).map_or(TAIL, |figure| &*figure.name);
+    let mut others = (page.figures.iter())
+        .filter(|f| f.name != TAIL && f.name != main)
+        .peekable();
+    others.peek().is_some().then(|| Section {
+        id: "figures",
+        heading: "Figures".to_owned(),
+        body: labelled(others, label(page)),
+    })
+}
+
+/// The picture that answers the question best: the ratios to the baseline, else the first one.
+fn first<'p>(page: &'p Page) -> Option<&'p Figure> {
+    let mut figures = page.figures.iter().filter(|f| f.name != TAIL);
+    let ratios = page.figures.iter().find(|f| f.name == RATIOS);
+    ratios.or_else(|| figures.next())
+}
+
+/// This picture.
+pub(super) fn main(page: &Page) -> Markup {
+    html! { @if let Some(figure) = first(page) { (labelled(std::iter::once(figure), label(page))) } }
+}
+
+/// The caution behind the titles of pictures.
+fn label(page: &Page) -> &'static str {
     let cells = &page.data.summary.cells;
-    let label = match cells.iter().filter(|cell| !cell.real_time).count() {
+    match cells.iter().filter(|cell| !cell.real_time).count() {
         0 => "",
         n if n == cells.len() => "(not real-time)",
         _ => "(not real-time in part)",
-    };
-    (!page.figures.is_empty()).then(|| Section {
-        id: "figures",
-        heading: "Figures".to_owned(),
-        body: labelled(page.figures.iter().filter(|f| f.name != TAIL), label),
-    })
+    }
 }
 
 /// Figures below each other, each with its title and caption.

@@ -11,23 +11,23 @@ use super::{
     checks_section, document, ended, failures, gaps, missing, provenance_section, run_head,
 };
 
-/// What is specific to a kind of run on its page.
+/// The contents of a page that depend on the kind of run.
 pub(crate) struct Own<'a> {
-    /// What was measured: the page's heading.
+    /// The name of the experiment: the page's heading.
     pub name: &'a str,
     /// The run's name.
     pub run: &'a str,
-    /// What it consists of, such as `trial`.
+    /// The name of a part of the run, such as `trial`.
     pub of: &'static str,
-    /// What could not be measured, such as `budget`.
+    /// The name of a thing that is measured, such as `budget`.
     pub what: &'static str,
-    /// What failed, was not measured, and was required in vain.
+    /// Failures, absent measurements, and unmet requirements.
     pub lacks: Lacks<'a>,
-    /// What else is missing.
+    /// Further content of the section on missing things.
     pub more: Markup,
     /// How to repeat it.
     pub again: Section,
-    /// What else a reader must know before any number.
+    /// Further warnings that stand before any number.
     pub banners: Markup,
     /// Its own sections, in order.
     pub sections: Vec<Section>,
@@ -68,7 +68,9 @@ pub(crate) fn finished(
             .position(|section| ids.contains(&section.id))
     };
     // Right after the findings.
-    let found = place(&sections, &["found", "values", "files"]).map_or(0, |found| found + 1);
+    let found = place(&sections, &["found", "values", "files"]);
+    let found = found.or(place(&sections, &["asked"]));
+    let found = found.map_or(0, |found| found + 1);
     let judged = extras.judged.and_then(crate::judge::section);
     let compared = extras.compared.map(crate::compare::section);
     sections.splice(found..found, judged.into_iter().chain(compared));

@@ -38,8 +38,8 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Table<(&CellSummary
             let median =
                 |turns: &InTurns| told(&turns.comparison.ratio_of_medians, turns.comparison.rounds);
             table
-                .text("median\nratio, 95% interval", |(_, turns)| median(turns))
-                .text("p99\nratio, 95% interval", |(_, turns)| p99(turns))
+                .text("median\nratio, 95 % interval", |(_, turns)| median(turns))
+                .text("p99\nratio, 95 % interval", |(_, turns)| p99(turns))
         })
         .when(states, |table| {
             table
@@ -50,7 +50,7 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Table<(&CellSummary
                     within(turns, |w| &w.slow)
                 })
                 .number(
-                    "jobs in the slow state\nhere / there, 95% interval",
+                    "jobs in the slow state\nhere / there, 95 % interval",
                     |(_, turns)| {
                         let within = turns.within.as_ref()?;
                         let here = format!("{} /", in_it(&within.slow_share_of_other));

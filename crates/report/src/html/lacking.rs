@@ -1,4 +1,4 @@
-//! What failed, what was not measured, and what the machine lacks, each with its fix.
+//! Failures, absent measurements, and unmet requirements, each with its fix.
 
 use super::found::list;
 use super::section::{Page, Section};
@@ -13,10 +13,10 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     Some(missing("trial", lacks, &html! {}))
 }
 
-/// What failed, what was not measured, and the requirements that were not met.
+/// Failures, absent measurements, and unmet requirements.
 pub(crate) type Lacks<'a> = (&'a [String], &'a [NotMeasured], &'a [Requirement]);
 
-/// The section on these: of a run of so many `what`, such as `trial`; `more` stands among them.
+/// The section on these; `what` names a measurement, such as `trial`, and `more` stands among them.
 pub(crate) fn missing(what: &str, (failures, absent, unmet): Lacks, more: &Markup) -> Section {
     let nothing = failures.is_empty() && absent.is_empty() && unmet.is_empty();
     // A reason is given once.
@@ -45,7 +45,7 @@ pub(crate) fn missing(what: &str, (failures, absent, unmet): Lacks, more: &Marku
     }
 }
 
-/// What is not there, each a `what`, with its reason and its fix.
+/// The absent measurements, each with its reason and its fix; `what` is the heading of their names.
 pub(crate) fn not_measured(caption: &str, what: &str, absent: &[NotMeasured]) -> Markup {
     let rows = absent
         .iter()

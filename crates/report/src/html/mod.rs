@@ -43,12 +43,13 @@ use crate::figure;
 use study::JobsStudy;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 18] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 19] = [
     asked::section,
+    cells::section,
     found::section,
     tasks::section,
     conditions::section,
-    cells::section,
+    cells::spread,
     beside::section,
     loads::section,
     histograms::section,

@@ -13,6 +13,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 
 /// The commands that repeat the measurement, make this page anew, and use the run otherwise: `more` of them, by the name of the command.
 pub(crate) fn again(run: &str, bench: &str, more: Option<&str>) -> Section {
+    let (run, bench) = (clean(run), clean(bench));
     let (command, use_of) = match more {
         Some("report") => (
             format!("\ntimecell report {run} ANOTHER-RUN"),

@@ -84,7 +84,7 @@ fn table<'a>(tails: &[&'a TailSummary]) -> Table<&'a TailSummary> {
         let peaks = tail.tail.peaks.as_ref();
         peaks.filter(|_| !tail.tail.curve.is_empty()).copied()
     };
-    let caption = "Time that a job exceeds with the given probability, 95% band below it; or why there is none";
+    let caption = "Time that a job exceeds with the given probability, 95 % band below it; or why there is none";
     Table::new(caption, tails.iter().copied())
         .detail()
         .head("cell", |tail| tail.label.as_str())
@@ -103,7 +103,7 @@ fn table<'a>(tails: &[&'a TailSummary]) -> Table<&'a TailSummary> {
         .number("1 in ten times as many", |tail| {
             peaks(tail).and(exceeded(tail, 10.0))
         })
-        .number("shape\n95% interval", |tail| {
+        .number("shape\n95 % interval", |tail| {
             let peaks = peaks(tail)?;
             let ends = format!("{:.2}..{:.2}", peaks.shape_low, peaks.shape_high);
             Some(Cell::from(format!("{:.2}", peaks.shape)).below(ends))

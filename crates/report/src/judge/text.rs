@@ -32,7 +32,7 @@ pub(super) fn table(judged: &Judged) -> Table<(&str, &CellVerdict)> {
     Table::new("thresholds", rows)
         .head("fails if", |row| Cell::code(row.0))
         .text("cell", |(_, cell)| cell.cell.as_str())
-        .text("measured (95% interval)", |(_, cell)| measured(cell))
+        .text("measured (95 % interval)", |(_, cell)| measured(cell))
         .text("verdict", |(_, cell)| {
             let tone = match cell.verdict {
                 Outcome::Met => Tone::Good,

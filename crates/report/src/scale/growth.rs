@@ -54,7 +54,7 @@ fn response(summary: &ScaleSummary) -> Option<Figure> {
         title: "Response time as cells are added, and what sharing the cpus predicts".to_owned(),
         caption: "Circles: mean over the jobs that ran while all cells ran. Squares and triangles: the median cell's 95th and 99th \
                   percentile. Line: the mean under processor sharing, from the cpu time of a job in the smallest trial. Dashes: the least \
-                  mean that any order of service allows. The vertical line is where the mean leaves the straight line, with its 95% \
+                  mean that any order of service allows. The vertical line is where the mean leaves the straight line, with its 95 % \
                   interval in grey. Look for circles above the line: something other than the cells takes the cpus."
             .to_owned(),
         size: (WIDTH, bottom(last) + 48.0 + LEGEND),

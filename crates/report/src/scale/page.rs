@@ -42,7 +42,7 @@ pub fn scale_html(
         name: &summary.experiment,
         run: &summary.run,
         of: "trial",
-        what: "number of cells",
+        what: "trial",
         lacks: (&summary.failures, &summary.not_measured, &summary.unmet),
         more: gave_out(summary),
         again: with_experiment(repeat, &plan),
@@ -242,7 +242,7 @@ fn cost(summary: &ScaleSummary) -> Section {
     }
 }
 
-/// What ran out.
+/// The limits that ended an engine's trials.
 fn gave_out(summary: &ScaleSummary) -> Markup {
     let rows = summary.points.iter().filter_map(|point| {
         let out = crowd(point)?.gave_out.as_ref()?;

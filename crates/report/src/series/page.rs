@@ -59,7 +59,7 @@ fn tables(summary: &SeriesSummary) -> Option<Section> {
         heading: "What was found".to_owned(),
         body: html! {
             p.quiet {
-                "Below each median stands its 95% interval; \"needs n\" is the number of values that it takes. A percentile that no \
+                "Below each median stands its 95 % interval; \"needs n\" is the number of values that it takes. A percentile that no \
                  subject has enough values for has no column. The worst value is what was seen, a lower bound of the worst case."
             }
             @for note in &summary.notes { p { (sentence(&clean(note))) } }
@@ -76,7 +76,10 @@ fn made_of(summary: &SeriesSummary) -> Option<Section> {
         id: "shares",
         heading: "What it is made of".to_owned(),
         body: html! {
-            p.quiet { "Medians over rounds, which need not add up to that of the whole; below each the worst value seen." }
+            p.quiet {
+                "Medians over rounds, which need not add up to that of the whole, with the means, which do; means alone where some share has \
+                 too few values for a median. The worst value is what was seen."
+            }
             @for part in parts { (table::shares_of(summary, part)) }
         },
     })

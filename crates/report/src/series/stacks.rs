@@ -45,8 +45,8 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
             text class="faint" x=(n(at(sum(figure)) + 6.0)) y=(n(plot.y(row) + 4.5)) { (amount(unit, sum(figure))) }
         }
     };
-    let caption = "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. What is too short to be \
-                   seen is in the table.";
+    let caption = "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. The table has the \
+                   means of shares that are too short to be seen.";
     let title = format!("{}, what it is made of", capital(&clean(part)));
     Some(plot.figure(super::file_name("shares", part), title, caption, body))
 }

@@ -46,12 +46,13 @@ pub(super) fn values<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s Se
         .if_any()
         .number("worst", |f| show(f.worst as f64))
         .when(compared, |table| {
-            let heading = format!("against {baseline}\n95% interval");
+            let heading = format!("against {baseline}\nratio, 95 % interval");
             table.text(&heading, |f| against(f, baseline))
         })
 }
 
-/// What a part is made of; empty if nothing is known of that.
+/// The shares of a part: medians with the means beside them, or means alone where some share has too few values for a
+/// median. Empty if no shares were measured.
 pub(super) fn shares_of<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s SeriesFigure> {
     let figures = of_part(summary, part);
     let names = share_names(summary, part, &figures);
@@ -61,17 +62,24 @@ pub(super) fn shares_of<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s
     };
     let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
     let rows = figures.iter().copied().filter(|_| !names.is_empty());
-    let table = Table::new(format!("{}: medians of its shares", capital(part)), rows)
+    let few = (summary.figures.iter())
+        .any(|f| f.of.as_deref() == Some(part) && f.median_interval.is_none());
+    let means = if few { "means" } else { "medians (means)" };
+    let table = Table::new(format!("{}: {means} of its shares", capital(part)), rows)
         .head("subject", |f| f.subject.as_str());
     names.iter().fold(table, |table, name| {
-        let medians = figures
-            .iter()
-            .filter_map(|f| Some(of(f, name)?.median as f64));
-        let amount = Amount::of(unit, medians);
+        let value = |share: &SeriesFigure| match few {
+            true => share.mean,
+            false => share.median as f64,
+        };
+        let values = figures.iter().filter_map(|f| of(f, name)).map(value);
+        let amount = Amount::of(unit, values);
         table.number(&short_name(part, name), |f| {
             let share = of(f, name)?;
+            let mean = (!few).then(|| format!("mean {}", amount.show(share.mean)));
             let worst = format!("worst {}", amount.show(share.worst as f64));
-            Some(Cell::from(amount.show(share.median as f64)).below(worst))
+            let value = Cell::from(amount.show(value(share)));
+            Some(value.aside(mean).below(worst))
         })
     })
 }
@@ -100,7 +108,7 @@ fn against(figure: &SeriesFigure, baseline: &str) -> Option<Cell> {
             said(ratio, rounds, figure.unit),
             tone(ratio, rounds),
         )),
-        None => (figure.subject == baseline).then(|| "1".into()),
+        None => (figure.subject == baseline).then(|| Cell::from("1").below("baseline")),
     }
 }
 
@@ -147,6 +155,7 @@ pub(super) fn short_name(part: &str, share: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use text::style::Tone;
 
     fn figure(subject: &str, part: &str, count: u64) -> SeriesFigure {
         SeriesFigure {
@@ -169,8 +178,8 @@ mod tests {
         }
     }
 
-    fn shown(figures: &[SeriesFigure]) -> String {
-        let summary = SeriesSummary {
+    fn summary(figures: &[SeriesFigure]) -> SeriesSummary {
+        SeriesSummary {
             schema: 1,
             run: String::new(),
             scenario: String::new(),
@@ -180,8 +189,11 @@ mod tests {
             unmet: Vec::new(),
             failures: Vec::new(),
             notes: Vec::new(),
-        };
-        values(&summary, "x").block(Style::default())
+        }
+    }
+
+    fn shown(figures: &[SeriesFigure]) -> String {
+        values(&summary(figures), "x").block(Style::default())
     }
 
     #[test]
@@ -203,8 +215,8 @@ mod tests {
             rounds_compared: 2,
             ..figure("crun", "x", 2)
         };
-        let shown = shown(&[two]);
-        assert!(shown.contains("undecided: two rounds"), "{shown}");
+        let undecided = Cell::new("undecided: two rounds", Tone::Plain);
+        assert_eq!(against(&two, "bare"), Some(undecided));
     }
 
     #[test]
@@ -213,6 +225,23 @@ mod tests {
         assert!(two.contains("needs 6") && two.contains("least"), "{two}");
         assert!(two.contains("68.0 us") && !two.contains("70.0 us"), "{two}");
         assert!(!two.contains("p90"), "{two}");
+        let shares = |count: u64| {
+            let of = Some("x".to_owned());
+            let share = SeriesFigure {
+                of,
+                ..figure("bare", "x: exec", count)
+            };
+            let summary = summary(&[figure("bare", "x", count), share]);
+            shares_of(&summary, "x").block(Style::default())
+        };
+        let (two, six) = (shares(2), shares(6));
+        assert!(two.starts_with("X: means of its shares\n"), "{two}");
+        assert!(two.ends_with("   72.5 us\n\n"), "{two}");
+        assert!(
+            six.starts_with("X: medians (means) of its shares\n"),
+            "{six}"
+        );
+        assert!(six.ends_with("   70.0 us (mean 72.5 us)\n\n"), "{six}");
         let ten = shown(&[figure("bare", "x", 10)]);
         assert!(
             ten.contains("70.0 us") && !ten.contains("least") && !ten.contains("p90"),

@@ -111,7 +111,7 @@ fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
         assert!(one.low.unwrap() < one.value.unwrap() && one.value < one.high);
     }
     let said = table(&summary, Style::default());
-    assert!(said.contains("late (95% interval)   missed"), "{said}");
+    assert!(said.contains("late (95 % interval)   missed"), "{said}");
     assert!(said.contains("12 (0.62..3.6 %)        8\n"), "{said}");
     let page = html(&summary);
     assert!(page.contains("0.62..3.6 %"), "the page has no interval");

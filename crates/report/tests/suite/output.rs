@@ -39,12 +39,12 @@ fn the_table_has_the_shape_that_was_promised() {
     let wanted = "\
 execution time of a job
 
-cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   late (95% interval)   missed
-bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                            0 (0..1.5 %)        0
-podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                  0 (0..1.5 %)        3
+cell       median        p99        max   wake-up p99   wake-up max   against bare (ratio, 95 % interval)   late (95 % interval)   missed
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5 %)        0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5 %)        3
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
 note: bounding p99.9 takes 2,995 jobs of each cell (--rounds 8), p99.99 29,956 (--rounds 75)
-note: no number of jobs bounds the maximum; the largest of 1,200 independent jobs shows, with 95% confidence, that at
+note: no number of jobs bounds the maximum; the largest of 1,200 independent jobs shows, with 95 % confidence, that at
    most 0.25 % of all exceed it
 podman: the median execution time is 10 % longer than that of bare: 1.100 (1.099..1.100) times as long.
 ";
@@ -280,9 +280,9 @@ each cell is compared over as many rounds as both have.
 caution: The experiments differ, which may explain the ratios.
 
 cell   first \
-median   second median   second / first (over rounds, 95% interval)   p99 ratio
+median   second median   second / first (over rounds, 95 % interval)   p99 ratio
 bare       270.2 us        540.2 us   undecided: one \
-round                         -
+round                          undecided: one round
 
 note: each ratio is the geometric mean over rounds of the second run's median (or p99) divided by the first's; \
 the medians beside it pool the rounds, so dividing them may give a different ratio

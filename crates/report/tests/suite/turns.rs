@@ -358,7 +358,7 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
     let said = table(&summary, Style::default());
     let line = |start: &str| {
         let part = said
-            .split("the same jobs in turns, each against its own (ratio, 95% interval)")
+            .split("the same jobs in turns, each against its own (ratio, 95 % interval)")
             .nth(1);
         let mut lines = part.unwrap_or_else(|| panic!("{said}")).lines();
         lines

@@ -195,7 +195,7 @@ impl CellVerdict {
                 "the values lie beyond the tool's histogram".to_owned()
             }
             (Outcome::Undecided, Ends::AtMost) => String::new(),
-            (Outcome::Undecided, _) => "the limit lies within the 95% interval".to_owned(),
+            (Outcome::Undecided, _) => "the limit lies within the 95 % interval".to_owned(),
             _ => String::new(),
         };
         let interval = measured.interval();

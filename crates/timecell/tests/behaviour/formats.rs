@@ -96,7 +96,7 @@ fn a_long_file_of_many_values_takes_little_memory(dir: &Path) {
     drop(file.into_inner().unwrap());
     let (said, page) = drawn_in_little_memory(dir, "h.txt");
     assert!(said.contains("thread 7"), "{said}");
-    assert!(page.contains("up to 0.1% of a value wide"));
+    assert!(page.contains("up to 0.1 % of a value wide"));
     // As a tree it would take ten times as much memory.
     let core = |cpu: u32| {
         let mut text = format!(

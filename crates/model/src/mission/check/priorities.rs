@@ -17,7 +17,8 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             of_deadline(cell, &place, faults);
         } else if cell.is_real_time() {
             of_cell(cell, &place, faults);
-            let band = cell.priorities.filter(|band| band.lowest <= band.highest);
+            let is_read = faults.is_whole(&place.key("priorities"));
+            let band = (cell.priorities).filter(|band| is_read && band.lowest <= band.highest);
             bands.extend(band.map(|band| (index, band)));
         }
     }

@@ -201,6 +201,30 @@ fn a_cell_without_budgets_that_its_tasks_cannot_use_up_is_told_so() {
 }
 
 #[test]
+fn priorities_without_both_ends_are_not_compared_with_those_of_others() {
+    let cell = LEAST.split_once("[[cell]]").unwrap().1;
+    let other = cell.replace("\"control\"", "\"other\"");
+    let with = |first: &str| {
+        let first = format!("{LEAST}priorities = {{ {first} }}\n");
+        faults(&format!(
+            "{first}[[cell]]{other}priorities = {{ lowest = 1, highest = 9 }}\n"
+        ))
+    };
+    for (first, wanted) in [
+        ("highest = 20", "8: `priorities` has no `lowest`; "),
+        ("lowest = 0, highest = 20", "8: `lowest` is 0; "),
+        ("lowest = 1", "8: `priorities` has no `highest`; "),
+        ("lowest = 5, highest = 20", "14: cells `control` (line 3, "),
+    ] {
+        let found = with(first);
+        assert!(
+            found.len() == 1 && found[0].starts_with(wanted),
+            "{first}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn an_enforcer_and_a_class_that_do_not_go_together_are_refused() {
     for (enforcer, class, fits) in [
         ("rt-cgroup", "fifo", true),

@@ -231,7 +231,7 @@ fn bins(distributions: &[Distribution]) -> Option<String> {
     let bits = distributions.iter().filter_map(|d| d.bits).min()?;
     Some(format!(
         "there are too many different values to keep each: some series are rounded up to bins \
-         that are up to {:.1}% of a value wide, except for the smallest and the largest value",
+         that are up to {:.1} % of a value wide, except for the smallest and the largest value",
         100.0 / f64::from(1 << bits)
     ))
 }
