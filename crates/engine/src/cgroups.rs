@@ -59,13 +59,29 @@ pub(crate) fn occupant(id: &str) -> Option<(i32, PathBuf)> {
 
 /// Whether any process runs in groups whose ids begin with `prefix`.
 pub fn any_lives(prefix: &str) -> bool {
+    of_prefix(prefix)
+        .into_iter()
+        .any(|group| first_in(group).is_some())
+}
+
+/// Removes the groups whose ids begin with `prefix`, of cells of which nothing runs any more.
+///
+/// # Errors
+/// What the system says of the first that stays.
+pub fn remove_empty(prefix: &str) -> Result<()> {
+    let groups = of_prefix(prefix).into_iter();
+    let mut empty = groups.filter(|group| first_in(group.clone()).is_none());
+    empty.try_for_each(|group| remove_tree(&group).doing(|| format!("cgroup {}", group.display())))
+}
+
+fn of_prefix(prefix: &str) -> Vec<PathBuf> {
     let Ok(cgroups) = host::cgroup::detect() else {
-        return false;
+        return Vec::new();
     };
     let mounts = cgroups.v1.iter().chain(&cgroups.v2);
     mounts
         .flat_map(|mount| named_so(&mount.point, prefix))
-        .any(|group| first_in(group).is_some())
+        .collect()
 }
 
 /// Memory that groups whose ids begin with `prefix` hold and that cannot be reclaimed, bytes: what processes have written to, and files in memory.

@@ -34,7 +34,7 @@ pub mod users;
 
 pub use attached::attach;
 pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
-pub use cgroups::{any_lives, memory_taken};
+pub use cgroups::{any_lives, memory_taken, remove_empty};
 pub use child::child;
 pub use engines::{Options, Steps, all, by_kind, found, programs as programs_of};
 pub use error::{EngineError, Error};

@@ -24,9 +24,17 @@ pub fn mission_of_cells(begin: &str) -> Option<&str> {
     begin.strip_prefix(CELLS_PREFIX)?.strip_suffix('.')
 }
 
+const GROUPS_PREFIX: &str = "timecell-mission-";
+
 /// The prefix of the names of all real-time groups of a mission, and of no other's.
 pub fn groups_of(mission: &str) -> String {
-    format!("timecell-mission-{mission}.")
+    format!("{GROUPS_PREFIX}{mission}.")
+}
+
+/// The mission of a real-time group ([`groups_of`]); `None`: it is no mission's.
+pub fn mission_of_group(group: &str) -> Option<&str> {
+    let (mission, _) = group.strip_prefix(GROUPS_PREFIX)?.rsplit_once('.')?;
+    Some(mission)
 }
 
 /// The group of a mission that has these cpus to itself: named by the first, because no two partitions share a cpu.

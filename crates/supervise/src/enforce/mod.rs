@@ -25,7 +25,7 @@ pub use leave::leave_real_time;
 pub use mechanism::{Mechanism, Mechanisms};
 pub(crate) use partition::of_this_machine as partitions;
 pub use partition::{Left, sweep as sweep_partitions};
-pub use rt_cgroup::{MissionGroups, RtCgroup};
+pub use rt_cgroup::{MissionGroups, RtCgroup, sweep as sweep_groups};
 
 use host::sched::Class;
 

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use host::root::Root;
-use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group};
+use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group, remove_group_with_inner};
 use host::sched::{self, Class};
 use model::mission::Cell;
 
 use super::inside::of_deadline;
-use super::{CpusetOnly, Enforce, EnforceError, Mechanism, first_priority};
+use super::{CpusetOnly, Enforce, EnforceError, Left, Mechanism, first_priority};
 use crate::admit::Grant;
+use crate::ledger::{self, Entry, Holder, Ledger, LedgerError};
+use crate::names;
 
 /// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so
 /// that cells keep their budgets when that is killed, and the lives of their cells, so that nobody else takes their
@@ -21,6 +23,49 @@ use crate::admit::Grant;
 pub struct MissionGroups {
     prefix: String,
     top: PathBuf,
+}
+
+/// Removes the real-time groups of missions of which nothing runs any more, by the ledger: each keeps its budget from everybody else, also
+/// once the mission's directory is gone and `down` cannot end it. Those of running supervisors are not reported.
+///
+/// # Errors
+/// When the ledger cannot be locked, read or understood; nothing is removed then.
+pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
+    // They are root's.
+    let Some(top) = host::rtgroup::detect().ok().filter(|_| ledger::is_root()) else {
+        return Ok(Vec::new());
+    };
+    // A creator enters itself first, which nobody can do while the ledger is locked: an empty one is not about to be used.
+    let locked = ledger.lock()?;
+    let entries = locked.entries()?;
+    let mut left = Vec::new();
+    for group in Root::live().dirs_in(&top) {
+        let Some(mission) = names::mission_of_group(&group) else {
+            continue;
+        };
+        let is_of = |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
+        let is_supervised = |entry: &Entry| entry.process.still_runs().unwrap_or(true);
+        if entries.iter().find(is_of).is_some_and(is_supervised)
+            || engine::any_lives(&names::cells_of(mission))
+        {
+            continue;
+        }
+        let what = format!("real-time group `{group}` of mission `{mission}`");
+        let removed = remove_group_with_inner(&top.join(&group)).map_err(|why| why.to_string());
+        let cells =
+            || engine::remove_empty(&names::cells_of(mission)).map_err(|why| why.to_string());
+        left.push(match removed.and_then(|()| cells()) {
+            Ok(()) => Left {
+                text: format!("{what}: removed, nothing of the mission runs any more"),
+                failed: false,
+            },
+            Err(why) => Left {
+                text: format!("{what}: {why}"),
+                failed: true,
+            },
+        });
+    }
+    Ok(left)
 }
 
 impl MissionGroups {

@@ -2,7 +2,7 @@
 
 use bench::Unsaved;
 use supervise::control::orphaned;
-use supervise::enforce::{sweep_partitions, sweep_servers};
+use supervise::enforce::{sweep_groups, sweep_partitions, sweep_servers};
 use supervise::held::{self, HeldError, Listing};
 use supervise::ledger::{Holder, Ledger};
 
@@ -30,7 +30,7 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     // Report each before the next can fail.
     let ledger = Ledger::default();
     let mut kept = Vec::new();
-    for sweep in [sweep_partitions, sweep_servers] {
+    for sweep in [sweep_partitions, sweep_servers, sweep_groups] {
         let left = sweep(&ledger)?;
         left.iter().for_each(|left| out::print(&left.text));
         kept.extend(left);

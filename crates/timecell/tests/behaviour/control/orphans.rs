@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::control::{RESERVED, ROOT, SLEEPS, ask, json_of};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
-use crate::support::timecell;
+use crate::support::{eventually, say, timecell};
 
 #[case(..ROOT)]
 fn cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor(dir: &Path) {
@@ -100,4 +100,27 @@ fn a_supervisor_that_is_stopped_is_named_to_those_who_wait_for_it(dir: &Path) {
     assert!(ps.wait().unwrap().success());
     up.end();
     assert!(events.wait().unwrap().success());
+}
+
+#[case(..ROOT)]
+fn a_budget_that_nobody_can_end_is_given_back_by_clean(dir: &Path) {
+    let head = "enforcer = \"rt-cgroup\"";
+    let file = format!("{head}\n{}", shell("held", SLEEPS, RESERVED));
+    mission(dir, &file);
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("held: runs"));
+    up.kill();
+    // Its supervisor, its cell and its directory are gone, and the kernel keeps the budget.
+    // SAFETY: a process of this test's own mission.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    eventually("the cell ends", || !runs(pid));
+    fs::remove_dir_all(dir.join("state")).unwrap();
+    let said = say(dir, &["clean"]);
+    let given_back = "held` of mission";
+    assert!(
+        said.out.contains(given_back) && said.out.contains("removed"),
+        "{}",
+        said.out
+    );
+    nothing_is_left(dir);
 }
