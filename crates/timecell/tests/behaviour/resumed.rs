@@ -212,7 +212,7 @@ fn single_measurements_go_on() {
     let words: Vec<&str> = words.split(' ').chain([rounds.as_str()]).collect();
     let mut bench = begun(dir.path(), &words);
     eventually("the run is there", || dir.path().join("runs").is_dir());
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
     // What is measured is written every ten seconds, and now.
     // SAFETY: our own child.
     unsafe { libc::kill(bench.id().cast_signed(), libc::SIGINT) };

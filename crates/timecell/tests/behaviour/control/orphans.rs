@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -114,7 +114,14 @@ fn a_budget_that_nobody_can_end_is_given_back_by_clean(dir: &Path) {
     // SAFETY: a process of this test's own mission.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     eventually("the cell ends", || !runs(pid));
-    fs::remove_dir_all(dir.join("state")).unwrap();
+    let state = dir.join("state");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    for point in points.filter(|point| Path::new(point).starts_with(&state)) {
+        let unmounted = Command::new("umount").arg(point).status();
+        assert!(unmounted.unwrap().success());
+    }
+    fs::remove_dir_all(state).unwrap();
     let said = say(dir, &["clean"]);
     let given_back = "held` of mission";
     assert!(
