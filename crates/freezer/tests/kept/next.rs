@@ -133,9 +133,12 @@ fn a_long_time_without_a_keeper_is_not_owed() {
     let before = cell.used_us();
     wait_until("it uses much", || cell.used_us() > before + 2_000_000);
     // That would be 200 periods, 20 s.
-    let groups = held.place.adopt().unwrap();
+    held.place.adopt().unwrap();
     let began = Instant::now();
-    assert!(groups[0].progress.totals.waived_ns > 1_500 * MS);
+    // The new keeper answers before it has settled.
+    wait_until("much of it is waived", || {
+        held.progress(id).totals.waived_ns > 1_500 * MS
+    });
     let at = cell.used_us();
     wait_until("it has its budget", || cell.used_us() > at + 5_000);
     assert!(began.elapsed() < Duration::from_secs(5));
@@ -383,8 +386,9 @@ fn a_group_taken_up_long_after_its_keeper_came_does_not_owe_that() {
     link.aim(cell.hold.path());
     wait_until_held(&held, id);
     // Four budgets of 10 ms are owed.
-    let totals = held.progress(id).totals;
-    assert!(totals.waived_ns > 500 * MS, "{totals:?}");
+    wait_until("much of it is waived", || {
+        held.progress(id).totals.waived_ns > 500 * MS
+    });
     wait_for_budgets(&held, id, 1);
 }
 
