@@ -211,14 +211,17 @@ impl Held {
     fn kill_all(&self) {
         self.wait_for_watcher();
         wait_until("there is an heir", || self.heir().is_some());
-        // Again and again: as long as one of them lives it may have started another.
+        // Again and again: as long as one of them lives it may have started another, which has no command line while it is executed.
+        let mut in_a_row = 0;
         wait_until("all are dead", || {
             let all = ["heir", "watcher", "keeper"].map(|role| members(self.place.dir(), role));
             for pid in all.concat() {
                 // SAFETY: no memory is involved; it may have ended meanwhile.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
             }
-            all.iter().all(Vec::is_empty)
+            let are_dead = all.iter().all(Vec::is_empty);
+            in_a_row = if are_dead { in_a_row + 1 } else { 0 };
+            in_a_row > 25
         });
     }
 
