@@ -15,6 +15,15 @@ use crate::missions_reaction::Image;
 use crate::support::{Need, Said, eventually, say};
 
 /// All held things of the machine are held in one place.
+pub const IN_PODMAN: &[Need] = &[
+    Need::Alone,
+    Need::Root,
+    Need::RealTime,
+    Need::Freezer,
+    Need::TwoCpus,
+    Need::Program("busybox"),
+    Need::Program("podman"),
+];
 pub const NEEDS: &[Need] = &[
     Need::Alone,
     Need::Root,
@@ -174,15 +183,7 @@ impl Drop for Busy {
     }
 }
 
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Freezer,
-    TwoCpus,
-    Program("busybox"),
-    Program("podman")
-)]
+#[case(..IN_PODMAN)]
 fn a_podman_container_gets_a_budget_that_outlives_all_but_itself(dir: &Path) {
     let container = Container::start(dir);
     let own = container.name.as_str();

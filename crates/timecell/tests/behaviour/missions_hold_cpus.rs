@@ -9,7 +9,7 @@ use host::sched::get_affinity;
 use serde_json::Value;
 
 use crate::missions_hold::{
-    Busy, Container, NEEDS, hold, is_a_tenth, nothing_is_held, only, release,
+    Busy, Container, IN_PODMAN, NEEDS, hold, is_a_tenth, nothing_is_held, only, release,
 };
 use crate::missions_hold_names::podman;
 use crate::support::{eventually, say};
@@ -83,15 +83,7 @@ fn every_cpu_has_a_budget_and_every_thread_a_cpu() {
     nothing_is_held();
 }
 
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Freezer,
-    TwoCpus,
-    Program("busybox"),
-    Program("podman")
-)]
+#[case(..IN_PODMAN)]
 fn a_container_on_two_cpus_leaves_nothing_when_it_ends(dir: &Path) {
     let container = Container::start(dir);
     let own = container.name.as_str();

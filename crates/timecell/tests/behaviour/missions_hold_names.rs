@@ -11,7 +11,8 @@ use freezer::page::Page;
 use host::sched::get_affinity;
 
 use crate::missions_hold::{
-    Busy, Container, NEEDS, hold, kill_all_who_hold, list, nothing_is_held, only, place, release,
+    Busy, Container, IN_PODMAN, NEEDS, hold, kill_all_who_hold, list, nothing_is_held, only, place,
+    release,
 };
 use crate::support::{begun, say};
 
@@ -27,15 +28,7 @@ pub fn podman(words: &[&str]) {
     assert!(done.status.success(), "{words:?}: {said}");
 }
 
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Freezer,
-    TwoCpus,
-    Program("busybox"),
-    Program("podman")
-)]
+#[case(..IN_PODMAN)]
 fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus(dir: &Path) {
     let container = Container::start(dir);
     let own = container.name.as_str();

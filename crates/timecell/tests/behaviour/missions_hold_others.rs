@@ -8,7 +8,7 @@ use host::sched::{Class, get_affinity, get_class, set_affinity, set_class};
 use serde_json::Value;
 
 use crate::missions_hold::{
-    Busy, Container, NEEDS, group, hold, move_to, nothing_is_held, only, release,
+    Busy, Container, IN_PODMAN, NEEDS, group, hold, move_to, nothing_is_held, only, release,
 };
 use crate::missions_hold_names::podman;
 use crate::support::{eventually, say};
@@ -28,15 +28,7 @@ fn broken() -> String {
     why.unwrap_or_default().to_owned()
 }
 
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Freezer,
-    TwoCpus,
-    Program("busybox"),
-    Program("podman")
-)]
+#[case(..IN_PODMAN)]
 fn a_cpuset_that_podman_changes_is_podmans_from_then_on(dir: &Path) {
     let container = Container::start(dir);
     let own = container.name.as_str();
