@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 
 /// Opens a regular file for reading. A FIFO would wait for its writer, and a link might lead to an endless device.
 ///
@@ -55,7 +56,11 @@ pub fn program(root: &Path, inside: &Path) -> io::Result<File> {
         openat(CWD, inside, flags, Mode::empty())?
     } else {
         let root = openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty())?;
-        openat2(root, inside, flags, Mode::empty(), ResolveFlags::IN_ROOT)?
+        // Where a path has `..`, the kernel gives up if anybody renames or mounts meanwhile.
+        let open = || openat2(&root, inside, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+        let mut tries = std::iter::repeat_with(open).take(32);
+        let settled = tries.find(|tried| !matches!(tried, Err(Errno::AGAIN)));
+        settled.unwrap_or(Err(Errno::BUSY))?
     };
     if !File::from(found.try_clone()?).metadata()?.is_file() {
         return Err(not_regular());

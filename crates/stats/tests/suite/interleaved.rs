@@ -78,7 +78,8 @@ fn a_pooled_baseline_keeps_coverage(creation: f64) {
         creation,
         ..Layout::default()
     };
-    let mut scores = simulate(Machine::States(1.25), 1.02, repetitions(100), &layout);
+    // A tenth of them could not tell a pooled baseline from one alone.
+    let mut scores = simulate(Machine::States(1.25), 1.02, 100, &layout);
     for (what, one, pooled) in [
         ("all", &mut scores.turns, &mut scores.pooled.turns),
         ("fast", &mut scores.fast, &mut scores.pooled.fast),
@@ -86,9 +87,7 @@ fn a_pooled_baseline_keeps_coverage(creation: f64) {
     ] {
         assert!(holds(pooled), "{creation} {what}: {}", pooled.coverage());
         let part = pooled.median_half() / one.median_half();
-        let (least, most) = (0.865 - margin(0.065), 0.865 + margin(0.065));
-        let narrows = (least..=most.min(1.0)).contains(&part);
-        assert!(narrows, "{creation} {what}: {part}");
+        assert!((0.80..=0.93).contains(&part), "{creation} {what}: {part}");
     }
 }
 

@@ -7,8 +7,8 @@ mod properties;
 mod simulated;
 mod tails;
 
-/// Whether every simulation has its full count. Those that take long have a tenth unless `TIMECELL_TEST_FULL` is set, as it is before a
-/// release and after a change of what they test.
+/// Whether every simulation has its full count. Those that take long have a tenth unless `TIMECELL_TEST_FULL` is set: do so before a release
+/// and after a change of what they test.
 fn is_full() -> bool {
     std::env::var_os("TIMECELL_TEST_FULL").is_some()
 }

@@ -220,11 +220,7 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
         left.push(Left { text, failed });
     }
     for mission in partitions.kept_for() {
-        let is_of = |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if *name == mission);
-        let supervised = |entry: &Entry| entry.process.still_runs().unwrap_or(true);
-        if entries.iter().find(is_of).is_some_and(supervised)
-            || engine::any_lives(&names::cells_of(&mission))
-        {
+        if ledger::anything_runs(&entries, &mission) {
             continue;
         }
         let what = format!("group that keeps controllers enabled for mission `{mission}`");

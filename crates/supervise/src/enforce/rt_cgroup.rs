@@ -10,7 +10,7 @@ use model::mission::Cell;
 use super::inside::of_deadline;
 use super::{CpusetOnly, Enforce, EnforceError, Left, Mechanism, first_priority};
 use crate::admit::Grant;
-use crate::ledger::{self, Entry, Holder, Ledger, LedgerError};
+use crate::ledger::{self, Ledger, LedgerError};
 use crate::names;
 
 /// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so
@@ -43,11 +43,7 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
         let Some(mission) = names::mission_of_group(&group) else {
             continue;
         };
-        let is_of = |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
-        let is_supervised = |entry: &Entry| entry.process.still_runs().unwrap_or(true);
-        if entries.iter().find(is_of).is_some_and(is_supervised)
-            || engine::any_lives(&names::cells_of(mission))
-        {
+        if ledger::anything_runs(&entries, mission) {
             continue;
         }
         let what = format!("real-time group `{group}` of mission `{mission}`");

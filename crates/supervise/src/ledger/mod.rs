@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use crate::admit::{HeldCell, HeldMemory};
 use crate::lock;
+use crate::names;
 
 pub use entry::{Broken, Entry, Holder};
 pub use error::LedgerError;
@@ -324,6 +325,15 @@ fn is_same(one: &Holder, other: &Holder) -> bool {
         (Holder::Mission { name, .. }, Holder::Mission { name: own, .. }) => name == own,
         _ => one == other,
     }
+}
+
+/// Whether anything of a mission runs: its supervisor, by these entries, or a process in its cells.
+pub(crate) fn anything_runs(entries: &[Entry], mission: &str) -> bool {
+    let is_of =
+        |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
+    let supervised = |entry: &Entry| entry.process.still_runs().unwrap_or(true);
+    entries.iter().find(is_of).is_some_and(supervised)
+        || engine::any_lives(&names::cells_of(mission))
 }
 
 /// Whether this process is root's.

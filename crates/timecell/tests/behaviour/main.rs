@@ -85,6 +85,8 @@ mod unprivileged;
 mod users_places;
 mod verbs;
 
+use std::collections::HashSet;
+
 use needs::Threads;
 use support::{CASES, Case};
 
@@ -95,6 +97,8 @@ fn main() {
     attacks::run_if_asked();
     let mut cases: Vec<&'static Case> = CASES.iter().collect();
     cases.sort_by_cached_key(|case| (lanes::place(case), case.name()));
+    let names: HashSet<String> = cases.iter().map(|case| case.name()).collect();
+    assert_eq!(names.len(), cases.len(), "two cases have one name");
     let trials = cases
         .into_iter()
         .map(|case| {

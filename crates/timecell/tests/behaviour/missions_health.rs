@@ -335,9 +335,13 @@ fn an_overrun_changes_the_mode_and_idleness_brings_it_back(dir: &Path) {
     nothing_is_left(dir);
 }
 
-/// What is printed about it.
 #[case(..FORGERY)]
-pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
+fn a_cell_that_makes_jobs_up_for_its_child_is_found() {
+    jobs_made_up_for_a_child();
+}
+
+/// The lines printed about a cell that makes jobs up for its child.
+pub fn jobs_made_up_for_a_child() -> String {
     let dir = tempfile::tempdir().unwrap();
     let forges = Reporter {
         period_ms: 200,

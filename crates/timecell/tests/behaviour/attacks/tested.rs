@@ -46,7 +46,7 @@ pub const FULL_DISK: Attack = tested(
     "journal ENOSPC, exit 1, the next `up` fails too",
     missions_disk::NEEDS,
     |_| {
-        let ended = missions_disk::the_next_supervisor_on_a_disk_that_is_still_full_goes_on();
+        let ended = missions_disk::next_on_a_full_disk();
         held(format!("both go on in memory; {ended}"))
     },
 );
@@ -57,7 +57,7 @@ pub const FORGED_JOBS: Attack = tested(
     "the overrun hidden",
     missions_health::FORGERY,
     |_| {
-        missions_health::a_cell_that_makes_jobs_up_for_its_child_is_found();
+        missions_health::jobs_made_up_for_a_child();
         held("the overrun found: the mission changes to high mode")
     },
 );
