@@ -131,13 +131,13 @@ fn has(pid: i32, name: &str, class: &Class) {
     );
 }
 
-/// The priorities that were granted, in the order of the tasks.
-fn granted(dir: &Path) -> [Class; 3] {
-    let admitted = crate::support::say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
-    let admitted: serde_json::Value = serde_json::from_str(&admitted.out).unwrap();
-    std::array::from_fn(|at| {
-        let priority = &admitted["admission"]["cells"][0]["tasks"][at]["priority"];
-        fifo(u8::try_from(priority.as_u64().unwrap()).unwrap())
+/// The priorities that this mission was admitted with, in the order of the tasks. Another one beside it may move them, so
+/// asking `timecell admit` as well would be another question.
+fn granted(up: &mut Up) -> [Class; 3] {
+    TASKS.map(|(name, ..)| {
+        let told = up.told(&format!("    {name}: responds within "));
+        let (_, priority) = told.rsplit_once("FIFO ").expect(&told);
+        fifo(priority.trim().parse().unwrap())
     })
 }
 
@@ -178,8 +178,8 @@ fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
             dir,
             &format!("{head}\n{}", threads(&program, args, "", more)),
         );
-        let granted = granted(dir);
         let mut up = Up::start(dir);
+        let granted = granted(&mut up);
         let pid = pid_of(&up.told("c: runs"));
         for ((name, ..), class) in TASKS.iter().zip(&granted) {
             up.told(&format!("c: {name} is thread"));
@@ -239,7 +239,7 @@ fn a_thread_gets_its_class_under_every_enforcer(dir: &Path) {
                 assert_eq!(get_class(pid), Ok(Class::Other));
             }
             _ => {
-                let granted = granted(dir);
+                let granted = granted(&mut up);
                 for ((name, ..), class) in TASKS.iter().zip(&granted) {
                     has(pid, name, class);
                 }
@@ -294,8 +294,8 @@ fn the_class_that_others_set_is_put_back_once(dir: &Path) {
             [""; 3],
         ),
     );
-    let [control, ..] = granted(dir);
     let mut up = Up::start(dir);
+    let [control, ..] = granted(&mut up);
     let pid = pid_of(&up.told("c: runs"));
     up.told("c: control is thread");
     has(pid, "control", &control);
@@ -334,8 +334,8 @@ fn who_answers_outlives_the_supervisor_and_is_replaced(dir: &Path) {
             [""; 3],
         ),
     );
-    let [control, ..] = granted(dir);
     let mut up = Up::start(dir);
+    let [control, ..] = granted(&mut up);
     let pid = pid_of(&up.told("c: runs"));
     up.told("c: control is thread");
     has(pid, "control", &control);

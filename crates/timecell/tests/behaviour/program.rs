@@ -213,9 +213,14 @@ fn one_that_reports_takes_turns_with_itself(dir: &Path) {
         ];
         let run = || say(dir, &[&first[..], &more].concat()).ends_with(0);
         let mut said = run();
-        // A few tries show how much it makes up for: on a machine that stalls in most of them it is too much.
+        // A few tries show how much it makes up for: on a machine that stalls in most of them it is too much, and one that
+        // stalls for long leaves out most jobs.
+        let stalled = |said: &Said| {
+            said.out.contains("whole rounds, no turns")
+                || summary(dir).cells.iter().any(|cell| cell.executed <= 140)
+        };
         for _ in 0..3 {
-            if said.out.contains("whole rounds, no turns") {
+            if stalled(&said) {
                 fs::remove_dir_all(dir.join("runs")).unwrap();
                 said = run();
             }

@@ -18,7 +18,7 @@ const NEEDS: &[Need] = &[
     Need::Freezer,
     Need::Program("cc"),
     Need::Program("busybox"),
-    Need::GroupBudget(850),
+    Need::GroupBudget(900),
 ];
 
 const ALONE: &[Need] = &[
