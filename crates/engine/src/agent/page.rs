@@ -30,6 +30,9 @@ const OPEN: u32 = 0;
 const GIVEN: u32 = 1;
 /// It is.
 const IN_FORCE: u32 = 2;
+/// The agent is about to: told from [`GIVEN`], so that another grant that comes meanwhile is not lost. An agent that was killed then leaves
+/// it to the next one.
+const TAKEN: u32 = 3;
 /// The kernel refused it with this error number less [`REFUSED`].
 const REFUSED: u32 = 1 << 16;
 
@@ -253,7 +256,7 @@ impl Page {
                 thread,
                 standing: match row.state.load(Acquire) {
                     OPEN => Standing::Open,
-                    GIVEN => Standing::Given,
+                    GIVEN | TAKEN => Standing::Given,
                     refused if refused >= REFUSED => {
                         Standing::Refused(i32::try_from(refused - REFUSED).unwrap_or(i32::MAX))
                     }
@@ -301,15 +304,17 @@ impl Page {
     pub(super) fn put_in_force(&self, mut set: impl FnMut(u32, &Class) -> Result<(), i32>) {
         for row in self.rows() {
             let thread = row.thread.load(Acquire);
-            if thread == 0 || row.state.load(Acquire) != GIVEN {
+            if thread == 0 || !matches!(row.state.load(Acquire), GIVEN | TAKEN) {
                 continue;
             }
+            // Before the grant is read.
+            row.state.swap(TAKEN, SeqCst);
             let state = match set(thread, &row.granted()) {
                 Ok(()) => IN_FORCE,
                 Err(errno) => REFUSED + errno.unsigned_abs(),
             };
             // A grant that was written meanwhile stays to be put in force.
-            let _ = row.state.compare_exchange(GIVEN, state, Release, Relaxed);
+            let _ = row.state.compare_exchange(TAKEN, state, Release, Relaxed);
         }
     }
 
@@ -429,6 +434,41 @@ mod tests {
         other.put_in_force(|thread, _| panic!("{thread} is in force"));
         assert_eq!(page.granted(9), Some(classes[2].clone()));
         assert_eq!(page.granted(10), None);
+    }
+
+    #[test]
+    fn what_is_given_while_another_is_put_in_force_is_not_lost() {
+        let (_dir, page) = page();
+        let fifo = |priority| Class::Fifo { priority };
+        page.give(7, &fifo(85));
+        page.put_in_force(|_, class| {
+            assert_eq!(*class, fifo(85));
+            page.give(7, &fifo(89));
+            Ok(())
+        });
+        assert_eq!(standing(&page, 7), Some(Standing::Given));
+        let mut set = None;
+        page.put_in_force(|_, class| {
+            set = Some(class.clone());
+            Ok(())
+        });
+        assert_eq!(
+            (set, standing(&page, 7)),
+            (Some(fifo(89)), Some(Standing::InForce))
+        );
+    }
+
+    #[test]
+    fn what_an_agent_that_was_killed_had_begun_is_done_by_the_next() {
+        let (_dir, page) = page();
+        page.give(7, &Class::Other);
+        let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            page.put_in_force(|_, _| panic!("killed"));
+        }));
+        assert!(died.is_err());
+        assert_eq!(standing(&page, 7), Some(Standing::Given));
+        page.put_in_force(|_, _| Ok(()));
+        assert_eq!(standing(&page, 7), Some(Standing::InForce));
     }
 
     #[test]

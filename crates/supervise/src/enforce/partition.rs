@@ -183,7 +183,6 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
 
 /// A creator enters itself first, which nobody can do while the ledger is locked: an empty one is not about to be used.
 fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerError> {
-    let entries = locked.entries()?;
     let mut left = Vec::new();
     let _alone = match alone() {
         Ok(locked) => locked,
@@ -192,7 +191,9 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
     if let Err(error) = partitions.finish() {
         left.push(Left::of(&error));
     }
-    for partition in partitions.all(PARTITION_PREFIX) {
+    let (all, kept_for) = (partitions.all(PARTITION_PREFIX), partitions.kept_for());
+    let entries = locked.entries_everywhere()?;
+    for partition in all {
         // Those of measurements have no dot, and are theirs to remove.
         let name = partition.name.strip_prefix(PARTITION_PREFIX);
         let Some((mission, _)) = name.and_then(|name| name.rsplit_once('.')) else {
@@ -219,7 +220,7 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
         };
         left.push(Left { text, failed });
     }
-    for mission in partitions.kept_for() {
+    for mission in kept_for {
         if ledger::anything_runs(&entries, &mission) {
             continue;
         }

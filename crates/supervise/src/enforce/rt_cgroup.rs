@@ -37,9 +37,10 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
     };
     // A creator enters itself first, which nobody can do while the ledger is locked: an empty one is not about to be used.
     let locked = ledger.lock()?;
-    let entries = locked.entries()?;
+    let groups = Root::live().dirs_in(&top);
+    let entries = locked.entries_everywhere()?;
     let mut left = Vec::new();
-    for group in Root::live().dirs_in(&top) {
+    for group in groups {
         let Some(mission) = names::mission_of_group(&group) else {
             continue;
         };

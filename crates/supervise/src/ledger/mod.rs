@@ -14,9 +14,9 @@ mod outside;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -152,11 +152,34 @@ impl Ledger {
         }
     }
 
+    /// The ledgers that processes of root's have in this one's place, in mount namespaces with a `/run` of their own.
+    fn elsewhere(&self) -> Vec<Ledger> {
+        let is_at = |dir: &Path| fs::metadata(dir).ok().map(|at| (at.dev(), at.ino()));
+        let mut seen = vec![is_at(&self.dir)];
+        let mut spaces = Vec::new();
+        let mut found = Vec::new();
+        for pid in host::process::all() {
+            let space = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+            if space.is_none() || spaces.contains(&space) || host::process::user(pid) != Some(0) {
+                continue;
+            }
+            spaces.push(space);
+            let place = self.dir.strip_prefix("/").unwrap_or(&self.dir);
+            let dir = Path::new("/proc").join(format!("{pid}/root")).join(place);
+            let at = is_at(&dir);
+            if at.is_some() && !seen.contains(&at) {
+                seen.push(at);
+                found.push(Ledger::at(dir));
+            }
+        }
+        found
+    }
+
     fn read(&self) -> Result<Vec<Entry>, LedgerError> {
         let path = self.path();
         let opened = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_NOFOLLOW)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&path);
         let file = match opened {
             Ok(file) => file,
@@ -196,14 +219,6 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// What is held, without what is over; it stays so while this lives.
-    ///
-    /// # Errors
-    /// When the file cannot be read or understood.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>, LedgerError> {
-        self.ledger.entries()
-    }
-
     /// What is held, without what has ended and without this holder's entry.
     ///
     /// # Errors
@@ -221,6 +236,22 @@ impl Locked {
     pub fn own(&self, own: &Holder) -> Result<Option<Entry>, LedgerError> {
         let entries = self.ledger.entries()?;
         Ok((entries.into_iter()).find(|entry| is_same(&entry.holder, own)))
+    }
+
+    /// What is held by this ledger and by those of other mount namespaces, which nobody locks: whatever is made after its maker has entered
+    /// itself is to be listed before this is asked.
+    ///
+    /// # Errors
+    /// As [`Ledger::entries`], of this one. One elsewhere that cannot be read says nothing.
+    pub(crate) fn entries_everywhere(&self) -> Result<Vec<Entry>, LedgerError> {
+        let mut entries = self.ledger.entries()?;
+        let elsewhere = self.ledger.elsewhere().into_iter();
+        entries.extend(
+            elsewhere
+                .filter_map(|ledger| ledger.entries().ok())
+                .flatten(),
+        );
+        Ok(entries)
     }
 
     /// Enters what a holder holds in place of what it held before.

@@ -366,10 +366,16 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew(dir: &P
     nobody_is_left(dir);
 }
 
-/// Signals the processes that hold the cells of a mission.
+/// Signals the processes that hold the cells of a mission, once all three are there: one that was late is being replaced.
 fn signal_holders(dir: &Path, signal: i32) {
-    let page = holders(dir);
-    for pid in [page.heir(), page.watcher(), page.keeper()] {
+    let are_there = |pids: &[i32; 3]| pids.iter().all(|pid| host::process::user(*pid).is_some());
+    let mut pids = [0; 3];
+    eventually("all three who hold it are there", || {
+        let page = holders(dir);
+        pids = [page.heir(), page.watcher(), page.keeper()];
+        are_there(&pids)
+    });
+    for pid in pids {
         // SAFETY: no memory is involved.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }

@@ -35,7 +35,7 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
     };
     // A reserver enters itself first, which nobody can do while the ledger is locked.
     let locked = ledger.lock()?;
-    let entries = locked.entries()?;
+    let entries = locked.entries_everywhere()?;
     let mut left = Vec::new();
     for owner in note.owners() {
         let mission = names::mission_of_cells(owner);

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::attacks::changed_view;
 use crate::control::{RESERVED, ROOT, SLEEPS, ask, json_of};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
 use crate::support::{eventually, say, timecell};
@@ -122,5 +123,28 @@ fn a_budget_of_which_nothing_runs_is_given_back_by_clean(dir: &Path) {
         said.out
     );
     ask(dir, &["down"]);
+    nothing_is_left(dir);
+}
+
+/// In a view of its own it has a ledger of its own, as in a container: what it says there counts as well.
+#[case(..ROOT)]
+fn clean_leaves_the_budget_of_a_mission_that_another_ledger_names(dir: &Path) {
+    let head = "enforcer = \"rt-cgroup\"";
+    mission(dir, &format!("{head}\n{}", shell("held", SLEEPS, RESERVED)));
+    let own_ledger = "mount -t tmpfs none /run/timecell".to_owned();
+    let (mut up, pid) = changed_view(&[own_ledger], || {
+        let mut up = Up::start(dir);
+        let pid = pid_of(&up.told("held: runs"));
+        (up, pid)
+    });
+    up.signal(libc::SIGSTOP);
+    // SAFETY: a process of this test's own mission.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    eventually("the cell ends", || !runs(pid));
+    let said = say(dir, &["clean"]);
+    up.signal(libc::SIGCONT);
+    assert!(!said.out.contains("held` of mission"), "{}", said.out);
+    up.until("held: runs (pid");
+    up.end();
     nothing_is_left(dir);
 }
