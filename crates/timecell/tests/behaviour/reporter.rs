@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use timecell_client::{Client, now_ns};
 
+use crate::support::own_program;
+
 /// The first argument of the program.
 const WORD: &str = "reports-jobs";
 
@@ -51,7 +53,7 @@ impl Reporter {
     /// The image and arguments of a cell that runs it, as lines of a mission file.
     pub fn lines(&self) -> String {
         let (deed, _) = DEEDS.iter().find(|(_, deed)| *deed == self.deed).unwrap();
-        let binary = std::env::current_exe().unwrap();
+        let binary = own_program();
         format!(
             "image = {{ binary = \"{}\" }}\nargs = [\"{WORD}\", \"{}\", \"{}\", \"{}\", \"{}\", \"{deed}\"]\n",
             binary.display(),

@@ -367,6 +367,20 @@ pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
     }
 }
 
+/// A copy of this test's own program, for cells. A cell without a budget may hold the lock of a file that it maps: with the same file here,
+/// every fork of this process would wait for it.
+pub fn own_program() -> &'static Path {
+    static COPY: LazyLock<std::path::PathBuf> = LazyLock::new(|| {
+        let own = std::env::current_exe().unwrap();
+        let copy = own.with_extension("cell");
+        let made = own.with_extension(format!("cell.{}", std::process::id()));
+        copy_program(&own, &made);
+        std::fs::rename(made, &copy).unwrap();
+        copy
+    });
+    &COPY
+}
+
 /// Copies a program that is to be executed at once, and keeps its permissions. Another process does it: while this one
 /// had the copy open for writing, a process that another case starts would inherit that, and the kernel executes no
 /// file that anybody may be writing to (ETXTBSY).

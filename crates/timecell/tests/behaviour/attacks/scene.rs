@@ -11,7 +11,7 @@ use model::Enforcer;
 use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
-use crate::support::{enforcer, say};
+use crate::support::{enforcer, own_program, say};
 
 const PERIOD_NS: i64 = 20_000_000;
 const WORK_NS: i64 = 1_000_000;
@@ -80,7 +80,7 @@ impl fmt::Display for Neighbour {
 
 /// A cell `name` that runs the deed of an attack, with further words and keys of its table.
 pub fn program(name: &str, attack: &str, words: &[&str], more: &str) -> String {
-    let own = std::env::current_exe().unwrap();
+    let own = own_program();
     let words: Vec<String> = [WORD, attack]
         .iter()
         .chain(words)

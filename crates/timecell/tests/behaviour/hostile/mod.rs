@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of};
-use crate::support::{eventually, say};
+use crate::support::{eventually, own_program, say};
 use attacks::Refused;
 use jobs::Job;
 use program::{AT_IT, WORD};
@@ -146,7 +146,7 @@ impl Out {
 
 /// A cell that runs this test binary with these arguments.
 pub fn itself(name: &str, words: &[&str], more: &str) -> String {
-    let own = std::env::current_exe().unwrap();
+    let own = own_program();
     let words: Vec<String> = [WORD]
         .iter()
         .chain(words)
