@@ -30,8 +30,8 @@ const OPEN: u32 = 0;
 const GIVEN: u32 = 1;
 /// It is.
 const IN_FORCE: u32 = 2;
-/// The agent is about to: told from [`GIVEN`], so that another grant that comes meanwhile is not lost. An agent that was killed then leaves
-/// it to the next one.
+/// The agent is putting it in force. A state of its own, so that a grant which is written meanwhile is not taken for this one; after an agent
+/// that was killed, the next one does it again.
 const TAKEN: u32 = 3;
 /// The kernel refused it with this error number less [`REFUSED`].
 const REFUSED: u32 = 1 << 16;
@@ -304,11 +304,11 @@ impl Page {
     pub(super) fn put_in_force(&self, mut set: impl FnMut(u32, &Class) -> Result<(), i32>) {
         for row in self.rows() {
             let thread = row.thread.load(Acquire);
-            if thread == 0 || !matches!(row.state.load(Acquire), GIVEN | TAKEN) {
+            // Before the grant is read, and only if the row was not given up meanwhile: its next thread would find this grant.
+            let taken = row.state.compare_exchange(GIVEN, TAKEN, SeqCst, Acquire);
+            if thread == 0 || taken.is_err_and(|state| state != TAKEN) {
                 continue;
             }
-            // Before the grant is read.
-            row.state.swap(TAKEN, SeqCst);
             let state = match set(thread, &row.granted()) {
                 Ok(()) => IN_FORCE,
                 Err(errno) => REFUSED + errno.unsigned_abs(),
@@ -481,8 +481,12 @@ mod tests {
             (page.asked_policy(5), standing(&page, 5)),
             (Some(libc::SCHED_FIFO), Some(Standing::Open))
         );
+        // Also while its grant is put in force.
         page.give(5, &Class::Other);
-        page.keep(|thread| thread != 5);
+        page.put_in_force(|_, _| {
+            page.keep(|thread| thread != 5);
+            Ok(())
+        });
         assert!(page.noted().is_empty() && page.granted(5).is_none());
         page.note(5, libc::SCHED_RR.cast_unsigned(), 1);
         assert_eq!(standing(&page, 5), Some(Standing::Open));

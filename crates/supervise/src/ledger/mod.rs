@@ -242,15 +242,12 @@ impl Locked {
     /// itself is to be listed before this is asked.
     ///
     /// # Errors
-    /// As [`Ledger::entries`], of this one. One elsewhere that cannot be read says nothing.
+    /// When one of them cannot be read or understood: it may name anything.
     pub(crate) fn entries_everywhere(&self) -> Result<Vec<Entry>, LedgerError> {
         let mut entries = self.ledger.entries()?;
-        let elsewhere = self.ledger.elsewhere().into_iter();
-        entries.extend(
-            elsewhere
-                .filter_map(|ledger| ledger.entries().ok())
-                .flatten(),
-        );
+        for ledger in self.ledger.elsewhere() {
+            entries.extend(ledger.entries()?);
+        }
         Ok(entries)
     }
 

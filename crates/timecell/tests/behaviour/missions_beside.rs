@@ -1,7 +1,9 @@
 //! Several missions on one machine: names, and the ledger of what is granted.
 
 use std::path::Path;
+use std::process::Command;
 
+use crate::attacks::changed_view;
 use crate::missions::{Up, mission, name, pid_of, runs, shell};
 use crate::support::{Need, say, timecell};
 
@@ -295,14 +297,24 @@ fn whoever_has_the_runtime_of_groups_is_named(dir: &Path) {
     say(dir, &["admit", "mission.toml"]).ends_with(0);
 }
 
-#[case(..CELLS)]
+/// Also where it is that of another mount namespace. Any `clean` beside this case would fail.
+#[case(Alone, Root, Program("busybox"))]
 fn a_damaged_ledger_is_one_sentence(dir: &Path) {
     mission(dir, &best_effort("a"));
-    std::fs::create_dir_all("/run/timecell").unwrap();
-    std::fs::write("/run/timecell/ledger.json", "{\"schema\": 1, ").unwrap();
-    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(1);
-    std::fs::remove_file("/run/timecell/ledger.json").unwrap();
+    let own_ledger = "mount -t tmpfs none /run/timecell".to_owned();
+    let (said, mut sleeps) = changed_view(&[own_ledger], || {
+        std::fs::write("/run/timecell/ledger.json", "{\"schema\": 1, ").unwrap();
+        let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(1);
+        // The mount namespace stays as long as a process is there.
+        (said, Command::new("sleep").arg("60").spawn().unwrap())
+    });
     assert!(said.error().contains("remove the file"), "{}", said.error());
+    let cleaned = say(dir, &["clean"]);
+    sleeps.kill().unwrap();
+    sleeps.wait().unwrap();
+    let theirs = format!("/proc/{}/root/run/timecell/ledger.json", sleeps.id());
+    let cleaned = cleaned.ends_with(1);
+    assert!(cleaned.error().contains(&theirs), "{}", cleaned.err);
 }
 
 /// A best-effort cell; `memory` in MiB, else its share of what is free.

@@ -126,7 +126,7 @@ fn a_budget_of_which_nothing_runs_is_given_back_by_clean(dir: &Path) {
     nothing_is_left(dir);
 }
 
-/// In a view of its own it has a ledger of its own, as in a container: what it says there counts as well.
+/// A mission in a mount namespace of its own has a ledger of its own, as in a container. That ledger counts as well.
 #[case(..ROOT)]
 fn clean_leaves_the_budget_of_a_mission_that_another_ledger_names(dir: &Path) {
     let head = "enforcer = \"rt-cgroup\"";
