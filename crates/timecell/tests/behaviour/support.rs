@@ -192,13 +192,14 @@ impl From<Output> for Said {
     }
 }
 
-/// Starts the binary with `words` in `dir`, and discards its output.
+/// Starts the binary with `words` in `dir`. Notes and errors go to `begun.err` there; other output is discarded.
 pub fn begun(dir: &Path, words: &[&str]) -> Child {
+    let notes = std::fs::File::create(dir.join("begun.err")).unwrap();
     timecell()
         .current_dir(dir)
         .args(words)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(notes)
         .spawn()
         .expect("the binary starts")
 }
