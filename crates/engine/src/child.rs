@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use host::sched::Class;
@@ -13,9 +13,11 @@ use rustix::thread::{set_name, set_thread_groups};
 
 use crate::app::AppSpec;
 use crate::app::making::{APP, Handed};
+use crate::app::program;
+use crate::app::sources::Sources;
 use crate::engines::{embedded, info};
 use crate::error::{Doing, Result, refused};
-use crate::{agent, note, process};
+use crate::{agent, made, note, process};
 
 /// Does what the arguments of `oci-child` say, which an engine put there. Returns the exit code.
 ///
@@ -41,24 +43,33 @@ pub(crate) const UNSAID: i32 = 74;
 /// Makes the cell of an application whose note is in a directory; `words` are what [`crate::app::Launcher`] put behind [`APP`].
 fn application(words: &[String]) -> Result<()> {
     embedded::Errors::listen();
-    let [parent, work_dir, ends @ ..] = words else {
+    let [parent, work_dir, sources, ends @ ..] = words else {
         return Err("oci-child: arguments are missing".into());
     };
-    let ends: Vec<RawFd> = ends.iter().filter_map(|end| end.parse().ok()).collect();
+    let numbers = |words: &mut dyn Iterator<Item = &str>| -> Vec<RawFd> {
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let ends = numbers(&mut ends.iter().map(String::as_str));
     let [stdout, stderr, report, ref agent @ ..] = ends[..] else {
         return Err("oci-child: descriptors are missing".into());
-    };
-    let handed = Handed {
-        stdout,
-        stderr,
-        report,
-        agent: agent.first().copied(),
     };
     process::die_with(parent)?;
     // Executed by the number of a descriptor, it would have that for its name.
     let _ = set_name(c"timecell");
     let spec: AppSpec = note::read_whole(Path::new(work_dir))?;
     be_ordinary(spec.oom_score_adj)?;
+    let program = program::kept(&made::state(&spec))?;
+    let sources = numbers(&mut sources.split(',')).into_iter();
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    let sources = sources.map(|source| unsafe { OwnedFd::from_raw_fd(source) });
+    let handed = Handed {
+        stdout,
+        stderr,
+        report,
+        agent: agent.first().copied(),
+        sources: Sources::handed(&spec, program.as_ref(), sources.collect())?,
+        program,
+    };
     match info(spec.engine).apps {
         Some(engine) => engine.child(&spec, handed),
         None => Err(refused!(

@@ -34,7 +34,7 @@ pub struct Foreign {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+pub(crate) enum How {
     BelongsTo(u32),
     GroupWrites(u32),
     OthersWrite,
@@ -122,7 +122,16 @@ fn changed_by(user: u32, found: &Metadata) -> Option<How> {
     written_by(user, found)
 }
 
-fn written_by(user: u32, found: &Metadata) -> Option<How> {
+/// Whether nobody else can put something else in the place of what was found in a directory, nor change it where it is one itself.
+pub(crate) fn stays(user: u32, dir: &Metadata, found: &Metadata) -> bool {
+    if found.is_dir() || found.is_symlink() {
+        return changed_by(user, found).is_none();
+    }
+    // In a sticky directory the owner of a file may replace it.
+    written_by(user, dir).is_none() || [0, user].contains(&found.uid())
+}
+
+pub(crate) fn written_by(user: u32, found: &Metadata) -> Option<How> {
     let mode = found.mode();
     // Many systems give every user a group of the same number, and let it write to what is theirs.
     let own_group = user != 0 && found.gid() == user;

@@ -19,6 +19,7 @@ pub mod fair_server;
 pub mod file;
 pub mod fix;
 pub mod foreign_file;
+pub mod found;
 pub mod ground;
 pub mod handover;
 pub mod hcbs;

@@ -13,7 +13,7 @@ use rustix::process::Gid;
 use crate::handover::{Owner, own_uid};
 
 /// Links on one way, as many as the kernel follows.
-const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// Who writes below this path: `None` for root itself, and for whoever is not root.
 ///
@@ -85,7 +85,7 @@ pub(crate) fn walk(path: &Path, mut see: impl FnMut(&Path, &Metadata) -> Step) -
 }
 
 /// The names in a path, the last first.
-fn parts(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
     let named = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
     let parts = path.components().filter(named);
     parts

@@ -5,6 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use host::foreign_file;
+use host::found::Found;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::Ids;
@@ -120,41 +123,64 @@ impl Bundle {
     /// Reads the bundle in this directory.
     ///
     /// # Errors
-    /// When there is no `config.json`, or it is not an OCI 1.x one with a program and a root. The root must lie beneath this directory unless
-    /// directory and file belong to root or the caller.
+    /// When there is no `config.json`, or it is not an OCI 1.x one with a program and a root. The root must lie beneath this directory, and no part
+    /// of its path be a link, unless directory and file belong to root or the caller and nobody else can exchange them.
     pub fn read(dir: &Path) -> Result<Bundle, BundleError> {
-        let path = dir.join("config.json");
+        let found = Found::at(dir).map_err(|error| BundleError {
+            file: dir.display().to_string(),
+            what: error.to_string(),
+        })?;
+        let (bundle, root) = Bundle::of(&found)?;
+        Ok(Bundle {
+            root: root.path().to_owned(),
+            ..bundle
+        })
+    }
+
+    /// Reads the bundle in a directory that was looked up, and looks up its root; see [`Bundle::read`].
+    pub(crate) fn of(dir: &Found) -> Result<(Bundle, Found), BundleError> {
+        let path = dir.path().join("config.json");
         let failed = |what: String| BundleError {
             file: path.display().to_string(),
             what,
         };
-        // Whoever made the bundle may not be who reads it.
-        let file = foreign_file::open(&path).map_err(|error| match error.kind() {
+        let told = |error: io::Error| failed(error.to_string());
+        // Whoever made the bundle may not be who reads it: a FIFO would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let opened = dir.open_beneath(Path::new("config.json"), flags);
+        let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => failed(format!("{error}; an OCI bundle needs this file")),
-            _ => failed(error.to_string()),
+            _ => told(error),
         })?;
-        let about = (file.metadata()).map_err(|error| failed(error.to_string()))?;
-        let owners = [about.uid(), dir.metadata().map_or(0, |dir| dir.uid())];
-        let bytes =
-            foreign_file::read_from(file, MOST_BYTES).map_err(|error| failed(error.to_string()))?;
+        let about = file.metadata().map_err(told)?;
+        if !about.is_file() {
+            return Err(failed("it is not a regular file".to_owned()));
+        }
+        let owners = [about.uid(), dir.metadata().map_err(told)?.uid()];
+        let bytes = foreign_file::read_from(file, MOST_BYTES).map_err(told)?;
         let bundle = Bundle::parse(&path, &bytes)?;
-        let root = dir.join(&bundle.root);
-        if !root.is_dir() {
+        let named = dir.path().join(&bundle.root);
+        let own = rustix::process::geteuid().as_raw();
+        let is_own = dir.is_own() && owners.iter().all(|owner| [0, own].contains(owner));
+        let root = match (is_own, named.strip_prefix(dir.path())) {
+            (true, _) => Found::at(&named),
+            (false, Ok(inside)) => dir.beneath(inside),
+            (false, Err(_)) => Err(Errno::XDEV.into()),
+        };
+        let root = root.map_err(|error| match error.raw_os_error() {
+            Some(libc::EXDEV | libc::ELOOP) => failed(format!(
+                "`root.path`: {} leads out of the bundle or through a link, and the bundle belongs to another user; give the directory as `rootfs`",
+                named.display()
+            )),
+            _ => failed(format!("`root.path`: {}: {error}", named.display())),
+        })?;
+        if !root.metadata().map_err(told)?.is_dir() {
             return Err(failed(format!(
                 "`root.path`: {} is not a directory",
-                root.display()
+                named.display()
             )));
         }
-        let root = (root.canonicalize()).map_err(|error| failed(error.to_string()))?;
-        let beneath = (dir.canonicalize()).is_ok_and(|dir| root.starts_with(dir));
-        let own = rustix::process::geteuid().as_raw();
-        if !beneath && owners.iter().any(|owner| ![0, own].contains(owner)) {
-            return Err(failed(format!(
-                "`root.path`: {} leads out of the bundle, which belongs to another user; give the directory as `rootfs`",
-                root.display()
-            )));
-        }
-        Ok(Bundle { root, ..bundle })
+        Ok((bundle, root))
     }
 
     /// Reads the text of a `config.json`; `root` stays as it is written. `path` is for messages.

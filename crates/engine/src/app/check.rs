@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use host::root::Root;
+use host::found::Found;
 use model::EngineKind;
 
 use super::bundle::Bundle;
 use super::program::{Program, binary_target};
+use super::sources::{Sources, find, may_be_shown};
 use super::spec::{AppSpec, Device, Image};
 use super::{Grants, RealTime, Scheduling};
 use super::{magic_links, paths, root};
@@ -16,13 +17,22 @@ use crate::error::{Doing, Result, refused};
 use crate::rootfs::{self, RootfsError};
 use crate::{note, programs};
 
-/// Checks everything; returns the specification with every path of the host resolved, and the program, which is `None` where only the engine knows
-/// the image.
-pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>)> {
+/// A specification that was checked, and all that was looked up for it.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// Every path of the host in it is resolved.
+    pub(super) spec: AppSpec,
+    /// `None` where only the engine knows the image.
+    pub(super) program: Option<Program>,
+    pub(super) sources: Sources,
+}
+
+/// Checks everything.
+pub(super) fn check(spec: &AppSpec) -> Result<Checked> {
     note::check(spec, &[])?;
     engine(spec)?;
     let mut spec = spec.clone();
-    image(&mut spec)?;
+    let mut image = image(&mut spec)?;
     for word in spec.command.iter().chain(&spec.args) {
         paths::check_text("an argument", word.as_bytes())?;
     }
@@ -45,7 +55,7 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>)> {
     if let Some(name) = &spec.hostname {
         hostname(name)?;
     }
-    mounts(&mut spec)?;
+    let mut mounts = mounts(&mut spec)?;
     for device in &spec.devices {
         check_device(device)?;
     }
@@ -55,18 +65,24 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>)> {
     grants(&spec.grants)?;
     let program = match spec.image {
         Image::Reference(_) => None,
-        _ => Some(Program::of(&spec)?),
+        _ => Some(image.program(&spec)?),
     };
-    // A bundle's root may be anywhere.
-    if let Some(root) = program.as_ref().and_then(|program| program.root.as_ref()) {
-        paths::find("the root filesystem", root)?;
-        paths::check_source(&Root::live(), root)?;
+    if let Some(root) = &image.root {
         root::check(root, &spec)?;
     }
     if let Some(program) = &program {
-        named(&spec, program)?;
+        named(&spec, program, image.root.as_ref())?;
     }
-    Ok((spec, program))
+    mounts.extend(image.binary.take());
+    let sources = Sources {
+        root: image.root,
+        mounts,
+    };
+    Ok(Checked {
+        spec,
+        program,
+        sources,
+    })
 }
 
 /// Checks that the image, where it is a directory, has no links where something is mounted in it.
@@ -74,12 +90,12 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>)> {
 /// # Errors
 /// One sentence. Other faults of the image are not reported here.
 pub fn check_image(spec: &AppSpec) -> Result<()> {
-    let root = match &spec.image {
-        Image::Rootfs(root) => Some(root.clone()),
-        Image::Bundle(dir) => Bundle::read(dir).ok().map(|bundle| bundle.root),
-        Image::Binary(_) | Image::Reference(_) => None,
-    };
-    root.map_or(Ok(()), |root| root::check(&root, spec))
+    match looked_up(&spec.image) {
+        Ok(Looked {
+            root: Some(root), ..
+        }) => root::check(&root, spec),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the program and its interpreters are files of the cell's image, as far as that can be seen before there is a cell, and that a program
@@ -94,20 +110,67 @@ pub fn check_program(spec: &AppSpec) -> Result<()> {
     {
         alone(path, path)?;
     }
+    let Ok(image) = looked_up(&spec.image) else {
+        return Ok(());
+    };
     match spec.image {
         Image::Reference(_) => Ok(()),
-        _ => Program::of(spec).map_or(Ok(()), |program| named(spec, &program)),
+        _ => (image.program(spec))
+            .map_or(Ok(()), |program| named(spec, &program, image.root.as_ref())),
     }
 }
 
-fn named(spec: &AppSpec, program: &Program) -> Result<()> {
-    match (&program.root, spec.engine) {
-        (Some(root), _) => magic_links::check_in(root, program),
+fn named(spec: &AppSpec, program: &Program, root: Option<&Found>) -> Result<()> {
+    match (root, spec.engine) {
+        (Some(root), _) => magic_links::check_in(&root.way(), program),
         (None, EngineKind::Bare) => magic_links::check_in(Path::new("/"), program),
         // It is alone in its cell, and called by its name.
         (None, _) if spec.command.is_empty() => Ok(()),
         (None, _) => magic_links::check_in(Path::new("/nonexistent"), program),
     }
+}
+
+/// What an image is on the host.
+#[derive(Debug, Default)]
+struct Looked {
+    root: Option<Found>,
+    /// A static program that is alone in its cell.
+    binary: Option<Found>,
+    bundle: Option<Bundle>,
+}
+
+impl Looked {
+    fn program(&self, spec: &AppSpec) -> Result<Program> {
+        Program::of(spec, self.bundle.as_ref(), self.root.as_ref())
+    }
+}
+
+/// Looks up an image; a program only by [`image`].
+fn looked_up(image: &Image) -> Result<Looked> {
+    let dir = |what: &str, path: &Path| -> Result<Found> {
+        let found = find(what, path)?;
+        match found.metadata()?.is_dir() {
+            true => Ok(found),
+            false => Err(refused!("{what} {} is not a directory", path.display())),
+        }
+    };
+    Ok(match image {
+        Image::Rootfs(path) => Looked {
+            root: Some(dir("the root filesystem", path)?),
+            ..Looked::default()
+        },
+        Image::Bundle(path) => {
+            let (bundle, root) = Bundle::of(&dir("the bundle", path)?)?;
+            // It may be anywhere.
+            may_be_shown("the root filesystem", &root)?;
+            Looked {
+                root: Some(root),
+                bundle: Some(bundle),
+                ..Looked::default()
+            }
+        }
+        Image::Binary(_) | Image::Reference(_) => Looked::default(),
+    })
 }
 
 fn engine(spec: &AppSpec) -> Result<()> {
@@ -143,29 +206,22 @@ fn engine(spec: &AppSpec) -> Result<()> {
     Ok(())
 }
 
-fn image(spec: &mut AppSpec) -> Result<()> {
-    let is_dir = |what: &str, path: &Path| -> Result<PathBuf> {
-        let found = paths::find(what, path)?;
-        if found.is_dir() {
-            Ok(found)
-        } else {
-            Err(refused!("{what} {} is not a directory", path.display()))
-        }
-    };
+/// Checks and looks up the image; the path of a program becomes the one where it was found.
+fn image(spec: &mut AppSpec) -> Result<Looked> {
+    let mut looked = looked_up(&spec.image)?;
     match &mut spec.image {
-        Image::Rootfs(path) => *path = is_dir("the root filesystem", path)?,
-        Image::Bundle(path) => *path = is_dir("the bundle", path)?,
+        Image::Rootfs(_) | Image::Bundle(_) => {}
         Image::Binary(path) => {
-            let found = paths::find("the program", path)?;
-            if !programs::is_program(&found) {
+            let found = find("the program", path)?;
+            if !programs::is_program(&found.way()) {
                 return Err(refused!("{} is not a program", path.display()));
             }
-            paths::check_source(&Root::live(), &found)?;
             // A process of the machine goes by the name by which it is called: some programs do one thing or another by that.
             if spec.engine != EngineKind::Bare {
-                alone(&found, path)?;
-                binary_target(&found)?;
-                *path = found;
+                alone(&found.way(), path)?;
+                binary_target(found.path())?;
+                found.path().clone_into(path);
+                looked.binary = Some(found);
             }
         }
         Image::Reference(name) if name.is_empty() || name.starts_with('-') => {
@@ -173,7 +229,7 @@ fn image(spec: &mut AppSpec) -> Result<()> {
         }
         Image::Reference(_) => {}
     }
-    Ok(())
+    Ok(looked)
 }
 
 /// Checks that a program needs no other files.
@@ -199,25 +255,27 @@ fn hostname(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn mounts(spec: &mut AppSpec) -> Result<()> {
+/// Checks and looks up the sources of mounts.
+fn mounts(spec: &mut AppSpec) -> Result<Vec<Found>> {
     let mut targets = BTreeSet::new();
+    let mut sources = Vec::new();
     for bind in &mut spec.binds {
         paths::check_target("the mount's target", &bind.target)?;
-        let found = paths::find("the mount's source", &bind.source)?;
-        if let Some(before) = bind.leads_to.as_ref().filter(|before| **before != found) {
+        let found = find("the mount's source", &bind.source)?;
+        if let Some(before) = (bind.leads_to.as_deref()).filter(|before| *before != found.path()) {
             return Err(refused!(
                 "the mount's source {} now leads to {}, no longer to {}; point it back there, or end the mission and start it \
                  again if the change is intended",
                 bind.source.display(),
-                found.display(),
+                found.path().display(),
                 before.display()
             ));
         }
-        bind.source = found;
-        paths::check_source(&Root::live(), &bind.source)?;
+        found.path().clone_into(&mut bind.source);
         if !targets.insert(bind.target.clone()) {
             return Err(refused!("{} is mounted twice", bind.target.display()));
         }
+        sources.push(found);
     }
     for tmpfs in &spec.tmpfs {
         paths::check_target("the directory in memory", &tmpfs.target)?;
@@ -231,7 +289,7 @@ fn mounts(spec: &mut AppSpec) -> Result<()> {
             return Err(refused!("{} is mounted twice", tmpfs.target.display()));
         }
     }
-    Ok(())
+    Ok(sources)
 }
 
 /// Character devices that give access to the machine's memory and ports: /dev/mem, /dev/kmem and /dev/port.
@@ -243,8 +301,9 @@ fn check_device(device: &Device) -> Result<()> {
     if !path.starts_with("/dev") {
         return Err(refused!("the device {} is not below /dev", path.display()));
     }
-    let found =
-        (path.metadata()).doing(|| format!("the device {} cannot be used", path.display()))?;
+    let looked =
+        Found::at(path).doing(|| format!("the device {} cannot be used", path.display()))?;
+    let found = looked.metadata()?;
     let kind = found.file_type();
     if !kind.is_char_device() && !kind.is_block_device() {
         return Err(refused!("{} is not a device", path.display()));
@@ -253,6 +312,13 @@ fn check_device(device: &Device) -> Result<()> {
     if kind.is_char_device() && MEMORY_DEVICES.contains(&number) {
         return Err(refused!(
             "{} is the machine's memory, which no cell may access",
+            path.display()
+        ));
+    }
+    // Its number is read again when its node is made.
+    if !looked.is_own() {
+        return Err(refused!(
+            "another user could put another device in the place of {}; move it to a directory to which only root may write",
             path.display()
         ));
     }
@@ -312,10 +378,10 @@ mod tests {
             Image::Binary(link.clone()),
             Path::new("/w"),
         );
-        image(&mut spec).unwrap();
+        let found = image(&mut spec).unwrap();
         assert_eq!(spec.image, Image::Binary(link.clone()));
         assert_eq!(
-            Program::of(&spec).unwrap().args,
+            found.program(&spec).unwrap().args,
             [link.display().to_string()]
         );
         let plain = dir.path().join("plain");
@@ -384,6 +450,19 @@ mod tests {
                 "is not a device",
             ),
             (
+                Box::new(|s| {
+                    let path = std::path::PathBuf::from(format!(
+                        "/dev/shm/timecell-test-{}",
+                        std::process::id()
+                    ));
+                    std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+                    std::os::unix::fs::lchown(&path, Some(65_534), None).unwrap();
+                    let access = Access::Read;
+                    s.devices = vec![Device { path, access }];
+                }),
+                "is a link that another user",
+            ),
+            (
                 Box::new(|s| s.grants.capabilities = vec!["NET_RAW".into()]),
                 "`NET_RAW` is not a capability",
             ),
@@ -419,5 +498,7 @@ mod tests {
             let fault = fault(change);
             assert!(fault.contains(says), "{says}: {fault}");
         }
+        let link = format!("/dev/shm/timecell-test-{}", std::process::id());
+        std::fs::remove_file(link).unwrap();
     }
 }

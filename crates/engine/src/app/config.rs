@@ -174,7 +174,8 @@ fn mounts(spec: &AppSpec) -> Result<Vec<Value>> {
     }
     if let Image::Binary(binary) = &spec.image {
         let target = binary_target(binary)?;
-        own.push((target.clone(), bound(binary, &target, "ro")));
+        let source = root::source(spec, spec.binds.len());
+        own.push((target.clone(), bound(&source, &target, "ro")));
     }
     own.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.extend(own.into_iter().map(|(_, mount)| mount));
@@ -237,7 +238,7 @@ mod tests {
 
     fn made(spec: &AppSpec) -> Value {
         let program = Program {
-            root: Some("/r".into()),
+            root_is_own: true,
             args: vec!["/x".into()],
             env: Vec::new(),
             cwd: "/".into(),

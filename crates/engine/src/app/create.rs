@@ -11,14 +11,13 @@ use host::file::at;
 use model::{EngineKind, Requirement};
 
 use super::cell::AppCell;
-use super::check::check;
+use super::check::{Checked, check};
 use super::engine::{Apps, Images, Made, Making};
 use super::log::{self, Log};
 use super::making::{Ends, Launcher, Streams};
-use super::program::Program;
 use super::record::Record;
 use super::spec::{AppSpec, Ids, Image};
-use super::{Seccomp, start};
+use super::{Seccomp, program, start};
 use crate::agent::{self, Agent};
 use crate::engines::{self, info};
 use crate::error::{Doing, Error, Result, refused};
@@ -38,7 +37,8 @@ pub fn create(
     launcher: &Launcher,
 ) -> Result<AppCell, EngineError> {
     let failed = |cause: Error| made::error(spec, DOING, cause);
-    let (spec, program) = check(spec).map_err(failed)?;
+    let checked = check(spec).map_err(failed)?;
+    let spec = &checked.spec;
     if sweep::is_left(&spec.work_dir) {
         return Err(failed(refused!(
             "there is already a cell in {}; adopt it or sweep it away",
@@ -46,10 +46,10 @@ pub fn create(
         )));
     }
     // What has this id already was not made here, and is not undone here.
-    free(&spec).map_err(failed)?;
-    note::keep(&spec, &spec.work_dir).map_err(failed)?;
-    make(&spec, program.as_ref(), streams, launcher)
-        .map_err(|cause| failed(made::undone(&spec, info(spec.engine).wipe, cause)))
+    free(spec).map_err(failed)?;
+    note::keep(spec, &spec.work_dir).map_err(failed)?;
+    make(&checked, streams, launcher)
+        .map_err(|cause| failed(made::undone(spec, info(spec.engine).wipe, cause)))
 }
 
 /// The part of an engine that makes such cells.
@@ -69,15 +69,12 @@ fn free(spec: &AppSpec) -> Result<()> {
     Ok(())
 }
 
-fn make(
-    spec: &AppSpec,
-    program: Option<&Program>,
-    streams: Streams,
-    launcher: &Launcher,
-) -> Result<AppCell> {
+fn make(checked: &Checked, streams: Streams, launcher: &Launcher) -> Result<AppCell> {
+    let (spec, program) = (&checked.spec, checked.program.as_ref());
     let apps = apps(spec.engine)?;
     let state = made::state(spec);
     (DirBuilder::new().mode(0o700).recursive(true).create(&state)).map_err(at(&state))?;
+    program::keep(program, &state).map_err(at(&state))?;
     let said_before = log::position(&spec.work_dir);
     let Ends {
         stdin,
@@ -89,10 +86,12 @@ fn make(
     let (agent, of_agent) = agent::start(spec, launcher, apps.delivery())?.unzip();
     let of_agent = of_agent.flatten();
     let ends = [&stdout, &stderr, &end].into_iter().chain(&of_agent);
-    let call = launcher.command(spec, &ends.collect::<Vec<_>>());
+    let ends: Vec<_> = ends.map(AsFd::as_fd).collect();
+    let call = launcher.command(spec, &checked.sources, &ends);
     let Made { pid, report } = apps.make(Making {
         spec,
         program,
+        sources: &checked.sources,
         call,
         stdin,
         log: log.as_mut(),

@@ -12,6 +12,7 @@ use super::ended::Ended;
 use super::log::Log;
 use super::making::Handed;
 use super::program::Program;
+use super::sources::Sources;
 use super::spec::{AppSpec, Ids};
 use super::start::Report;
 use crate::agent::Delivery;
@@ -84,6 +85,8 @@ pub(crate) struct Making<'a> {
     pub(crate) spec: &'a AppSpec,
     /// `None` where only the engine knows the image.
     pub(crate) program: Option<&'a Program>,
+    /// Files and directories of the host.
+    pub(crate) sources: &'a Sources,
     /// Starts the process that runs [`Apps::child`].
     pub(crate) call: Command,
     /// The cell's standard input.

@@ -253,7 +253,7 @@ mod tests {
 
     fn program(args: &[&str], path: &str) -> Program {
         Program {
-            root: None,
+            root_is_own: false,
             args: args.iter().map(|word| (*word).to_owned()).collect(),
             env: vec![format!("PATH={path}")],
             cwd: "/".into(),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,21 +11,36 @@ use std::sync::{Arc, OnceLock};
 use super::log::Log;
 use super::own_image::OwnImage;
 use super::program::Program;
+use super::sources::Sources;
 use super::spec::{AppSpec, Ids};
 use crate::agent;
+use crate::error::Result;
 use crate::note::MARK;
 
 /// The hidden word for this kind of cell.
 pub(crate) const APP: &str = "app";
 
-/// The ends of a cell's streams and of its report, by their numbers.
-#[derive(Debug, Clone, Copy)]
+/// What the process that makes a cell is handed; streams and report by their numbers.
+#[derive(Debug)]
 pub(crate) struct Handed {
     pub(crate) stdout: RawFd,
     pub(crate) stderr: RawFd,
     pub(crate) report: RawFd,
     /// The cell's end of the socket to its agent, where it sends that its calls.
     pub(crate) agent: Option<RawFd>,
+    /// As it was read when the specification was checked; `None` where only the engine knows the image.
+    pub(crate) program: Option<Program>,
+    pub(crate) sources: Sources,
+}
+
+impl Handed {
+    /// The program, where the engine needs to know it.
+    ///
+    /// # Errors
+    /// When only the engine knows the image.
+    pub(crate) fn program(&self) -> Result<&Program> {
+        Ok((self.program.as_ref()).ok_or("nothing is known about the image")?)
+    }
 }
 
 /// The program that makes cells: timecell itself, executed again from a copy that leads to no file.
@@ -58,22 +73,31 @@ impl Launcher {
     }
 
     /// The call that makes this cell; `ends` are standard output, standard error, report, and the socket to its agent where there is one.
-    pub(crate) fn command(&self, spec: &AppSpec, ends: &[&OwnedFd]) -> Command {
-        let mut command = self.child(APP, ends);
+    pub(crate) fn command(
+        &self,
+        spec: &AppSpec,
+        sources: &Sources,
+        ends: &[BorrowedFd<'_>],
+    ) -> Command {
+        let of_sources: Vec<BorrowedFd<'_>> = sources.descriptors().collect();
+        let mut command = self.child(APP, &[&of_sources, ends].concat());
         command.env(MARK, &spec.id);
         command.arg(std::process::id().to_string());
-        command.arg(&spec.work_dir).args(numbers(ends));
+        command.arg(&spec.work_dir);
+        command.arg(numbers(&of_sources).collect::<Vec<_>>().join(","));
+        command.args(numbers(ends));
         command
     }
 
     /// The call that starts the agent of this cell, to which its calls come through `socket`.
     pub(crate) fn agent(&self, spec: &AppSpec, socket: &OwnedFd) -> Command {
-        let mut command = self.child(agent::WORD, &[socket]);
-        command.arg(&spec.work_dir).args(numbers(&[socket]));
+        let socket = [socket.as_fd()];
+        let mut command = self.child(agent::WORD, &socket);
+        command.arg(&spec.work_dir).args(numbers(&socket));
         command
     }
 
-    fn child(&self, word: &str, ends: &[&OwnedFd]) -> Command {
+    fn child(&self, word: &str, ends: &[BorrowedFd<'_>]) -> Command {
         let mut command = Command::new(self.image.path());
         command.arg0("timecell").arg("oci-child").arg(word);
         command.env_clear().current_dir("/");
@@ -82,12 +106,12 @@ impl Launcher {
     }
 }
 
-fn numbers(ends: &[&OwnedFd]) -> impl Iterator<Item = String> {
+fn numbers(ends: &[BorrowedFd<'_>]) -> impl Iterator<Item = String> {
     ends.iter().map(|end| end.as_raw_fd().to_string())
 }
 
 /// Lets a command inherit these descriptors under their own numbers; the caller keeps them open until it has started.
-fn hand_down(command: &mut Command, ends: &[&OwnedFd]) {
+fn hand_down(command: &mut Command, ends: &[BorrowedFd<'_>]) {
     let ends: Vec<RawFd> = ends.iter().map(|end| end.as_raw_fd()).collect();
     // SAFETY: between fork and exec only system calls are made.
     unsafe {

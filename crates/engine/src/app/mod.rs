@@ -24,6 +24,7 @@ mod paths;
 pub(crate) mod program;
 pub(crate) mod record;
 pub(crate) mod root;
+pub(crate) mod sources;
 pub(crate) mod spec;
 pub(crate) mod start;
 

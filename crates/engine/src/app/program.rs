@@ -1,17 +1,23 @@
 //! The program that a cell executes.
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+use host::file::at;
+use host::found::Found;
+use host::ground;
+use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
 use super::spec::{AppSpec, Ids, Image};
-use crate::error::{Doing, Result};
+use crate::error::Result;
 use crate::note::MARK;
 
 /// What a cell executes, from its specification and its image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Program {
-    /// The root filesystem on the host, without links; `None`: an empty one that holds the binary.
-    pub(crate) root: Option<PathBuf>,
+    /// Whether nobody else can change the directory that is its root filesystem; false where there is none.
+    pub(crate) root_is_own: bool,
     /// Program and arguments, never empty.
     pub(crate) args: Vec<String>,
     /// `NAME=VALUE`, each name once, the cell's mark among them.
@@ -32,28 +38,51 @@ pub(crate) fn binary_target(binary: &Path) -> Result<PathBuf> {
     Ok(Path::new("/").join(name))
 }
 
+/// Where the process that makes a cell finds its program.
+fn path(state: &Path) -> PathBuf {
+    state.join("program.json")
+}
+
+/// Writes down for that process what was read; the image is not read again.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn keep(program: Option<&Program>, state: &Path) -> io::Result<()> {
+    ground::replace(&path(state), &serde_json::to_vec(&program)?)
+}
+
+/// Reads it.
+///
+/// # Errors
+/// When it is not there, or not one.
+pub(crate) fn kept(state: &Path) -> Result<Option<Program>> {
+    const MOST_BYTES: u64 = 64 << 20;
+    let path = path(state);
+    let text = ground::read(&path, MOST_BYTES).map_err(at(&path))?;
+    Ok(serde_json::from_slice(&text).map_err(at(&path))?)
+}
+
 impl Program {
-    /// Reads what the image says.
+    /// What the specification, and a bundle where there is one, say.
     ///
     /// # Errors
-    /// When there is nothing to run, or a bundle cannot be read.
-    pub(crate) fn of(spec: &AppSpec) -> Result<Program> {
-        let bundle = match &spec.image {
-            Image::Bundle(dir) => Some(Bundle::read(dir)?),
-            _ => None,
-        };
-        let (root, mut args) = match (&spec.image, &bundle) {
-            (_, Some(bundle)) => (Some(bundle.root.clone()), bundle.args.clone()),
-            (Image::Rootfs(root), _) => (Some(root.clone()), Vec::new()),
+    /// When there is nothing to run.
+    pub(super) fn of(
+        spec: &AppSpec,
+        bundle: Option<&Bundle>,
+        root: Option<&Found>,
+    ) -> Result<Program> {
+        let mut args = match (&spec.image, bundle) {
+            (_, Some(bundle)) => bundle.args.clone(),
             (Image::Binary(binary), _) => {
                 // A bare cell sees the host's files.
                 let path = match spec.engine {
                     model::EngineKind::Bare => binary.clone(),
                     _ => binary_target(binary)?,
                 };
-                (None, vec![path.display().to_string()])
+                vec![path.display().to_string()]
             }
-            _ => (None, Vec::new()),
+            _ => Vec::new(),
         };
         if !spec.command.is_empty() {
             args.clone_from(&spec.command);
@@ -64,23 +93,18 @@ impl Program {
             return Err("no command is given, and the image names none".into());
         }
         args.extend(spec.args.iter().cloned());
-        // Elsewhere in the file system, links may lead elsewhere.
-        let root = root
-            .map(|root| (root.canonicalize()).doing(|| root.display().to_string()))
-            .transpose()?;
-        let said = |of: fn(&Bundle) -> &PathBuf| bundle.as_ref().map(|bundle| of(bundle).clone());
         Ok(Program {
-            root,
+            root_is_own: root.is_some_and(Found::is_own),
             args,
-            env: environment(spec, bundle.as_ref()),
+            env: environment(spec, bundle),
             cwd: (spec.cwd.clone())
-                .or_else(|| said(|bundle| &bundle.cwd))
+                .or_else(|| Some(bundle?.cwd.clone()))
                 .unwrap_or_else(|| "/".into()),
             ids: (spec.ids)
-                .or(bundle.as_ref().map(|bundle| bundle.ids))
+                .or(bundle.map(|bundle| bundle.ids))
                 .unwrap_or(Ids::NOBODY),
             hostname: (spec.hostname.clone())
-                .or_else(|| bundle.as_ref()?.hostname.clone())
+                .or_else(|| bundle?.hostname.clone())
                 // A host name has 64 bytes.
                 .unwrap_or_else(|| spec.id.chars().take(64).collect()),
         })
@@ -114,23 +138,20 @@ mod tests {
         AppSpec::new("a", EngineKind::Embedded, image, Path::new("/w"))
     }
 
-    fn bundle() -> (tempfile::TempDir, AppSpec) {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("rootfs")).unwrap();
-        std::fs::write(
-            dir.path().join("config.json"),
-            r#"{"ociVersion": "1.0.2", "root": {"path": "rootfs"},
-                "process": {"args": ["/a", "b"], "env": ["PATH=/p", "X=1"], "cwd": "/w"}}"#,
-        )
-        .unwrap();
-        let spec = spec(Image::Bundle(dir.path().to_owned()));
-        (dir, spec)
+    fn bundle() -> Bundle {
+        let text = r#"{"ociVersion": "1.0.2", "root": {"path": "rootfs"},
+            "process": {"args": ["/a", "b"], "env": ["PATH=/p", "X=1"], "cwd": "/w"}}"#;
+        Bundle::parse(Path::new("config.json"), text.as_bytes()).unwrap()
+    }
+
+    fn of_bundle(spec: &AppSpec) -> Program {
+        Program::of(spec, Some(&bundle()), None).unwrap()
     }
 
     #[test]
     fn arguments_replace_those_of_the_image_and_follow_the_command() {
-        let (_dir, mut spec) = bundle();
-        let args = |spec: &AppSpec| Program::of(spec).unwrap().args;
+        let mut spec = spec(Image::Bundle("/b".into()));
+        let args = |spec: &AppSpec| of_bundle(spec).args;
         assert_eq!(args(&spec), ["/a", "b"]);
         spec.args = vec!["c".into()];
         assert_eq!(args(&spec), ["/a", "c"]);
@@ -140,22 +161,22 @@ mod tests {
 
     #[test]
     fn the_nearest_word_on_a_variable_wins() {
-        let (_dir, mut spec) = bundle();
+        let mut spec = spec(Image::Bundle("/b".into()));
         spec.env.insert("X".into(), "2".into());
         spec.env.insert(MARK.into(), "forged".into());
         assert_eq!(
-            Program::of(&spec).unwrap().env,
+            of_bundle(&spec).env,
             ["HOME=/", "PATH=/p", "X=2", "TIMECELL_CELL=a"]
         );
     }
 
     #[test]
     fn a_root_without_a_command_is_refused() {
-        let error = Program::of(&spec(Image::Rootfs("/r".into())))
+        let error = Program::of(&spec(Image::Rootfs("/r".into())), None, None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("no command"), "{error}");
-        let binary = Program::of(&spec(Image::Binary("/opt/x/camera".into()))).unwrap();
+        let binary = Program::of(&spec(Image::Binary("/opt/x/camera".into())), None, None).unwrap();
         assert_eq!(binary.args, ["/camera"]);
         assert_eq!(binary.ids, Ids::NOBODY);
     }

@@ -9,26 +9,26 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use host::file::at;
-use host::ground;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use host::found::Found;
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
 
-use super::program::Program;
+use super::sources::Trees;
 use super::spec::AppSpec;
 use crate::error::{Doing, Result, refused};
 use crate::made;
-use crate::mounts::{bind_source, mount, mount_with};
+use crate::mounts::mount_with;
 
 /// What every cell's runtime mounts on.
-const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
+pub(crate) const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
 
 /// Where the root of a cell is, for its runtime.
 pub(crate) fn place(spec: &AppSpec) -> PathBuf {
     private(spec).join("root")
 }
 
-/// Where a mount's source is, for the cell's runtime: not where it is on the host, whose directories others may change while
+/// Where the source of a mount is ([`Sources::mounts`](super::sources::Sources::mounts)), for the cell's runtime: not where it is on the host, whose directories others may change while
 /// the runtime looks.
 pub(crate) fn source(spec: &AppSpec, index: usize) -> PathBuf {
     private(spec).join("sources").join(index.to_string())
@@ -42,7 +42,7 @@ fn private(spec: &AppSpec) -> PathBuf {
 ///
 /// # Errors
 /// In the kernel's words.
-pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<()> {
+pub(crate) fn build(spec: &AppSpec, trees: &Trees<'_>) -> Result<()> {
     let private = private(spec);
     make_dir(&private)?;
     mount_with(
@@ -52,23 +52,23 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<()> {
         MountFlags::NOSUID | MountFlags::NODEV,
         Some("mode=755"),
     )?;
-    for (index, bind) in spec.binds.iter().enumerate() {
-        bind_source(&bind.source, &source(spec, index), MountFlags::empty())?;
+    for (index, tree) in trees.mounts.iter().enumerate() {
+        tree.put(&source(spec, index))?;
     }
     let place = place(spec);
     make_dir(&place)?;
-    let Some(root) = &program.root else {
+    let Some(tree) = &trees.root else {
         // The runtime makes the mount points, the program's own among them.
         return Ok(());
     };
+    let root = tree.found;
     // Device nodes and other users' rights that lie about in an image are of no effect.
     let flags = MountFlags::NODEV | MountFlags::NOSUID;
     check(root, spec)?;
     // Of an image that others can change, the directories that its runtime mounts on are in a layer of our own: no link that is
     // put there from now on is followed.
-    let own = ground::check(root).is_ok();
-    if !spec.writable_root && own && has_mount_points(root, spec) {
-        mount(Some(root), &place, None, MountFlags::BIND)?;
+    if !spec.writable_root && root.is_own() && has_mount_points(root, spec) {
+        tree.put(&place)?;
         let again = MountFlags::BIND | MountFlags::RDONLY | flags;
         let again = mount_remount(&place, again, "");
         return again.doing(|| format!("cannot mount {}", place.display()));
@@ -76,13 +76,13 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<()> {
     // Under a path of our own: the options of an overlay are separated by characters that paths may hold.
     let lower = private.join("lower");
     let (upper, work) = (private.join("upper"), private.join("work"));
-    for dir in [&lower, &upper, &work] {
+    for dir in [&upper, &work] {
         make_dir(dir)?;
     }
-    mount(Some(root), &lower, None, MountFlags::BIND)?;
-    let like = fs::metadata(root).map_err(at(root))?;
+    tree.put(&lower)?;
+    let like = root.metadata()?;
     fs::set_permissions(&upper, like.permissions()).map_err(at(&upper))?;
-    if !own {
+    if !root.is_own() {
         for point in MOUNT_POINTS {
             make_dir(&upper.join(point.trim_start_matches('/')))?;
         }
@@ -98,7 +98,7 @@ pub(crate) fn build(spec: &AppSpec, program: &Program) -> Result<()> {
     std::env::set_current_dir("/")?;
     made.map_err(|error| {
         let missing = missing(root, spec).map_or_else(String::new, |path| {
-            format!("; {} has no {}", root.display(), path.display())
+            format!("; {} has no {}", root.path().display(), path.display())
         });
         error.noted(format!(
             " (the kernel needs overlayfs for a root that is written to{missing})"
@@ -110,7 +110,7 @@ fn make_dir(dir: &Path) -> Result<()> {
     Ok(fs::create_dir_all(dir).map_err(at(dir))?)
 }
 
-fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
+fn has_mount_points(root: &Found, spec: &AppSpec) -> bool {
     missing(root, spec).is_none()
 }
 
@@ -119,13 +119,13 @@ fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
 ///
 /// # Errors
 /// One sentence, which names the link.
-pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<()> {
+pub(crate) fn check(root: &Found, spec: &AppSpec) -> Result<()> {
     for path in MOUNT_POINTS.iter().chain([&"/cell"]).map(Path::new) {
         if let Some(link) = link_on(root, path) {
             return Err(refused!(
                 "{} of the image {} is a link where a cell gets a directory of its own; make it a directory",
                 link.display(),
-                root.display()
+                root.path().display()
             ));
         }
     }
@@ -140,7 +140,7 @@ pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<()> {
             return Err(refused!(
                 "{} of the image {} is a link, and the mount's target {} leads through it; name the place it leads to, or make it a directory",
                 link.display(),
-                root.display(),
+                root.path().display(),
                 target.display()
             ));
         }
@@ -149,17 +149,18 @@ pub(crate) fn check(root: &Path, spec: &AppSpec) -> Result<()> {
 }
 
 /// The first link on the way of a path of the cell, itself included.
-fn link_on(root: &Path, path: &Path) -> Option<PathBuf> {
-    let mut at = PathBuf::from("/");
+fn link_on(root: &Found, path: &Path) -> Option<PathBuf> {
+    let mut at = PathBuf::new();
     for part in path.components() {
         let Component::Normal(part) = part else {
             continue;
         };
         at.push(part);
-        let found = fs::symlink_metadata(root.join(at.strip_prefix("/").unwrap_or(&at)));
-        match found {
-            Ok(found) if found.is_symlink() => return Some(at),
+        match root.beneath(&at) {
             Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Some(Path::new("/").join(at));
+            }
             // What is below is not there either.
             Err(_) => return None,
         }
@@ -168,7 +169,7 @@ fn link_on(root: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 /// The first mount point that the root does not have. Those inside other mounts are made there.
-fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
+fn missing(root: &Found, spec: &AppSpec) -> Option<PathBuf> {
     let standard = MOUNT_POINTS.iter().map(|path| Path::new(*path));
     let tmpfs = || spec.tmpfs.iter().map(|tmpfs| tmpfs.target.as_path());
     let binds = || spec.binds.iter().map(|bind| bind.target.as_path());
@@ -177,16 +178,13 @@ fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
         let mut outer = outer.chain(tmpfs()).chain(binds());
         outer.any(|other| path != other && path.starts_with(other))
     };
-    let Ok(opened) = open_path(CWD, root, ResolveFlags::empty()) else {
-        return Some(root.to_owned());
-    };
     standard
         .chain(tmpfs())
         .chain(binds())
         .filter(|path| !inside_another(path))
         .find(|path| {
             // As the cell itself would find it: links lead nowhere but into its root.
-            open_path(&opened, path, ResolveFlags::IN_ROOT).is_err()
+            open_path(root, path, ResolveFlags::IN_ROOT).is_err()
         })
         .map(Path::to_owned)
 }
@@ -210,6 +208,7 @@ mod tests {
     fn links_where_a_runtime_mounts_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
+        let found = Found::at(root).unwrap();
         let mut spec = AppSpec::new(
             "a",
             model::EngineKind::Runc,
@@ -218,10 +217,10 @@ mod tests {
         );
         for name in ["dev", "proc", "sys", "cell"] {
             let at = root.join(name);
-            check(root, &spec).unwrap();
+            check(&found, &spec).unwrap();
             for to in ["/etc", "../../etc", "nowhere"] {
                 std::os::unix::fs::symlink(to, &at).unwrap();
-                let why = check(root, &spec).unwrap_err().to_string();
+                let why = check(&found, &spec).unwrap_err().to_string();
                 assert!(why.starts_with(&format!("/{name} of the image")), "{why}");
                 fs::remove_file(&at).unwrap();
             }
@@ -230,11 +229,11 @@ mod tests {
         std::os::unix::fs::symlink("/run", root.join("var/run")).unwrap();
         let bind = |target: &str| Bind::new("/etc", target, false);
         spec.binds = vec![bind("/var/own/x/y"), bind("/dev/shm/x")];
-        check(root, &spec).unwrap();
+        check(&found, &spec).unwrap();
         for target in ["/var/run", "/var/run/x"] {
             spec.binds = vec![bind(target)];
-            let why = check(root, &spec).unwrap_err().to_string();
-            let begins = format!("/var/run of the image {} is a link", root.display());
+            let why = check(&found, &spec).unwrap_err().to_string();
+            let begins = format!("/var/run of the image {} is a link", found.path().display());
             assert!(why.starts_with(&begins) && why.contains(target), "{why}");
         }
     }
@@ -243,6 +242,7 @@ mod tests {
     fn mount_points_are_looked_for_as_the_cell_would() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
+        let found = Found::at(root).unwrap();
         for name in ["proc", "dev", "sys", "run"] {
             fs::create_dir(root.join(name)).unwrap();
         }
@@ -255,17 +255,17 @@ mod tests {
             Image::Rootfs(root.to_owned()),
             Path::new("/w"),
         );
-        assert_eq!(missing(root, &spec), None);
+        assert_eq!(missing(&found, &spec), None);
         let bind = |target: &str| Bind::new("/etc", target, false);
         spec.binds = vec![bind("/var/run")];
-        assert_eq!(missing(root, &spec), None);
+        assert_eq!(missing(&found, &spec), None);
         spec.binds = vec![bind("/var/run/lock")];
-        assert_eq!(missing(root, &spec), Some("/var/run/lock".into()));
+        assert_eq!(missing(&found, &spec), Some("/var/run/lock".into()));
         spec.binds = vec![bind("/dev/shm/x"), bind("/data/x")];
         spec.tmpfs = vec![Tmpfs {
             target: "/data".into(),
             size_bytes: 1,
         }];
-        assert_eq!(missing(root, &spec), Some("/data".into()));
+        assert_eq!(missing(&found, &spec), Some("/data".into()));
     }
 }

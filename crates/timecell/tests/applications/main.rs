@@ -10,6 +10,7 @@ mod program;
 mod support;
 mod swaps;
 mod things;
+mod traced;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,6 +61,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::nothing_leads_to_the_program_that_makes_cells,
     escapes::a_program_named_through_proc_is_refused,
     swaps::a_source_that_leads_elsewhere_is_refused,
+    traced::an_image_is_looked_up_once_whatever_its_owner_exchanges,
     escapes::a_granted_priority_is_not_exceeded,
 ];
 

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::{attacks, life};
+use crate::{attacks, life, traced};
 
 /// The first word of the program's calls.
 pub const WORD: &str = "in-a-cell";
@@ -15,6 +15,7 @@ pub fn run_if_asked() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match &words[..] {
         [life::SUPERVISE, file, start] => life::supervise(file.as_ref(), *start == "true"),
+        [traced::MAKE, file] => traced::make(file.as_ref()),
         [life::TAKE_OVER, work_dir] => life::take_over(work_dir.as_ref()),
         _ => {}
     }

@@ -20,7 +20,6 @@ use rustix::thread::{
 use crate::agent::Delivery;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
-use crate::app::program::Program;
 use crate::app::spec::{AppSpec, Ids, Network};
 use crate::app::{executor, groups, start};
 use crate::error::{Doing, Error, Result, refused};
@@ -59,10 +58,11 @@ impl Apps for Cells {
 
     /// Becomes the cell; returns only if it could not.
     fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
-        match prepare(spec, &Program::of(spec)?, handed) {
+        let report = handed.report;
+        match prepare(spec, &handed) {
             Ok(never) => match never {},
             Err(why) => {
-                executor::tell(handed.report, &why);
+                executor::tell(report, &why);
                 Err(why)
             }
         }
@@ -84,7 +84,8 @@ fn ended_early(mut child: std::process::Child, log: &Path) -> Error {
     }
 }
 
-fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible> {
+fn prepare(spec: &AppSpec, handed: &Handed) -> Result<Infallible> {
+    let program = handed.program()?;
     let answers = agent::answers(spec, Delivery::Handed);
     let filter = Filter::of(&policy(&spec.grants, spec.network), answers)?;
     let mut groups = groups::make(spec)?;

@@ -5,12 +5,11 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 
-use super::private_root::{self, Seen};
+use super::private_root;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::executor::Guard;
 use crate::app::making::Handed;
-use crate::app::program::Program;
-use crate::app::spec::{AppSpec, Image, Network};
+use crate::app::spec::{AppSpec, Network};
 use crate::app::{groups, root, start};
 use crate::error::{Doing, Result};
 use crate::seccomp::{Filter, policy};
@@ -34,7 +33,6 @@ impl Apps for Cells {
     }
 
     fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
-        let program = Program::of(spec)?;
         let guard = Guard {
             filter: Filter::of(
                 &policy(&spec.grants, spec.network),
@@ -46,8 +44,12 @@ impl Apps for Cells {
         let mut groups = groups::make(spec)?;
         groups::limit(spec)?;
         let state = made::state(spec);
-        private_root::enter(&state, &seen(spec, &program))?;
-        root::build(spec, &program)?;
+        let trees = handed.sources.trees()?;
+        private_root::enter(&state, &[])?;
+        root::build(spec, &trees)?;
+        // The container is not to inherit them.
+        drop(trees);
+        drop(handed.sources);
         // SAFETY: handed down by the supervisor for this, and nobody else's here.
         let (stdout, stderr) = unsafe {
             (
@@ -83,23 +85,4 @@ impl Apps for Cells {
     fn sleeps(&self) -> bool {
         true
     }
-}
-
-/// Paths of the host that making this cell needs, outer directories first.
-fn seen(spec: &AppSpec, program: &Program) -> Vec<Seen> {
-    let binary = match &spec.image {
-        Image::Binary(binary) => Some(binary.clone()),
-        _ => None,
-    };
-    let binds = spec.binds.iter().map(|bind| Seen {
-        path: bind.source.clone(),
-        follows: false,
-    });
-    let mut seen: Vec<Seen> = (program.root.clone().into_iter())
-        .chain(binary)
-        .map(Seen::following)
-        .chain(binds)
-        .collect();
-    seen.sort();
-    seen
 }

@@ -7,7 +7,7 @@ use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::error::LibcontainerError;
 use libcontainer::syscall::syscall::SyscallType;
 
-use super::private_root::{self, Seen};
+use super::private_root;
 use super::stamps::Stamps;
 use super::words::Errors;
 use crate::error::{Doing, Result, refused};
@@ -36,7 +36,7 @@ pub(crate) fn child(words: &[String]) -> Result<()> {
         None
     };
     stamps.take("cgroups made");
-    private_root::enter(state, &[rootfs, shared].map(Seen::following))?;
+    private_root::enter(state, &[rootfs, shared].map(Path::new))?;
     // Entering a user namespace forgets it.
     die_with(parent)?;
     stamps.take("private root entered");

@@ -16,27 +16,10 @@ use rustix::process::{getegid, geteuid, pivot_root};
 use rustix::thread::UnshareFlags;
 
 use crate::error::{Doing, Result};
-use crate::mounts::{bind_source, keep_mounts_private, make_place, mount, unshare};
-
-/// A file or directory of the host that keeps its path in the private root.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seen {
-    pub(crate) path: PathBuf,
-    /// Whether a link on the way is followed.
-    pub(crate) follows: bool,
-}
-
-impl Seen {
-    pub(crate) fn following(path: impl Into<PathBuf>) -> Seen {
-        Seen {
-            path: path.into(),
-            follows: true,
-        }
-    }
-}
+use crate::mounts::{keep_mounts_private, make_place, mount, unshare};
 
 /// Enters it; `state` and what is `seen` keep their paths. A directory comes before its contents.
-pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<()> {
+pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<()> {
     let (uid, gid) = (geteuid(), getegid());
     let root = state.join("root");
     fs::create_dir_all(&root).map_err(at(&root))?;
@@ -64,19 +47,19 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<()> {
     )?;
     let mut shown = Vec::new();
     for tree in ["/proc", "/dev"] {
-        bind(&root, &Seen::following(tree), true)?;
+        bind(&root, Path::new(tree), true)?;
         shown.push(PathBuf::from(tree));
     }
     // A directory for the library to look at: no cgroup file system is mounted there.
     let groups = root.join("sys/fs/cgroup");
     fs::create_dir_all(&groups).map_err(at(&groups))?;
-    bind(&root, &Seen::following(state), false)?;
+    bind(&root, state, false)?;
     shown.push(state.to_owned());
     for one in seen {
         // What is in a directory that is shown is there with it. Nothing is made in it, nor followed: it may be a cell's.
-        if !shown.iter().any(|outer| one.path.starts_with(outer)) {
+        if !shown.iter().any(|outer| one.starts_with(outer)) {
             bind(&root, one, true)?;
-            shown.push(one.path.clone());
+            shown.push((*one).to_owned());
         }
     }
 
@@ -88,8 +71,7 @@ pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<()> {
 }
 
 /// Shows it at the same place below `root`, unless something is there already.
-fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<()> {
-    let path = &seen.path;
+fn bind(root: &Path, path: &Path, whole_tree: bool) -> Result<()> {
     let place = root.join(path.strip_prefix("/").unwrap_or(path));
     if place.exists() {
         return Ok(());
@@ -98,9 +80,6 @@ fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<()> {
         true => MountFlags::REC,
         false => MountFlags::empty(),
     };
-    if !seen.follows {
-        return bind_source(path, &place, recursive);
-    }
     make_place(&place, path.is_dir())?;
     mount(Some(path), &place, None, MountFlags::BIND | recursive)
 }

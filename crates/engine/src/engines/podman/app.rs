@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::mount::MountFlags;
 use serde_json::json;
 
 use super::cli::Cli;
@@ -17,10 +18,13 @@ use crate::app::ended::Ended;
 use crate::app::engine::{Apps, Images, Made, Making};
 use crate::app::making::Handed;
 use crate::app::program::{Program, binary_target};
+use crate::app::root::MOUNT_POINTS;
+use crate::app::sources::Sources;
 use crate::app::spec::{AppSpec, Ids, Image, Network};
 use crate::app::{config, executor, groups};
 use crate::error::{Doing, Result, refused};
 use crate::identity::Identity;
+use crate::mounts::mount_with;
 use crate::note::MARK;
 use crate::process::Process;
 use crate::{limits, made, oci, process, programs};
@@ -39,7 +43,7 @@ impl Apps for Cells {
         let log = making.log.ok_or(
             "podman writes to the streams of its cells itself; give the cell a log, or choose another engine",
         )?;
-        create(spec, making.program)?;
+        create(spec, making.program, making.sources)?;
         let made = process::run(&mut making.call, &made::log(spec));
         // podman has written into the cell's streams: the container's name, or what went wrong.
         let said = log.take()?;
@@ -122,19 +126,67 @@ fn label(cell: &dyn Identity) -> String {
 }
 
 /// Creates the container, without a process yet.
-fn create(spec: &AppSpec, program: Option<&Program>) -> Result<()> {
+fn create(spec: &AppSpec, program: Option<&Program>, sources: &Sources) -> Result<()> {
     match &spec.image {
         Image::Reference(_) => {
             fs::write(shared_marker(spec), LABELLED)?;
         }
         _ => Cli::rootful(spec)?.prepare()?,
     }
+    show(spec, sources)?;
     let mut create = podman(spec)?;
     create.args(["create", "--name", &spec.id]);
     create.args(["--label", &label(spec)]);
     confine(&mut create, spec)?;
     what(&mut create, spec, program)?;
     process::run_quiet(&mut create, &made::log(spec))
+}
+
+/// Where the root filesystem is for podman, whose processes look at it by its path again and again: an empty directory, or a mount of what was checked.
+fn root(spec: &AppSpec) -> PathBuf {
+    made::state(spec).join("rootfs")
+}
+
+/// The same for the source of a mount; see [`Sources::mounts`].
+fn source(spec: &AppSpec, index: usize) -> PathBuf {
+    made::state(spec).join("sources").join(index.to_string())
+}
+
+/// Mounts what the cell is made from in the cell's own state, until [`super::wipe`]. A runtime makes what a cell may write to writable again in the cell.
+fn show(spec: &AppSpec, sources: &Sources) -> Result<()> {
+    let state = made::state(spec);
+    if (state.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
+        return Err(refused!(
+            "podman accepts no path with a comma, a colon or a backslash, as in {}; use another directory for the mission, or another engine",
+            state.display()
+        ));
+    }
+    fs::create_dir_all(root(spec))?;
+    let trees = sources.trees()?;
+    for (index, tree) in trees.mounts.iter().enumerate() {
+        tree.put_read_only(&source(spec, index))?;
+    }
+    let Some(tree) = trees.root else {
+        return Ok(());
+    };
+    if tree.found.is_own() {
+        return tree.put_read_only(&root(spec));
+    }
+    // The directories that a runtime mounts on are in a layer of our own: no link that is put there from now on is followed.
+    let [lower, points] = ["lower", "points"].map(|name| made::state(spec).join(name));
+    tree.put_read_only(&lower)?;
+    for point in MOUNT_POINTS {
+        fs::create_dir_all(points.join(point.trim_start_matches('/')))?;
+    }
+    let layers = format!("lowerdir={}:{}", points.display(), lower.display());
+    let (place, flags) = (root(spec), MountFlags::NODEV | MountFlags::NOSUID);
+    mount_with(
+        Some(Path::new("overlay")),
+        &place,
+        Some(c"overlay"),
+        flags,
+        Some(&layers),
+    )
 }
 
 /// Becomes the call that starts the container's monitor, whose streams are the container's. Its program waits, and its
@@ -210,9 +262,9 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<()> {
         let access = device.access.name();
         command.args(["--device", &format!("{path}:{path}:{access}")]);
     }
-    for bind in &spec.binds {
+    for (index, bind) in spec.binds.iter().enumerate() {
         let writable = if bind.writable { "rw" } else { "ro" };
-        volume(command, &bind.source, &bind.target, writable)?;
+        volume(command, &source(spec, index), &bind.target, writable)?;
     }
     for tmpfs in &spec.tmpfs {
         command.arg("--tmpfs").arg(format!(
@@ -280,27 +332,14 @@ fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Res
         .arg("--workdir")
         .arg(&program.cwd)
         .args(["--hostname", &program.hostname]);
-    let root = match (&program.root, &spec.image) {
-        (Some(root), _) => root.clone(),
-        (None, Image::Binary(binary)) => {
-            volume(command, binary, &binary_target(binary)?, "ro")?;
-            let empty = made::state(spec).join("empty");
-            fs::create_dir_all(&empty)?;
-            empty
-        }
-        (None, _) => return Err("nothing is known about the image".into()),
-    };
-    if (root.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
-        return Err(refused!(
-            "podman accepts no root with a comma, a colon or a backslash in its path, as in {}; use another path or \
-             another engine",
-            root.display()
-        ));
+    if let Image::Binary(binary) = &spec.image {
+        let index = spec.binds.len();
+        volume(command, &source(spec, index), &binary_target(binary)?, "ro")?;
     }
     // podman makes mount points and more in a root: in a layer of its own.
     command
         .arg("--rootfs")
-        .arg(format!("{}:O", root.display()))
+        .arg(format!("{}:O", root(spec).display()))
         .args(&program.args);
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::calls::{Calls, Form, Namespaces, Network, Source};
 use super::info::Info;
 use crate::error::Result;
 use crate::identity::Identity;
-use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, process, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, mounts, process, programs};
 use cli::Cli;
 
 pub(super) static INFO: Info = Info {
@@ -114,5 +114,6 @@ impl Calls for Podman {
 fn wipe(cell: &dyn Identity) -> Result<()> {
     app::wipe_shared(cell)?;
     app::wipe_monitor(cell)?;
-    Cli::rootful(cell)?.wipe(|_| ())
+    Cli::rootful(cell)?.wipe(|_| ())?;
+    mounts::remove_below(&made::state(cell))
 }

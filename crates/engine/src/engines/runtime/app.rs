@@ -11,7 +11,6 @@ use super::{Runtime, with_bundle};
 use crate::agent::Delivery;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
-use crate::app::program::Program;
 use crate::app::spec::AppSpec;
 use crate::app::{executor, root};
 use crate::error::{Doing, Result};
@@ -29,10 +28,10 @@ impl Apps for Runtime {
 
     /// Becomes the runtime that creates the cell; its program waits.
     fn child(&self, spec: &AppSpec, handed: Handed) -> Result<()> {
-        let program = Program::of(spec)?;
+        let trees = handed.sources.trees()?;
         unshare(UnshareFlags::NEWNS).doing(|| "cannot make a mount namespace")?;
         keep_mounts_private().doing(|| "cannot mount /")?;
-        root::build(spec, &program)?;
+        root::build(spec, &trees)?;
         let mut command = self.logging(spec)?;
         with_bundle(command.arg("create"), spec)
             // That of this process, which is the cell's.
