@@ -57,6 +57,9 @@ fn masked() -> Vec<String> {
 /// POSIX shared memory of a cell, in bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
 
+/// Pseudo terminals of a cell, of the machine's `kernel.pty.max` (4,096).
+const PSEUDO_TERMINALS: u32 = 64;
+
 /// Writes the bundle of a cell whose root is made at [`root::place`].
 pub(crate) fn write(spec: &AppSpec, program: &Program) -> Result<()> {
     let config = config(spec, program)?;
@@ -134,6 +137,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
 fn mounts(spec: &AppSpec) -> Result<Vec<Value>> {
     let mount = |at: &str, kind: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
     let size = format!("size={SHARED_MEMORY}");
+    let terminals = format!("max={PSEUDO_TERMINALS}");
     let mut all = vec![
         mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
         mount(
@@ -150,6 +154,7 @@ fn mounts(spec: &AppSpec) -> Result<Vec<Value>> {
                 "newinstance",
                 "ptmxmode=0666",
                 "mode=0620",
+                &terminals,
             ],
         ),
         mount(

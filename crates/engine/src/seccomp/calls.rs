@@ -4,7 +4,7 @@
 
 use libc::{EPERM, c_long};
 
-use super::{Refusal, When};
+use super::{Refusal, Test, When};
 
 /// The highest call number that this table knows: `file_setattr` of Linux 6.17. New calls have the same number on every
 /// architecture.
@@ -51,13 +51,8 @@ const UNSHARE: [When; 8] = {
     [a, b, c, d, e, f, g, flag(NEWTIME)]
 };
 
-const fn flag(bit: i32) -> When {
-    When {
-        argument: 0,
-        mask: bit.cast_unsigned(),
-        value: bit.cast_unsigned(),
-        also: None,
-    }
+const fn flag(flag: i32) -> When {
+    bit(0, flag)
 }
 
 pub(super) const SET_CLASS: Refusal = refuse("sched_setscheduler", libc::SYS_sched_setscheduler);
@@ -74,12 +69,7 @@ pub(super) const SHARES: [Refusal; 3] = [
     refuse_when(
         "prctl",
         libc::SYS_prctl,
-        &[When {
-            argument: 0,
-            mask: u32::MAX,
-            value: 62, // PR_SCHED_CORE
-            also: None,
-        }],
+        &[When::equal(0, 62)], // PR_SCHED_CORE
     ),
 ];
 
@@ -87,12 +77,7 @@ pub(super) const SHARES: [Refusal; 3] = [
 const fn operation(number: u32) -> When {
     const PRIVATE: u32 = 128;
     const CLOCK_REALTIME: u32 = 256;
-    When {
-        argument: 1,
-        mask: !(PRIVATE | CLOCK_REALTIME),
-        value: number,
-        also: None,
-    }
+    When::masked(1, !(PRIVATE | CLOCK_REALTIME), number)
 }
 
 /// Whoever holds a futex of these runs with the priority or the reservation of whoever waits for it, and the kernel throttles
@@ -166,22 +151,12 @@ pub(super) const MACHINE: [Refusal; 17] = [
 
 /// An option of setsockopt(2).
 const fn option(name: i32, level: &'static When) -> When {
-    When {
-        argument: 2,
-        mask: u32::MAX,
-        value: name.cast_unsigned(),
-        also: Some(level),
-    }
+    When::equal(2, name).and(level)
 }
 
 /// The level at which an option of setsockopt(2) stands.
 const fn level(number: i32) -> When {
-    When {
-        argument: 1,
-        mask: u32::MAX,
-        value: number.cast_unsigned(),
-        also: None,
-    }
+    When::equal(1, number)
 }
 
 const SOCKET_LEVEL: When = level(libc::SOL_SOCKET);
@@ -218,12 +193,7 @@ pub(super) const INTERRUPTING: [Refusal; 6] = [
     refuse_when(
         "madvise",
         libc::SYS_madvise,
-        &[When {
-            argument: 2,
-            mask: u32::MAX,
-            value: 25, // MADV_COLLAPSE
-            also: None,
-        }],
+        &[When::equal(2, 25)], // MADV_COLLAPSE
     ),
     refuse("process_madvise", libc::SYS_process_madvise),
     refuse_when(
@@ -246,10 +216,7 @@ pub(super) const SECRET_MEMORY: Refusal = Refusal {
 
 /// A bit of the flags of a call.
 const fn bit(argument: u8, bit: i32) -> When {
-    When {
-        argument,
-        ..flag(bit)
-    }
+    When::masked(argument, bit.cast_unsigned(), bit.cast_unsigned())
 }
 
 /// What the machine has a fixed number of, which no limit of a cell counts: huge pages, and contexts of asynchronous
@@ -268,6 +235,28 @@ pub(super) const UNCOUNTED: [Refusal; 4] = [
         ..refuse("io_setup", libc::SYS_io_setup)
     },
 ];
+
+/// Changes of RLIMIT_CORE, which are answered with success. At a limit of 1 byte the machine's crash handler is not run; at 0, to which a program may
+/// lower it, it is: by root, outside the cell (core(5), kernel/coredump). Programs that lower it for themselves go on.
+pub(super) const CORE_LIMIT: [Refusal; 2] = {
+    const CORE: i32 = libc::RLIMIT_CORE as i32;
+    const OF_CORE: When = When::equal(1, CORE);
+    const NEW: When = When {
+        argument: 2,
+        test: Test::NotNull,
+        also: Some(&OF_CORE),
+    };
+    [
+        Refusal {
+            errno: 0,
+            ..refuse_when("setrlimit", libc::SYS_setrlimit, &[When::equal(0, CORE)])
+        },
+        Refusal {
+            errno: 0,
+            ..refuse_when("prlimit64", libc::SYS_prlimit64, &[NEW])
+        },
+    ]
+};
 
 /// The ports of a PC.
 #[cfg(target_arch = "x86_64")]

@@ -78,24 +78,18 @@ const fn count(allowed: u64) -> usize {
 
 /// That a family is none of these: each other number below 64, and each bit that makes a number larger.
 const fn others<const N: usize>(allowed: u64) -> [When; N] {
-    let mut all = [When {
-        argument: 0,
-        mask: u32::MAX,
-        value: 0,
-        also: None,
-    }; N];
+    let mut all = [When::equal(0, 0); N];
     let (mut next, mut number) = (0, 0);
     while number < ONE_BY_ONE {
         if allowed & (1 << number) == 0 {
-            all[next].value = number;
+            all[next] = When::masked(0, u32::MAX, number);
             next += 1;
         }
         number += 1;
     }
     let mut bit = ONE_BY_ONE;
     while next < N {
-        all[next].mask = bit;
-        all[next].value = bit;
+        all[next] = When::masked(0, bit, bit);
         next += 1;
         bit = bit.wrapping_shl(1);
     }
@@ -105,12 +99,7 @@ const fn others<const N: usize>(allowed: u64) -> [When; N] {
 /// These, and every netlink protocol but NETLINK_ROUTE, which is 0: audit, connectors, crypto and others are the machine's,
 /// and each has a part of the kernel behind it that a program seldom needs.
 const fn and_netlink<const N: usize, const M: usize>(families: [When; N]) -> [When; M] {
-    const NETLINK: When = When {
-        argument: 0,
-        mask: u32::MAX,
-        value: libc::AF_NETLINK.cast_unsigned(),
-        also: None,
-    };
+    const NETLINK: When = When::equal(0, libc::AF_NETLINK);
     let mut all = [NETLINK; M];
     let mut next = 0;
     while next < M {
@@ -118,12 +107,7 @@ const fn and_netlink<const N: usize, const M: usize>(families: [When; N]) -> [Wh
             families[next]
         } else {
             let bit = 1 << (next - N);
-            When {
-                argument: 2,
-                mask: bit,
-                value: bit,
-                also: Some(&NETLINK),
-            }
+            When::masked(2, bit, bit).and(&NETLINK)
         };
         next += 1;
     }
@@ -133,11 +117,13 @@ const fn and_netlink<const N: usize, const M: usize>(families: [When; N]) -> [Wh
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seccomp::Test;
 
     fn is_refused(network: Network, family: i32) -> bool {
         let family = family.cast_unsigned();
         let [socket, ..] = refusals(network, Seccomp::Cage);
-        (socket.when.iter()).any(|when| family & when.mask == when.value)
+        (socket.when.iter())
+            .any(|when| matches!(when.test, Test::Masked { mask, value } if family & mask == value))
     }
 
     #[test]

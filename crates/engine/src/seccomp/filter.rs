@@ -11,7 +11,7 @@ use seccompiler::{
 };
 
 use super::calls::{self, INHERITANCE};
-use super::{Answers, Refusal, When, notify};
+use super::{Answers, Refusal, Test, When, notify};
 
 use crate::error::{Doing, Result};
 
@@ -101,13 +101,15 @@ fn compile<'a>(refused: impl Iterator<Item = &'a Refusal>, errno: i32) -> Result
 }
 
 fn condition(when: &When) -> Result<SeccompCondition, seccompiler::BackendError> {
-    // The kernel takes these arguments as 32 bits: what stands above them must not matter.
-    SeccompCondition::new(
-        when.argument,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::MaskedEq(when.mask.into()),
-        when.value.into(),
-    )
+    let (length, operator, value) = match when.test {
+        Test::Masked { mask, value } => (
+            SeccompCmpArgLen::Dword,
+            SeccompCmpOp::MaskedEq(mask.into()),
+            value,
+        ),
+        Test::NotNull => (SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0),
+    };
+    SeccompCondition::new(when.argument, length, operator, value.into())
 }
 
 /// The x32 calls of x86-64 have this bit: the same calls under other numbers.
@@ -410,7 +412,10 @@ mod tests {
             let arguments = |when: Option<&When>| {
                 let mut arguments = [0_i64; 6];
                 for when in when.into_iter().flat_map(When::all) {
-                    arguments[usize::from(when.argument)] = when.value.into();
+                    arguments[usize::from(when.argument)] = match when.test {
+                        Test::Masked { value, .. } => value.into(),
+                        Test::NotNull => 1 << 32,
+                    };
                 }
                 arguments
             };

@@ -21,24 +21,50 @@ pub(crate) struct Refusal {
     pub(crate) name: &'static str,
     /// Its number on this architecture.
     pub(crate) number: i64,
-    /// What the caller is told.
+    /// What the caller is told; 0: that it was done, which it was not.
     pub(crate) errno: i32,
     /// It is refused if any of these holds; always, if there are none.
     pub(crate) when: &'static [When],
 }
 
-/// A condition on the low 32 bits of an argument: `argument & mask == value`.
+/// A condition on an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct When {
     /// Which argument, from 0.
     pub(crate) argument: u8,
-    pub(crate) mask: u32,
-    pub(crate) value: u32,
+    pub(crate) test: Test,
     /// What must also hold of another argument.
     pub(crate) also: Option<&'static When>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// Of the low 32 bits, which are all that the kernel takes of these arguments: `argument & mask == value`.
+    Masked { mask: u32, value: u32 },
+    /// Of a pointer: it leads somewhere.
+    NotNull,
+}
+
 impl When {
+    pub(crate) const fn masked(argument: u8, mask: u32, value: u32) -> When {
+        When {
+            argument,
+            test: Test::Masked { mask, value },
+            also: None,
+        }
+    }
+
+    pub(crate) const fn equal(argument: u8, value: i32) -> When {
+        When::masked(argument, u32::MAX, value.cast_unsigned())
+    }
+
+    pub(crate) const fn and(self, also: &'static When) -> When {
+        When {
+            also: Some(also),
+            ..self
+        }
+    }
+
     /// This condition and those that must hold with it.
     pub(crate) fn all(&self) -> impl Iterator<Item = &When> {
         std::iter::successors(Some(self), |when| when.also)

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_USER_NOTIF, c_long};
 use seccompiler::{BpfProgram, sock_filter};
 
+use super::Test;
 use super::calls::INHERITANCE;
 
 /// The calls that change class, priority or cpus of a thread, by name and number.
@@ -64,15 +65,17 @@ impl Answers {
         let to_the_answer = |program: &BpfProgram| program.len() as u8 - 1;
         if refused {
             let allow = |program: &BpfProgram| program.len() as u8 - 2;
+            let (mut of_all, mut operand) = (0, 0);
             for when in INHERITANCE.when {
+                let Test::Masked { mask, value } = when.test else {
+                    unreachable!("operations are numbers");
+                };
+                (of_all, operand) = (mask, when.argument);
                 let jump = to_the_answer(&backwards);
-                backwards.push(step(IF_EQUAL, when.value, jump, 0));
+                backwards.push(step(IF_EQUAL, value, jump, 0));
             }
-            let [when, ..] = INHERITANCE.when else {
-                unreachable!("it has operations");
-            };
-            backwards.push(step(AND, when.mask, 0, 0));
-            backwards.push(step(LOAD, argument(when.argument), 0, 0));
+            backwards.push(step(AND, of_all, 0, 0));
+            backwards.push(step(LOAD, argument(operand), 0, 0));
             let jump = allow(&backwards);
             backwards.push(step(IF_EQUAL, INHERITANCE.number as u32, 0, jump));
         }

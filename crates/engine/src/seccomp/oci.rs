@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::calls::INHERITANCE;
-use super::{Answers, Refusal, SCHEDULING};
+use super::{Answers, Refusal, SCHEDULING, Test};
 
 /// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused; calls of [`SCHEDULING`] are answered by the agent that
 /// listens at `socket`. Calls of other architectures than
@@ -39,13 +39,16 @@ pub(crate) fn profile(
         // Several conditions in one rule must hold together; those that need not have rules of their own.
         for when in refusal.when {
             let mut rule = rule.clone();
-            let arguments = when.all().map(|when| {
-                json!({
+            let arguments = when.all().map(|when| match when.test {
+                Test::Masked { mask, value } => json!({
                     "index": when.argument,
                     "op": "SCMP_CMP_MASKED_EQ",
-                    "value": when.mask,
-                    "valueTwo": when.value,
-                })
+                    "value": mask,
+                    "valueTwo": value,
+                }),
+                Test::NotNull => {
+                    json!({ "index": when.argument, "op": "SCMP_CMP_NE", "value": 0 })
+                }
             });
             rule["args"] = arguments.collect();
             calls.push(rule);

@@ -1,9 +1,9 @@
 //! Which system calls a cell is refused.
 
 use super::calls::{
-    INHERITANCE, INTERRUPTING, KEYRINGS, MACHINE, MOUNTS, NAMESPACES, PORTS, SECRET_MEMORY,
-    SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS, SET_PRIORITY, SHARES, SOCKET_OPTIONS,
-    UNCOUNTED,
+    CORE_LIMIT, INHERITANCE, INTERRUPTING, KEYRINGS, MACHINE, MOUNTS, NAMESPACES, PORTS,
+    SECRET_MEMORY, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS, SET_PRIORITY, SHARES,
+    SOCKET_OPTIONS, UNCOUNTED,
 };
 use super::{Refusal, families};
 use crate::app::{Grants, Network, Scheduling, Seccomp};
@@ -32,6 +32,7 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     refused.extend(families::refusals(network, grants.seccomp));
     refused.extend(KEYRINGS);
     refused.extend(INTERRUPTING);
+    refused.extend(CORE_LIMIT);
     refused.extend([SOCKET_OPTIONS, SECRET_MEMORY]);
     if grants.seccomp == Seccomp::Default {
         refused.extend(SELDOM_USED);

@@ -68,6 +68,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
 /// What holds where an OCI runtime, linked or not, is driven directly.
 const OCI: &[(&str, Behaviour)] = behaviours![
     things::a_bundle_says_what_to_run_and_grants_nothing,
+    things::pseudo_terminals_are_bounded,
     life::streams_are_those_that_the_caller_gives,
     life::killed_at_any_moment,
     swaps::a_source_is_mounted_as_it_was_looked_at,

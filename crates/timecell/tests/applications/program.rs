@@ -27,6 +27,7 @@ pub fn run_if_asked() {
         "scheduling" => scheduling(),
         "fork-bomb" => fork_bomb(),
         "memory" => memory(rest),
+        "terminals" => terminals(),
         "threads" => threads(),
         "count" => count(rest),
         "raise" => attacks::raise(rest),
@@ -73,6 +74,13 @@ fn memory(words: &[&str]) {
         all.push(vec![u8::try_from(number % 255).unwrap() + 1; 1 << 20]);
     }
     println!("{} MiB", all.len());
+}
+
+/// Opens pseudo terminals until that is refused; prints how many there are.
+fn terminals() {
+    // SAFETY: a path that ends in NUL.
+    let open = || unsafe { libc::open(c"/dev/ptmx".as_ptr(), libc::O_RDWR | libc::O_NOCTTY) };
+    println!("{}", (0..1_000).take_while(|_| open() >= 0).count());
 }
 
 /// Starts and ends threads, whatever call the C library uses for it.

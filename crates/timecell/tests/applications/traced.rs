@@ -252,6 +252,8 @@ fn traced(scene: &Scene, spec: &AppSpec, see: impl FnMut(Named)) -> (i32, String
     let mut child = command.spawn().unwrap();
     let pid = child.id().cast_signed();
     follow(&child, see);
+    // It was waited for.
+    let _ = child.wait();
     let mut said = String::new();
     child
         .stdout

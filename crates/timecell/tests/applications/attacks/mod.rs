@@ -52,6 +52,27 @@ pub fn attempt(name: &str) {
     say(name, (attack.expect("an attack of this name").attempt)());
 }
 
+/// Lowers the limit of core files by both calls. It is refused, as EPERM says here, where both succeed and the limit is as before.
+fn lower_core_limit() -> i64 {
+    let none = [0_u64; 2];
+    let mut left = [0_u64; 2];
+    let core = libc::RLIMIT_CORE;
+    // SAFETY: structures of two numbers.
+    let answers = unsafe {
+        [
+            syscall(libc::SYS_setrlimit, core, &raw const none),
+            syscall(libc::SYS_prlimit64, 0, core, &raw const none, 0),
+            syscall(libc::SYS_prlimit64, 0, core, 0, &raw mut left),
+        ]
+    };
+    if answers != [0; 3] || left != [1; 2] {
+        return 0;
+    }
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() = libc::EPERM };
+    -1
+}
+
 /// Tries to get beyond a priority that was granted.
 pub fn raise(words: &[&str]) {
     let granted: i32 = words[0].parse().unwrap();
@@ -233,6 +254,8 @@ pub fn all() -> Vec<Attack> {
             call(unsafe { syscall(libc::SYS_socketpair, libc::AF_TIPC, kind, 0, &raw mut pair) })
         })
         .without_family(),
+        // At 0, the machine's crash handler would be run for it, outside.
+        attack("core-limit", lower_core_limit),
         // Other processes, and large parts of the kernel.
         attack("ptrace", trace),
         attack("process_vm_readv", read_memory),
