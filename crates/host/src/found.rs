@@ -23,14 +23,14 @@ pub struct Found {
 }
 
 impl Found {
-    /// Follows an absolute path. Links are followed where nobody else can put one; `..` leads back on the way that was taken.
+    /// Follows a path. Links are followed where nobody else can put one; `..` leads back on the way that was taken.
     ///
     /// # Errors
-    /// When a part of the way is a link that another user made, or can put there; or what the system says.
+    /// When a part of the way is a link that another user made, or can put there (`InvalidInput`); or what the system says.
     pub fn at(path: &Path) -> io::Result<Found> {
         let user = own_uid();
         let mut way = vec![Found::root()?];
-        let mut left = parts(path);
+        let mut left = parts(&std::path::absolute(path)?);
         let mut links = 0;
         while let (Some(part), Some(dir)) = (left.pop(), way.last()) {
             if part.as_os_str() == ".." {
