@@ -7,7 +7,7 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::agent::{Agent, Noted};
+use engine::agent::{Agent, Noted, Standing};
 use host::sched::{self, Class};
 use model::Enforcer;
 use model::mission::{Band, Cell};
@@ -278,20 +278,29 @@ impl Threads {
         noted: &BTreeMap<u32, Noted>,
         now_ns: i64,
     ) -> Vec<String> {
-        let due: Vec<(i32, Class, Class)> = (self.seen.iter())
-            .filter_map(|seen| Some((seen.tid, seen.class.clone()?, self.due(seen)?.clone())))
+        let due: Vec<(&Seen, Class, Class)> = (self.seen.iter())
+            .filter_map(|seen| Some((seen, seen.class.clone()?, self.due(seen)?.clone())))
             .collect();
         let mut told = Vec::new();
         let mut by_agent: Vec<(u32, &Class)> = Vec::new();
-        for (tid, own, class) in &due {
+        for (seen, own, class) in &due {
+            let tid = &seen.tid;
             let Some(known) = self.known.get_mut(tid) else {
                 continue;
             };
-            if own == class || *own == Class::Idle {
+            let standing = noted.get(&known.inner).map(|noted| noted.standing);
+            // A thread that has its task's class from the thread that made it would lose it with its next call, which the agent answers
+            // with the grants that it knows.
+            let is_lasting =
+                agent.is_none() || seen.task.is_none() || standing == Some(Standing::InForce);
+            if is_lasting && (own == class || *own == Class::Idle) {
                 known.given = Some(class.clone());
                 continue;
             }
-            let standing = noted.get(&known.inner).map(|noted| noted.standing);
+            // The agent would wait for the cell's budget, and its callers with it.
+            if *own == Class::Idle {
+                continue;
+            }
             if !known.may_give(class, standing, now_ns) {
                 continue;
             }

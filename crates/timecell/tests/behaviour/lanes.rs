@@ -4,6 +4,7 @@
 //! `/dev/shm`, where runs find each other and what a killed one left. What belongs to the whole machine is used in
 //! turns: the real-time budgets of cgroups, those of SCHED_DEADLINE, and the machine itself.
 
+use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
@@ -201,6 +202,8 @@ pub fn print_spent() {
 
 /// Cases that failed once and passed when nothing else ran, and the beginning of the message of each failure.
 static AGAIN: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+/// Cases that failed both times, and the beginnings of both messages.
+static FAILED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// How many cases of a run may do so. A shared machine stalls now and then; more are a fault.
 const MOST_AGAIN: usize = 2;
@@ -208,6 +211,9 @@ const MOST_AGAIN: usize = 2;
 /// Names the cases that failed once, and fails the tests if they are many: what fails only beside others, or now and then, must
 /// be found and fixed.
 pub fn judge_again() {
+    for (name, messages) in FAILED.lock().unwrap().iter() {
+        eprintln!("failed, and failed again by itself: {name}\n    {messages}");
+    }
     let again = AGAIN.lock().unwrap();
     for (name, message) in again.iter() {
         eprintln!("failed at first, and held when run again by itself: {name}\n    {message}");
@@ -236,14 +242,21 @@ pub fn run(case: &'static Case) {
         alone: true,
         ..held
     };
-    let message = match panic.downcast_ref::<String>() {
-        Some(message) => message.chars().take(400).collect(),
-        None => String::new(),
-    };
+    let message = beginning(&panic);
     if let Err(panic) = run_with(case, alone) {
+        let both = format!("{message}\n    then, by itself: {}", beginning(&panic));
+        FAILED.lock().unwrap().push((case.name(), both));
         resume_unwind(panic);
     }
     AGAIN.lock().unwrap().push((case.name(), message));
+}
+
+/// The beginning of the message of a failure.
+fn beginning(panic: &Box<dyn Any + Send>) -> String {
+    match panic.downcast_ref::<String>() {
+        Some(message) => message.chars().take(400).collect(),
+        None => String::new(),
+    }
 }
 
 /// Runs a case when this is free, and releases it even if the case fails.

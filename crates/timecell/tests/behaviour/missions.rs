@@ -291,12 +291,19 @@ impl Up {
 
     /// Asks it to end, and waits. Its exit code tells whether it has said that a bound was withdrawn.
     #[track_caller]
-    pub fn end(mut self) {
+    pub fn end(self) {
+        self.ended();
+    }
+
+    /// As [`Up::end`]; all lines that it has printed.
+    #[track_caller]
+    pub fn ended(mut self) -> Vec<String> {
         self.signal(libc::SIGINT);
         self.until("all cells stopped; logs kept in ");
         let was_withdrawn = self.said.iter().any(|line| line.contains(", withdrawn: "));
         let code = if was_withdrawn { 3 } else { 0 };
         assert_eq!(self.child.wait().unwrap().code(), Some(code));
+        std::mem::take(&mut self.said)
     }
 }
 

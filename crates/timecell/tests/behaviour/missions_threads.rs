@@ -35,6 +35,7 @@ static void *run(void *of) {
     struct sched_param p = {.sched_priority = own->priority};
     int error = 0;
     pthread_setname_np(pthread_self(), own->name);
+    if (strchr(own->how, 'd')) usleep(400000);
     if (strchr(own->how, 's')) error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &p);
     if (strchr(own->how, 'f') && fork() == 0) for (;;) pause();
     printf("%s: %s\n", own->name, error ? strerror(error) : "set");
@@ -146,8 +147,10 @@ fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
     let program = compiled(dir, PROGRAM);
     let none = [""; 3];
     let declared = ["priority = 99", "priority = 20", "priority = 40"];
-    let ways: [(&[&str], [&str; 3], Option<&str>); 7] = [
+    let ways: [(&[&str], [&str; 3], Option<&str>); 8] = [
         (&["control:80:s", "filter:70:s", "log:60:s"], none, None),
+        // Looked at first while they have the class of the thread that made them.
+        (&["control:80:ds", "filter:70:ds", "log:60:ds"], none, None),
         (&["control:0:-", "filter:0:-", "log:0:-"], none, None),
         (&["control:80:e", "filter:70:e", "log:60:e"], none, None),
         (&["log:60:s", "control:80:sl", "filter:70:sf"], none, None),
@@ -203,8 +206,18 @@ fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
             );
         }
         assert_eq!(cell(dir, "c")["unheld"].as_array().unwrap().len(), 0);
-        up.end();
-        let said = fs::read_to_string(crate::hostile::output(dir, "c")).unwrap();
+        let said = || fs::read_to_string(crate::hostile::output(dir, "c")).unwrap();
+        eventually("all have asked", || {
+            args.iter()
+                .all(|arg| said().contains(&format!("{}: set", &arg[..arg.find(':').unwrap()])))
+        });
+        // At once: what is only mended at the next look was not kept.
+        for ((name, ..), class) in TASKS.iter().zip(&granted) {
+            assert_eq!(class_of(pid, name).as_ref(), Some(class), "{args:?}");
+        }
+        let told = up.ended().join("\n");
+        assert!(!told.contains("by others"), "{told}");
+        let said = said();
         assert!(said.contains("lock: locked"), "{said}");
         assert!(
             !said.contains("refused") && !said.contains("not permitted"),
