@@ -416,7 +416,8 @@ fn a_run_goes_out_as_cyclictest_and_comes_back(dir: &Path) {
     say(dir, &["export", &run, "--cyclictest-json", "--csv"]).ends_with(2);
 }
 
-#[case(Root, RealTime, DeadlineBudget, Program("rt-app"))]
+// Its threads of SCHED_DEADLINE are in no ledger: each would withdraw the bounds of a mission beside it.
+#[case(Root, RealTime, DeadlineBudget, Alone, Program("rt-app"))]
 fn rt_app_runs_what_is_exported_and_its_logs_are_drawn(dir: &Path) {
     let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"edf\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n\
         jitter = \"1us\"\n[[cell.task]]\nname = \"b\"\nwcet = \"2ms\"\nperiod = \"40ms\"\ndeadline = \"20ms\"\n";
