@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use freezer::page::{Page, memory};
-use host::sched::{Class, get_class, set_class};
+use host::sched::{Class, get_class, set_affinity, set_class};
 use supervise::names;
 
 use crate::control::{SLEEPS, ask};
@@ -291,9 +291,7 @@ fn a_cell_that_is_shed_to_best_effort_has_no_class_till_it_comes_back(dir: &Path
     up.until("payload: no longer shed");
     // If the machine stalls between two long jobs, it returns before they are over, and is shed once more.
     std::thread::sleep(Duration::from_secs(3));
-    eventually("it has its class again", || {
-        (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
-    });
+    has_its_class_again(classes);
     is_held(dir, "payload");
     up.end();
     nobody_is_left(dir);
@@ -329,6 +327,17 @@ fn classes(group: &Path) -> Vec<Class> {
         .collect()
 }
 
+/// Sought from another cpu than the cell's: there this thread would run only while the cell's threads are lowered.
+fn has_its_class_again(classes: impl Fn() -> Vec<Class> + Send) {
+    let seek = move || {
+        set_affinity(0, &[0]).unwrap();
+        eventually("it has its class again", || {
+            (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
+        });
+    };
+    std::thread::scope(|scope| scope.spawn(seek).join()).unwrap();
+}
+
 #[case(..ALONE)]
 fn a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew(dir: &Path) {
     let up = shed_mission(dir);
@@ -359,15 +368,13 @@ fn a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew(dir: &P
     // The class that its threads had is no longer known.
     up.until("payload: is no longer shed, and is restarted");
     up.until("payload: runs (pid");
-    eventually("it has its class again", || {
-        (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
-    });
+    has_its_class_again(|| classes(&group));
     up.end();
     nobody_is_left(dir);
 }
 
-/// Signals the processes that hold the cells of a mission, once all three are there: one that was late is being replaced.
-fn signal_holders(dir: &Path, signal: i32) {
+/// Stops the processes that hold the cells of a mission, once all three are there: one that was late is being replaced.
+fn stop_holders(dir: &Path) -> [i32; 3] {
     let are_there = |pids: &[i32; 3]| pids.iter().all(|pid| host::process::user(*pid).is_some());
     let mut pids = [0; 3];
     eventually("all three who hold it are there", || {
@@ -377,7 +384,16 @@ fn signal_holders(dir: &Path, signal: i32) {
     });
     for pid in pids {
         // SAFETY: no memory is involved.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+    }
+    pids
+}
+
+/// The keeper first. One that the others have found silent, and replaced, is gone.
+fn continue_holders(pids: [i32; 3]) {
+    for pid in pids.into_iter().rev() {
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
     }
 }
 
@@ -421,7 +437,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     };
     let group = group(dir, "payload");
     is_held(dir, "payload");
-    signal_holders(dir, libc::SIGSTOP);
+    let holders = stop_holders(dir);
     kill(crashing);
     up.until("mode: high");
     // One of low criticality would begin with the low mode.
@@ -456,7 +472,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
     assert!(!up.has_said("payload: is shed"), "it was not let go late");
     // As those who hold it give it back to a thread that did not stop when it was to.
     set_class(payload_pid, &Class::Fifo { priority: 1 }).unwrap();
-    signal_holders(dir, libc::SIGCONT);
+    continue_holders(holders);
     let is_held_by_somebody = || {
         let page = Page::open(&place(dir)).ok().flatten();
         page.is_some_and(|page| page.groups().iter().any(|held| held.which.path == group))
@@ -488,9 +504,7 @@ fn put_aside_while_it_is_let_go(is_over_before: bool) {
         kill(spinning);
     }
     up.until("payload: no longer shed");
-    eventually("it has its class again", || {
-        (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
-    });
+    has_its_class_again(|| classes(&group));
     is_held(dir, "payload");
     up.end();
     nobody_is_left(dir);
