@@ -26,7 +26,7 @@ use host::file::at;
 use host::sched::Class;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-pub use page::{Excess, Noted, Standing};
+pub use page::{Excess, Noted, ROWS, Standing};
 pub(crate) use process::{run, send};
 
 use self::page::Page;

@@ -22,7 +22,7 @@ use host::sched::{Class, SCHED_DEADLINE};
 const MAGIC: u32 = 0x5443_4147;
 const VERSION: u32 = 2;
 /// Threads of a cell that have a row; further ones get what a thread without a task gets, and are counted.
-const ROWS: usize = 1023;
+pub const ROWS: usize = 1023;
 
 /// Nothing was granted to the thread itself.
 const OPEN: u32 = 0;

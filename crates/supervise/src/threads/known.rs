@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use engine::agent::Standing;
+use engine::agent::{ROWS, Standing};
 use host::process::{Stat, status, value};
 use host::sched::{self, Class};
 
@@ -87,17 +87,20 @@ impl Known {
         self.put_back_ns == Some(now_ns)
     }
 
-    /// Why the kernel has refused this class last, where that was not told yet.
+    /// Why the agent could not give it this class last, where that was not told yet.
     pub(super) fn refusal(&mut self, class: &Class, standing: Option<Standing>) -> Option<String> {
-        let (Some(Standing::Refused(errno)), true) = (standing, self.given.as_ref() == Some(class))
-        else {
+        if self.given.as_ref() != Some(class) {
             return None;
-        };
-        let why = match (errno, class) {
-            (libc::EBUSY, Class::Deadline { .. }) => {
+        }
+        let why = match (standing, class) {
+            (Some(Standing::Refused(libc::EBUSY)), Class::Deadline { .. }) => {
                 "other threads of SCHED_DEADLINE hold the bandwidth".to_owned()
             }
-            _ => std::io::Error::from_raw_os_error(errno).to_string(),
+            (Some(Standing::Refused(errno)), _) => {
+                std::io::Error::from_raw_os_error(errno).to_string()
+            }
+            (None, _) => format!("the cell's agent keeps the grants of {ROWS} threads"),
+            _ => return None,
         };
         self.refused_for(&why).then_some(why)
     }

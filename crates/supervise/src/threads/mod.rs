@@ -304,13 +304,15 @@ impl Threads {
             if !known.may_give(class, standing, now_ns) {
                 continue;
             }
-            if let Some(why) = known.refusal(class, standing) {
+            if let Some(why) = agent.and_then(|_| known.refusal(class, standing)) {
                 told.push(format!(
                     "thread {tid} (`{}`) does not get {class}: {why}",
                     known.name
                 ));
             }
-            if known.given.as_ref() == Some(class) && known.was_put_back_at(now_ns) {
+            let was_in_force = agent.is_none() || standing == Some(Standing::InForce);
+            if was_in_force && known.given.as_ref() == Some(class) && known.was_put_back_at(now_ns)
+            {
                 let name = &known.name;
                 told.push(format!(
                     "thread {tid} (`{name}`) was made {own} by others, and gets {class} again"

@@ -118,9 +118,7 @@ fn all_threads_of_a_cell_together_get_its_budget(dir: &Path) {
         assert!(line.contains(part), "{part}: {line}");
     }
     // While its budget is used up it has another class.
-    eventually("it has its class", || {
-        matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. }))
-    });
+    has_its_class_again(|| get_class(pid_of(&line)).into_iter().collect());
     let processes = || {
         let group = group(dir, "busy").join("cell/cgroup.procs");
         fs::read_to_string(group).map_or(0, |text| text.lines().count())

@@ -227,6 +227,56 @@ fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
     }
 }
 
+/// A cell with more threads than its agent has rows for: the last one has its class from the thread that made it, and no grant.
+#[case(Root, RealTime, Program("cc"), GroupBudget(700))]
+fn a_thread_without_a_row_is_not_said_to_be_changed_by_others(dir: &Path) {
+    let program = compiled(
+        dir,
+        r#"
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *run(void *name) { if (name) pthread_setname_np(pthread_self(), name); for (;;) pause(); }
+int main(void) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 1 << 15);
+    struct sched_param p = {.sched_priority = 80};
+    for (int at = 0; at <= 1100; at++) {
+        pthread_t thread;
+        int error = pthread_create(&thread, &small, run, at == 1100 ? "control" : NULL);
+        if (!error && at < 1100) error = pthread_setschedparam(thread, SCHED_FIFO, &p);
+        if (error) return 1;
+    }
+    puts("all");
+    fflush(stdout);
+    for (;;) pause();
+}
+"#,
+    );
+    let cell = threads(&program, &[], "", [""; 3]);
+    let (only, _) = cell.match_indices("[[cell.task]]").nth(1).unwrap();
+    let cell = &cell[..only];
+    mission(
+        dir,
+        &format!("enforcer = \"rt-cgroup\"\n{cell}\n[cell.rights]\npids = 2000\n"),
+    );
+    let mut up = Up::start(dir);
+    up.told("c: control is thread");
+    let why = up.told("(`control`) does not get FIFO ");
+    assert!(
+        why.contains(": the cell's agent keeps the grants of 1023 threads"),
+        "{why}"
+    );
+    up.told("withdrawn: ");
+    let told = up.ended().join("\n");
+    assert!(!told.contains("by others"), "{told}");
+    let said = fs::read_to_string(crate::hostile::output(dir, "c")).unwrap();
+    assert_eq!(said, "all\n");
+    nothing_is_left(dir);
+}
+
 #[case(Root, RealTime, Deadline, Freezer, Program("cc"), GroupBudget(700))]
 fn a_thread_gets_its_class_under_every_enforcer(dir: &Path) {
     let program = compiled(dir, PROGRAM);
