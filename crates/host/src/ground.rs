@@ -186,10 +186,10 @@ fn check_inside(dir: &Path, at: &Path) -> Result<(), Foreign> {
     written_by(user, &found).map_or(Ok(()), |how| Err(foreign(how)))
 }
 
-/// Opens a regular file of one's own for reading; never follows a link and never waits.
+/// Opens a regular file of one's own, to which nobody else may write, for reading; never follows a link and never waits.
 ///
 /// # Errors
-/// When it is another user's or something else, or what the system says.
+/// When it is another user's, may be written by one, or is something else, or what the system says.
 pub fn open(path: &Path) -> io::Result<File> {
     own(foreign_file::open(path)?)
 }
@@ -239,14 +239,18 @@ pub fn create(path: &Path) -> io::Result<File> {
 }
 
 fn own(file: File) -> io::Result<File> {
-    let (owner, user) = (file.metadata()?.uid(), own_uid());
-    if owner == user {
-        return Ok(file);
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("it belongs to user {owner}, and only files of user {user} are trusted"),
-    ))
+    let (found, user) = (file.metadata()?, own_uid());
+    let why = match (found.uid(), written_by(user, &found)) {
+        (owner, _) if owner != user => {
+            format!("it belongs to user {owner}, and only files of user {user} are trusted")
+        }
+        (_, Some(_)) => format!(
+            "others may write to it (mode {:04o}), and only files of user {user} alone are trusted; look at it, then `chmod go-w` it",
+            found.mode() & 0o7777
+        ),
+        (_, None) => return Ok(file),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 #[cfg(test)]
@@ -339,6 +343,20 @@ mod tests {
             chown(&cell, Some(NOBODY), None).unwrap();
             assert_eq!(check(), Err(cell));
         }
+    }
+
+    #[test]
+    fn no_file_that_others_may_write_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ledger");
+        fs::write(&file, "x").unwrap();
+        for (bits, is_believed) in [(0o600, true), (0o644, true), (0o666, false), (0o646, false)] {
+            mode(&file, bits);
+            assert_eq!(read(&file, 9).is_ok(), is_believed, "{bits:o}");
+            assert_eq!(append(&file).is_ok(), is_believed, "{bits:o}");
+        }
+        let said = read(&file, 9).unwrap_err().to_string();
+        assert!(said.contains("(mode 0646)"), "{said}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use std::process::exit;
 
 use bench::BenchError;
 use clap::FromArgMatches as _;
+use rustix::fs::Mode;
+use rustix::process::{geteuid, umask};
 use supervise::control::ControlError;
 
 use crate::cli::{Cli, Command};
@@ -28,6 +30,7 @@ fn main() {
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    write_for_oneself();
     // What runs inside cells comes first, before any of the command line's machinery.
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
@@ -109,6 +112,14 @@ fn misused(error: &clap::Error) -> i32 {
         let _ = error.print();
     }
     error.exit_code()
+}
+
+/// What root writes is nobody else's to write, whatever mask it was started with: later it trusts its files.
+fn write_for_oneself() {
+    let others = Mode::WGRP | Mode::WOTH;
+    if geteuid().is_root() {
+        umask(umask(others) | others);
+    }
 }
 
 fn run(command: Command) -> Result<Ended, CommandError> {

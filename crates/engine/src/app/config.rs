@@ -9,6 +9,7 @@ use host::file::at;
 use model::EngineKind;
 use serde_json::{Value, json};
 
+use super::capabilities::TO_HIDE_GROUPS;
 use super::program::{Program, binary_target};
 use super::spec::{Access, AppSpec, Device, Image, Network};
 use super::{devices, groups, root};
@@ -80,9 +81,13 @@ pub(crate) fn seccomp_profile(spec: &AppSpec, delivery: Delivery) -> Option<Valu
 }
 
 fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
-    let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts", "cgroup"]
+    let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts"]
         .map(|kind| json!({ "type": kind }))
         .to_vec();
+    let is_embedded = spec.engine == EngineKind::Embedded;
+    if !is_embedded {
+        namespaces.push(json!({ "type": "cgroup" }));
+    }
     if spec.network == Network::None {
         namespaces.push(json!({ "type": "network" }));
     }
@@ -94,22 +99,23 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
         "cgroupsPath": spec.own_group(),
         "devices": devices,
     });
-    // The embedded engine makes the groups and installs the filter itself.
-    if spec.engine != EngineKind::Embedded {
+    // The embedded engine makes the groups, hides their names and installs the filter itself.
+    if !is_embedded {
         linux["resources"] = resources(spec)?;
         if let Some(profile) = seccomp_profile(spec, Delivery::BySocket) {
             linux["seccomp"] = profile;
         }
     }
-    let mut capabilities = json!({
-        "bounding": spec.grants.capabilities,
-        "effective": spec.grants.capabilities,
-        "permitted": spec.grants.capabilities,
-    });
+    let granted = &spec.grants.capabilities;
+    let mut held: Vec<&str> = granted.iter().map(String::as_str).collect();
+    if is_embedded {
+        held.extend(TO_HIDE_GROUPS);
+    }
+    let mut capabilities = json!({ "bounding": held, "effective": held, "permitted": held });
     if program.ids.uid != 0 {
         // Others than root keep over exec only what is ambient.
-        capabilities["inheritable"] = json!(spec.grants.capabilities);
-        capabilities["ambient"] = json!(spec.grants.capabilities);
+        capabilities["inheritable"] = json!(granted);
+        capabilities["ambient"] = json!(granted);
     }
     let rlimits: Vec<Value> = (limits::of_app(&spec.grants).iter())
         .map(|limit| json!({ "type": limit.name, "soft": limit.value, "hard": limit.value }))

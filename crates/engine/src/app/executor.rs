@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorValidationError};
 
-use super::magic_links;
+use super::{capabilities, magic_links};
 use crate::error::{Doing, Error, Result, refused};
 use crate::seccomp::Filter;
 
@@ -18,6 +18,8 @@ use crate::seccomp::Filter;
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) filter: Filter,
+    /// The capabilities granted to the program.
+    pub(crate) capabilities: Vec<String>,
     /// The pipe through which a failure is told.
     pub(crate) report: RawFd,
     /// The socket of the cell's agent, where it has one.
@@ -27,7 +29,9 @@ pub(crate) struct Guard {
 impl Executor for Guard {
     fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
         let (args, env) = words(spec);
-        let Err(why) = execute(&args, &env, &self.filter, self.agent);
+        let executed = capabilities::hide_groups(&self.capabilities)
+            .and_then(|()| execute(&args, &env, &self.filter, self.agent));
+        let Err(why) = executed;
         tell(self.report, &why);
         Err(ExecutorError::Other(why.to_string()))
     }

@@ -5,6 +5,7 @@
 
 mod asking;
 mod bundle;
+pub(crate) mod capabilities;
 mod cell;
 mod check;
 pub(crate) mod config;

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use host::ground;
 use host::sched::Class;
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
@@ -106,10 +107,7 @@ impl Records {
             path: path.clone(),
             reason,
         };
-        let opened = (OpenOptions::new().read(true))
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path);
-        let file = match opened {
+        let file = match ground::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let all = Vec::new();
                 return Ok(Records { path, all });

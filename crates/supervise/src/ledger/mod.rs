@@ -20,6 +20,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::ground;
+
 use crate::admit::{HeldCell, HeldMemory};
 use crate::lock;
 use crate::names;
@@ -177,11 +179,7 @@ impl Ledger {
 
     fn read(&self) -> Result<Vec<Entry>, LedgerError> {
         let path = self.path();
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(&path);
-        let file = match opened {
+        let file = match ground::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.failed(&path, "opened")(error)),

@@ -84,6 +84,17 @@ pub fn calls_of_other_architectures_are_deadly(kind: EngineKind) {
     }
 }
 
+/// A cell sees its control groups as the top ones, and the step that takes leaves it no capability.
+pub fn names_of_groups_stay_outside(kind: EngineKind) {
+    let place = Place::new(kind);
+    let (_, said) = run(&place.script(kind, "cat /proc/self/cgroup; grep ^Cap /proc/self/status"));
+    for line in said.lines() {
+        let is_top = line.ends_with(":/") || line.ends_with("\t0000000000000000");
+        assert!(is_top, "{said}");
+    }
+    assert!(said.contains("0::/\n") && said.contains("CapBnd"), "{said}");
+}
+
 /// Without the filter, and with the capability for which the kernel asks, each of them gets past.
 pub fn without_the_filter_the_attacks_work(kind: EngineKind) {
     for attack in attacks::all() {

@@ -2,6 +2,7 @@
 //! stopped, adopted and removed, and every known way out of them.
 
 mod attacks;
+mod counts;
 mod escapes;
 mod life;
 #[path = "../../../host/tests/needs/mod.rs"]
@@ -56,6 +57,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::no_file_leads_out,
     escapes::nothing_is_inherited,
     escapes::bombs_stay_inside,
+    escapes::names_of_groups_stay_outside,
     escapes::threads_and_shells_work,
     escapes::what_would_lead_out_is_not_mounted,
     escapes::nothing_leads_to_the_program_that_makes_cells,
@@ -68,7 +70,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
 /// What holds where an OCI runtime, linked or not, is driven directly.
 const OCI: &[(&str, Behaviour)] = behaviours![
     things::a_bundle_says_what_to_run_and_grants_nothing,
-    things::pseudo_terminals_are_bounded,
+    counts::pseudo_terminals_are_bounded,
     life::streams_are_those_that_the_caller_gives,
     life::killed_at_any_moment,
     swaps::a_source_is_mounted_as_it_was_looked_at,
@@ -79,6 +81,7 @@ const EMBEDDED: &[(&str, Behaviour)] = behaviours![
     life::a_program_without_its_interpreter_is_explained,
     escapes::without_the_filter_the_attacks_work,
     escapes::a_program_behind_proc_is_not_executed,
+    counts::one_cell_does_not_take_all_there_are,
 ];
 
 const PODMAN: &[(&str, Behaviour)] = behaviours![things::an_image_is_run_by_its_name];

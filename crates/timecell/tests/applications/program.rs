@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::{attacks, life, traced};
+use crate::{attacks, counts, life, traced};
 
 /// The first word of the program's calls.
 pub const WORD: &str = "in-a-cell";
@@ -27,7 +27,7 @@ pub fn run_if_asked() {
         "scheduling" => scheduling(),
         "fork-bomb" => fork_bomb(),
         "memory" => memory(rest),
-        "terminals" => terminals(),
+        "take" => counts::take(rest),
         "threads" => threads(),
         "count" => count(rest),
         "raise" => attacks::raise(rest),
@@ -77,12 +77,6 @@ fn memory(words: &[&str]) {
 }
 
 /// Opens pseudo terminals until that is refused; prints how many there are.
-fn terminals() {
-    // SAFETY: a path that ends in NUL.
-    let open = || unsafe { libc::open(c"/dev/ptmx".as_ptr(), libc::O_RDWR | libc::O_NOCTTY) };
-    println!("{}", (0..1_000).take_while(|_| open() >= 0).count());
-}
-
 /// Starts and ends threads, whatever call the C library uses for it.
 fn threads() {
     let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(move || n)).collect();

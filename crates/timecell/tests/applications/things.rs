@@ -294,9 +294,3 @@ pub fn an_image_is_run_by_its_name(kind: EngineKind) {
     let error = refusal(&spec);
     assert!(error.contains("no-such-image"), "{error}");
 }
-
-/// The machine has 4,096 of them.
-pub fn pseudo_terminals_are_bounded(kind: EngineKind) {
-    let place = Place::new(kind);
-    assert_eq!(run(&place.itself(kind, &["terminals"])).1, "64\n");
-}

@@ -1,6 +1,7 @@
 //! Missions whose cells are held by the freezer.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
 use crate::missions_assumptions::Ends;
 use crate::missions_health::critical;
 use crate::missions_reaction::shared;
-use crate::support::{Need, begun, eventually, say};
+use crate::support::{Need, begun, binary, eventually, say};
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -334,6 +335,44 @@ fn has_its_class_again(classes: impl Fn() -> Vec<Class> + Send) {
         });
     };
     std::thread::scope(|scope| scope.spawn(seek).join()).unwrap();
+}
+
+/// Files of root's that others may write, beneath these places.
+fn written_by_others(places: &[&Path]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left: Vec<PathBuf> = places.iter().map(|place| (*place).to_owned()).collect();
+    while let Some(at) = left.pop() {
+        let Ok(about) = fs::symlink_metadata(&at) else {
+            continue;
+        };
+        if about.is_dir() {
+            let inside = fs::read_dir(&at).into_iter().flatten().flatten();
+            left.extend(inside.map(|entry| entry.path()));
+        }
+        let is_sticky = about.mode() & 0o1000 != 0;
+        if about.mode() & 0o022 != 0 && !about.is_symlink() && !is_sticky {
+            found.push(at);
+        }
+    }
+    found
+}
+
+#[case(..NEEDS)]
+fn started_with_a_mask_of_0_nothing_is_for_others_to_write(dir: &Path) {
+    let cells = shell("busy", BUSY, RESERVED);
+    mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut command = Command::new("sh");
+    let up = "umask 0; exec \"$0\" up mission.toml --dir state";
+    command.current_dir(dir).args(["-c", up]).arg(binary());
+    let mut up = Up::of(&mut command);
+    up.told("busy: runs");
+    let ledger = Path::new("/run/timecell");
+    let state = dir.join("state");
+    assert!(state.join("journal").exists() && ledger.join("ledger.json").exists());
+    let found = written_by_others(&[&state, ledger, &place(dir)]);
+    assert!(found.is_empty(), "{found:?}");
+    up.end();
+    nobody_is_left(dir);
 }
 
 #[case(..ALONE)]

@@ -8,7 +8,6 @@ use std::os::fd::{FromRawFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use caps::{CapSet, Capability, CapsHashSet};
 use host::file::at;
 use rustix::process::{
     Gid, Resource, Rlimit, Uid, set_parent_process_death_signal, setrlimit, setsid,
@@ -21,7 +20,7 @@ use crate::agent::Delivery;
 use crate::app::engine::{Apps, Made, Making};
 use crate::app::making::Handed;
 use crate::app::spec::{AppSpec, Ids, Network};
-use crate::app::{executor, groups, start};
+use crate::app::{capabilities, executor, groups, start};
 use crate::error::{Doing, Error, Result, refused};
 use crate::mounts::unshare;
 use crate::seccomp::{Filter, policy};
@@ -157,29 +156,14 @@ fn set_limits(spec: &AppSpec) -> Result<()> {
 
 /// Becomes the cell's user, irrevocably, with no capability but those granted.
 fn give_up(spec: &AppSpec, ids: Ids) -> Result<()> {
-    let granted: CapsHashSet = (spec.grants.capabilities.iter())
-        .filter_map(|name| name.parse::<Capability>().ok())
-        .collect();
-    let doing = || "cannot give up capabilities";
-    for capability in caps::read(None, CapSet::Bounding).doing(doing)? {
-        if !granted.contains(&capability) {
-            caps::drop(None, CapSet::Bounding, capability).doing(doing)?;
-        }
-    }
+    capabilities::bound(&spec.grants.capabilities)?;
     // This process has one thread.
     let (uid, gid) = (Uid::from_raw(ids.uid), Gid::from_raw(ids.gid));
     checked("forbid new privileges", set_no_new_privs(true))?;
     checked("keep capabilities", set_keep_capabilities(true))?;
     checked("change the group", set_thread_res_gid(gid, gid, gid))?;
     checked("change the user", set_thread_res_uid(uid, uid, uid))?;
-    caps::set(None, CapSet::Effective, &granted).doing(doing)?;
-    caps::set(None, CapSet::Permitted, &granted).doing(doing)?;
-    if ids.uid != 0 {
-        // Others than root keep over exec only what is ambient.
-        caps::set(None, CapSet::Inheritable, &granted).doing(doing)?;
-        caps::set(None, CapSet::Ambient, &granted).doing(doing)?;
-    }
-    Ok(())
+    capabilities::keep(&spec.grants.capabilities, ids.uid == 0)
 }
 
 fn answered(answer: libc::c_long) -> io::Result<()> {

@@ -38,6 +38,7 @@ impl Apps for Cells {
                 &policy(&spec.grants, spec.network),
                 agent::answers(spec, self.delivery()),
             )?,
+            capabilities: spec.grants.capabilities.clone(),
             report: handed.report,
             agent: handed.agent,
         };

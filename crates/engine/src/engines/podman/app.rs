@@ -210,6 +210,8 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<()> {
         .args(["--log-driver", "passthrough"])
         .args(["--no-hosts", "--http-proxy=false"])
         .args(["--systemd=false", "--sdnotify", "ignore"])
+        // Private only where cgroups are of version 2, unless told.
+        .arg("--cgroupns=private")
         .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
         .args(["--cgroup-parent", &spec.outer_group()])
         .arg(format!("--pids-limit={}", spec.limits.pids))
