@@ -33,7 +33,7 @@ pub use experiment::{
     ProgramLoad, ReportedTask, SCHEMA, Scale, Scheduling, TaskLoad, TaskPolicy, TrialPlan, Turns,
     Work, Workload, quick, task_load, task_reserves,
 };
-pub use file::nearest;
+pub use file::{foreign, nearest};
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};

@@ -8,16 +8,11 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -59,42 +54,10 @@ fn main() -> Done {
                  Each sender will pass 100 messages of 100 bytes\nTime: 0.{late:03}\n"
         )
     })?;
-    rows(
-        &dir.join("jobs.csv"),
-        bytes,
-        "run,host,trial,round,trial_name,trial_failed,cell,engine,cpu,job,missed_before,release_ns,start_ns,end_ns,\
-         wakeup_latency_ns,execution_time_ns,response_time_ns,missed_after\n",
-        |n, late| {
-            let (release, work) = (n * 1_000_000, 270_000 + late);
-            format!(
-                "r,h,1,1,bare,false,1-bare,bare,1,{n},0,{release},{start},{end},{late},{work},{response},0\n",
-                start = release + late,
-                end = release + late + work,
-                response = late + work
-            )
-        },
-    )?;
-    rows(
-        &dir.join("intervals.csv"),
-        bytes,
-        "run,host,trial,round,trial_failed,trial_name,started,cell,engine,class,cpu,load,period_ns,interval,start_ns,end_ns,\
-         closed_utc,executed,missed,lost,metric,min_ns,median_ns,p99_ns,max_ns\n",
-        |n, late| {
-            format!(
-                "r,h,1,1,false,bare,,1-bare,bare,FIFO 80,1,idle,1000000,{n},{at},{end},,1000,0,0,wakeup_latency,{late},{median},{p99},{most}\n",
-                at = n * 1_000_000_000,
-                end = (n + 1) * 1_000_000_000,
-                median = late + 1_000,
-                p99 = late + 9_000,
-                most = late + 20_000
-            )
-        },
-    )?;
     raw(&dir.join("samples.raw"), bytes)?;
     histogram(&dir.join("histogram.txt"), bytes)?;
     json(&dir.join("cyclictest.json"), bytes)?;
     hlog(&dir.join("latency.hlog"), bytes)?;
-    jobs(&dir.join("jobs.parquet"), bytes)?;
     rteval(&dir.join("rteval.xml"), bytes)
 }
 
@@ -216,69 +179,6 @@ fn hlog(path: &Path, bytes: usize) -> Done {
         number += 1;
     }
     file.end()
-}
-
-/// Jobs as `timecell export --parquet` has them, in row groups of a million.
-fn jobs(path: &Path, bytes: usize) -> Done {
-    const GROUP: u64 = 1_000_000;
-    let texts = ["run", "trial_name", "cell"];
-    let numbers = [
-        "missed_before",
-        "release_ns",
-        "start_ns",
-        "end_ns",
-        "wakeup_latency_ns",
-        "execution_time_ns",
-        "response_time_ns",
-        "missed_after",
-    ];
-    let mut message = "message jobs {".to_owned();
-    message.extend(texts.map(|name| format!(" required binary {name} (STRING);")));
-    message.extend(numbers.map(|name| format!(" required int64 {name};")));
-    let schema = Arc::new(parse_message_type(&(message + " }"))?);
-    let properties = Arc::new(
-        WriterProperties::builder()
-            .set_compression(parquet::basic::Compression::SNAPPY)
-            .build(),
-    );
-    let mut writer = SerializedFileWriter::new(File::create(path)?, schema, properties)?;
-    let mut first = 0;
-    while writer.bytes_written() < bytes {
-        let mut group = writer.next_row_group()?;
-        for text in ["r", "bare", "1-bare"] {
-            let mut column = group.next_column()?.ok_or("a column is missing")?;
-            let values = vec![ByteArray::from(text); GROUP as usize];
-            column
-                .typed::<ByteArrayType>()
-                .write_batch(&values, None, None)?;
-            column.close()?;
-        }
-        for name in numbers {
-            let value = |n: u64| {
-                let (release, late) = (n * 1_000_000, 1_000 * late(n) + n % 997);
-                let work = 270_000 + late;
-                match name {
-                    "release_ns" => release,
-                    "start_ns" => release + late,
-                    "end_ns" => release + late + work,
-                    "wakeup_latency_ns" => late,
-                    "execution_time_ns" => work,
-                    "response_time_ns" => late + work,
-                    _ => 0,
-                }
-            };
-            let values: Vec<i64> = (first..first + GROUP).map(|n| value(n) as i64).collect();
-            let mut column = group.next_column()?.ok_or("a column is missing")?;
-            column
-                .typed::<Int64Type>()
-                .write_batch(&values, None, None)?;
-            column.close()?;
-        }
-        group.close()?;
-        first += GROUP;
-    }
-    writer.close()?;
-    Ok(())
 }
 
 /// rteval's summary of as many cores as fit, each with a count in every bucket.

@@ -7,6 +7,7 @@
 pub(crate) mod agree;
 mod faults;
 mod fits;
+mod foreign;
 mod lines;
 mod node;
 mod place;
@@ -20,6 +21,7 @@ mod value;
 mod words;
 
 pub(crate) use faults::Faults;
+pub use foreign::foreign;
 pub(crate) use lines::Lines;
 pub(crate) use node::{Node, Value};
 pub use place::Place;
@@ -51,6 +53,10 @@ pub(crate) fn read<T>(
     let ends = lines::ends(text);
     let source = Source { name, ends: &ends };
     let (document, errors) = DeTable::parse_recoverable(text);
+    if let Some((kind, fix)) = foreign(text).filter(|_| !errors.is_empty()) {
+        let what = format!("it is {kind}, not the TOML of a {}", format.name);
+        return Err(InputError::new(name, what, fix).into());
+    }
     let syntax = (errors.iter()).map(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let message = error.message().replace('\n', ", ");

@@ -16,8 +16,19 @@ pub(crate) fn not_read_back(head: &str) -> Option<&'static str> {
     let of = Table::ALL
         .into_iter()
         .find(|table| head.ends_with(&table.head()));
-    let figures = || head.ends_with(&FIGURES.join(",")).then_some("figures");
-    of.map(|table| table.of).or_else(figures)
+    let others = [
+        (FIGURES.join(","), "figures"),
+        (super::intervals::HEAD.join(","), "intervals"),
+        (NUMBERS.join(","), "jobs"),
+    ];
+    // Columns of counters may follow those of jobs.
+    let other = || {
+        others
+            .iter()
+            .find(|(columns, _)| head.contains(columns))
+            .map(|other| other.1)
+    };
+    of.map(|table| table.of).or_else(other)
 }
 
 /// Writes the run as CSV (RFC 4180, one header line) to `out`; `path` names it in messages: a row per job, per interval and

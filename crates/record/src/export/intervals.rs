@@ -7,7 +7,7 @@ use super::context::{COLUMNS, Context, failed};
 use crate::RecordError;
 use crate::run::Run;
 
-const HEAD: [&str; 12] = [
+pub(super) const HEAD: [&str; 12] = [
     "interval",
     "start_ns",
     "end_ns",

@@ -3,6 +3,7 @@
 
 mod format;
 pub mod measured;
+mod prefix;
 mod source;
 pub mod taskset;
 mod words;

@@ -4,8 +4,16 @@ use std::borrow::Cow;
 
 use model::InputError;
 
-/// A fault that does not flood the terminal with the file's content.
-pub(super) fn bounded(mut fault: InputError) -> InputError {
+/// A fault at a line of the file, whose name [`bounded`] adds.
+pub(super) fn fault(line: usize, what: impl Into<String>, fix: &str) -> InputError {
+    InputError::new("", what, fix).at(line)
+}
+
+/// A fault of the file of this name that does not flood the terminal with its content.
+pub(super) fn bounded(name: &str, mut fault: InputError) -> InputError {
+    if fault.place.is_empty() {
+        name.clone_into(&mut fault.place);
+    }
     fault.what = shortened(&fault.what, 240).into_owned();
     fault.fix = shortened(&fault.fix, NOTE).into_owned();
     fault

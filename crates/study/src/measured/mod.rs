@@ -38,6 +38,8 @@ pub fn shown(d: &Distribution, probability: f64) -> Shown {
     let needed = stats::needed_count(probability, stats::DEFAULT_CONFIDENCE);
     match (d.quantile(probability), d.total(), needed) {
         (Reach::Unknown, ..) | (_, None, _) => Shown::Absent,
+        // The tool's own figure.
+        (Reach::At(ns), Some(0), _) => Shown::At(ns),
         (_, Some(total), Some(needed)) if total < needed => Shown::Needs(needed),
         (Reach::At(ns), ..) => Shown::At(ns),
         (Reach::Above(ns), ..) => Shown::Above(ns),

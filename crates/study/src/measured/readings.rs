@@ -1,6 +1,6 @@
 //! The figures of other tools' files that can be judged: each series is judged as a cell, by its histogram and the tool's figures.
 
-use record::import::measured::{Distribution, Measured as File, Overflow};
+use record::import::measured::{Distribution, Measured as File, Overflow, Reach};
 use record::summary::Metric;
 use stats::{Bin, Binned, DEFAULT_CONFIDENCE, Quantile};
 
@@ -14,7 +14,7 @@ use ::text::words::clean;
 /// The figures of files, series by series. A selector matches names of series, of files, `file/series`, and tools.
 ///
 /// `execution` means execution times, `response` response and completion times, and `latency` everything else that tools measure, except
-/// slack and figures of intervals: wake-ups, hand-overs, interruptions, noise.
+/// slack: wake-ups, hand-overs, interruptions, noise.
 pub fn measured_readings(files: &[File]) -> Readings {
     let of_file = |file: &File| -> Vec<Subject> {
         let all = file.distributions.iter();
@@ -38,12 +38,11 @@ fn subject(file: &File, d: &Distribution) -> Subject {
     }
 }
 
-/// The metric that a quantity of a file is judged as; `None` for those where more is better, and for figures of intervals, whose quantiles
-/// are not quantiles of jobs.
+/// The metric that a quantity of a file is judged as; `None` for those where more is better.
 fn metric(quantity: &str) -> Option<Metric> {
     let quantity = quantity.to_lowercase();
     match quantity.as_str() {
-        _ if quantity.contains("slack") || quantity.ends_with(File::OF_EACH_INTERVAL) => None,
+        _ if quantity.contains("slack") => None,
         _ if quantity.contains("execution time") => Some(Metric::ExecutionTime),
         _ if quantity.contains("response time") || quantity.contains("completion time") => {
             Some(Metric::ResponseTime)
@@ -57,7 +56,16 @@ fn reading(d: &Distribution, metric: Metric, statistic: Statistic) -> Reading {
     if d.is_empty() {
         return empty(d, figure, statistic);
     }
-    Reading::new(figure, Unit::Ns, found(d, statistic))
+    let found = found(d, statistic);
+    let bounded = matches!(&found, Ok(measured) if measured.ends == Ends::AtMost);
+    let reading = Reading::new(figure, Unit::Ns, found);
+    match bounded {
+        true => reading.remarked(format!(
+            "the file has no {}, which is at most the maximum",
+            statistic.name()
+        )),
+        false => reading,
+    }
 }
 
 fn found(d: &Distribution, statistic: Statistic) -> Result<Measured, Absent> {
@@ -87,7 +95,13 @@ fn found(d: &Distribution, statistic: Statistic) -> Result<Measured, Absent> {
                     return Err((Why::TooFew, reason));
                 }
             },
-            None => None,
+            None => match d.quantile(probability) {
+                // The tool's own figure.
+                Reach::At(ns) => Some(Measured::fact(ns as f64)),
+                _ => d
+                    .quantile_at_most_ns(probability)
+                    .map(|ns| at_most(ns as f64)),
+            },
         },
         (_, None) => None,
     };
@@ -98,6 +112,13 @@ fn found(d: &Distribution, statistic: Statistic) -> Result<Measured, Absent> {
         )
     };
     measured.ok_or_else(none)
+}
+
+fn at_most(ns: f64) -> Measured {
+    Measured {
+        value: ns,
+        ends: Ends::AtMost,
+    }
 }
 
 fn at_least(ns: i64) -> Measured {
@@ -112,10 +133,7 @@ fn at_least(ns: i64) -> Measured {
 fn empty(d: &Distribution, figure: Figure, statistic: Statistic) -> Reading {
     match d.kept_above_ns {
         Some(most) if statistic != Statistic::Sd => {
-            let within = Measured {
-                value: most as f64,
-                ends: Ends::AtMost,
-            };
+            let within = at_most(most as f64);
             let most = Scale::of([most as f64]).show(most as f64);
             Reading::new(figure, Unit::Ns, Ok(within)).remarked(format!(
                 "nothing was seen above the tool's threshold, {most} without its option -T"
@@ -208,7 +226,10 @@ mod tests {
         }
         let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 3 Act: 3 Avg: 14 Max: 39\n";
         assert_eq!(judged(status, "latency.max > 30us"), Outcome::Missed);
-        assert_eq!(judged(status, "latency.p99 > 30us"), Outcome::NotApplicable);
+        // A quantile that only the maximum bounds.
+        assert_eq!(judged(status, "latency.p99 > 30us"), Outcome::Undecided);
+        assert_eq!(judged(status, "latency.p99 > 39us"), Outcome::Met);
+        assert_eq!(judged(status, "latency.sd > 39us"), Outcome::NotApplicable);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::{InputError, Work};
-use record::import::measured::{Measured, Options, import_file, import_from};
+use record::import::measured::{Measured, Options, import_from};
 use record::run::{Run, write_atomically};
 use record::summary::Metric;
 use report::Extras;
@@ -78,5 +78,5 @@ fn file(path: &Path, report: &Report, options: Options) -> Result<Measured, Inpu
     let name = path.display().to_string();
     let file =
         std::fs::File::open(path).map_err(|error| InputError::new(&name, error.to_string(), ""))?;
-    import_file(report.format, &name, file, options)
+    import_from(report.format, &name, file, options)
 }

@@ -296,6 +296,23 @@ fn every_fault_of_the_syntax_is_told() {
 }
 
 #[test]
+fn a_file_of_another_program_gets_one_sentence() {
+    for (text, kind) in [
+        ("services:\n  ctl:\n    image: a\n", "a compose file"),
+        (
+            "[Container]\nImage=a:1\nUlimit=rtprio=99\n",
+            "a quadlet of podman",
+        ),
+    ] {
+        let found = faults(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let sentence =
+            format!("it is {kind}, not the TOML of a mission; write what it starts as cells");
+        assert!(found[0].contains(&sentence), "{found:?}");
+    }
+}
+
+#[test]
 fn too_much_is_refused_without_trouble() {
     let long = format!("{LEAST}#{}", "x".repeat(Limits::FILE_BYTES));
     assert!(faults(&long)[0].starts_with("1: the file has 4194"));

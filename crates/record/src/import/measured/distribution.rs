@@ -1,5 +1,8 @@
 //! Measured values with their counts, and what can be concluded from them when the tool cut its histogram off.
 
+use super::excerpt;
+use super::lines::SECOND;
+
 /// What the tool says about values beyond its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow {
@@ -23,24 +26,29 @@ pub struct Said {
 }
 
 impl Said {
-    /// Whether these can be later figures of the same series, or a clause that says why not.
-    pub(super) fn follows(&self, before: &Said) -> Result<(), String> {
+    /// Whether these can be later figures of the same series, in units of `unit_ns`, or a clause that says why not.
+    pub(super) fn follows(&self, before: &Said, unit_ns: i64) -> Result<(), String> {
         let falls = |before: Option<i64>, now: Option<i64>| {
             before.zip(now).is_some_and(|(before, now)| now < before)
         };
         let cycles = before.cycles.zip(self.cycles);
-        let what = if cycles.is_some_and(|(before, now)| now < before) {
-            "cycles fall"
+        let stand_still = cycles.is_some_and(|(before, now)| now == before);
+        let means = before.mean_ns.zip(self.mean_ns);
+        let differ = means.is_some_and(|(before, now)| (now - before).abs() > unit_ns as f64);
+        Err(if cycles.is_some_and(|(before, now)| now < before) {
+            "its cycles fall"
         } else if falls(before.max_ns, self.max_ns) {
-            "maximum falls"
+            "its maximum falls"
         } else if falls(self.min_ns, before.min_ns) {
-            "minimum rises"
+            "its minimum rises"
+        } else if stand_still
+            && (falls(self.max_ns, before.max_ns) || falls(before.min_ns, self.min_ns) || differ)
+        {
+            "its figures change while its cycles stand still"
         } else {
             return Ok(());
-        };
-        Err(format!(
-            "its {what}, so a second run begins: put each into its own file"
-        ))
+        }
+        .to_owned())
     }
 }
 
@@ -64,6 +72,8 @@ pub struct Distribution {
     pub overflow: Option<Overflow>,
     /// The tool's own figures.
     pub said: Said,
+    /// Quantiles that the tool names: shares and values in ns.
+    pub quantiles: Vec<(f64, i64)>,
     /// The tool keeps only values longer than this, ns; `None` if it keeps every value.
     pub kept_above_ns: Option<i64>,
     /// Binary digits after the first that bins keep, if there were too many different values to keep each; `None` if each
@@ -94,6 +104,7 @@ impl Distribution {
             resolution_ns: unit_ns,
             overflow: None,
             said: Said::default(),
+            quantiles: Vec::new(),
             kept_above_ns: None,
             bits: None,
         }
@@ -148,6 +159,15 @@ impl Distribution {
             .or(highest.filter(|_| self.overflow.is_none()))
     }
 
+    /// The smallest figure of the file that this quantile cannot exceed, ns.
+    pub fn quantile_at_most_ns(&self, probability: f64) -> Option<i64> {
+        let above = self
+            .quantiles
+            .iter()
+            .filter(|(share, _)| *share >= probability - 1e-9);
+        above.map(|&(_, ns)| ns).chain(self.max_ns()).min()
+    }
+
     /// The mean, ns: the tool's figure, else that of the buckets if nothing lies beyond.
     pub fn mean_ns(&self) -> Option<f64> {
         let complete = self.overflow.is_none() && !self.counts.is_empty();
@@ -161,8 +181,14 @@ impl Distribution {
     /// The value of rank ⌈n·p⌉ among all values, including overflows.
     ///
     /// `probability` is a share strictly between 0 and 1. [`Reach::Above`] if the rank lies among the overflows,
-    /// [`Reach::Unknown`] if the file has no histogram or does not say how many values it left out.
+    /// [`Reach::Unknown`] if the file has no histogram or does not say how many values it left out. Without a histogram it is the tool's own
+    /// figure.
     pub fn quantile(&self, probability: f64) -> Reach {
+        if self.counts.is_empty() && self.overflow.is_none() {
+            let named = |(share, _): &&(f64, i64)| (share - probability).abs() < 1e-9;
+            let own = self.quantiles.iter().find(named);
+            return own.map_or(Reach::Unknown, |&(_, ns)| Reach::At(ns));
+        }
         let Some(total) = self.total().filter(|&total| total > 0) else {
             return Reach::Unknown;
         };
@@ -201,6 +227,41 @@ impl Distribution {
         within.chain(overflow.map(|overflow| (overflow.at_least_ns, share(beyond))))
     }
 
+    /// Takes values that were counted as cycles and are not in the histogram for overflows, which begin at this limit or above the last bucket.
+    pub(super) fn overflow_of_cycles(&mut self, limit_ns: i64) {
+        let end = self
+            .counts
+            .last()
+            .map_or(0, |&(highest, _)| highest.saturating_add(self.unit_ns));
+        let over = self
+            .said
+            .cycles
+            .map_or(0, |cycles| cycles.saturating_sub(self.counted()));
+        self.overflow = (over > 0).then_some(Overflow {
+            count: Some(over),
+            at_least_ns: limit_ns.max(end),
+        });
+    }
+
+    /// Takes a percentile that the tool names.
+    pub(super) fn named(&mut self, percent: &str, ns: i64) -> Result<(), String> {
+        let share = percent
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .map(|percent| percent / 100.0);
+        let share = share.filter(|share| (0.0..=1.0).contains(share));
+        let share = share.ok_or_else(|| format!("`{}` is not a percentile", excerpt(percent)))?;
+        if self.quantiles.iter().any(|known| known.0 == share) || self.quantiles.len() == 1_000 {
+            return Err(format!(
+                "the percentile `{}` occurs twice, so {SECOND}",
+                excerpt(percent)
+            ));
+        }
+        self.quantiles.push((share, ns));
+        Ok(())
+    }
+
     /// Moves counts from the lower ends of buckets that are `width_ns` wide to the largest whole unit in them, so that
     /// no quantile is too small; the largest value, where it is known and nothing lies beyond, bounds the highest.
     pub(super) fn widen(&mut self, width_ns: i64) {
@@ -237,79 +298,71 @@ impl Distribution {
             max_ns,
             cycles,
         } = self.said;
-        // Means are those of values before they were truncated to whole units.
-        let slack = self.resolution_ns.max(1);
-        if let (Some(min), Some(max)) = (min_ns, max_ns)
-            && min > max
-        {
-            return Err(format!(
-                "the minimum of {min} ns exceeds the maximum of {max} ns"
-            ));
-        }
+        let [min, max] = [min_ns.unwrap_or(i64::MIN), max_ns.unwrap_or(i64::MAX)];
+        let unless = |is_false: bool, what: String| if is_false { Err(what) } else { Ok(()) };
+        unless(
+            min_ns.is_some() && min > max,
+            format!("the minimum of {min} ns exceeds the maximum of {max} ns"),
+        )?;
         if let Some(mean) = mean_ns {
-            let low = min_ns.is_some_and(|min| mean < min.saturating_sub(slack) as f64);
-            let high = max_ns.is_some_and(|max| mean > max.saturating_add(slack) as f64);
-            if low || high || !mean.is_finite() {
-                return Err(format!(
-                    "the mean of {mean:.0} ns is not between minimum and maximum"
-                ));
-            }
+            // Means are those of values before they were truncated to whole units.
+            let slack = self.resolution_ns.max(1);
+            let (low, high) = (min.saturating_sub(slack), max.saturating_add(slack));
+            unless(
+                !(low as f64..=high as f64).contains(&mean),
+                format!("the mean of {mean:.0} ns is not between minimum and maximum"),
+            )?;
         }
         if let (Some(&(first, _)), Some(&(last, _))) = (self.counts.first(), self.counts.last()) {
             let lower = |value: i64| value.saturating_sub(self.resolution_ns - self.unit_ns);
-            let end = |value: i64| value.saturating_add(self.unit_ns.max(1));
-            if let Some(min) = min_ns
-                && (min >= end(first) || (min >= 0 && min < lower(first)))
-            {
-                return Err(format!(
-                    "the minimum is {min} ns, but the histogram begins at {} ns",
-                    lower(first)
-                ));
-            }
-            if let Some(max) = max_ns
-                && max < lower(last)
-            {
-                return Err(format!(
-                    "the maximum is {max} ns, but the histogram holds values of {} ns",
-                    lower(last)
-                ));
-            }
+            let (begin, end) = (lower(first), first.saturating_add(self.unit_ns.max(1)));
+            unless(
+                min >= end || (0..begin).contains(&min),
+                format!("the minimum is {min} ns, but the histogram begins at {begin} ns"),
+            )?;
+            let held = lower(last);
+            unless(
+                max < held,
+                format!("the maximum is {max} ns, but the histogram holds values of {held} ns"),
+            )?;
         }
-        if let (
-            Some(max),
-            Some(Overflow {
-                count: Some(1..),
-                at_least_ns,
-            }),
-        ) = (max_ns, self.overflow)
-            && max < at_least_ns
+        if let Some(Overflow {
+            count: Some(1..),
+            at_least_ns,
+        }) = self.overflow
         {
-            return Err(format!(
-                "the maximum is {max} ns, but values of {at_least_ns} ns or more are counted beyond the histogram"
-            ));
+            unless(
+                max < at_least_ns,
+                format!(
+                    "the maximum is {max} ns, but values of {at_least_ns} ns or more are counted beyond the histogram"
+                ),
+            )?;
         }
         let sum: u128 = self.counts.iter().map(|pair| u128::from(pair.1)).sum();
-        if sum > u128::from(u64::MAX) {
-            return Err("the histogram has higher counts than any tool can reach".to_owned());
-        }
-        let histogram = !self.counts.is_empty() || self.overflow.is_some();
-        if let (Some(cycles), Some(total)) = (cycles.filter(|_| histogram), self.total())
-            && total != cycles
-        {
-            return Err(format!(
-                "the histogram and its overflows hold {total} values, but {cycles} were counted"
-            ));
-        }
+        unless(
+            sum > u128::from(u64::MAX),
+            "the histogram has higher counts than any tool can reach".to_owned(),
+        )?;
+        let has_histogram = !self.counts.is_empty() || self.overflow.is_some();
+        let Some(cycles) = cycles.filter(|_| has_histogram) else {
+            return Ok(());
+        };
         // Values that are known to exist although they were not counted cannot be below counted ones.
-        if let (Some(cycles), None) = (cycles.filter(|_| histogram), self.total())
-            && self.counted() > cycles
-        {
-            return Err(format!(
-                "the histogram holds {} values, but {cycles} were counted",
-                self.counted()
-            ));
+        match self.total() {
+            Some(total) => unless(
+                total != cycles,
+                format!(
+                    "the histogram and its overflows hold {total} values, but {cycles} were counted"
+                ),
+            ),
+            None => unless(
+                self.counted() > cycles,
+                format!(
+                    "the histogram holds {} values, but {cycles} were counted",
+                    self.counted()
+                ),
+            ),
         }
-        Ok(())
     }
 }
 

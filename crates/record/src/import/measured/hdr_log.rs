@@ -1,6 +1,5 @@
-//! Interval logs of HdrHistogram (`.hlog`), those of `timecell export --hdr` among them: the histograms of all intervals
-//! added up, one distribution for each tag. The format names neither unit nor quantity; timecell's logs name both in a
-//! comment.
+//! Interval logs of HdrHistogram (`.hlog`), those of `timecell export --hdr` among them: the histograms of all intervals added up, one
+//! distribution for each tag. The format names neither unit nor quantity; timecell's logs name both in a comment.
 
 use std::collections::BTreeMap;
 
@@ -8,55 +7,102 @@ use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use model::InputError;
 
-use super::sense::{Head, Reader};
-use super::{Distribution, Measured, Options, Source, Unit, excerpt, fault, scaled};
+use super::lines::{Line, Lines, Run};
+use super::sense::Reader;
+use super::{Unit, excerpt, scaled};
 use crate::Metric;
 use crate::export::METRIC;
 
-pub(super) const READER: Reader = Reader {
-    unit_is_open: true,
-    ..Reader::new(
-        "hdr-log",
-        "Interval logs of HdrHistogram (.hlog)",
-        senses,
-        read,
-    )
-};
-
-fn senses(head: &Head) -> bool {
-    head.line(|line| {
+pub(super) const READER: Reader =
+    Reader::text::<Log>("hdr-log", "Interval logs of HdrHistogram (.hlog)", |line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
     })
+    .without_unit();
+
+#[derive(Default)]
+pub(super) struct Log {
+    tags: BTreeMap<String, Histogram<u64>>,
+    /// timecell wrote it; the metric that it names, or none within a run, where the tags are metrics.
+    ours: Option<Option<Metric>>,
+    /// Bins of all tags.
+    room: usize,
 }
 
-/// A log written by timecell, which says what was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ours {
-    /// For other tools: one metric, named in a comment.
-    Exported(Metric),
-    /// Within a run: the tags are the metrics.
-    Kept,
-}
+/// Their maximum: 256 MiB.
+const MOST_BINS: usize = 1 << 25;
 
-impl Ours {
-    /// What a comment says.
-    fn of(line: &str) -> Option<Ours> {
-        let comment = line.strip_prefix('#')?;
-        if comment.starts_with("timecell-begin ") {
-            return Some(Ours::Kept);
-        }
-        metric(comment.strip_prefix(METRIC)?.trim()).map(Ours::Exported)
+impl Lines for Log {
+    fn tool(&self) -> &'static str {
+        "HdrHistogram"
     }
 
-    fn quantity(self, tag: &str) -> &'static str {
-        let metric = match self {
-            Ours::Exported(metric) => Some(metric),
-            Ours::Kept => metric(tag),
+    fn line(&mut self, line: &str, run: &mut Run) -> Result<Line, String> {
+        let comment = line.strip_prefix('#').unwrap_or_default();
+        let ours = match comment.strip_prefix(METRIC) {
+            Some(tag) => metric(tag.trim()).map(Some),
+            None => comment.starts_with("timecell-begin ").then_some(None),
         };
-        metric.map_or("recorded value", Metric::title)
+        if let Some(ours) = ours {
+            if self.ours.replace(ours).is_some_and(|known| known != ours) {
+                return Err("a log of another metric begins: put each into its own file".to_owned());
+            }
+            if run.unit.is_some_and(|unit| unit != Unit::Ns) {
+                return Err("timecell wrote the file, in ns: remove --unit".to_owned());
+            }
+        }
+        if line.starts_with(['#', '"']) {
+            return Ok(Line::Own);
+        }
+        if !line.contains(',') {
+            return Ok(Line::Other);
+        }
+        let (tag, mut histogram) = entry(line)?;
+        match self.tags.get_mut(&tag) {
+            Some(sum) => {
+                self.room -= sum.distinct_values();
+                (sum.add(&histogram))
+                    .map_err(|_| "the histogram does not fit those before it".to_owned())?;
+                self.room += sum.distinct_values();
+            }
+            None => {
+                histogram.auto(true);
+                self.room += histogram.distinct_values();
+                self.tags.insert(tag, histogram);
+            }
+        }
+        if self.room > MOST_BINS || self.tags.len() > 1_000 {
+            return Err("there are too many tags, or too many bins".to_owned());
+        }
+        Ok(Line::Own)
+    }
+
+    fn end(&mut self, run: &mut Run) -> Result<(), String> {
+        let unit_ns = run.unit.unwrap_or(Unit::Ns).ns();
+        for (tag, histogram) in std::mem::take(&mut self.tags) {
+            let known = self.ours.and_then(|named| named.or_else(|| metric(&tag)));
+            let quantity = known.map_or("recorded value", Metric::title);
+            let d = &mut run.series(&tag, quantity, unit_ns)?.d;
+            for bin in histogram.iter_recorded() {
+                let upper = histogram.highest_equivalent(bin.value_iterated_to());
+                let upper = i64::try_from(upper).unwrap_or(i64::MAX);
+                d.counts
+                    .push((scaled(upper, unit_ns)?, bin.count_at_value()));
+            }
+            if let Some(&(highest, _)) = d.counts.last() {
+                let low = histogram.lowest_equivalent(histogram.max());
+                let width = highest / unit_ns - i64::try_from(low).unwrap_or(0) + 1;
+                d.resolution_ns = width.max(1).saturating_mul(unit_ns);
+            }
+        }
+        run.note("values are the upper ends of their bins; the width is that of the widest");
+        if self.ours.is_some() {
+            "timecell".clone_into(&mut run.measured.tool);
+        } else if run.unit.is_none() {
+            run.note("an interval log names no unit; nanoseconds are assumed, as timecell writes (--unit)");
+        }
+        Ok(())
     }
 }
 
@@ -69,7 +115,7 @@ fn entry(line: &str) -> Result<(String, Histogram<u64>), String> {
     let text = format!("{line}\n");
     let entry = IntervalLogIterator::new(text.as_bytes()).next();
     let Some(Ok(LogEntry::Interval(entry))) = entry else {
-        return Err("the line is neither a comment nor an interval".to_owned());
+        return Err("the line is neither a comment nor an interval with its histogram".to_owned());
     };
     let tag = entry.tag().map_or("values", |tag| tag.as_str());
     let bytes = base64::engine::general_purpose::STANDARD
@@ -80,73 +126,4 @@ fn entry(line: &str) -> Result<(String, Histogram<u64>), String> {
         .deserialize(&mut plain.as_slice())
         .map_err(|_| "the histogram is damaged".to_owned())?;
     Ok((excerpt(tag).into_owned(), histogram))
-}
-
-fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
-    let mut tags: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-    let mut ours = None;
-    while let Some((line, number)) = source.line()? {
-        if let Some(found) = Ours::of(line) {
-            if ours.is_some_and(|known| known != found) {
-                let what = "a log of another metric begins";
-                return Err(fault(&name, number, what, "put each into its own file"));
-            }
-            ours = Some(found);
-            continue;
-        }
-        let at = |what: String| fault(&name, number, what, "");
-        if line.trim().is_empty() || line.starts_with('#') || line.starts_with('"') {
-            continue;
-        }
-        let (tag, histogram) = entry(line).map_err(at)?;
-        let full = tags.len() >= 1_000;
-        match tags.get_mut(&tag) {
-            Some(sum) => sum
-                .add(&histogram)
-                .map_err(|_| at("the histogram does not fit those before it".to_owned()))?,
-            None if full => return Err(at("there are over 1,000 tags".to_owned())),
-            None => {
-                let mut histogram = histogram;
-                histogram.auto(true);
-                tags.insert(tag, histogram);
-            }
-        }
-    }
-    if ours.is_some() && options.unit.is_some_and(|unit| unit != Unit::Ns) {
-        let what = "timecell wrote the file, in ns";
-        return Err(InputError::new(&name, what, "remove --unit"));
-    }
-    let unit_ns = options.unit.unwrap_or(Unit::Ns).ns();
-    let mut measured = Measured::by(if ours.is_some() {
-        "timecell"
-    } else {
-        "HdrHistogram"
-    });
-    for (tag, histogram) in tags {
-        let quantity = ours.map_or("recorded value", |ours| ours.quantity(&tag));
-        let mut d = Distribution::new(tag, quantity, unit_ns);
-        for bin in histogram.iter_recorded() {
-            let upper = histogram.highest_equivalent(bin.value_iterated_to());
-            let upper = i64::try_from(upper).unwrap_or(i64::MAX);
-            let upper = scaled(upper, unit_ns).map_err(|what| InputError::new(&name, what, ""))?;
-            d.counts.push((upper, bin.count_at_value()));
-        }
-        if let Some(&(highest, _)) = d.counts.last() {
-            let low = histogram.lowest_equivalent(histogram.max());
-            let width = highest / unit_ns - i64::try_from(low).unwrap_or(0) + 1;
-            d.resolution_ns = width.max(1).saturating_mul(unit_ns);
-        }
-        measured.distributions.push(d);
-    }
-    measured.notes.push(
-        "values are the upper ends of their bins; the width is that of the widest".to_owned(),
-    );
-    if options.unit.is_none() && ours.is_none() {
-        measured.notes.push(
-            "an interval log names no unit; nanoseconds are assumed, as timecell writes (--unit)"
-                .to_owned(),
-        );
-    }
-    Ok(measured)
 }

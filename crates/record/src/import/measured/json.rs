@@ -10,6 +10,7 @@ use model::InputError;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::lines::{CUT, SECOND};
 use super::tally::Tally;
 use super::{MOST_DISTRIBUTIONS, Source, excerpt, fault};
 
@@ -21,25 +22,36 @@ pub(super) struct Frame<T> {
     pub cmdline: Option<String>,
     #[serde(alias = "rt_test_version:")]
     pub rt_test_version: Option<String>,
-    pub sysinfo: Option<BTreeMap<String, serde_json::Value>>,
+    pub sysinfo: Option<System>,
     pub num_threads: Option<u64>,
-    #[serde(default)]
-    pub resolution_in_ns: u64,
+    resolution_in_ns: Option<u64>,
+    /// Of the file, as jitterdebugger numbers it.
+    pub version: Option<u64>,
     pub return_code: Option<i64>,
     /// What it claims to hold but does not, found by [`Frame::threads`].
     #[serde(skip)]
     pub incomplete: Option<String>,
-    #[serde(deserialize_with = "few")]
-    thread: BTreeMap<String, T>,
+    #[serde(alias = "cpu", deserialize_with = "few")]
+    thread: BTreeMap<u64, T>,
+}
+
+/// What it says about the machine; other keys are passed over, whatever their size.
+#[derive(Deserialize)]
+pub(super) struct System {
+    sysname: Option<String>,
+    release: Option<String>,
+    version: Option<String>,
+    machine: Option<String>,
+    resolution_in_ns: Option<u64>,
 }
 
 /// The threads, at most as many as are read of any file: each takes more memory than room in the file.
 fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
-) -> Result<BTreeMap<String, T>, D::Error> {
+) -> Result<BTreeMap<u64, T>, D::Error> {
     struct Few<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
-        type Value = BTreeMap<String, T>;
+        type Value = BTreeMap<u64, T>;
 
         fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
             f.write_str("an object of threads by their numbers")
@@ -51,7 +63,11 @@ fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
                 if threads.len() == MOST_DISTRIBUTIONS {
                     return Err(A::Error::custom("there are more than 65,536 threads"));
                 }
-                if threads.insert(key, map.next_value()?).is_some() {
+                let number = key.parse().map_err(|_| {
+                    let key = excerpt(&key);
+                    A::Error::custom(format!("`{key}` is not the number of a thread"))
+                })?;
+                if threads.insert(number, map.next_value()?).is_some() {
                     return Err(A::Error::custom("a thread occurs twice"));
                 }
             }
@@ -64,21 +80,30 @@ fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 impl<T: DeserializeOwned> Frame<T> {
     /// Reads the frame. The tools do not escape their command line, so that is done here.
     pub fn read(source: &mut Source) -> Result<Frame<T>, InputError> {
-        let name = source.name().to_owned();
         let length = source.head().len() as u64;
         let head = escaped(&String::from_utf8_lossy(source.head())).map(String::into_bytes);
-        let reader = source.reader();
-        let read = match head {
-            None => serde_json::from_reader(reader),
+        match head {
+            None => parsed(source.reader()),
             Some(head) => {
+                let reader = source.reader();
                 let passed = io::copy(&mut reader.by_ref().take(length), &mut io::sink());
                 passed.map_err(|error| {
-                    InputError::new(&name, super::super::source::cannot(&error), "")
+                    InputError::new("", super::super::source::cannot(&error), "")
                 })?;
-                serde_json::from_reader(Cursor::new(head).chain(reader))
+                parsed(Cursor::new(head).chain(reader))
             }
-        };
-        read.map_err(|error| json_fault(&name, &error))
+        }
+    }
+}
+
+/// The object with which a file begins; other text may follow, but no other object.
+pub(super) fn parsed<T: DeserializeOwned>(mut reader: impl Read) -> Result<T, InputError> {
+    let mut json = serde_json::Deserializer::from_reader(&mut reader);
+    let value = T::deserialize(&mut json).map_err(|error| json_fault(&error))?;
+    match json.into_iter::<serde::de::IgnoredAny>().next() {
+        Some(Ok(_)) => Err(InputError::new("", SECOND, "")),
+        Some(Err(error)) if error.is_io() => Err(json_fault(&error)),
+        _ => Ok(value),
     }
 }
 
@@ -91,22 +116,13 @@ impl<T> Frame<T> {
     /// The threads by their numbers, at least one; what the frame says about their number and its end becomes notes.
     pub fn threads(
         &mut self,
-        name: &str,
         tool: &str,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<(u64, T)>, InputError> {
-        let mut threads: Vec<(u64, T)> = Vec::new();
-        for (key, thread) in std::mem::take(&mut self.thread) {
-            let number = key.parse().map_err(|_| {
-                let what = format!("`{}` is not the number of a thread", excerpt(&key));
-                InputError::new(name, what, "")
-            })?;
-            threads.push((number, thread));
-        }
-        threads.sort_by_key(|thread| thread.0);
+    ) -> Result<BTreeMap<u64, T>, InputError> {
+        let threads = std::mem::take(&mut self.thread);
         if threads.is_empty() {
             let what = "the file has no thread";
-            return Err(InputError::new(name, what, "the tool measured nothing"));
+            return Err(InputError::new("", what, "the tool measured nothing"));
         }
         if let Some(planned) = self.num_threads.filter(|n| *n != threads.len() as u64) {
             let held = threads.len();
@@ -120,12 +136,31 @@ impl<T> Frame<T> {
         Ok(threads)
     }
 
+    /// The unit of values: microseconds, or nanoseconds with -N. A clause says which resolution no tool has.
+    pub fn unit_ns(&self, in_sysinfo: bool, notes: &mut Vec<String>) -> Result<i64, String> {
+        let sysinfo = self.sysinfo.as_ref().filter(|_| in_sysinfo);
+        let known = sysinfo.and_then(|sysinfo| sysinfo.resolution_in_ns);
+        match (in_sysinfo, known.or(self.resolution_in_ns)) {
+            (true, None) => {
+                notes.push("the file gives no resolution; microseconds are assumed".to_owned());
+                Ok(1_000)
+            }
+            (true, Some(1_000)) | (false, None | Some(0)) => Ok(1_000),
+            (_, Some(1)) => Ok(1),
+            (_, Some(other)) => Err(format!("`resolution_in_ns` is {other}")),
+        }
+    }
+
     /// Kernel and architecture.
     pub fn machine(&self) -> Option<String> {
-        let sysinfo = self.sysinfo.as_ref()?;
-        let of = |key: &str| sysinfo.get(key).and_then(|value| value.as_str());
-        let parts = ["sysname", "release", "version", "machine"];
-        let parts: Vec<&str> = parts.into_iter().filter_map(of).collect();
+        let known = self.sysinfo.as_ref()?;
+        let parts = [
+            &known.sysname,
+            &known.release,
+            &known.version,
+            &known.machine,
+        ];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
         Some(parts.join(" "))
     }
 }
@@ -135,10 +170,34 @@ const COMMAND: [&str; 2] = ["\"cmdline:\": \"", "\"cmdline\": \""];
 
 /// The program that a file of rt-tests names.
 pub(super) fn program(head: &str) -> Option<&str> {
-    let start = COMMAND
+    let command = ["cmdline:", "cmdline"]
         .iter()
-        .find_map(|key| head.find(key).map(|at| at + key.len()))?;
-    basename(head[start..].split('"').next()?)
+        .find_map(|key| value(head, key))?;
+    basename(command.strip_prefix('"')?.split('"').next()?)
+}
+
+/// The text from the value of a key of the outermost object on.
+pub(super) fn value<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let (mut depth, mut string, mut is_escaped) = (0_usize, None, false);
+    for (at, c) in text.char_indices() {
+        match (string, c) {
+            (Some(_), _) if std::mem::take(&mut is_escaped) => {}
+            (Some(_), '\\') => is_escaped = true,
+            (Some(begin), '"') => {
+                string = None;
+                let rest = text[at + 1..].trim_start().strip_prefix(':');
+                if let Some(rest) = rest.filter(|_| depth == 1 && text[begin..at] == *wanted) {
+                    return Some(rest.trim_start());
+                }
+            }
+            (Some(_), _) => {}
+            (None, '"') => string = Some(at + 1),
+            (None, '{' | '[') => depth += 1,
+            (None, '}' | ']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn basename(command: &str) -> Option<&str> {
@@ -209,18 +268,13 @@ impl<'de> Deserialize<'de> for Buckets {
 }
 
 /// The fault of JSON that does not parse; one that ends early is reported as such.
-pub(super) fn json_fault(name: &str, error: &serde_json::Error) -> InputError {
+pub(super) fn json_fault(error: &serde_json::Error) -> InputError {
     use serde_json::error::Category;
     let line = error.line().max(1);
     match error.classify() {
-        Category::Eof => fault(
-            name,
-            line,
-            "cut short: the JSON ends here",
-            "the tool that wrote it may have been stopped early",
-        ),
-        Category::Syntax => fault(name, line, format!("not JSON: {error}"), ""),
-        Category::Io => fault(name, line, error.to_string(), ""),
-        Category::Data => fault(name, line, format!("not what its tool writes: {error}"), ""),
+        Category::Eof => fault(line, "cut short: the JSON ends here", CUT),
+        Category::Syntax => fault(line, format!("not JSON: {error}"), ""),
+        Category::Io => fault(line, error.to_string(), ""),
+        Category::Data => fault(line, format!("not what its tool writes: {error}"), ""),
     }
 }

@@ -4,66 +4,66 @@
 //! beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never the
 //! last bucket. What a file leaves open becomes a note; contradictions are refused.
 
-mod cyclictest_json;
-mod cyclictest_text;
-mod cyclictest_verbose;
+mod columns;
+mod cyclictest;
 mod distribution;
-mod hackbench;
+mod grammar;
 mod hdr_log;
-mod iterations;
-mod jitterdebugger;
-mod jitterdebugger_text;
 mod json;
+mod lines;
+mod osadl;
 mod oslat_text;
 mod raw;
-mod rt_app_log;
 mod rt_tests_json;
-mod rt_tests_text;
 mod rteval_xml;
 mod rtla;
-mod rtla_top;
 mod sense;
+mod small;
+mod tables;
 mod tally;
-mod timecell_csv;
-mod timecell_intervals;
-mod timecell_parquet;
-mod timecell_rows;
 
-use std::fs::File;
 use std::io::Read;
 
 pub use distribution::{Distribution, Overflow, Reach, Said};
 pub use sense::Format;
+use sense::Reader;
 
 use model::InputError;
 
 pub use super::source::MOST_BYTES;
 use super::source::Source;
 pub use super::taskset::Unit;
-use super::words::{bounded, excerpt, shortened};
+use super::words::{bounded, excerpt, fault, shortened};
 
 /// Every format. The first that recognises a file's opening reads it, so narrower formats come first.
-const FORMATS: &[sense::Reader] = &[
-    rt_tests_json::READER,
-    cyclictest_json::OSLAT,
-    cyclictest_json::READER,
-    jitterdebugger::READER,
+const FORMATS: &[Reader] = &[
+    rt_tests_json::PAIRS,
+    rt_tests_json::OSLAT,
+    rt_tests_json::CYCLICTEST,
+    rt_tests_json::JITTERDEBUGGER,
+    osadl::READER,
     rtla::READER,
-    rtla_top::READER,
+    Reader::table(&tables::TOP),
+    Reader::table(&tables::TRACE),
     rteval_xml::READER,
     hdr_log::READER,
-    timecell_csv::READER,
-    timecell_intervals::READER,
-    timecell_parquet::READER,
-    rt_app_log::READER,
+    columns::RT_APP,
+    columns::PERFORMANCE_TEST,
     oslat_text::READER,
-    jitterdebugger_text::READER,
-    rt_tests_text::SIGNALTEST,
-    rt_tests_text::PAIRS,
-    cyclictest_verbose::READER,
-    cyclictest_text::READER,
-    iterations::READER,
-    hackbench::READER,
+    Reader::table(&tables::HWLATDETECT).maybe_empty(),
+    Reader::table(&tables::STRESS_NG),
+    Reader::table(&tables::RTEVAL),
+    Reader::table(&tables::SCHBENCH),
+    Reader::table(&tables::XENOMAI),
+    Reader::table(&tables::LATMUS),
+    Reader::table(&tables::JITTERDEBUGGER),
+    Reader::table(&tables::SIGNALTEST),
+    Reader::table(&tables::CYCLICDEADLINE),
+    Reader::table(&tables::PAIRS),
+    cyclictest::VERBOSE,
+    cyclictest::HISTOGRAM,
+    small::ITERATIONS,
+    small::HACKBENCH,
     raw::READER,
 ];
 
@@ -101,9 +101,6 @@ pub struct Options {
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
 impl Measured {
-    /// Suffix of quantities whose values are figures of intervals, not single measurements.
-    pub const OF_EACH_INTERVAL: &str = "of each interval";
-
     /// Empty, for this tool; [`import`] adds file and format.
     fn by(tool: &str) -> Measured {
         Measured {
@@ -118,19 +115,6 @@ impl Measured {
             notes: Vec::new(),
         }
     }
-
-    /// Adds a distribution, or replaces one of the same name: tools print a line repeatedly while they run. Returns a clause if
-    /// both cannot be of one run.
-    fn latest(&mut self, d: Distribution) -> Result<(), String> {
-        match self.distributions.iter_mut().find(|old| old.name == d.name) {
-            Some(old) => {
-                d.said.follows(&old.said)?;
-                *old = d;
-            }
-            None => self.distributions.push(d),
-        }
-        Ok(())
-    }
 }
 
 /// Reads a file from its bytes; as [`import_from`].
@@ -143,21 +127,7 @@ pub fn import(
     bytes: &[u8],
     options: Options,
 ) -> Result<Measured, InputError> {
-    read(format, Source::new(name, bytes, None), options).map_err(bounded)
-}
-
-/// Reads a file on a disk; as [`import_from`].
-///
-/// # Errors
-/// As [`import_from`].
-pub fn import_file(
-    format: Option<Format>,
-    name: &str,
-    file: File,
-    options: Options,
-) -> Result<Measured, InputError> {
-    let again = file.try_clone().ok();
-    read(format, Source::new(name, file, again), options).map_err(bounded)
+    import_from(format, name, bytes, options)
 }
 
 /// Reads from `reader`, decompressed if it is gzip; `name` names it in messages. Without a `format`, the content decides.
@@ -171,7 +141,7 @@ pub fn import_from(
     reader: impl Read,
     options: Options,
 ) -> Result<Measured, InputError> {
-    read(format, Source::new(name, reader, None), options).map_err(bounded)
+    read(format, Source::new(name, reader), options).map_err(|fault| bounded(name, fault))
 }
 
 fn read(
@@ -180,41 +150,40 @@ fn read(
     options: Options,
 ) -> Result<Measured, InputError> {
     let mut source = source?;
-    let name = source.name().to_owned();
+    let bad = |what: &str, fix: &str| Err(InputError::new("", what, fix));
     let stopped = "the tool that wrote it may have been stopped early";
     if source.head().iter().all(u8::is_ascii_whitespace) {
-        return Err(InputError::new(name, "the file is empty", stopped));
+        return bad("the file is empty", stopped);
     }
     let format = match format {
         Some(format) => format,
-        None => sense::sense(&name, source.head())?,
+        None => sense::sense(&source)?,
     };
     let reader = format.entry();
     if options.unit.is_some() && !reader.unit_is_open {
         let open = Format::all().filter(|format| format.entry().unit_is_open);
         let open: Vec<&str> = open.map(Format::name).collect();
-        return Err(InputError::new(
-            name,
-            format!("a {} file states its unit itself", format.name()),
-            format!("remove --unit; it is for {}", open.join(", ")),
-        ));
+        let what = format!("a {} file states its unit itself", format.name());
+        return bad(
+            &what,
+            &format!("remove --unit; it is for {}", open.join(", ")),
+        );
     }
-    let mut measured = (reader.read)(&mut source, options)?;
-    measured.file.clone_from(&name);
+    let mut measured = reader.read(&mut source, options)?;
+    source.name().clone_into(&mut measured.file);
     measured.format = Some(format);
     measured.notes.splice(0..0, source.take_notes());
     for d in &mut measured.distributions {
         d.notice_hidden_overflow();
         d.consistent().map_err(|what| {
             let what = format!("its figures contradict each other: {}: {what}", d.name);
-            InputError::new(&name, what, "the file may be cut short, edited or damaged")
+            InputError::new("", what, "the file may be cut short, edited or damaged")
         })?;
     }
     measured.notes.extend(bins(&measured.distributions));
     let empty = measured.distributions.iter().all(Distribution::is_empty);
     if empty && !reader.may_be_empty {
-        let what = "the file contains no measured value";
-        return Err(InputError::new(name, what, stopped));
+        return bad("the file contains no measured value", stopped);
     }
     for text in [
         &mut measured.version,
@@ -234,11 +203,6 @@ fn bins(distributions: &[Distribution]) -> Option<String> {
          that are up to {:.1} % of a value wide, except for the smallest and the largest value",
         100.0 / f64::from(1 << bits)
     ))
-}
-
-/// A fault at a line.
-fn fault(name: &str, line: usize, what: impl Into<String>, fix: &str) -> InputError {
-    InputError::new(name, what, fix).at(line)
 }
 
 /// `value` in units of `unit_ns` as ns, or a clause that says why not.
@@ -269,10 +233,24 @@ fn decimal(text: &str, unit_ns: i64) -> Result<i64, String> {
     }
 }
 
+/// As [`decimal`], with a unit after the number if there is one.
+fn time(text: &str, unit_ns: i64) -> Result<i64, String> {
+    let named = Unit::NAMES.into_iter().find_map(|(symbol, unit)| {
+        let number = text.strip_suffix(symbol)?;
+        number
+            .ends_with(|c: char| c.is_ascii_digit())
+            .then_some((number, unit.ns()))
+    });
+    let (number, unit_ns) = named.unwrap_or((text, unit_ns));
+    decimal(number, unit_ns)
+}
+
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_of_contradictions;
+#[cfg(test)]
+mod tests_of_field;
 #[cfg(test)]
 mod tests_of_rteval;
 #[cfg(test)]

@@ -1,104 +1,91 @@
-//! oslat's text: a column per cpu and a row per bucket, the last of them for everything longer, then smallest, mean
-//! and largest value.
+//! oslat's text: a column per cpu and a row per bucket, the last of them for everything longer, then smallest, mean and largest value.
 
-use model::InputError;
+use super::lines::{Line, Lines, Run, count};
+use super::rt_tests_json::last_bucket_overflows;
+use super::sense::Reader;
+use super::{decimal, excerpt};
 
-use super::cyclictest_json::last_bucket_overflows;
-use super::sense::{Head, Reader};
-use super::tally::Tally;
-use super::{Distribution, Measured, Options, Source, decimal, excerpt, fault};
+pub(super) const READER: Reader = Reader::text::<Oslat>("oslat-text", "Text of oslat", |line| {
+    line.starts_with("oslat V ") || bucket(line).is_some()
+});
 
-pub(super) const READER: Reader = Reader::new("oslat-text", "Text of oslat", senses, read);
-
-fn senses(head: &Head) -> bool {
-    head.line(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
+/// The bucket of a row `001 (us):  1000 2000`, in us.
+fn bucket(line: &str) -> Option<&str> {
+    let (bucket, _) = line.split_once(" (us):")?;
+    bucket.parse::<f64>().ok().map(|_| bucket)
 }
 
-fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    const CUT: &str = "the tool that wrote it may have been stopped early";
-    let name = source.name().to_owned();
-    let mut measured = Measured::by("oslat");
-    let mut tallies: Vec<Tally> = Vec::new();
-    let mut over = false;
-    let mut complete = false;
-    while let Some((line, number)) = source.line()? {
-        let line = line.trim();
-        if let Some(version) = line.strip_prefix("oslat V ") {
-            measured.version = Some(excerpt(version).into_owned());
+#[derive(Default)]
+pub(super) struct Oslat {
+    over: bool,
+    complete: bool,
+}
+
+impl Lines for Oslat {
+    fn tool(&self) -> &'static str {
+        "oslat"
+    }
+
+    fn line(&mut self, line: &str, run: &mut Run) -> Result<Line, String> {
+        let version = (line.strip_prefix("oslat V ")).or_else(|| line.strip_prefix("Version: "));
+        if let Some(version) = version {
+            run.measured.version = Some(excerpt(version.trim()).into_owned());
+            return run.header().map(|()| Line::Own);
         }
-        let Some((key, values)) = line.split_once(':') else {
-            continue;
-        };
-        let at = |what: String| fault(&name, number, what, CUT);
-        let values = values.replace("(including overflows)", "");
-        let values: Vec<&str> = values
-            .split_whitespace()
-            .filter(|word| !word.starts_with('('))
+        let (key, values) = line.split_once(':').unwrap_or((line, ""));
+        let values: Vec<&str> = (values.split_whitespace())
+            .take_while(|word| !word.starts_with('('))
             .collect();
-        let bucket = key
-            .strip_suffix(" (us)")
-            .and_then(|n| n.trim().parse::<f64>().ok());
         if key == "Core" {
-            if !tallies.is_empty() {
-                return Err(at(
-                    "a second table begins: put each into its own file".to_owned()
-                ));
-            }
+            run.header()?;
             for cpu in values {
-                let cpu: u32 = cpu
-                    .parse()
-                    .map_err(|_| at(format!("`{}` is not a cpu", excerpt(cpu))))?;
-                let mut d = Distribution::new(format!("cpu {cpu}"), "interruption", 1_000);
-                d.cpu = Some(cpu);
-                measured.distributions.push(d);
-                tallies.push(Tally::default());
+                let number = cpu.parse::<u32>();
+                let number = number.map_err(|_| format!("`{}` is not a cpu", excerpt(cpu)))?;
+                let series = run.series(&format!("cpu {number}"), "interruption", 1_000)?;
+                series.d.cpu = Some(number);
             }
-            continue;
+            return Ok(Line::Own);
         }
-        if bucket.is_none() && !matches!(key, "Minimum" | "Average" | "Maximum") {
-            continue;
+        if let Some(bucket) = bucket(line) {
+            let ns = decimal(bucket, 1_000)?;
+            self.over |= line.contains("(including overflows)");
+            run.row(&values, |series, word| {
+                series.values.add_times(ns, count(word)?);
+                Ok(())
+            })?;
+            return Ok(Line::Own);
         }
-        if values.len() != tallies.len() {
-            let what = format!(
-                "{} values in a table for {} cpus",
-                values.len(),
-                tallies.len()
-            );
-            return Err(at(what));
+        match key {
+            "Minimum" | "Average" | "Maximum" => {}
+            "CPU Freq" | "Max-Min" | "Duration" => return Ok(Line::Own),
+            _ => return Ok(Line::Other),
         }
-        over |= line.contains("(including overflows)");
-        complete |= key == "Maximum";
-        for ((d, tally), text) in measured
-            .distributions
-            .iter_mut()
-            .zip(&mut tallies)
-            .zip(values)
-        {
-            if bucket.is_some() {
-                let upper = key.strip_suffix(" (us)").unwrap_or(key).trim();
-                let count = text.parse::<u64>();
-                let count = count.map_err(|_| at(format!("`{}` is not a count", excerpt(text))))?;
-                tally.add_times(decimal(upper, 1_000).map_err(at)?, count);
-                continue;
-            }
-            let ns = decimal(text, 1_000).map_err(at)?;
+        self.complete |= key == "Maximum";
+        run.row(&values, |series, word| {
+            let ns = decimal(word, 1_000)?;
             match key {
-                "Minimum" => d.said.min_ns = Some(ns),
-                "Average" => d.said.mean_ns = Some(ns as f64),
-                _ => d.said.max_ns = Some(ns),
+                "Minimum" => series.d.said.min_ns = Some(ns),
+                "Average" => series.d.said.mean_ns = Some(ns as f64),
+                _ => series.d.said.max_ns = Some(ns),
             }
+            Ok(())
+        })?;
+        Ok(Line::Own)
+    }
+
+    fn end(&mut self, run: &mut Run) -> Result<(), String> {
+        if run.series.is_empty() {
+            return Err("cut short: no line `Core:`".to_owned());
         }
+        if !self.complete || !self.over {
+            return Err(
+                "cut short: the row `(including overflows)` or the line `Maximum:` is missing"
+                    .to_owned(),
+            );
+        }
+        run.series
+            .iter_mut()
+            .for_each(|series| last_bucket_overflows(&mut series.d));
+        Ok(())
     }
-    if tallies.is_empty() {
-        return Err(InputError::new(&name, "cut short: no line `Core:`", CUT));
-    }
-    if !complete || !over {
-        let what = "cut short: the row `(including overflows)` or the line `Maximum:` is missing";
-        return Err(InputError::new(&name, what, CUT));
-    }
-    for (d, tally) in measured.distributions.iter_mut().zip(tallies) {
-        tally.fill(d);
-        last_bucket_overflows(d);
-    }
-    Ok(measured)
 }

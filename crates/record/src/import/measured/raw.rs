@@ -11,15 +11,13 @@ use super::sense::{Head, Reader};
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, Unit, scaled};
 
-pub(super) const READER: Reader = Reader {
-    unit_is_open: true,
-    ..Reader::new(
-        "jitterdebugger-raw",
-        "samples.raw of jitterdebugger",
-        looks_like,
-        read,
-    )
-};
+pub(super) const READER: Reader = Reader::new(
+    "jitterdebugger-raw",
+    "samples.raw of jitterdebugger",
+    looks_like,
+    read,
+)
+.without_unit();
 
 const RECORD: usize = 28;
 /// Maximum plausible number of threads.
@@ -48,7 +46,6 @@ fn looks_like(head: &Head) -> bool {
 }
 
 fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
     let mut measured = Measured::by("jitterdebugger");
     let unit_ns = options.unit.unwrap_or(Unit::Us).ns();
     if options.unit.is_none() {
@@ -60,20 +57,20 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     for whole in 0_usize.. {
         let mut bytes = Vec::with_capacity(RECORD);
         let got = source.reader().take(RECORD as u64).read_to_end(&mut bytes);
-        match got.map_err(|error| InputError::new(&name, cannot(&error), ""))? {
+        match got.map_err(|error| InputError::new("", cannot(&error), ""))? {
             0 => break,
             RECORD => {}
             rest => {
                 let what = format!("cut short: record {} has {rest} of 28 bytes", whole + 1);
                 let first = whole * RECORD;
                 let fix = format!("keep the {whole} records before it: head -c {first}");
-                return Err(InputError::new(&name, what, fix));
+                return Err(InputError::new("", what, fix));
             }
         }
         let bad = |what: String| {
             let what = format!("record {}: {what}", whole + 1);
             let fix = "32-bit and big-endian machines write other records";
-            InputError::new(&name, what, fix)
+            InputError::new("", what, fix)
         };
         let record =
             record(&bytes).ok_or_else(|| bad("its thread or its time is impossible".to_owned()))?;

@@ -5,21 +5,19 @@
 //! statistics out, older ones keep them without a word. The histogram of its `timerlat` module adds up the latencies of
 //! interrupt, kernel thread and user thread, which is the distribution of nothing.
 
-use std::io::{self, BufRead, Read};
-
 use model::InputError;
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 
-use super::sense::{Head, Reader};
+use super::sense::Reader;
 use super::tally::Tally;
-use super::{Distribution, Measured, Options, Said, Source, excerpt};
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Said, Source, excerpt};
 
 pub(super) const READER: Reader = Reader::new(
     "rteval-xml",
     "summary.xml of rteval with its cyclictest module",
-    senses,
+    |head| head.line(|line| line.starts_with("<rteval ") || line.starts_with("<rteval>")),
     read,
 );
 
@@ -30,139 +28,73 @@ const DEEPEST: usize = 1_000;
 /// Maximum bytes of a text that are kept: figures and names are shorter.
 const LONGEST_TEXT: usize = 256;
 
-fn senses(head: &Head) -> bool {
-    head.line(|line| line.starts_with("<rteval ") || line.starts_with("<rteval>"))
-}
-
 fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
-    let mut xml = quick_xml::Reader::from_reader(Lines {
-        inner: source.reader(),
-        line: 1,
-    });
+    let mut xml = quick_xml::Reader::from_reader(source.reader());
     // One way to end an element is enough.
     xml.config_mut().expand_empty_elements = true;
-    let mut summary = Summary::new();
+    let mut summary = Summary::default();
     let mut buffer = Vec::new();
+    let mut line = 1;
     loop {
         buffer.clear();
-        let event = xml.read_event_into(&mut buffer);
-        let found = match event {
+        let found = match xml.read_event_into(&mut buffer) {
             Ok(Event::Eof) => break,
-            Ok(event) => summary.take(&event),
+            Ok(event) => {
+                line += event.bytes().filter(|byte| *byte == b'\n').count();
+                summary.take(&event)
+            }
             Err(quick_xml::Error::Io(error)) => Err(super::super::source::cannot(&error)),
             Err(_) => Err(DAMAGED.to_owned()),
         };
-        found.map_err(|what| InputError::new(&name, what, "").at(xml.get_ref().line))?;
+        found.map_err(|what| InputError::new("", what, "").at(line))?;
     }
     if !summary.open.is_empty() || !summary.began {
-        return Err(InputError::new(&name, DAMAGED, "").at(xml.get_ref().line));
+        return Err(InputError::new("", DAMAGED, "").at(line));
     }
-    summary.end(&name)
+    summary.end()
 }
 
 const DAMAGED: &str = "the XML is cut short or damaged";
 
-/// Counts the lines that are read.
-struct Lines<R> {
-    inner: R,
-    /// Line of the next byte, from 1.
-    line: usize,
-}
-
-impl<R: BufRead> Read for Lines<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.fill_buf()?.read(into)?;
-        self.consume(read);
-        Ok(read)
-    }
-}
-
-impl<R: BufRead> BufRead for Lines<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        // Consumed bytes are in the buffer, so nothing is read for this.
-        if let Ok(read) = self.inner.fill_buf() {
-            let ends = read.iter().take(amount).filter(|byte| **byte == b'\n');
-            self.line += ends.count();
-        }
-        self.inner.consume(amount);
-    }
-}
-
-/// An element that has begun and not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Element {
-    Other,
-    Uname,
-    Test,
-    Abort,
-    Core,
-    /// Its text is what counts.
-    Text(Text),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
-    Kernel,
-    Arch,
-    Samples,
-    Minimum,
-    Mean,
-    Maximum,
-}
+/// The elements that count.
+const KNOWN: &str = "uname kernel arch timerlat cyclictest abort_report breaktrace core bucket samples minimum mean maximum";
+const FIGURES: [&str; 4] = ["samples", "minimum", "mean", "maximum"];
 
 /// What was read so far.
+#[derive(Default)]
 struct Summary {
-    measured: Measured,
-    /// The elements around this place, the outermost first.
-    open: Vec<Element>,
+    version: Option<String>,
+    command: Option<String>,
+    notes: Vec<String>,
+    /// The distributions, and the run of each, from 1.
+    cores: Vec<(usize, Distribution)>,
+    /// The elements around this place, the outermost first; those that are not known have no name.
+    open: Vec<&'static str>,
     /// Whether the outermost element has begun.
     began: bool,
-    /// Whether the system was described.
-    uname: bool,
     /// Kernel and architecture.
     machine: [Option<String>; 2],
     timerlat: bool,
     /// Runs of cyclictest.
     tests: usize,
-    /// The run of each distribution, from 1.
-    of: Vec<usize>,
     /// Whether this run was stopped early, and the latency at which, us, if known.
     aborted: Option<Option<u64>>,
     core: Option<Core>,
-    /// The text of the innermost element, if it counts.
+    /// The text since the last tag.
     text: String,
 }
 
 /// One `<core>`.
 struct Core {
     cpu: u32,
+    /// The number of elements around it.
+    depth: usize,
     counts: Tally,
     /// Samples, minimum, mean and maximum, as they are written.
     figures: [Option<String>; 4],
 }
 
 impl Summary {
-    fn new() -> Summary {
-        Summary {
-            measured: Measured::by("rteval"),
-            open: Vec::new(),
-            began: false,
-            uname: false,
-            machine: [None, None],
-            timerlat: false,
-            tests: 0,
-            of: Vec::new(),
-            aborted: None,
-            core: None,
-            text: String::new(),
-        }
-    }
-
     /// Takes the next event of the document; a clause says what is wrong with it.
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
@@ -173,22 +105,19 @@ impl Summary {
                 if self.open.len() == DEEPEST {
                     return Err(format!("more than {DEEPEST} elements are nested"));
                 }
-                let element = self.begin(tag)?;
-                if matches!(element, Element::Text(_)) {
-                    self.text.clear();
-                }
-                self.open.push(element);
+                let name = tag.local_name();
+                let known = KNOWN.split(' ').find(|known| *known == name.as_ref());
+                self.begin(known.unwrap_or_default(), tag)?;
             }
-            Event::End(_) => match self.open.pop() {
-                Some(element) => self.finish(element)?,
-                None => return Err(DAMAGED.to_owned()),
-            },
-            Event::Text(text) => {
-                if self.open.is_empty() && !text.trim().is_empty() {
-                    return Err(DAMAGED.to_owned());
-                }
-                self.keep(text);
+            Event::End(_) => {
+                let name = self.open.pop().ok_or(DAMAGED)?;
+                let text = std::mem::take(&mut self.text);
+                self.finish(name, text.trim())?;
             }
+            Event::Text(text) if self.open.is_empty() && !text.trim().is_empty() => {
+                return Err(DAMAGED.to_owned());
+            }
+            Event::Text(text) => self.keep(text),
             Event::CData(text) => self.keep(text),
             Event::GeneralRef(what) => match what.resolve_char_ref() {
                 Ok(Some(character)) => self.keep(character.encode_utf8(&mut [0; 4])),
@@ -200,139 +129,105 @@ impl Summary {
         Ok(())
     }
 
-    /// Of the innermost element.
     fn keep(&mut self, text: &str) {
-        if let Some(Element::Text(_)) = self.open.last()
-            && self.text.len() < LONGEST_TEXT
-        {
-            self.text.extend(text.chars().take(LONGEST_TEXT));
-        }
+        let room = LONGEST_TEXT.saturating_sub(self.text.len());
+        self.text.extend(text.chars().take(room));
     }
 
-    fn begin(&mut self, tag: &BytesStart<'_>) -> Result<Element, String> {
-        if self.open.is_empty() {
-            self.measured.version = attribute(tag, "version")?.map(|v| excerpt(&v).into_owned());
-        }
-        let is_in = |element| self.open.contains(&element);
-        Ok(match tag.local_name().as_ref() {
-            "uname" if !self.uname => {
-                self.uname = true;
-                Element::Uname
-            }
-            "kernel" if is_in(Element::Uname) => Element::Text(Text::Kernel),
-            "arch" if is_in(Element::Uname) => Element::Text(Text::Arch),
-            "timerlat" => {
-                self.timerlat = true;
-                Element::Other
-            }
+    fn begin(&mut self, name: &'static str, tag: &BytesStart<'_>) -> Result<(), String> {
+        let is_in = |name: &str| self.open.contains(&name);
+        match name {
+            _ if self.open.is_empty() => self.version = attribute(tag, "version")?,
+            "timerlat" => self.timerlat = true,
             "cyclictest" => {
                 self.tests += 1;
-                if let Some(command) = attribute(tag, "command_line")? {
-                    self.measured.command = Some(command);
+                self.command = attribute(tag, "command_line")?.or(self.command.take());
+            }
+            "abort_report" if is_in("cyclictest") => self.aborted = Some(None),
+            "breaktrace" if self.aborted == Some(None) => {
+                let latency = attribute(tag, "measured_latency")?;
+                self.aborted = Some(latency.and_then(|us| us.parse().ok()));
+            }
+            "core" if is_in("cyclictest") && self.core.is_none() => {
+                if self.cores.len() == MOST_DISTRIBUTIONS {
+                    return Err("there are more than 65,536 cores".to_owned());
                 }
-                Element::Test
-            }
-            "abort_report" if is_in(Element::Test) => {
-                self.aborted = Some(None);
-                Element::Abort
-            }
-            "breaktrace" if is_in(Element::Abort) => {
-                if let Some(None) = self.aborted {
-                    let latency = attribute(tag, "measured_latency")?;
-                    self.aborted = Some(latency.and_then(|us| us.parse().ok()));
-                }
-                Element::Other
-            }
-            "core" if is_in(Element::Test) && self.core.is_none() => {
                 let cpu = attribute(tag, "id")?.and_then(|id| id.parse().ok());
                 self.core = Some(Core {
                     cpu: cpu.ok_or("a core has no number")?,
+                    depth: self.open.len(),
                     counts: Tally::default(),
                     figures: [const { None }; 4],
                 });
-                Element::Core
             }
-            name => self.within_a_core(name, tag)?,
-        })
-    }
-
-    fn within_a_core(&mut self, name: &str, tag: &BytesStart<'_>) -> Result<Element, String> {
-        let Some(core) = &mut self.core else {
-            return Ok(Element::Other);
-        };
-        Ok(match name {
             "bucket" => {
-                let counted = core.bucket(tag);
-                counted.map_err(|what| format!("{}: {what}", place(self.tests, core.cpu)))?;
-                Element::Other
-            }
-            "samples" => Element::Text(Text::Samples),
-            "minimum" => Element::Text(Text::Minimum),
-            "mean" => Element::Text(Text::Mean),
-            "maximum" => Element::Text(Text::Maximum),
-            _ => Element::Other,
-        })
-    }
-
-    fn finish(&mut self, element: Element) -> Result<(), String> {
-        match element {
-            Element::Text(which) => {
-                let text = self.text.trim().to_owned();
-                let place = match which {
-                    Text::Kernel => Some(&mut self.machine[0]),
-                    Text::Arch => Some(&mut self.machine[1]),
-                    Text::Samples => self.core.as_mut().map(|core| &mut core.figures[0]),
-                    Text::Minimum => self.core.as_mut().map(|core| &mut core.figures[1]),
-                    Text::Mean => self.core.as_mut().map(|core| &mut core.figures[2]),
-                    Text::Maximum => self.core.as_mut().map(|core| &mut core.figures[3]),
-                };
-                // The first of each counts.
-                if let Some(place) = place {
-                    place.get_or_insert(text);
+                if let Some(core) = &mut self.core {
+                    let counted = core.bucket(tag);
+                    counted.map_err(|what| format!("{}: {what}", place(self.tests, core.cpu)))?;
                 }
             }
-            Element::Abort => {
-                if let Some(latency) = self.aborted.take() {
-                    self.measured.notes.push(match latency {
+            _ => {}
+        }
+        self.text.clear();
+        self.open.push(name);
+        Ok(())
+    }
+
+    /// The first of each figure counts.
+    fn finish(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let figure = FIGURES.iter().position(|figure| *figure == name);
+        match (name, &mut self.core) {
+            ("kernel" | "arch", _) if self.open.contains(&"uname") && !text.is_empty() => {
+                self.machine[usize::from(name == "arch")].get_or_insert(text.to_owned());
+            }
+            ("abort_report", _) => {
+                self.notes
+                    .extend(self.aborted.take().map(|latency| match latency {
                         Some(us) => format!(
                             "cyclictest stopped at a latency of {us} us because of its threshold"
                         ),
                         None => "cyclictest stopped early".to_owned(),
-                    });
-                }
+                    }));
             }
-            Element::Core => {
-                if let Some(core) = self.core.take() {
+            ("core", core)
+                if core
+                    .as_ref()
+                    .is_some_and(|core| core.depth == self.open.len()) =>
+            {
+                if let Some(core) = core.take() {
                     let place = place(self.tests, core.cpu);
                     let d = core.distribution(&place);
-                    let d = d.map_err(|what| format!("{place}: {what}"))?;
-                    self.measured.distributions.push(d);
-                    self.of.push(self.tests);
+                    self.cores
+                        .push((self.tests, d.map_err(|what| format!("{place}: {what}"))?));
                 }
             }
-            Element::Other | Element::Uname | Element::Test => {}
+            (_, Some(core)) if !text.is_empty() => {
+                if let Some(at) = figure {
+                    core.figures[at].get_or_insert(text.to_owned());
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
 
     /// Called at the end of the document.
-    fn end(self, name: &str) -> Result<Measured, InputError> {
-        let mut measured = self.measured;
-        if measured.distributions.is_empty() {
-            return Err(nothing(name, self.tests > 0, self.timerlat));
+    fn end(self) -> Result<Measured, InputError> {
+        if self.cores.is_empty() {
+            return Err(nothing(self.tests > 0, self.timerlat));
         }
-        if self.tests > 1 {
-            for (d, test) in measured.distributions.iter_mut().zip(self.of) {
-                if test == 1 {
-                    d.name = format!("test 1, {}", d.name);
-                }
+        let mut measured = Measured::by("rteval");
+        for (test, mut d) in self.cores {
+            if self.tests > 1 && test == 1 {
+                d.name = format!("test 1, {}", d.name);
             }
+            measured.distributions.push(d);
         }
-        let parts: Vec<String> = self.machine.into_iter().flatten().collect();
-        let parts: Vec<&str> = (parts.iter().map(String::as_str))
-            .filter(|part| !part.is_empty())
-            .collect();
-        measured.machine = (!parts.is_empty()).then(|| format!("Linux {}", parts.join(" ")));
+        let machine: Vec<String> = self.machine.into_iter().flatten().collect();
+        measured.machine = (!machine.is_empty()).then(|| format!("Linux {}", machine.join(" ")));
+        measured.version = self.version.map(|version| excerpt(&version).into_owned());
+        measured.command = self.command;
+        measured.notes = self.notes;
         measured
             .notes
             .push("the tool truncated values to whole microseconds".to_owned());
@@ -349,23 +244,23 @@ fn place(test: usize, cpu: u32) -> String {
 }
 
 /// Why a document without cores of cyclictest has nothing that can be drawn.
-fn nothing(name: &str, tested: bool, timerlat: bool) -> InputError {
+fn nothing(tested: bool, timerlat: bool) -> InputError {
     if tested {
         return InputError::new(
-            name,
+            "",
             "rteval wrote no statistics: the longest latency was beyond its histogram",
             "raise `buckets` of [cyclictest] in rteval.conf",
         );
     }
     if timerlat {
         return InputError::new(
-            name,
+            "",
             "rteval adds up the latencies of interrupt, kernel thread and user thread of its timerlat, so none of them can be told",
             "use `rtla timerlat hist`, which keeps them apart",
         );
     }
     let what = "it is a summary of rteval without a latency test";
-    InputError::new(name, what, "run rteval with its cyclictest module")
+    InputError::new("", what, "run rteval with its cyclictest module")
 }
 
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {

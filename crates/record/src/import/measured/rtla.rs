@@ -1,318 +1,240 @@
-//! `rtla timerlat hist` and `rtla osnoise hist`: a column per cpu and part (`IRQ-000`, `Thr-000`, `Usr-000`,
-//! `CPU-000`), rows of buckets, then `over:`, `count:`, `min:`, `avg:`, `max:`, and in newer versions a block `ALL:`.
+//! Text of `rtla timerlat hist` and `rtla osnoise hist`: a column per cpu and part (`IRQ-000`, `Thr-000`, `Usr-000`, `CPU-000`), rows of
+//! buckets, then `over:`, `count:`, `min:`, `avg:`, `max:`, and in newer versions a block `ALL:`.
 
-use model::InputError;
-
-use super::sense::{Head, Reader};
-use super::tally::Tally;
-use super::{
-    Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Source, decimal, excerpt, fault,
-    scaled,
-};
+use super::lines::{Line, Lines, Run, SECOND, count};
+use super::sense::Reader;
+use super::{Overflow, decimal, excerpt, scaled};
 
 /// osnoise writes a cpu only where it saw noise above its threshold.
-pub(super) const READER: Reader = Reader {
-    may_be_empty: true,
-    ..Reader::new(
-        "rtla-hist",
-        "Text of `rtla timerlat hist` and `rtla osnoise hist`",
-        senses,
-        read,
-    )
-};
-
-const CUT: &str = "the tool that wrote it may have been stopped early";
-
-fn senses(head: &Head) -> bool {
-    head.line(|line| line.contains("# RTLA") && line.contains("histogram"))
-}
-
-/// One table of a file: the tool may have written several, one after the other.
-#[derive(Default)]
-struct Run {
-    osnoise: bool,
-    unit_ns: i64,
-    duration: Option<String>,
-    table: Option<Table>,
-    /// Sums over all cpus follow, which the columns already contain.
-    sums: bool,
-}
-
-fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
-    let name = name.as_str();
-    let mut runs: Vec<Run> = Vec::new();
-    let mut notes = Vec::new();
-    while let Some((line, number)) = source.line()? {
-        let at = |what: String| fault(name, number, what, "");
-        if line.contains("# RTLA") {
-            runs.push(Run {
-                osnoise: line.contains("osnoise"),
-                unit_ns: 1_000,
-                ..Run::default()
-            });
-            continue;
-        }
-        let Some(run) = runs.last_mut() else {
-            continue;
-        };
-        if let Some(rest) = line.strip_prefix("# ") {
-            if rest.starts_with("Time unit is nanoseconds") {
-                run.unit_ns = 1;
-            } else if let Some(time) = rest.strip_prefix("Duration:") {
-                run.duration = Some(excerpt(time.trim()).into_owned());
-            }
-            continue;
-        }
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else { continue };
-        let known = matches!(first, "over:" | "count:" | "min:" | "avg:" | "max:");
-        if run.sums && known {
-            continue;
-        }
-        if first == "ALL:" {
-            run.sums = true;
-            continue;
-        }
-        if first == "Index" {
-            if run.table.is_some() {
-                return Err(at("a second table begins without a title".to_owned()));
-            }
-            run.table = Some(Table::new(words, run.unit_ns, run.osnoise).map_err(at)?);
-            continue;
-        }
-        let index = first.parse::<i64>().ok();
-        let Some(table) = run.table.as_mut() else {
-            if known || index.is_some() {
-                return Err(at("a row precedes the line `Index ...`".to_owned()));
-            }
-            continue;
-        };
-        if !known && index.is_none() {
-            if notes.len() < 8 {
-                let line = excerpt(line.trim());
-                notes.push(format!(
-                    "line {number} is not part of the histogram: {line}"
-                ));
-            }
-            continue;
-        }
-        let values: Vec<&str> = words.collect();
-        // Without a column newer versions write one 0 into each line of the summary.
-        let nothing = known && table.columns.is_empty() && values.iter().all(|v| *v == "0");
-        if values.len() != table.columns.len() && !nothing {
-            let what = format!(
-                "{} values in a table of {} columns",
-                values.len(),
-                table.columns.len()
-            );
-            return Err(fault(name, number, what, CUT));
-        }
-        match index {
-            Some(index) => table.row(index, &values).map_err(at)?,
-            None => table.footer(first, &values).map_err(at)?,
-        }
-    }
-    finish(name, runs, notes)
-}
-
-/// The tables of all runs; columns are named after the run if there are several.
-fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured, InputError> {
-    let Some(osnoise) = runs.first().map(|run| run.osnoise) else {
-        let what = "there is no line `# RTLA ... histogram`";
-        return Err(InputError::new(name, what, "was it run with --no-header?"));
-    };
-    let tool = |osnoise| if osnoise { "osnoise" } else { "timerlat" };
-    let mut measured = Measured::by(&format!("rtla {} hist", tool(osnoise)));
-    let several = runs.len() > 1;
-    for (run, number) in runs.into_iter().zip(1..) {
-        if run.osnoise != osnoise {
-            let what = "it contains histograms of both timerlat and osnoise";
-            return Err(InputError::new(name, what, "put each into its own file"));
-        }
-        let place = if several {
-            format!("run {number}, ")
-        } else {
-            String::new()
-        };
-        let table = run.table.ok_or_else(|| {
-            let what = format!("cut short: {place}no line `Index ...` follows the title");
-            InputError::new(name, what, CUT)
-        })?;
-        let mut found = table
-            .finish(&mut notes)
-            .map_err(|what| InputError::new(name, format!("{place}{what}"), CUT))?;
-        if found.is_empty() && !osnoise {
-            let what = format!("{place}the histogram has no column");
-            return Err(InputError::new(name, what, CUT));
-        }
-        if found.is_empty() {
-            let mut none = Distribution::new("all cpus", NOISE, run.unit_ns);
-            none.said.cycles = Some(0);
-            none.kept_above_ns = Some(THRESHOLD_NS);
-            found.push(none);
-            notes.push(format!(
-                "{place}no noise above the tool's threshold was seen on any cpu; the file does \
-                 not state the threshold, so 5 us is assumed, as without -T"
-            ));
-        }
-        if let Some(duration) = run.duration {
-            notes.push(format!(
-                "{place}measured for {duration} (days hours:minutes:seconds)"
-            ));
-        }
-        for mut d in found {
-            d.name.insert_str(0, &place);
-            measured.distributions.push(d);
-        }
-        if measured.distributions.len() > MOST_DISTRIBUTIONS {
-            let what = "the file contains more than 65,536 columns";
-            return Err(InputError::new(name, what, ""));
-        }
-    }
-    measured.notes = notes;
-    Ok(measured)
-}
-
+pub(super) const READER: Reader = Reader::text::<Histogram>(
+    "rtla-hist",
+    "Text of `rtla timerlat hist` and `rtla osnoise hist`",
+    |line| line.contains("# RTLA") && line.contains("histogram"),
+)
+.maybe_empty();
 /// What osnoise measures.
 const NOISE: &str = "operating-system noise";
+const LATENCY: &str = "timer latency";
 /// The threshold of osnoise without `-T`; its files do not state it.
 const THRESHOLD_NS: i64 = 5_000;
 
-struct Table {
+#[derive(Default)]
+pub(super) struct Histogram {
+    /// Its title was seen.
+    titled: bool,
+    osnoise: bool,
     unit_ns: i64,
-    columns: Vec<Column>,
+    duration: Option<String>,
+    /// The line `Index ...` was seen.
+    began: bool,
+    /// Sums over all cpus follow, which the columns already contain.
+    sums: bool,
     indices: Vec<i64>,
-    over: bool,
+    /// Values of each column beyond the rows.
+    over: Option<Vec<u64>>,
     /// Whether lines of the summary stand below it, and the last of them.
     summary: bool,
     complete: bool,
 }
 
-struct Column {
-    distribution: Distribution,
-    counts: Tally,
-    over: u64,
-}
-
-impl Table {
-    fn new<'a>(
-        names: impl Iterator<Item = &'a str>,
-        unit_ns: i64,
-        osnoise: bool,
-    ) -> Result<Table, String> {
-        let mut columns = Vec::new();
-        for name in names {
-            let known = name.split_once('-').and_then(|(part, cpu)| {
-                let (word, quantity) = match part {
-                    "IRQ" => ("irq", "timer latency"),
-                    "Thr" => ("thread", "timer latency"),
-                    "Usr" => ("return to user", "timer latency"),
-                    "CPU" if osnoise => ("noise", NOISE),
-                    _ => return None,
-                };
-                Some((word, quantity, cpu.parse::<u32>().ok()?))
-            });
-            let (word, quantity, cpu) = known.ok_or_else(|| {
-                format!(
-                    "a column is called `{}`, which is not IRQ-, Thr-, Usr- or CPU-",
-                    excerpt(name)
-                )
-            })?;
-            let mut distribution =
-                Distribution::new(format!("{word}, cpu {cpu}"), quantity, unit_ns);
-            distribution.cpu = Some(cpu);
-            distribution.kept_above_ns = osnoise.then_some(THRESHOLD_NS);
-            columns.push(Column {
-                distribution,
-                counts: Tally::default(),
-                over: 0,
-            });
-        }
-        if columns.len() > MOST_DISTRIBUTIONS {
-            return Err(format!("the table has {} columns", columns.len()));
-        }
-        Ok(Table {
-            unit_ns,
-            columns,
-            indices: Vec::new(),
-            over: false,
-            summary: false,
-            complete: false,
-        })
+impl Lines for Histogram {
+    fn tool(&self) -> &'static str {
+        "rtla timerlat hist"
     }
 
-    fn row(&mut self, index: i64, values: &[&str]) -> Result<(), String> {
-        let value = scaled(index, self.unit_ns)?;
-        self.indices.push(index);
-        for (column, text) in self.columns.iter_mut().zip(values) {
-            column.counts.add_times(value, count(text)?);
-        }
-        Ok(())
-    }
-
-    fn footer(&mut self, key: &str, values: &[&str]) -> Result<(), String> {
-        for (column, text) in self.columns.iter_mut().zip(values) {
-            // A dash means that nothing was measured.
-            if *text == "-" {
-                continue;
+    fn line(&mut self, line: &str, run: &mut Run) -> Result<Line, String> {
+        if line.contains("# RTLA") {
+            if self.titled {
+                return Ok(Line::Next);
             }
-            let said = &mut column.distribution.said;
-            match key {
-                "over:" => column.over = count(text)?,
-                "count:" => said.cycles = Some(count(text)?),
-                "min:" => said.min_ns = Some(decimal(text, self.unit_ns)?),
-                "avg:" => said.mean_ns = Some(decimal(text, self.unit_ns)? as f64),
-                _ => said.max_ns = Some(decimal(text, self.unit_ns)?),
+            (self.titled, self.unit_ns) = (true, 1_000);
+            self.osnoise = line.contains("osnoise");
+            if self.osnoise {
+                "rtla osnoise hist".clone_into(&mut run.measured.tool);
             }
+            return Ok(Line::Own);
         }
-        self.over |= key == "over:";
-        self.summary |= key != "over:";
-        self.complete |= key == "max:";
-        Ok(())
+        if let Some(rest) = line.strip_prefix("# ") {
+            if rest.starts_with("Time unit is nanoseconds") {
+                self.unit_ns = 1;
+            } else if let Some(time) = rest.strip_prefix("Duration:") {
+                self.duration = Some(excerpt(time.trim()).into_owned());
+            }
+            return Ok(Line::Own);
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some((&first, words)) = words.split_first() else {
+            return Ok(Line::Other);
+        };
+        let is_footer = matches!(first, "over:" | "count:" | "min:" | "avg:" | "max:");
+        let index = first.parse::<i64>().ok().filter(|index| *index >= 0);
+        match first {
+            "Index" if self.began => {
+                return Err(format!(
+                    "a second table begins without a title, so {SECOND}"
+                ));
+            }
+            "Index" => return self.columns(words, run).map(|()| Line::Own),
+            "ALL:" => self.sums = true,
+            _ if self.sums && is_footer => {}
+            _ if !is_footer && (index.is_none() || self.over.is_some()) => return Ok(Line::Other),
+            _ if !self.began => return Err("a row precedes the line `Index ...`".to_owned()),
+            // Without a column newer versions write one 0 into each line of the summary.
+            _ if run.series.is_empty() && words.iter().all(|word| *word == "0") => {
+                self.footed(first)
+            }
+            _ => match index {
+                Some(index) => {
+                    let value = scaled(index, self.unit_ns)?;
+                    self.indices.push(index);
+                    run.row(words, |series, word| {
+                        series.values.add_times(value, count(word)?);
+                        Ok(())
+                    })?;
+                }
+                None => self.footer(first, words, run)?,
+            },
+        }
+        Ok(Line::Own)
     }
 
-    fn finish(self, notes: &mut Vec<String>) -> Result<Vec<Distribution>, String> {
-        if !self.over {
-            return Err("cut short: the line `over:`, which counts the values beyond the histogram, is missing".to_owned());
+    fn end(&mut self, run: &mut Run) -> Result<(), String> {
+        if !self.titled {
+            return Err(
+                "there is no line `# RTLA ... histogram` (--no-header leaves it out)".to_owned(),
+            );
+        }
+        if !self.began {
+            return Err("cut short: no line `Index ...` follows the title".to_owned());
         }
         // Without --no-summary the tool writes all of them, the maximum last.
         if self.summary && !self.complete {
             return Err("cut short: the summary ends before its line `max:`".to_owned());
         }
-        if !self.complete {
-            notes.push(
-                "the summary lines `count:` to `max:` are missing (--no-summary, or cut short)"
-                    .to_owned(),
+        if self.over.is_none() && self.summary {
+            return Err("cut short: the line `over:`, which counts the values beyond the histogram, is missing".to_owned());
+        }
+        if run.series.is_empty() && !self.osnoise {
+            return Err("the histogram has no column".to_owned());
+        }
+        if self.over.is_none() && !run.series.is_empty() {
+            let what = "the lines below the histogram are missing (--no-summary, or cut short)";
+            run.lacks(format!("{what}, so values beyond the rows do not show"));
+        } else if !self.complete && !run.series.is_empty() {
+            run.note(
+                "the summary lines `count:` to `max:` are missing (--no-summary, or cut short)",
             );
         }
-        let width = self
-            .indices
-            .iter()
-            .fold(0_u64, |width, index| gcd(width, index.unsigned_abs()));
+        self.widths(run)?;
+        if run.series.is_empty() {
+            let d = &mut run.series("all cpus", NOISE, self.unit_ns)?.d;
+            d.said.cycles = Some(0);
+            d.kept_above_ns = Some(THRESHOLD_NS);
+            run.note(
+                "no noise above the tool's threshold was seen on any cpu; the file does not state the threshold, so 5 us is assumed, as without -T",
+            );
+        }
+        if let Some(duration) = &self.duration {
+            run.note(format!(
+                "measured for {duration} (days hours:minutes:seconds)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Histogram {
+    fn columns(&mut self, names: &[&str], run: &mut Run) -> Result<(), String> {
+        self.began = true;
+        for name in names {
+            let known = name.split_once('-').and_then(|(part, cpu)| {
+                let (word, quantity) = match part {
+                    "IRQ" => ("irq", LATENCY),
+                    "Thr" => ("thread", LATENCY),
+                    "Usr" => ("return to user", LATENCY),
+                    "CPU" if self.osnoise => ("noise", NOISE),
+                    _ => return None,
+                };
+                Some((word, quantity, cpu.parse::<u32>().ok()?))
+            });
+            let Some((word, quantity, cpu)) = known else {
+                let name = excerpt(name);
+                return Err(format!(
+                    "a column is called `{name}`, which is not IRQ-, Thr-, Usr- or CPU-"
+                ));
+            };
+            let d = &mut run
+                .series(&format!("{word}, cpu {cpu}"), quantity, self.unit_ns)?
+                .d;
+            d.cpu = Some(cpu);
+            d.kept_above_ns = self.osnoise.then_some(THRESHOLD_NS);
+        }
+        Ok(())
+    }
+
+    fn footed(&mut self, key: &str) {
+        if key == "over:" {
+            self.over.get_or_insert_default();
+        }
+        self.summary |= key != "over:";
+        self.complete |= key == "max:";
+    }
+
+    fn footer(&mut self, key: &str, words: &[&str], run: &mut Run) -> Result<(), String> {
+        self.footed(key);
+        let unit_ns = self.unit_ns;
+        let mut over = Vec::new();
+        run.row(words, |series, word| {
+            let said = &mut series.d.said;
+            match key {
+                // A dash means that nothing was measured.
+                _ if word == "-" => over.push(0),
+                "over:" => over.push(count(word)?),
+                "count:" => said.cycles = Some(count(word)?),
+                "min:" => said.min_ns = Some(decimal(word, unit_ns)?),
+                "avg:" => said.mean_ns = Some(decimal(word, unit_ns)? as f64),
+                _ => said.max_ns = Some(decimal(word, unit_ns)?),
+            }
+            Ok(())
+        })?;
+        if key == "over:" {
+            self.over = Some(over);
+        }
+        Ok(())
+    }
+
+    /// Places counts at the upper ends of buckets, whose width the file does not state.
+    fn widths(&self, run: &mut Run) -> Result<(), String> {
+        let over = self.over.clone().unwrap_or_default();
+        let over = |at: usize| over.get(at).copied().unwrap_or(0);
+        let mut width = 0;
+        for index in &self.indices {
+            width = gcd(width, index.unsigned_abs());
+        }
         let highest = self.indices.iter().max().copied().unwrap_or(0);
         // Rows that leave the width open must reach the largest value that they hold.
-        let reach = self.columns.iter().filter(|column| column.over == 0);
-        let reach = reach
-            .filter_map(|column| column.distribution.said.max_ns)
-            .max();
+        let within = run
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| over(*at) == 0);
+        let reach = within.filter_map(|(_, series)| series.d.said.max_ns).max();
         let reach = reach.map_or(0, |ns| ns / self.unit_ns - highest + 1);
+        let reach = u64::try_from(reach).unwrap_or(0);
         // Every row stands at a multiple of the width, so it is no more than what all of them have in common.
-        if width > 0 && u64::try_from(reach).is_ok_and(|reach| reach > width) {
+        if width > 0 && reach > width {
             return Err(format!(
                 "its figures contradict each other: `max:` lies beyond the last row, {highest}, but `over:` counts no value there"
             ));
         }
-        let width = width.max(u64::try_from(reach).unwrap_or(0)).max(1);
-        let width_ns = scaled(i64::try_from(width).unwrap_or(i64::MAX), self.unit_ns)?;
+        let width = i64::try_from(width.max(reach).max(1)).unwrap_or(i64::MAX);
+        let width_ns = scaled(width, self.unit_ns)?;
         let end = scaled(highest, self.unit_ns)?.saturating_add(width_ns);
-        let mut distributions = Vec::new();
-        for column in self.columns {
-            let mut d = column.distribution;
-            column.counts.fill(&mut d);
-            if column.over > 0 {
+        for (at, series) in run.series.iter_mut().enumerate() {
+            let d = &mut series.d;
+            if over(at) > 0 {
                 d.overflow = Some(Overflow {
-                    count: Some(column.over),
+                    count: Some(over(at)),
                     at_least_ns: end,
                 });
             }
@@ -323,15 +245,9 @@ impl Table {
                     (d.said.min_ns, d.said.max_ns) = (None, None);
                 }
             }
-            distributions.push(d);
         }
-        Ok(distributions)
+        Ok(())
     }
-}
-
-fn count(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("`{}` is not a count", excerpt(text)))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

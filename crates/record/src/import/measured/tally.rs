@@ -63,11 +63,6 @@ impl Tally {
         }
     }
 
-    /// Whether nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.most.is_none()
-    }
-
     /// Moves the counts to a distribution, of values in ns. The extremes stay exact.
     pub fn fill(mut self, d: &mut Distribution) {
         self.sort_in();

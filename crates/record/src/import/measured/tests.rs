@@ -305,11 +305,11 @@ fn rt_app_hackbench_and_iterations() {
     assert_eq!(log.distributions[0].resolution_ns, 1_000);
     assert_eq!(
         log.notes[0],
-        "2 iterations are missing, as their numbers show"
+        "run 1, 2 iterations are missing, as their numbers show"
     );
     assert_eq!(
         log.notes[1],
-        "1 other lines are ignored, the first is line 2"
+        "lines of others are ignored: 1, the first is line 2"
     );
 }
 
@@ -332,7 +332,6 @@ fn damaged_files_are_refused_with_one_sentence() {
         ),
         (lines(histogram, 100) + "0000", "f:101: `0000` is not a row"),
         (lines(rtla, 2), "cut short: no line `Index ...`"),
-        (lines(rtla, 20), "cut short: the line `over:`"),
         (
             lines(rtla, 20) + "33   1 2",
             "f:21: 2 values in a table of 4 columns",
@@ -357,6 +356,16 @@ fn damaged_files_are_refused_with_one_sentence() {
             "its own table of a study of supply",
         ),
         (
+            "run,host,trial,round,period_ns,job,missed_before,release_ns,start_ns,end_ns,wakeup_latency_ns,execution_time_ns,\
+             response_time_ns,missed_after,instructions\n1,2\n".to_owned(),
+            "its own table of jobs",
+        ),
+        (
+            "run,host,interval,start_ns,end_ns,closed_utc,executed,missed,lost,metric,min_ns,median_ns,p99_ns,max_ns\n1,2\n".to_owned(),
+            "its own table of intervals",
+        ),
+        ("PAR1\u{15}\0".to_owned(), "it is Parquet; if timecell exported it, use `timecell report RUN`"),
+        (
             "Iteration 3 - Execution Ti\nIteration 4 - Execution Time: 1 ms".to_owned(),
             "f:1: the line is cut short",
         ),
@@ -370,7 +379,7 @@ fn damaged_files_are_refused_with_one_sentence() {
         ),
         (
             "#idx run wu_lat\n0 5".to_owned(),
-            "f:2: 2 values, but the header names 3 columns",
+            "f:2: cut short: 2 values, but the header names 3 columns",
         ),
     ] {
         let error = read(&text).expect_err(&text);

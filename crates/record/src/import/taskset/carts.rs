@@ -6,8 +6,8 @@ use model::taskset::{CellTask, Order, Policy};
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault_at,
-    faulty, is_xml, line, required_time, root, unit, xml,
+    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault, faulty,
+    is_xml, line, required_time, root, unit, xml,
 };
 
 pub(super) const READER: Reader = Reader {
@@ -22,15 +22,14 @@ pub(super) const READER: Reader = Reader {
         unit: true,
         policy: false,
     },
-    read: |name, text, options| Ok(read(name, text, options)?),
+    read: |_, text, options| Ok(read(text, options)?),
 };
 
-fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
-    let document = xml(name, text)?;
+fn read(text: &str, options: Options) -> Result<Imported, InputError> {
+    let document = xml(text)?;
     let root = document.root_element();
     if !root.has_tag_name("system") {
-        return Err(fault_at(
-            name,
+        return Err(fault(
             line(root),
             format!(
                 "<{}> is not a CARTS system",
@@ -54,26 +53,25 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             .collect();
         let within = holder.children().any(|node| node.has_tag_name("component"));
         if within && !tasks.is_empty() {
-            return Err(fault_at(
-                name,
+            return Err(fault(
                 line(holder),
                 "a component contains both tasks and components",
                 "put the tasks into a separate component; timecell analyses one level",
             ));
         }
         nested += usize::from(within && holder != root);
-        unread.elements(name, holder, &["component", "task"], &[])?;
+        unread.elements(holder, &["component", "task"], &[])?;
         if tasks.is_empty() {
             continue;
         }
         let title = holder.attribute("name").unwrap_or("system");
-        let policy = scheduler(name, holder)?;
+        let policy = scheduler(holder)?;
         let mut names = Names::default();
         for (number, node) in tasks.into_iter().enumerate() {
-            let task = task(name, node, number, unit, &mut names)?;
-            unread.attributes(node, &["name", "p", "d", "e"]);
-            unread.elements(name, node, &[], &[])?;
-            cells.count(name, line(node))?;
+            let task = task(node, number, unit, &mut names)?;
+            unread.attributes(node, "name p d e");
+            unread.elements(node, &[], &[])?;
+            cells.count(line(node))?;
             cells.of(&place.to_string(), title, policy).tasks.push(task);
         }
     }
@@ -93,17 +91,14 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         ));
     }
     unread.tell(&mut notes, &mut uncovered);
-    let set = cells.finish(
-        name,
-        "a CARTS file contains <component> with one <task> or more",
-    )?;
+    let set = cells.finish("a CARTS file contains <component> with one <task> or more")?;
     Ok(Imported {
         uncovered,
         ..Imported::of(set, notes)
     })
 }
 
-fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {
+fn scheduler(holder: Node<'_, '_>) -> Result<Policy, InputError> {
     let key = if holder.has_tag_name("system") {
         "os_scheduler"
     } else {
@@ -114,8 +109,7 @@ fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {
         "EDF" => Ok(Policy::Edf),
         "RM" => Ok(Policy::Fixed(Order::Rate)),
         "DM" => Ok(Policy::Fixed(Order::Deadline)),
-        _ => Err(fault_at(
-            name,
+        _ => Err(fault(
             line(holder),
             format!("`{key}` is \"{}\"", excerpt(found)),
             "it must be EDF, RM or DM",
@@ -124,7 +118,6 @@ fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {
 }
 
 fn task(
-    name: &str,
     node: Node<'_, '_>,
     number: usize,
     unit: super::Unit,
@@ -138,8 +131,7 @@ fn task(
         let fix = meaning(attribute.name(), attribute.value())?;
         Some((attribute.name(), fix))
     }) {
-        return Err(fault_at(
-            name,
+        return Err(fault(
             line(node),
             format!(
                 "task `{}` has `{}`, which timecell does not read from CARTS files",
@@ -149,14 +141,14 @@ fn task(
             fix,
         ));
     }
-    let period = required_time(name, node, "p", unit)?;
-    let wcet = required_time(name, node, "e", unit)?;
+    let period = required_time(node, "p", unit)?;
+    let wcet = required_time(node, "e", unit)?;
     let mut task = CellTask::new(names.unique(&title), wcet, period);
-    if let Some(deadline) = attribute_time(name, node, "d", unit)? {
+    if let Some(deadline) = attribute_time(node, "d", unit)? {
         task.deadline = deadline;
     }
     match task.fault() {
-        Some(fault) => Err(faulty(name, line(node), fault)),
+        Some(fault) => Err(faulty(line(node), fault)),
         None => Ok(task),
     }
 }
@@ -190,6 +182,12 @@ const NOT_PREEMPTIVE: &str = "timecell imports preemptive tasks; give its wcet a
 mod tests {
     use super::*;
     use crate::import::taskset::Unit;
+    use crate::import::taskset::{Format, import};
+    use model::InputErrors;
+
+    fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputErrors> {
+        import(Format::named("carts"), name, text.as_bytes(), options)
+    }
 
     const GOOD: &str = "<system os_scheduler=\"EDF\" min_period=\"1\" max_period=\"30\">\n\
         <component name=\"C1\" scheduler=\"EDF\" min_period=\"10\" max_period=\"10\">\n\

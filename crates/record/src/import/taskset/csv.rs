@@ -9,58 +9,28 @@ use model::taskset::{CellTask, Order, Policy};
 use model::{Duration, InputError};
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Takes, Unit, excerpt, fault_at, faulty, policy, time,
+    Cells, Imported, Names, Options, Reader, Takes, Unit, excerpt, fault, faulty, policy, time,
 };
 use crate::import::source::cut;
 
 /// What a column can hold, and its possible names.
-const FIELDS: [(Field, &[&str]); 8] = [
-    (Field::Name, &["name", "task", "task_name", "id", "task_id"]),
-    (
-        Field::Cell,
-        &["cell", "partition", "container", "cpu", "core"],
-    ),
+const FIELDS: [(Field, &str); 8] = [
+    (Field::Name, "name task task_name id task_id"),
+    (Field::Cell, "cell partition container cpu core"),
     (
         Field::Wcet,
-        &[
-            "wcet",
-            "runtime",
-            "execution_time",
-            "exec_time",
-            "cost",
-            "c",
-            "e",
-        ],
+        "wcet runtime execution_time exec_time cost c e",
     ),
-    (Field::Period, &["period", "t", "p"]),
-    (Field::Deadline, &["deadline", "relative_deadline", "d"]),
-    (Field::Jitter, &["jitter", "release_jitter", "j"]),
-    (Field::Blocking, &["blocking", "b"]),
-    (Field::Priority, &["priority", "prio"]),
+    (Field::Period, "period t p"),
+    (Field::Deadline, "deadline relative_deadline d"),
+    (Field::Jitter, "jitter release_jitter j"),
+    (Field::Blocking, "blocking b"),
+    (Field::Priority, "priority prio"),
 ];
 
 /// Columns without which the verdict is the same: of remarks, of what follows from the others, and of release instants, of which the analysis
 /// takes the worst.
-const IRRELEVANT: [&str; 18] = [
-    "note",
-    "notes",
-    "comment",
-    "comments",
-    "description",
-    "remark",
-    "utilization",
-    "utilisation",
-    "util",
-    "u",
-    "offset",
-    "phase",
-    "index",
-    "no",
-    "nr",
-    "number",
-    "color",
-    "colour",
-];
+const IRRELEVANT: &str = "note notes comment comments description remark utilization utilisation util u offset phase index no nr number color colour";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
@@ -98,14 +68,14 @@ pub(super) const READER: Reader = Reader {
         unit: false,
         policy: true,
     },
-    read: |name, text, options| Ok(read(name, text, options)?),
+    read: |_, text, options| Ok(read(text, options)?),
 };
 
 /// Whether a text with this beginning is a table of tasks.
 fn begins(head: &str) -> bool {
     let mut reader = reader(head);
     let header = reader.headers();
-    header.is_ok_and(|header| columns("", 1, header, &mut Vec::new(), &mut Vec::new()).is_ok())
+    header.is_ok_and(|header| columns(1, header, &mut Vec::new(), &mut Vec::new()).is_ok())
 }
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
@@ -116,25 +86,20 @@ fn reader(text: &str) -> csv::Reader<&[u8]> {
         .from_reader(text.as_bytes())
 }
 
-fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+fn read(text: &str, options: Options) -> Result<Imported, InputError> {
     if !text.is_empty() && !text.ends_with(['\n', '\r']) {
-        return Err(cut(name, text.lines().count()));
+        return Err(cut(text.lines().count()));
     }
     let mut reader = reader(text);
     let bad = |error: csv::Error| {
         let at = line_of(text, error.position());
-        fault_at(
-            name,
-            at,
-            format!("not CSV: {}", plain(&error)),
-            fix(&error, text),
-        )
+        fault(at, format!("not CSV: {}", plain(&error)), fix(&error, text))
     };
     let header = reader.headers().map_err(bad)?.clone();
     let top = line_of(text, header.position());
     let mut notes = Vec::new();
     let mut uncovered = Vec::new();
-    let columns = columns(name, top, &header, &mut notes, &mut uncovered)?;
+    let columns = columns(top, &header, &mut notes, &mut uncovered)?;
     let has = |field| columns.iter().any(|column: &Column| column.field == field);
     let by_priority = has(Field::Priority) && !matches!(options.policy, Some(Policy::Edf));
     let policy = if by_priority {
@@ -149,7 +114,6 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         let record = record.map_err(bad)?;
         let at = line_of(text, record.position());
         let row = Row {
-            name,
             at,
             columns: &columns,
             record: &record,
@@ -159,8 +123,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             None => format!("task {}", number + 1),
         };
         if !names.take(&title) {
-            return Err(fault_at(
-                name,
+            return Err(fault(
                 at,
                 format!(
                     "`{}` cannot be the name of a task, or is already taken",
@@ -171,18 +134,18 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
         }
         let task = row.task(title, by_priority)?;
         lines.insert(task.name.clone(), at);
-        cells.count(name, at)?;
+        cells.count(at)?;
         let cell = match row.text(Field::Cell) {
             Some(cell) => cells.of(cell, cell, policy),
             None => cells.of("", "all", policy),
         };
         cell.tasks.push(task);
     }
-    let set = cells.finish(name, "write one line for each task below the header")?;
+    let set = cells.finish("write one line for each task below the header")?;
     for cell in &set.cells {
         if let Some((place, fault)) = cell.priority_fault() {
             let at = lines.get(&cell.tasks[place].name).copied().unwrap_or(1);
-            return Err(faulty(name, at, fault));
+            return Err(faulty(at, fault));
         }
     }
     Ok(Imported {
@@ -245,7 +208,6 @@ fn fix(error: &csv::Error, text: &str) -> &'static str {
 
 /// The columns that are used; the others are noted.
 fn columns(
-    name: &str,
     line: usize,
     header: &StringRecord,
     notes: &mut Vec<String>,
@@ -258,14 +220,10 @@ fn columns(
     for (place, title) in header.iter().enumerate() {
         let quoted = excerpt(title);
         let (stem, unit) = split_unit(title);
-        let known = |stem: &str| {
-            FIELDS
-                .iter()
-                .find(|(_, names)| names.contains(&stem))
-                .map(|(field, _)| *field)
-        };
-        let Some(field) = known(&stem) else {
-            if !IRRELEVANT.contains(&stem.as_str()) {
+        let is_in = |names: &str| names.split(' ').any(|name| name == stem);
+        let known = FIELDS.iter().find(|(_, names)| is_in(names));
+        let Some((field, _)) = known.copied() else {
+            if !is_in(IRRELEVANT) {
                 relevant.push(quoted.clone());
             }
             unused.push(quoted);
@@ -273,8 +231,7 @@ fn columns(
         };
         let unit = match (field.is_time(), unit) {
             (true, None) => {
-                return Err(fault_at(
-                    name,
+                return Err(fault(
                     line,
                     format!("column `{quoted}` has no unit"),
                     &format!("name it `{quoted}_us`, `{quoted}_ms` or `{quoted}_ns`"),
@@ -283,8 +240,7 @@ fn columns(
             (_, unit) => unit.unwrap_or(Unit::Us),
         };
         if let Some(first) = columns.iter().find(|column| column.field == field) {
-            return Err(fault_at(
-                name,
+            return Err(fault(
                 line,
                 format!("columns `{}` and `{quoted}` mean the same", first.title),
                 "keep one",
@@ -298,8 +254,7 @@ fn columns(
         });
     }
     if columns.is_empty() && header.iter().any(|field| field.parse::<f64>().is_ok()) {
-        return Err(fault_at(
-            name,
+        return Err(fault(
             line,
             "the file begins with data, not with a header",
             EXAMPLE,
@@ -307,12 +262,7 @@ fn columns(
     }
     for (field, title) in [(Field::Wcet, "wcet"), (Field::Period, "period")] {
         if !columns.iter().any(|column| column.field == field) {
-            return Err(fault_at(
-                name,
-                line,
-                format!("there is no {title} column"),
-                EXAMPLE,
-            ));
+            return Err(fault(line, format!("there is no {title} column"), EXAMPLE));
         }
     }
     if !unused.is_empty() {
@@ -345,7 +295,6 @@ fn split_unit(title: &str) -> (String, Option<Unit>) {
 
 /// One line of the table.
 struct Row<'a> {
-    name: &'a str,
     at: usize,
     columns: &'a [Column],
     record: &'a StringRecord,
@@ -370,19 +319,14 @@ impl Row<'_> {
         let Some((column, text)) = self.cell(field) else {
             return Ok(None);
         };
-        time(text, column.unit.name()).map(Some).map_err(|what| {
-            fault_at(
-                self.name,
-                self.at,
-                format!("`{}`: {what}", column.title),
-                "",
-            )
-        })
+        time(text, column.unit.name())
+            .map(Some)
+            .map_err(|what| fault(self.at, format!("`{}`: {what}", column.title), ""))
     }
 
     fn required(&self, field: Field, title: &str) -> Result<Duration, InputError> {
         self.time(field)?
-            .ok_or_else(|| fault_at(self.name, self.at, format!("the {title} is empty"), ""))
+            .ok_or_else(|| fault(self.at, format!("the {title} is empty"), ""))
     }
 
     fn task(&self, title: String, by_priority: bool) -> Result<CellTask, InputError> {
@@ -398,8 +342,7 @@ impl Row<'_> {
         if by_priority {
             let text = self.text(Field::Priority).unwrap_or_default();
             let priority: i32 = text.parse().map_err(|_| {
-                fault_at(
-                    self.name,
+                fault(
                     self.at,
                     format!("the priority is `{}`", excerpt(text)),
                     "it must be a whole number; a larger one is more urgent",
@@ -408,7 +351,7 @@ impl Row<'_> {
             task.priority = Some(priority.into());
         }
         match task.fault() {
-            Some(fault) => Err(faulty(self.name, self.at, fault)),
+            Some(fault) => Err(faulty(self.at, fault)),
             None => Ok(task),
         }
     }
@@ -418,11 +361,17 @@ impl Row<'_> {
 mod tests {
     use super::*;
     use crate::import::taskset::FIXED;
+    use crate::import::taskset::{Format, import};
+    use model::InputErrors;
+
+    fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputErrors> {
+        import(Format::named("csv"), name, text.as_bytes(), options)
+    }
 
     const GOOD: &str =
         "task_name,runtime_us,period_us,deadline_us\nvideo,2000,16000,10000\naudio,500.5,5000,\n";
 
-    fn read_it(text: &str) -> Result<Imported, InputError> {
+    fn read_it(text: &str) -> Result<Imported, InputErrors> {
         read(
             "t.csv",
             text,
@@ -470,12 +419,15 @@ mod tests {
     #[test]
     fn priorities_make_it_fixed_priority() {
         let text = "name,c_ms,t_ms,priority\na,1,10,5\nb,1,20,9\n";
-        let read = read("t.csv", text, Options::default()).expect("good");
-        assert_eq!(read.set.cells[0].policy, Policy::Fixed(Order::Priority));
-        assert_eq!(read.set.cells[0].by_urgency(), [1, 0]);
+        let by_priority = read("t.csv", text, Options::default()).expect("good");
+        assert_eq!(
+            by_priority.set.cells[0].policy,
+            Policy::Fixed(Order::Priority)
+        );
+        assert_eq!(by_priority.set.cells[0].by_urgency(), [1, 0]);
         let edf = read_it(text).expect("good");
         assert_eq!(edf.set.cells[0].policy, Policy::Edf);
-        let fixed = super::read(
+        let fixed = read(
             "t.csv",
             GOOD,
             Options {
@@ -547,7 +499,7 @@ mod tests {
                 ["t.csv:3:", "taken"],
             ),
             ("name,wcet_us,period_us\n", ["t.csv:", "no task"]),
-            ("", ["t.csv:", "no wcet column"]),
+            ("", ["t.csv:", "the file is empty"]),
         ] {
             let error = error(text);
             for part in parts {

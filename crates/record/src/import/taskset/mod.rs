@@ -13,7 +13,7 @@ use std::io::Read;
 use super::format::{self, Described};
 use super::measured;
 use super::source::Source;
-use super::words::{bounded, excerpt, noted};
+use super::words::{bounded, excerpt, fault, noted};
 use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
 use model::{Duration, InputError, InputErrors};
 
@@ -182,7 +182,8 @@ pub fn import_from(
     reader: impl Read,
     options: Options,
 ) -> Result<Imported, InputErrors> {
-    let mut imported = read(format, name, reader, options).map_err(|faults| faults.map(bounded))?;
+    let mut imported = read(format, name, reader, options)
+        .map_err(|faults| faults.map(|fault| bounded(name, fault)))?;
     for note in imported.notes.iter_mut().chain(&mut imported.uncovered) {
         *note = noted(note);
     }
@@ -195,9 +196,9 @@ fn read(
     reader: impl Read,
     options: Options,
 ) -> Result<Imported, InputErrors> {
-    let mut source = Source::new(name, reader, None)?;
+    let mut source = Source::new(name, reader)?;
     // Measurements of a tool are not a task set, whatever the file is called.
-    let measured = measured::Format::of(source.head());
+    let measured = measured::Format::of(&source);
     let read = text(format, &mut source, options);
     let looks_like = measured.map(|measured| {
         let measured = measured.name();
@@ -222,12 +223,15 @@ fn text(
         let fix = "the program that wrote it may have been stopped early";
         return Err(InputError::new(name, "the file is empty", fix).into());
     }
-    let format = format.or_else(|| Format::of(name, &text)).ok_or_else(|| {
-        InputError::new(
-            name,
-            "the name does not show the format",
-            format!("add --format with one of {}", Format::names().join(", ")),
-        )
+    let format = format.or_else(|| Format::of(name, &text));
+    let format = format.ok_or_else(|| match model::foreign(&text) {
+        Some((kind, fix)) if kind != "JSON" && kind != "XML" => {
+            InputError::new(name, format!("it is {kind}, not a task set"), fix)
+        }
+        _ => {
+            let fix = format!("add --format with one of {}", Format::names().join(", "));
+            InputError::new(name, "the name does not show the format", fix)
+        }
     })?;
     let reader = format.entry();
     let mut imported = (reader.read)(name, &text, options)?;
@@ -253,14 +257,9 @@ fn text(
     Ok(imported)
 }
 
-/// A fault in an imported file, at a line.
-fn fault_at(place: &str, line: usize, what: impl Into<String>, fix: &str) -> InputError {
-    InputError::new(place, what, fix).at(line)
-}
-
 /// The fault of a task that was read.
-fn faulty(place: &str, line: usize, fault: Fault) -> InputError {
-    InputError::new(place, fault.what, fault.fix).at(line)
+fn faulty(line: usize, fault: Fault) -> InputError {
+    InputError::new("", fault.what, fault.fix).at(line)
 }
 
 /// A number of another tool and its unit as a time; the error is a clause that says what is wrong.
@@ -350,11 +349,10 @@ impl Cells {
     }
 
     /// Counts a task, and says so when there are too many.
-    fn count(&mut self, place: &str, line: usize) -> Result<(), InputError> {
+    fn count(&mut self, line: usize) -> Result<(), InputError> {
         self.tasks += 1;
         if self.tasks > Limits::TASKS || self.cells.len() > Limits::CELLS {
-            return Err(fault_at(
-                place,
+            return Err(fault(
                 line,
                 "there are too many tasks or cells",
                 "a task set has at most 100,000 tasks and 10,000 cells",
@@ -364,7 +362,7 @@ impl Cells {
     }
 
     /// The set, if it has any task.
-    fn finish(self, place: &str, fix: &str) -> Result<TaskSet, InputError> {
+    fn finish(self, fix: &str) -> Result<TaskSet, InputError> {
         let cells: Vec<TaskCell> = self
             .cells
             .into_iter()
@@ -372,7 +370,7 @@ impl Cells {
             .filter(|cell| !cell.tasks.is_empty())
             .collect();
         if cells.is_empty() {
-            return Err(InputError::new(place, "the file has no task", fix));
+            return Err(InputError::new("", "the file has no task", fix));
         }
         Ok(TaskSet {
             cpus: None,
@@ -414,7 +412,7 @@ fn root(text: &str) -> Option<String> {
 }
 
 /// Parses XML, without entities or any other file.
-fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputError> {
+fn xml(text: &str) -> Result<roxmltree::Document<'_>, InputError> {
     roxmltree::Document::parse(text).map_err(|error| {
         let line = usize::try_from(error.pos().row).unwrap_or(1);
         let fix = match error {
@@ -423,7 +421,7 @@ fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputEr
             }
             _ => "",
         };
-        fault_at(name, line, format!("not XML: {error}"), fix)
+        fault(line, format!("not XML: {error}"), fix)
     })
 }
 
@@ -450,7 +448,6 @@ impl Unread {
     /// When one of these contains a task: a set without it would be a different one.
     fn elements(
         &mut self,
-        place: &str,
         node: roxmltree::Node<'_, '_>,
         read: &[&str],
         known: &[&str],
@@ -465,8 +462,7 @@ impl Unread {
             };
             if let Some(task) = child.descendants().find(is_task) {
                 let within = task.parent_element().unwrap_or(node);
-                return Err(fault_at(
-                    place,
+                return Err(fault(
                     line(task),
                     format!(
                         "a task is inside <{}>, where none is read",
@@ -484,10 +480,9 @@ impl Unread {
     }
 
     /// Notes the attributes of `node` that are not read.
-    fn attributes(&mut self, node: roxmltree::Node<'_, '_>, read: &[&str]) {
-        let others = node
-            .attributes()
-            .filter(|other| !read.contains(&other.name()));
+    fn attributes(&mut self, node: roxmltree::Node<'_, '_>, read: &str) {
+        let is_read = |name: &str| read.split(' ').any(|known| known == name);
+        let others = node.attributes().filter(|other| !is_read(other.name()));
         self.attributes
             .extend(others.map(|other| format!("`{}`", excerpt(other.name()))));
     }
@@ -518,7 +513,6 @@ impl Unread {
 
 /// A time in an element's attribute.
 fn attribute_time(
-    place: &str,
     node: roxmltree::Node<'_, '_>,
     key: &str,
     unit: Unit,
@@ -529,19 +523,18 @@ fn attribute_time(
     let at = line(node);
     time(number, unit.name())
         .map(Some)
-        .map_err(|what| fault_at(place, at, format!("`{key}`: {what}"), ""))
+        .map_err(|what| fault(at, format!("`{key}`: {what}"), ""))
 }
 
 /// A required time of the element.
 fn required_time(
-    place: &str,
     node: roxmltree::Node<'_, '_>,
     key: &str,
     unit: Unit,
 ) -> Result<Duration, InputError> {
-    attribute_time(place, node, key, unit)?.ok_or_else(|| {
+    attribute_time(node, key, unit)?.ok_or_else(|| {
         let fix = format!("write {key}=\"...\"");
-        fault_at(place, line(node), format!("a task has no `{key}`"), &fix)
+        fault(line(node), format!("a task has no `{key}`"), &fix)
     })
 }
 

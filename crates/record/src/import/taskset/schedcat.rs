@@ -6,8 +6,8 @@ use model::taskset::CellTask;
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault_at,
-    faulty, is_xml, line, policy, required_time, root, unit, xml,
+    Cells, Imported, Names, Options, Reader, Takes, Unread, attribute_time, excerpt, fault, faulty,
+    is_xml, line, policy, required_time, root, unit, xml,
 };
 
 pub(super) const READER: Reader = Reader {
@@ -25,19 +25,19 @@ pub(super) const READER: Reader = Reader {
         unit: true,
         policy: true,
     },
-    read: |name, text, options| Ok(read(name, text, options)?),
+    read: |_, text, options| Ok(read(text, options)?),
 };
 
-fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
-    let document = xml(name, text)?;
-    let set = only_set(name, document.root_element())?;
+fn read(text: &str, options: Options) -> Result<Imported, InputError> {
+    let document = xml(text)?;
+    let set = only_set(document.root_element())?;
     let mut notes = Vec::new();
     let unit = unit(options, &mut notes);
     let policy = policy(options, &mut notes);
     let mut cells = Cells::default();
     let mut names = Names::default();
     let mut unread = Unread::default();
-    unread.elements(name, set, &["task"], &["properties"])?;
+    unread.elements(set, &["task"], &["properties"])?;
     // Tasks that say on which cpus they may run.
     let mut bound = 0;
     let tasks = set.children().filter(|node| node.has_tag_name("task"));
@@ -47,40 +47,36 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             .filter(|child| child.has_tag_name("resources"));
         // SchedCAT writes an empty one for a task that shares none.
         if resources.any(|resources| resources.children().any(|child| child.is_element())) {
-            return Err(fault_at(
-                name,
+            return Err(fault(
                 line(node),
                 "the task shares resources, but timecell does not derive blocking from resource models",
                 "leave <resources> out and give the blocking in timecell's own format",
             ));
         }
-        unread.elements(name, node, &[], &["resources", "affinity"])?;
-        unread.attributes(node, &ATTRIBUTES);
+        unread.elements(node, &[], &["resources", "affinity"])?;
+        unread.attributes(node, ATTRIBUTES);
         bound += u64::from(node.children().any(|child| child.has_tag_name("affinity")));
         let id = match node.attribute("id") {
             Some(id) => format!("task {id}"),
             None => format!("task {}", place + 1),
         };
-        if let Some(jitter) =
-            attribute_time(name, node, "jitter", unit)?.filter(|time| time.ns() > 0)
-        {
-            return Err(fault_at(
-                name,
+        if let Some(jitter) = attribute_time(node, "jitter", unit)?.filter(|time| time.ns() > 0) {
+            return Err(fault(
                 line(node),
                 format!("the task has a jitter of {jitter}, which SchedCAT's files do not have"),
                 "give it as `jitter` in timecell's own format",
             ));
         }
-        let period = required_time(name, node, "period", unit)?;
-        let wcet = required_time(name, node, "wcet", unit)?;
+        let period = required_time(node, "period", unit)?;
+        let wcet = required_time(node, "wcet", unit)?;
         let mut task = CellTask::new(names.unique(&id), wcet, period);
-        if let Some(deadline) = attribute_time(name, node, "deadline", unit)? {
+        if let Some(deadline) = attribute_time(node, "deadline", unit)? {
             task.deadline = deadline;
         }
         if let Some(fault) = task.fault() {
-            return Err(faulty(name, line(node), fault));
+            return Err(faulty(line(node), fault));
         }
-        cells.count(name, line(node))?;
+        cells.count(line(node))?;
         let cell = match node.attribute("partition").map(str::trim) {
             None | Some("-1" | "None" | "") => cells.of("", "all", policy),
             Some(partition) => cells.of(partition, &format!("partition {partition}"), policy),
@@ -91,8 +87,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
     if let Some((properties, said)) = said.and_then(|node| Some((node, node.attribute("count")?)))
         && said.trim().parse() != Ok(cells.tasks)
     {
-        return Err(fault_at(
-            name,
+        return Err(fault(
             line(properties),
             format!(
                 "`count` is \"{}\", but the set holds {} tasks",
@@ -102,10 +97,7 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
             "the file may be cut short or edited; if it is not, remove `count`",
         ));
     }
-    let set = cells.finish(
-        name,
-        "a SchedCAT file contains <taskset> with one <task> or more",
-    )?;
+    let set = cells.finish("a SchedCAT file contains <taskset> with one <task> or more")?;
     if bound > 0 {
         notes.push(format!(
             "the <affinity> of {bound} tasks is ignored: a task runs where its partition, or the policy of its cell, allows it"
@@ -123,34 +115,22 @@ fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError
 }
 
 /// What SchedCAT writes about a task; the last three are results and sizes, which are not analysed.
-const ATTRIBUTES: [&str; 9] = [
-    "id",
-    "period",
-    "wcet",
-    "deadline",
-    "partition",
-    "jitter",
-    "response_time",
-    "tardiness",
-    "wss",
-];
+const ATTRIBUTES: &str = "id period wcet deadline partition jitter response_time tardiness wss";
 
 /// The only task set of the file, which may be inside a test point.
-fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputError> {
+fn only_set<'a>(root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputError> {
     if root.has_tag_name("taskset") {
         return Ok(root);
     }
     let mut sets = root.children().filter(|node| node.has_tag_name("taskset"));
     match (root.has_tag_name("testpoint"), sets.next(), sets.next()) {
         (true, Some(set), None) => Ok(set),
-        (true, Some(_), Some(second)) => Err(fault_at(
-            name,
+        (true, Some(_), Some(second)) => Err(fault(
             line(second),
             "the file contains more than one task set",
             "put each into its own file",
         )),
-        _ => Err(fault_at(
-            name,
+        _ => Err(fault(
             line(root),
             format!(
                 "<{}> is not a SchedCAT task set",
@@ -165,7 +145,13 @@ fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputErr
 mod tests {
     use super::*;
     use crate::import::taskset::{FIXED, Unit};
+    use crate::import::taskset::{Format, import};
+    use model::InputErrors;
     use model::taskset::Policy;
+
+    fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputErrors> {
+        import(Format::named("schedcat"), name, text.as_bytes(), options)
+    }
 
     const GOOD: &str = "<?xml version='1.0'?>\n<taskset><properties count=\"2\" />\n\
         <task id=\"1\" period=\"10000\" wcet=\"1500.0\" partition=\"0\" />\n\

@@ -54,6 +54,18 @@ fn the_format_is_announced_by_the_file() {
     );
 }
 
+#[test]
+fn a_file_of_another_program_is_named() {
+    let error =
+        read("ctl.yaml", b"services:\n  ctl:\n    image: a\n").expect_err("must be refused");
+    assert!(
+        error.contains("it is a compose file, not a task set"),
+        "{error}"
+    );
+    let error = read("set.txt", b"<taskset/>").expect_err("must be refused");
+    assert!(error.contains("add --format"), "{error}");
+}
+
 fn read(name: &str, bytes: &[u8]) -> Result<Imported, String> {
     import(None, name, bytes, Options::default()).map_err(|error| error.to_string())
 }

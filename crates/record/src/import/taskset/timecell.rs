@@ -25,7 +25,7 @@ pub(super) const READER: Reader = Reader {
 fn read(name: &str, text: &str, _: Options) -> Result<Imported, InputErrors> {
     let last = text.rsplit('\n').next().unwrap_or_default();
     if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {
-        return Err(cut(name, text.lines().count()).into());
+        return Err(cut(text.lines().count()).into());
     }
     TaskSet::parse(name, text).map(|set| Imported::of(set, Vec::new()))
 }

@@ -7,7 +7,7 @@ use model::{Duration, InputError};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::{excerpt, fault_at, time};
+use super::super::{excerpt, fault, time};
 
 /// The text and its name.
 pub(super) struct Source<'a> {
@@ -24,18 +24,12 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn fault(&self, raw: &RawValue, what: String, fix: &str) -> InputError {
-        fault_at(self.name, self.line(raw), what, fix)
+        fault(self.line(raw), what, fix)
     }
 
     pub(super) fn top(&self) -> Result<Object<'a>, InputError> {
-        serde_json::from_str(self.text).map_err(|error| {
-            fault_at(
-                self.name,
-                error.line().max(1),
-                format!("not JSON: {error}"),
-                "",
-            )
-        })
+        serde_json::from_str(self.text)
+            .map_err(|error| fault(error.line().max(1), format!("not JSON: {error}"), ""))
     }
 
     pub(super) fn object(&self, raw: &'a RawValue, title: &str) -> Result<Object<'a>, InputError> {

@@ -152,7 +152,7 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
                     ..CellTask::new(&title, reserved.runtime, reserved.period)
                 };
                 match task.fault() {
-                    Some(fault) => return Err(faulty(source.name, source.line(raw), fault)),
+                    Some(fault) => return Err(faulty(source.line(raw), fault)),
                     None => Ok(task),
                 }
             }
@@ -334,7 +334,7 @@ fn analysable(
         told.push(taken_as(&thread));
         works |= !matches!(sched.class, Class::Deadline(_));
         for _ in 0..thread.copies {
-            cells.count(source.name, source.line(thread.raw))?;
+            cells.count(source.line(thread.raw))?;
             let task = CellTask {
                 name: names.unique(&thread.task.name),
                 ..thread.task.clone()
@@ -346,7 +346,7 @@ fn analysable(
     }
     let mut fix = vec!["timecell reads SCHED_DEADLINE threads with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
     fix.extend(reasons(&left));
-    let mut set = cells.finish(source.name, &fix.join("; "))?;
+    let mut set = cells.finish(&fix.join("; "))?;
     for cell in &mut set.cells {
         if cell.policy.order() == Some(Order::Priority) || cell.policy == Policy::EdfOverFixed {
             let one_cpu = cell.policy.cpus().is_none() && !on_one_cpu.contains(&cell.name);

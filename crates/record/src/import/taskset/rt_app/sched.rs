@@ -343,37 +343,49 @@ pub(super) fn cell(cpus: &BTreeSet<u32>) -> String {
     format!("{noun} {}", texts.join(","))
 }
 
-/// Cpus in use by any thread: all, or some.
-#[derive(Default)]
-struct Used<'t, 'a> {
-    all: Option<&'t Thread<'a>>,
-    some: HashMap<u32, &'t Thread<'a>>,
+/// Items by the cpus that they have: of all, of those that have all cpus, and of those on each cpu the one that is preferred, else the first.
+struct OnCpus<T> {
+    any: Option<T>,
+    anywhere: Option<T>,
+    on: HashMap<u32, T>,
 }
 
-impl<'t, 'a> Used<'t, 'a> {
-    fn note(&mut self, thread: &'t Thread<'a>) {
-        match &thread.sched.cpus {
-            Cpus::All => self.all = self.all.or(Some(thread)),
+impl<T: Copy> OnCpus<T> {
+    fn new() -> OnCpus<T> {
+        OnCpus {
+            any: None,
+            anywhere: None,
+            on: HashMap::new(),
+        }
+    }
+
+    fn note(&mut self, item: T, cpus: &Cpus, prefer: impl Fn(&T) -> bool) {
+        let best = |known: Option<T>| known.filter(|known| !prefer(known)).unwrap_or(item);
+        self.any = Some(best(self.any));
+        match cpus {
+            Cpus::All => self.anywhere = Some(best(self.anywhere)),
             Cpus::Listed(cpus) => {
                 for cpu in cpus {
-                    self.some.entry(*cpu).or_insert(thread);
+                    let known = self.on.get(cpu).copied();
+                    self.on.insert(*cpu, best(known));
                 }
             }
         }
     }
 
-    /// A thread that shares cpus with this one, if possible one whose cpus are not the same.
-    fn beside(&self, thread: &Thread<'_>) -> Option<&'t Thread<'a>> {
-        let differs = |other: &&'t Thread<'a>| other.sched.cpus != thread.sched.cpus;
-        match &thread.sched.cpus {
-            Cpus::All => self.some.values().next().copied().or(self.all),
-            Cpus::Listed(cpus) => {
-                let there = || cpus.iter().filter_map(|cpu| self.some.get(cpu).copied());
-                self.all
-                    .or_else(|| there().find(differs))
-                    .or_else(|| there().next())
-            }
-        }
+    /// Those that may be met on these cpus: of all cpus the preferred one and one that does not have all, if there is one.
+    fn beside<'t>(&'t self, cpus: &'t Cpus) -> impl Iterator<Item = T> + 't {
+        let (first, some, listed) = match cpus {
+            Cpus::All => (self.any, self.on.values().next(), None),
+            Cpus::Listed(cpus) => (self.anywhere, None, Some(cpus)),
+        };
+        let there = listed
+            .into_iter()
+            .flatten()
+            .filter_map(|cpu| self.on.get(cpu));
+        first
+            .into_iter()
+            .chain(some.into_iter().chain(there).copied())
     }
 }
 
@@ -415,14 +427,16 @@ pub(super) fn highest<'a>(
     threads: Vec<Thread<'a>>,
     left: &mut BTreeMap<String, Vec<String>>,
 ) -> Result<Vec<Thread<'a>>, InputError> {
-    let mut used: [Used<'_, 'a>; 3] = Default::default();
+    let mut used = [const { Vec::new() }; 3].map(|_: Vec<()>| OnCpus::new());
     for thread in &threads {
-        used[thread.sched.class.rank()].note(thread);
+        used[thread.sched.class.rank()].note(thread, &thread.sched.cpus, |_| false);
     }
     let mut kept = Vec::new();
     for thread in &threads {
         let rank = thread.sched.class.rank();
-        let above = used[rank + 1..].iter().find_map(|used| used.beside(thread));
+        let above = used[rank + 1..]
+            .iter()
+            .find_map(|used| used.beside(&thread.sched.cpus).next());
         if let Some(above) = above.filter(|_| rank == 0) {
             let why = format!(
                 "a higher class may run on their cpus ({})",
@@ -431,8 +445,8 @@ pub(super) fn highest<'a>(
             left.entry(why).or_default().push(thread.task.name.clone());
             continue;
         }
-        if let Some(other) = used[rank].beside(thread)
-            && other.sched.cpus != thread.sched.cpus
+        let differs = |other: &&Thread<'_>| other.sched.cpus != thread.sched.cpus;
+        if let Some(other) = used[rank].beside(&thread.sched.cpus).find(differs)
             && thread.stack.is_none()
         {
             let both = [other, thread].map(|thread| thread.task.name.clone());
@@ -459,47 +473,6 @@ pub(super) struct Stranger<'a> {
     pub(super) place: Place,
 }
 
-/// Those of a real-time class: the one with the highest precedence of all, of those that may run anywhere, and of those on
-/// each cpu.
-#[derive(Default)]
-struct Strangers<'t, 'a> {
-    any: Option<&'t Stranger<'a>>,
-    anywhere: Option<&'t Stranger<'a>>,
-    on: HashMap<u32, &'t Stranger<'a>>,
-}
-
-impl<'t, 'a> Strangers<'t, 'a> {
-    fn note(&mut self, stranger: &'t Stranger<'a>) {
-        let first = |known: Option<&'t Stranger<'a>>| match known {
-            Some(known) if known.place.precedence >= stranger.place.precedence => known,
-            _ => stranger,
-        };
-        self.any = Some(first(self.any));
-        match &stranger.place.cpus {
-            Cpus::All => self.anywhere = Some(first(self.anywhere)),
-            Cpus::Listed(cpus) => {
-                for cpu in cpus {
-                    let known = self.on.get(cpu).copied();
-                    self.on.insert(*cpu, first(known));
-                }
-            }
-        }
-    }
-
-    /// The one with the highest precedence where this thread may run.
-    fn beside(&self, cpus: &Cpus) -> Option<&'t Stranger<'a>> {
-        match cpus {
-            Cpus::All => self.any,
-            Cpus::Listed(cpus) => {
-                let there = cpus.iter().filter_map(|cpu| self.on.get(cpu).copied());
-                there
-                    .chain(self.anywhere)
-                    .max_by_key(|stranger| stranger.place.precedence)
-            }
-        }
-    }
-}
-
 /// Checks that none of these threads waits for one about which nothing is known.
 ///
 /// # Errors
@@ -510,14 +483,17 @@ pub(super) fn undelayed(
     kept: &[Thread<'_>],
     strangers: &[Stranger<'_>],
 ) -> Result<(), InputError> {
-    let mut noted = Strangers::default();
+    let mut noted = OnCpus::new();
     for stranger in strangers {
-        if stranger.place.precedence.is_real_time() {
-            noted.note(stranger);
+        let precedence = stranger.place.precedence;
+        if precedence.is_real_time() {
+            let is_lower = |known: &&Stranger<'_>| known.place.precedence < precedence;
+            noted.note(stranger, &stranger.place.cpus, is_lower);
         }
     }
     for thread in kept {
-        if let Some(stranger) = noted.beside(&thread.sched.cpus)
+        let beside = noted.beside(&thread.sched.cpus);
+        if let Some(stranger) = beside.max_by_key(|stranger| stranger.place.precedence)
             && stranger.place.precedence >= thread.sched.class.precedence()
         {
             let title = excerpt(&stranger.title);

@@ -18,6 +18,11 @@ const GOOD: &str = r#"{
     "global" : { "duration" : 5 }
 }"#;
 
+fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputErrors> {
+    let format = crate::import::taskset::Format::named("rt-app");
+    crate::import::taskset::import(format, name, text.as_bytes(), options)
+}
+
 fn on(cpus: u32, text: &str) -> Result<Imported, model::InputErrors> {
     let options = Options {
         cpus: Some(cpus),
