@@ -86,6 +86,13 @@ pub const ATTACKS: &[Attack] = &[
         begin: fork,
     },
     Attack {
+        name: "vfork",
+        what: "vfork and exit without end",
+        memory: FEW,
+        warm_up: 0,
+        begin: vfork,
+    },
+    Attack {
         name: "fsync",
         what: "writing and fsync on the disk, 4 threads",
         memory: FEW,
@@ -485,6 +492,24 @@ fn fork() -> Box<dyn FnMut(u64)> {
                     0 => libc::_exit(0),
                     child => libc::waitpid(child, null_mut(), 0),
                 };
+            }
+        }
+    })
+}
+
+fn vfork() -> Box<dyn FnMut(u64)> {
+    extern "C" fn nothing(_: *mut libc::c_void) -> libc::c_int {
+        0
+    }
+    let mut stack = vec![0_u8; 1 << 16];
+    Box::new(move |end| {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        while now_ns() < end {
+            let top = stack.as_mut_ptr_range().end.cast();
+            // SAFETY: the child has this stack for itself, and ends before the call returns; nobody asks for its status.
+            unsafe {
+                let child = libc::clone(nothing, top, flags, null_mut());
+                libc::waitpid(child, null_mut(), 0);
             }
         }
     })

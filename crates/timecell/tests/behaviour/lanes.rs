@@ -227,6 +227,11 @@ pub fn judge_again() {
     }
 }
 
+/// Whether each case runs once, and for as long as it likes: `TIMECELL_TEST_ONCE` is set, as campaigns do.
+pub fn once() -> bool {
+    std::env::var_os("TIMECELL_TEST_ONCE").is_some()
+}
+
 /// Runs a case when what it holds is free. A case that fails runs once more, with the machine to itself: other machines that share
 /// its cpus delay cases for longer than any of them can allow for. With `TIMECELL_TEST_ONCE` set, none is repeated.
 pub fn run(case: &'static Case) {
@@ -234,7 +239,7 @@ pub fn run(case: &'static Case) {
     let Err(panic) = run_with(case, held) else {
         return;
     };
-    if std::env::var_os("TIMECELL_TEST_ONCE").is_some() {
+    if once() {
         resume_unwind(panic);
     }
     eprintln!("{} failed; once more, alone", case.name());
