@@ -15,7 +15,7 @@ use host::isolate::PARTITION_PREFIX;
 use host::root::Root;
 
 use crate::error::{Doing, Result};
-use crate::process::Process;
+use crate::process::{Process, kill_each};
 
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -96,7 +96,7 @@ pub fn memory_taken(prefix: &str) -> u64 {
     };
     let stats = named_so(&mount.point, prefix).into_iter();
     stats
-        .filter_map(|group| fs::read_to_string(group.join("memory.stat")).ok())
+        .filter_map(|group| host::file::text(group.join("memory.stat")).ok())
         .map(|stat| taken(&stat, v1.is_some()))
         .fold(0, u64::saturating_add)
 }
@@ -143,19 +143,12 @@ fn first_in(dir: PathBuf) -> Option<(i32, PathBuf)> {
 }
 
 fn kill_tree(dir: &Path) -> Result<()> {
-    for group in groups_below(dir) {
-        kill_tree(&group)?;
-    }
-    for pid in processes(dir) {
-        // 0 stands for a process of another pid namespace.
-        if pid > 1
-            && pid != std::process::id().cast_signed()
-            && let Some(process) = Process::of(pid)
-        {
-            process.kill()?;
-        }
-    }
-    Ok(())
+    let own = std::process::id().cast_signed();
+    let mut pids = host::cgroup::listed_with_those_below(dir, "cgroup.procs");
+    // 0 stands for a process of another pid namespace.
+    pids.retain(|pid| *pid > 1 && *pid != own);
+    let found: Vec<Process> = pids.into_iter().filter_map(Process::of).collect();
+    kill_each(&found).into_iter().next().map_or(Ok(()), Err)
 }
 
 fn remove_tree(dir: &Path) -> io::Result<()> {

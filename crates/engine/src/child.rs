@@ -89,7 +89,7 @@ fn be_ordinary(oom_score_adj: u16) -> Result<()> {
     set_thread_groups(&[]).doing(|| "cannot leave the supplementary groups")?;
     umask(Mode::WGRP | Mode::WOTH);
     let protection = "/proc/self/oom_score_adj";
-    let own = fs::read_to_string(protection).unwrap_or_default();
+    let own = host::file::text(protection).unwrap_or_default();
     // Who is more ready to go than the cell is to be stays so: only the lowering of it is privileged.
     if own
         .trim()

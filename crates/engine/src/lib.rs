@@ -17,6 +17,7 @@ pub mod libraries;
 mod limits;
 mod made;
 mod manager;
+mod marks;
 mod mounts;
 mod note;
 mod oci;
@@ -42,7 +43,7 @@ pub use footprint::Footprint;
 pub use limits::may_lock;
 pub use made::log_file;
 pub use manager::{Form, Manager, Network, Source, forms, network_needs};
-pub use process::{cell_id_of, kill_marked, of_many as processes_of_many};
+pub use marks::{cell_id_of, kill_marked, processes_of_many};
 pub use programs::{
     find as find_program, is_program, requirement as program_requirement, root as root_requirement,
 };

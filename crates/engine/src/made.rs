@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use crate::error::{Doing, Error, Result, refused};
 use crate::identity::Identity;
 use crate::process::{self, Process};
-use crate::{Cell, CellProcess, CellSpec, EngineError, note, programs};
+use crate::{Cell, CellProcess, CellSpec, EngineError, marks, note, programs};
 use host::file::gone;
 
 /// What an engine's making yields.
@@ -111,7 +111,7 @@ pub(crate) fn undone(cell: &dyn Identity, wipe: Wipe, source: Error) -> Error {
 
 /// Kills every process of a cell and removes everything else of it but its log.
 pub(crate) fn clear(cell: &dyn Identity, wipe: Wipe) -> Result<()> {
-    process::kill_marked(cell.id())?;
+    marks::kill_of(cell)?;
     finish(cell, wipe)
 }
 
@@ -168,7 +168,7 @@ impl Cell for Made {
 
     fn processes(&self) -> Vec<CellProcess> {
         let home = home(&self.spec);
-        process::belonging(&self.spec.id, &home)
+        marks::belonging(&self.spec, &home)
             .into_iter()
             .filter(|pid| *pid != self.pid)
             .map(|pid| CellProcess {

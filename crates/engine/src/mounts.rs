@@ -74,7 +74,7 @@ pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<()> {
 /// What lies below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link is
 /// followed, neither at the end nor before.
 pub(crate) fn remove_below(dir: &Path) -> Result<()> {
-    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    let text = host::file::text("/proc/self/mountinfo")?;
     // Mount points are listed without links.
     let dir = match dir.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -68,7 +68,7 @@ pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>> {
 /// Reads all that the note says, in the process that makes the cell or its agent.
 pub(crate) fn read_whole<T: DeserializeOwned>(work_dir: &Path) -> Result<T> {
     let path = path(work_dir);
-    let text = fs::read(&path).map_err(at(&path))?;
+    let text = host::file::read(&path).map_err(at(&path))?;
     Ok(serde_json::from_slice(&text).map_err(at(&path))?)
 }
 

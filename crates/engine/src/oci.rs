@@ -195,7 +195,7 @@ fn device(path: &Path) -> Result<Value> {
 
 /// A pid from a file that an engine wrote.
 pub(crate) fn read_pid(file: &Path) -> Result<i32> {
-    fs::read_to_string(file)
+    host::file::text(file)
         .map_err(at(file))?
         .trim()
         .parse()

@@ -134,7 +134,7 @@ fn make_one(point: &Path, id: &str, inherit_cpuset: bool) -> io::Result<Group> {
     if inherit_cpuset {
         // On version 1 a new group has no cpus, and no process may enter it.
         for file in ["cpuset.cpus", "cpuset.mems"] {
-            fs::write(dir.join(file), fs::read(point.join(file))?)?;
+            fs::write(dir.join(file), host::file::read(point.join(file))?)?;
         }
     }
     Ok(Group {

@@ -1,6 +1,5 @@
 //! Removing what cells left behind when their coordinator was killed.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +8,8 @@ use model::EngineKind;
 
 use crate::app::freezer;
 use crate::engines::info;
-use crate::identity::Noted;
-use crate::{EngineError, made, note, process};
+use crate::identity::{Identity, Noted};
+use crate::{EngineError, made, marks, note};
 
 /// Removes whatever the cell of this private directory left behind when its coordinator was killed.
 ///
@@ -69,8 +68,8 @@ pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
         }
     }
     thaw(&specs.iter().collect::<Vec<_>>());
-    let ids: BTreeSet<String> = specs.iter().map(|spec| spec.id.clone()).collect();
-    for source in process::kill_all_marked(&ids) {
+    let cells: Vec<&dyn Identity> = specs.iter().map(|spec| spec as &dyn Identity).collect();
+    for source in marks::kill_of_each(&cells) {
         let failed = EngineError {
             engine: EngineKind::Bare,
             doing: "end the processes of left cells".to_owned(),

@@ -51,7 +51,7 @@ struct Range {
 impl Files {
     fn at(etc: &Path) -> Files {
         let lines = |name: &str| -> Vec<Vec<String>> {
-            fs::read_to_string(etc.join(name))
+            host::file::text(etc.join(name))
                 .unwrap_or_default()
                 .lines()
                 .map(|line| line.split(':').map(str::to_owned).collect())
@@ -241,7 +241,7 @@ pub fn tap_device() -> Requirement {
 /// The requirement that an unprivileged process may make user namespaces.
 pub fn namespaces() -> Requirement {
     const WHAT: &str = "user namespaces";
-    let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
+    let number = |path: &str| -> Option<u64> { host::file::text(path).ok()?.trim().parse().ok() };
     for (path, fix) in [
         (
             "/proc/sys/user/max_user_namespaces",

@@ -67,7 +67,7 @@ pub fn top(root: &Root) -> Result<PathBuf, HoldError> {
 
 /// Whether there are processes in this group or below it; false for one that is gone.
 pub fn is_populated(group: &Path) -> bool {
-    let events = fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
+    let events = host::file::text(group.join("cgroup.events")).unwrap_or_default();
     events.lines().any(|line| line == "populated 1")
 }
 

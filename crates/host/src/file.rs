@@ -1,7 +1,13 @@
 //! What almost every use of a file needs: an error that names the file, and treating what is already done as success.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::foreign_file::read_from;
+
+/// The most bytes of a file that is read whole, without another bound: room for a list of all the process ids that Linux has.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// What the system says about a file.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +31,23 @@ pub fn at<E: Into<io::Error>>(path: &Path) -> impl Fn(E) -> FileError {
         path: path.to_owned(),
         source: error.into(),
     }
+}
+
+/// The contents of a file of at most 64 MiB that the kernel or timecell writes, and whose reading waits for no process: for files on the memory
+/// and the descriptors of processes, see [`crate::bounded`].
+///
+/// # Errors
+/// When there is more, or what the system says.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read_from(File::open(path)?, MOST_BYTES)
+}
+
+/// The same as text; bytes that are not UTF-8, such as in the name of a process, are replaced.
+///
+/// # Errors
+/// As [`read`].
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&read(path)?).into_owned())
 }
 
 /// Treats a missing file as removed.

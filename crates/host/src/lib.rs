@@ -3,6 +3,7 @@
 //! makes cells, measures them or judges the numbers lives in other crates.
 
 pub mod activity;
+pub mod bounded;
 pub mod caps;
 pub mod cgroup;
 pub mod clock;

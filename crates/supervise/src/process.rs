@@ -1,6 +1,5 @@
 //! A process that can be told from a later one with the same pid, even by the next supervisor and after a reboot.
 
-use std::fs;
 use std::io;
 
 use host::process::Stat;
@@ -34,7 +33,7 @@ impl Process {
     /// When `/proc` cannot be read.
     pub fn of(pid: i32) -> Result<Option<Process>, ProcUnreadable> {
         let path = format!("/proc/{pid}/stat");
-        let stat = match fs::read(&path) {
+        let stat = match host::file::read(&path) {
             Ok(line) => Stat::parse(String::from_utf8_lossy(&line)),
             Err(error) if gone(&error) => None,
             Err(source) => return Err(ProcUnreadable { path, source }),

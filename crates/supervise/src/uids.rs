@@ -90,7 +90,7 @@ impl Record {
 
     fn read(&self) -> Result<Given, String> {
         let path = self.file();
-        match fs::read(&path) {
+        match host::file::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
                 format!("the record of user ids {} is damaged ({error}); remove it once no mission runs", path.display())
             }),

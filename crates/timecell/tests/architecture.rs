@@ -1,5 +1,5 @@
 //! The documentation has one form, and docs/src/architecture.md is true: the files and names that it gives exist, every crate is listed, and its picture and its table
-//! agree with what the crates use of each other.
+//! agree with what the crates use of each other. Programs that look at cells read files within bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -160,4 +160,109 @@ fn no_crate_uses_one_beside_or_above_it_in_the_picture() {
         }
     }
     assert_eq!(rows.len(), crates.len(), "{rows:?}");
+}
+
+/// Parts of the program that run beside cells, as supervisor, `hold`, `clean` or `ps`.
+const BESIDE_CELLS: [&str; 6] = [
+    "engine/src",
+    "freezer/src",
+    "host/src",
+    "supervise/src",
+    "timecell/src/commands",
+    "bench/src/salvage",
+];
+
+/// Files that are read to their ends there, and why no cell decides how long they are.
+const READ_WHOLE: [(&str, &str); 3] = [
+    ("engine/src/app/log.rs", "its supervisor bounds the log"),
+    (
+        "timecell/src/commands/logs.rs",
+        "the same log, in a process that does nothing else",
+    ),
+    (
+        "bench/src/salvage/logs.rs",
+        "as long as the trial of the bench that wrote it, read as its owner",
+    ),
+];
+
+/// Files of `/proc/PID` that are as long, and keep their readers as long, as the process likes.
+const OF_PROCESSES: [&str; 13] = [
+    "/environ",
+    "/cmdline",
+    "/auxv",
+    "/maps",
+    "/smaps",
+    "/numa_maps",
+    "/pagemap",
+    "/mem\"",
+    "/fdinfo",
+    "/syscall",
+    "/stack",
+    "/personality",
+    "/io\"",
+];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn files_are_read_within_bounds_beside_cells() {
+    let crates = root().join("crates");
+    let mut files = Vec::new();
+    BESIDE_CELLS
+        .iter()
+        .for_each(|part| sources(&crates.join(part), &mut files));
+    assert!(files.len() > 200, "{}", files.len());
+    let mut wrong = Vec::new();
+    let mut unused: BTreeSet<&str> = READ_WHOLE.iter().map(|(file, _)| *file).collect();
+    for path in files {
+        let file = path.strip_prefix(&crates).unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_test =
+            file.rsplit('/').next().unwrap().starts_with("test") || file.contains("/tests/");
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let lines: Vec<&str> = if is_test {
+            Vec::new()
+        } else {
+            code.lines().collect()
+        };
+        for at in 0..lines.len() {
+            let around = |before: usize, after: usize| {
+                lines[at.saturating_sub(before)..(at + after).min(lines.len())].concat()
+            };
+            let has = |words: &[&str]| words.iter().any(|word| lines[at].contains(word));
+            let whole = has(&[".read_to_end(", ".read_to_string("])
+                && !around(3, 1).contains(".take(")
+                || has(&[
+                    " fs::read(",
+                    "(fs::read",
+                    "std::fs::read(",
+                    "fs::read_to_string(",
+                ]);
+            let listed = whole && READ_WHOLE.iter().any(|(known, _)| *known == file);
+            if listed {
+                unused.remove(file);
+            }
+            let waits = lines[at].contains("/proc/{")
+                && has(&OF_PROCESSES)
+                && !around(1, 2).contains("bounded::");
+            if whole && !listed || waits {
+                wrong.push(format!("{file}:{}: {}", at + 1, lines[at].trim()));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "use host::bounded for what is a process's, or else host::file:\n{}",
+        wrong.join("\n")
+    );
+    assert!(unused.is_empty(), "{unused:?} need no exception");
 }

@@ -14,12 +14,18 @@ pub(crate) fn used_ns(before: &[Option<i64>], after: &[Option<i64>]) -> i64 {
     before.iter().zip(after).filter_map(of).sum()
 }
 
-/// Memory of these payloads and of every other process that carries a mark of the trial or works in `cells_dir`.
+/// Memory of these payloads and of every other process that carries a mark of the trial or works in `cells_dir`, of root's, of this user's or of
+/// `user`'s, who runs rootless cells.
 /// Payloads that have ended are not among its `cells`.
 ///
 /// # Errors
 /// When the kernel does not tell of a process that is there: the sum would be too small.
-pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> io::Result<CrowdMemory> {
+pub(crate) fn memory(
+    payloads: &[i32],
+    mark: &str,
+    cells_dir: &Path,
+    user: Option<u32>,
+) -> io::Result<CrowdMemory> {
     let mut sum = CrowdMemory::default();
     for pid in payloads {
         if let Some(own) = Resident::of(*pid)? {
@@ -29,7 +35,7 @@ pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> io::Resu
         }
     }
     let known: BTreeSet<i32> = payloads.iter().copied().collect();
-    for pid in engine::processes_of_many(mark, cells_dir) {
+    for pid in engine::processes_of_many(mark, cells_dir, user) {
         if !known.contains(&pid)
             && let Some(helper) = Resident::of(pid)?
         {
@@ -61,7 +67,7 @@ mod tests {
     fn this_process_takes_memory() {
         let own = std::process::id().cast_signed();
         let dir = tempfile::tempdir().unwrap();
-        let found = memory(&[own, i32::MAX], "no-such-mark", dir.path()).unwrap();
+        let found = memory(&[own, i32::MAX], "no-such-mark", dir.path(), None).unwrap();
         assert_eq!(found.cells, 1);
         assert!(0 < found.payload_pss_bytes && found.payload_pss_bytes <= found.payload_rss_bytes);
         assert_eq!(found.helpers_pss_bytes, 0);
@@ -78,7 +84,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let found = memory(&[], "no-such-mark", dir.path()).unwrap();
+        let found = memory(&[], "no-such-mark", dir.path(), None).unwrap();
         assert!(found.helpers_pss_bytes > 0);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -258,7 +258,8 @@ fn idle(
     let trial = crowd.trial;
     let mark = format!("timecell-{}-{}-", std::process::id(), trial.number);
     let cells_dir = (trial.place.dir()).join(format!("trials/{}/cells", trial.number));
-    match looks::memory(alive, &mark, Path::new(&cells_dir)) {
+    let user = trial.plan.rootless_user.as_ref().map(|user| user.uid);
+    match looks::memory(alive, &mark, Path::new(&cells_dir), user) {
         Ok(memory) => {
             found.memory = Some(CrowdMemory {
                 kernel_bytes: kernel.map(|(after, before)| after.saturating_sub(before)),

@@ -32,7 +32,7 @@ use crate::app::{AppSpec, Granted, Scheduling};
 use crate::error::{Doing, Result, refused};
 use crate::process::Process;
 use crate::seccomp::Listener;
-use crate::{made, note, process};
+use crate::{made, marks, note};
 
 /// How long a worker stays after the last call.
 const LINGERS: Timespec = Timespec {
@@ -256,7 +256,7 @@ impl AgentProcess<'_> {
         // Nobody in the cell may look into it, whatever user it is there.
         // SAFETY: no memory is involved.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
-        let is_own = |thread: i32| self.is_apart() || process::is_of(thread, self.id);
+        let is_own = |thread: i32| self.is_apart() || marks::is_of(thread, self.id);
         let held_in = self.granted.held_in.as_ref();
         let down = held_in.map(|(dir, group)| RefCell::new(Down::of(dir, group)));
         let page = &self.page;

@@ -3,11 +3,12 @@
 //! dropped then: a C library blocks all signals while it creates a process. A program that waits for the signal with sigwait or a
 //! signalfd receives it.
 
-use std::fs::{self, File};
+use std::fs::{self, DirEntry};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt as _;
 
+use host::bounded;
 use host::pidfd::send;
 use host::process::{has_signal, is_in, status, value};
 
@@ -18,6 +19,8 @@ const DROPPED_LOOKS: u8 = 5;
 const BLOCKED_LOOKS: u8 = 10;
 /// The most file descriptors of a program that are searched for a signalfd.
 const MOST_FILES: usize = 1024;
+/// The most bytes that are read about a system call, or about a signalfd.
+const MOST_BYTES: u64 = 4096;
 
 /// The outcome of asking a program to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +121,12 @@ fn fate_now(pid: i32, signal: i32) -> Fate {
 
 /// Whether the first thread waits in sigwait or one of its kin for this signal: what is sent to the process is sent to it.
 fn waits_for(pid: i32, signal: i32) -> bool {
-    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let call = match bounded::read(format!("/proc/{pid}/syscall"), MOST_BYTES) {
+        // Nothing is known: that is no reason to kill it.
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return true,
+        call => call.unwrap_or_default(),
+    };
+    let call = String::from_utf8_lossy(&call);
     let mut words = call.split_whitespace();
     // The words of a call are its number and its arguments, the first of which is where the set of signals is.
     if words.next() != Some(&libc::SYS_rt_sigtimedwait.to_string()) {
@@ -126,20 +134,37 @@ fn waits_for(pid: i32, signal: i32) -> bool {
     }
     let at =
         (words.next()).and_then(|at| u64::from_str_radix(at.trim_start_matches("0x"), 16).ok());
-    let mut set = [0; 8];
-    let mut read =
-        || File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut set, at.unwrap_or(0));
-    // For which ones, where that cannot be read, is not known: it is not killed for that.
-    read().is_err() || is_in(u64::from_ne_bytes(set), signal)
+    let set = bounded::read_at(format!("/proc/{pid}/mem"), at.unwrap_or(0), 8);
+    // For which ones, where that cannot be read, is not known either.
+    let set: Option<[u8; 8]> = set.ok().and_then(|set| set.try_into().ok());
+    set.is_none_or(|set| is_in(u64::from_ne_bytes(set), signal))
 }
 
-/// Whether it has a signalfd for this signal.
+/// Whether it is seen to have a signalfd for this signal. The text of `fdinfo` on files of other kinds may be long.
 fn has_signalfd(pid: i32, signal: i32) -> bool {
-    let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
-    files.flatten().flatten().take(MOST_FILES).any(|file| {
-        let info = fs::read_to_string(file.path()).unwrap_or_default();
-        has_signal(&info, "sigmask", signal) == Some(true)
-    })
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter();
+    let files = files.flatten().flatten().take(MOST_FILES);
+    let is_one = |file: &DirEntry| {
+        let to = fs::read_link(file.path());
+        to.is_ok_and(|to| to.as_os_str() == "anon_inode:[signalfd]")
+    };
+    let numbers = files
+        .filter(is_one)
+        .filter_map(|file| file.file_name().into_string().ok());
+    let mut has = false;
+    let file = |number| format!("/proc/{pid}/fdinfo/{number}");
+    let read = bounded::read_each(numbers.map(file), MOST_BYTES, |_, info| {
+        let text = info.as_deref().map(String::from_utf8_lossy);
+        has = text.is_ok_and(|text| has_signal(&text, "sigmask", signal) == Some(true));
+        // The program has exchanged it for a file that takes long, or will.
+        let is_late = info.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        if has || is_late {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    read.is_ok() && has
 }
 
 fn fate(status: &str, signal: i32) -> Fate {

@@ -21,7 +21,7 @@ use crate::agent::Agent;
 use crate::error::{Error, Result, refused};
 use crate::made::Wipe;
 use crate::process::{self, Process};
-use crate::{Cell, CellProcess, EngineError, made};
+use crate::{Cell, CellProcess, EngineError, made, marks};
 
 /// How long a program may take from being told to start to being executed. Nothing happens in between, so only a lack of cpu time makes it long.
 const EXECUTION: Duration = Duration::from_secs(5);
@@ -288,7 +288,7 @@ impl AppCell {
         }
         if !self.record.started {
             // The runtime of a supervisor that was killed may still wait for the program that it was to start.
-            process::kill_marked(&self.spec.id)?;
+            marks::kill_of(&self.spec)?;
         }
         // Its output is whoever's who has the log: a full disk is no reason to leave a cell behind.
         let log = self.log.take();
@@ -307,7 +307,7 @@ impl Cell for AppCell {
 
     fn processes(&self) -> Vec<CellProcess> {
         let home = made::home(&self.spec);
-        process::belonging(&self.spec.id, &home)
+        marks::belonging(&self.spec, &home)
             .into_iter()
             .filter(|pid| *pid != self.process.pid)
             .map(|pid| CellProcess {

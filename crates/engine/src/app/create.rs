@@ -22,7 +22,7 @@ use crate::agent::{self, Agent};
 use crate::engines::{self, info};
 use crate::error::{Doing, Error, Result, refused};
 use crate::process::Process;
-use crate::{EngineError, cgroups, limits, made, note, process, seccomp, sweep};
+use crate::{EngineError, cgroups, limits, made, marks, note, seccomp, sweep};
 
 const DOING: &str = "create the cell";
 
@@ -164,10 +164,9 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         return Ok(Adoption::Ended);
     };
     // The descriptor keeps another process from getting the pid between this look and whatever is done to it.
-    if !process::is_of(process.pid, &spec.id) && !host::pidfd::ended_within(&pidfd, Duration::ZERO)
-    {
+    if !marks::is_of(process.pid, &spec.id) && !host::pidfd::ended_within(&pidfd, Duration::ZERO) {
         return Err(failed(refused!(
-            "its record names process {}, which is not in the cell's groups and does not carry its mark; it is left alone",
+            "its record names process {}, which is not in the cell's groups and is not seen to carry its mark; it is left alone",
             process.pid
         )));
     }

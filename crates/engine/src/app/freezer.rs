@@ -175,7 +175,7 @@ impl Freezer {
 
     fn is_frozen(&self) -> bool {
         let says = |file: PathBuf, line: &str| {
-            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|each| each == line))
+            host::file::text(file).is_ok_and(|text| text.lines().any(|each| each == line))
         };
         match self {
             Freezer::V1(dir) => says(dir.join("freezer.state"), "FROZEN"),

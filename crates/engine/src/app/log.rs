@@ -77,7 +77,7 @@ impl Log {
             .custom_flags(libc::O_NONBLOCK)
             .open(pipe_path(dir))?;
         let file = append(&new_path(dir))?;
-        let dropped = fs::read_to_string(dropped_path(dir)).unwrap_or_default();
+        let dropped = host::file::text(dropped_path(dir)).unwrap_or_default();
         Ok(Log {
             pipe,
             written: file.metadata()?.len(),
@@ -114,10 +114,12 @@ impl Log {
         Ok(moved)
     }
 
-    /// The number of bytes in the pipe, which are lost with it.
+    /// The present contents of the pipe, which are lost with it.
     pub(crate) fn take(&mut self) -> io::Result<String> {
         let mut bytes = Vec::new();
-        match self.pipe.read_to_end(&mut bytes) {
+        // Processes that are left of the cell may go on writing.
+        let pipe = (&self.pipe).take(PIPE_BYTES as u64);
+        match { pipe }.read_to_end(&mut bytes) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
         }
@@ -196,7 +198,7 @@ pub(crate) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
 
 /// Bytes of output that the cells with this private directory have written, kept or dropped.
 pub(crate) fn position(dir: &Path) -> u64 {
-    let dropped = fs::read_to_string(dropped_path(dir)).unwrap_or_default();
+    let dropped = host::file::text(dropped_path(dir)).unwrap_or_default();
     let kept =
         [old_path(dir), new_path(dir)].map(|path| fs::metadata(path).map_or(0, |file| file.len()));
     dropped.trim().parse::<u64>().unwrap_or(0) + kept.iter().sum::<u64>()

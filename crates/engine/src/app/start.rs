@@ -36,8 +36,9 @@ pub(crate) fn listen(spec: &AppSpec) -> Result<UnixListener> {
 
 /// Waits for the word.
 pub(crate) fn wait(listener: &UnixListener) -> io::Result<()> {
-    let (mut stream, _) = listener.accept()?;
-    stream.read_to_end(&mut Vec::new())?;
+    const MOST_BYTES: u64 = 1024;
+    let (stream, _) = listener.accept()?;
+    stream.take(MOST_BYTES).read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
@@ -91,6 +92,7 @@ impl Report {
     }
 
     fn read_until(&mut self, within: Duration, enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
+        const MOST_BYTES: usize = 64 << 10;
         let began = Instant::now();
         let mut said = Vec::new();
         loop {
@@ -101,7 +103,7 @@ impl Report {
                     0 => return Ok(said),
                     length => said.extend_from_slice(&buffer[..length]),
                 }
-                if enough(&said) {
+                if enough(&said) || said.len() >= MOST_BYTES {
                     return Ok(said);
                 }
             } else if left.is_zero() {

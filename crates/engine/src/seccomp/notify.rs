@@ -36,7 +36,7 @@ pub(crate) enum Answers {
 impl Answers {
     /// The best that this kernel has.
     pub(crate) fn here() -> Answers {
-        let actions = std::fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail");
+        let actions = host::file::text("/proc/sys/kernel/seccomp/actions_avail");
         let has = actions.is_ok_and(|all| all.split_whitespace().any(|name| name == "user_notif"));
         if has {
             Answers::Agent

@@ -3,11 +3,14 @@
 
 use std::fs;
 
-use host::process;
+use host::{bounded, process};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::common::WORD;
 use super::setup::NAME;
+
+/// The most bytes of arguments that are read: some words and a path.
+pub(super) const MOST_BYTES: u64 = 1 << 13;
 
 /// What they are, on their command line behind [`WORD`].
 const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
@@ -15,16 +18,18 @@ const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
 /// Whether a process is one of those that hold groups, of this or another version. The name alone does not count: it
 /// also has to be root's and in this process's pid namespace.
 pub fn is_holder(pid: i32) -> bool {
-    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    is_holder_by(&words, &process::status(pid))
+    // Nobody else's arguments are read, which may be long.
+    let words = || bounded::read(format!("/proc/{pid}/cmdline"), MOST_BYTES).unwrap_or_default();
+    may_hold(&process::status(pid)) && has_role(&words())
 }
 
-fn is_holder_by(words: &[u8], status: &str) -> bool {
-    let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-    words.get(1) == Some(&WORD.as_bytes())
-        && words.get(2).is_some_and(|role| ROLES.contains(role))
-        && of(status, "Uid").split_whitespace().all(|uid| uid == "0")
-        && is_called_so(status)
+fn may_hold(status: &str) -> bool {
+    of(status, "Uid").split_whitespace().all(|uid| uid == "0") && is_called_so(status)
+}
+
+fn has_role(words: &[u8]) -> bool {
+    let mut words = words.split(|byte| *byte == 0).skip(1);
+    words.next() == Some(WORD.as_bytes()) && words.next().is_some_and(|role| ROLES.contains(&role))
 }
 
 /// Whether what `/proc/<pid>/status` says is of one that has this name and no pid namespace of its own.
@@ -44,7 +49,7 @@ fn of<'a>(status: &'a str, key: &str) -> &'a str {
 pub fn reap_ended_holders() {
     for task in fs::read_dir("/proc/self/task").into_iter().flatten() {
         let Ok(task) = task else { continue };
-        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let children = host::file::text(task.path().join("children")).unwrap_or_default();
         for pid in children.split_whitespace() {
             let Ok(pid) = pid.parse() else { continue };
             // A child's that has ended, and nobody else's as long as it is not waited for.
@@ -83,8 +88,7 @@ mod tests {
             format!("Name:\t{name}\nUid:\t{uids}\nNSpid:\t{pids}\n")
         };
         let root = "0\t0\t0\t0";
-        let words = b"timecell\0freezer\0keeper\0/run/timecell-held\0";
-        let is = |status: String| is_holder_by(words, &status);
+        let is = |status: String| may_hold(&status);
         assert!(is(status("timecell-holder", root, "812")));
         assert!(!is(status("x", root, "812")));
         assert!(!is(status("timecell-holder", root, "812\t1")));
@@ -93,9 +97,9 @@ mod tests {
             "1000\t1000\t1000\t1000",
             "812"
         )));
-        let right = status("timecell-holder", root, "812");
+        assert!(has_role(b"timecell\0freezer\0keeper\0/run/timecell-held\0"));
         for words in [&b"x\0run\0keeper"[..], b"x\0freezer\0else", b"x", b""] {
-            assert!(!is_holder_by(words, &right));
+            assert!(!has_role(words));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The heir: waits until keeper and watcher are both dead, and starts a keeper. If both are stopped, they keep the lock
 //! for which it waits, and nobody else would notice; so it checks now and then, and kills them.
 
-use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use host::pidfd;
+use host::{bounded, pidfd};
 
 use super::common::{COMMANDER, ProcessError, WORD};
+use super::ended::MOST_BYTES;
 use super::handed::{self, hand_down};
 use super::setup;
 use crate::page::{Beat, Page};
@@ -117,7 +117,7 @@ fn kill(pid: i32, dir: &Path) {
         return;
     };
     // Asked once the descriptor is there: what it stands for cannot change any more.
-    let line = fs::read(PathBuf::from(format!("/proc/{pid}/cmdline"))).unwrap_or_default();
+    let line = bounded::read(format!("/proc/{pid}/cmdline"), MOST_BYTES).unwrap_or_default();
     let mut words = line.split(|byte| *byte == 0).skip(1);
     let is_ours =
         words.next() == Some(WORD.as_bytes()) && words.nth(1) == Some(dir.as_os_str().as_bytes());

@@ -34,7 +34,7 @@ pub(super) fn leave_starter() {
 /// Goes to the top of every hierarchy: a service manager ends a service with all that is in its group, and a group's budget or
 /// cpus would hold the keeper too. Where that is refused it stays.
 fn leave_groups() {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = host::file::text("/proc/self/cgroup").unwrap_or_default();
     // A move costs a grace period of the kernel.
     if own.lines().all(|line| line.ends_with(":/")) {
         return;

@@ -21,7 +21,7 @@ pub fn below(group: &Path) -> Vec<PathBuf> {
 
 /// The numbers in a file of a group, such as `cgroup.threads`; none if it cannot be read. 0 stands for one of another pid namespace.
 pub fn listed(group: &Path, file: &str) -> Vec<i32> {
-    let text = fs::read_to_string(group.join(file)).unwrap_or_default();
+    let text = crate::file::text(group.join(file)).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 

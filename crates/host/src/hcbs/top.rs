@@ -156,7 +156,7 @@ impl Top {
         let file = self.file();
         let why =
             |why: &dyn std::fmt::Display| HcbsError::Note(format!("{}: {why}", file.display()));
-        match fs::read(&file) {
+        match crate::file::read(&file) {
             Ok(bytes) => (Note::parse(&bytes).map(Some)).map_err(|error| why(&error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(why(&error)),

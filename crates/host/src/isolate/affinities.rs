@@ -78,7 +78,7 @@ pub(super) struct Note(HashMap<Id, Noted>);
 impl Note {
     /// What is written there; nothing where nothing is.
     pub(super) fn read(file: &Path) -> Note {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = crate::file::text(file).unwrap_or_default();
         Note(text.lines().filter_map(parse).collect())
     }
 

@@ -98,7 +98,7 @@ impl Partitions {
 
 /// Controllers that the machine has and this group does not hand down.
 fn missing(partitions: &Partitions, group: &Path) -> Vec<&'static str> {
-    let words = |file: &Path| fs::read_to_string(partitions.at(file)).unwrap_or_default();
+    let words = |file: &Path| crate::file::text(partitions.at(file)).unwrap_or_default();
     let there = words(&partitions.path("cgroup.controllers"));
     let handed = words(&group.join(CONTROL));
     let has = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);

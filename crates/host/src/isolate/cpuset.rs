@@ -195,7 +195,7 @@ fn make(group: &Path) -> Result<()> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path)
+    crate::file::text(path)
         .map(|text| text.trim().to_owned())
         .doing(|| format!("{} cannot be read", path.display()))
 }

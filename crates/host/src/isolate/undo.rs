@@ -14,7 +14,7 @@ pub fn put_back(journal: &Path) -> Vec<String> {
 }
 
 pub(super) fn undo(root: &Root, journal: &Path) -> Vec<String> {
-    let text = match std::fs::read_to_string(journal) {
+    let text = match crate::file::text(journal) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => return vec![format!("{}: {}", journal.display(), reason_of(&error))],
@@ -60,7 +60,7 @@ pub(super) fn undo(root: &Root, journal: &Path) -> Vec<String> {
 
 /// Writes the old value of a file unless it is back already.
 fn restore(path: &Path, was: &str) -> Option<String> {
-    let now = std::fs::read_to_string(path).unwrap_or_default();
+    let now = crate::file::text(path).unwrap_or_default();
     if now.trim() == was {
         return None;
     }

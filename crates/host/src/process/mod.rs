@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::bounded;
 use crate::root::Root;
 
 pub use stat::Stat;
@@ -58,7 +59,7 @@ pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// # Errors
 /// When [`BOOT_ID`] cannot be read.
 pub fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string(BOOT_ID)?.trim().to_owned())
+    Ok(crate::file::text(BOOT_ID)?.trim().to_owned())
 }
 
 /// What `/proc/PID/status` says of a process, or of any thread by its id; nothing once it is gone.
@@ -204,9 +205,11 @@ impl Resident {
     /// # Errors
     /// When the kernel does not report it (before Linux 4.14, without CONFIG_PROC_PAGE_MONITOR), or not to this user.
     pub fn of(pid: i32) -> io::Result<Option<Resident>> {
+        const MOST_BYTES: u64 = 4096;
         let path = format!("/proc/{pid}/smaps_rollup");
-        let Some(text) = text_of(pid, &path)? else {
-            return Ok(None);
+        let text = match bounded::read(path.as_str(), MOST_BYTES) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => return gone_or(pid, &path, &error),
         };
         if text.is_empty() {
             return Ok(None);
@@ -255,7 +258,7 @@ pub fn tick_ns() -> i64 {
 
 /// The text of a file of process `pid`; `None` if the process is gone.
 fn text_of(pid: i32, path: &str) -> io::Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match crate::file::text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) => gone_or(pid, path, &error),
     }

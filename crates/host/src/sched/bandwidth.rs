@@ -121,7 +121,7 @@ pub fn recount() -> io::Result<()> {
     let group = top.join("timecell-recount");
     there(fs::create_dir(&group))?;
     for file in ["cpuset.mems", "cpuset.cpus"] {
-        let all = fs::read_to_string(top.join(file))?;
+        let all = crate::file::text(top.join(file))?;
         fs::write(group.join(file), all.trim())?;
     }
     fs::remove_dir(&group)

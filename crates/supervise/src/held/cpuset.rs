@@ -114,7 +114,7 @@ impl Cpuset {
         // Linux 6.1 takes no empty list for a group with processes in it (ENOSPC): those of the group around it are the same cpus.
         if had.is_err() && self.had.is_empty() {
             let around = self.file.ancestors().nth(2).unwrap_or(Path::new("/"));
-            if let Ok(cpus) = fs::read_to_string(around.join("cpuset.cpus.effective")) {
+            if let Ok(cpus) = host::file::text(around.join("cpuset.cpus.effective")) {
                 let _ = write(&self.file, &cpus);
             }
         }
@@ -139,7 +139,7 @@ impl fmt::Display for Theirs<'_> {
 }
 
 fn read(file: &Path) -> String {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = host::file::text(file).unwrap_or_default();
     text.trim().to_owned()
 }
 

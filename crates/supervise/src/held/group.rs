@@ -14,6 +14,7 @@ use freezer::hold::{HoldError, remove};
 use freezer::process::is_holder;
 use host::cgroup;
 use host::file::FileError;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::HeldError;
 use super::file::Part;
@@ -54,9 +55,11 @@ pub(super) fn is_of(group: &Path, pid: i32) -> bool {
 
 /// Whether a process is this one, or one that holds groups, or a supervisor: it runs this program.
 pub(super) fn is_own(pid: i32) -> bool {
+    // Without asking the filesystem, which may be one of a user's that does not answer.
+    let flags = AtFlags::STATX_DONT_SYNC;
     let program = |pid: &str| {
-        let file = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-        Some((file.dev(), file.ino()))
+        let file = statx(CWD, format!("/proc/{pid}/exe"), flags, StatxFlags::INO).ok()?;
+        Some((file.stx_dev_major, file.stx_dev_minor, file.stx_ino))
     };
     let same = || program("self").is_some_and(|own| program(&pid.to_string()) == Some(own));
     pid == std::process::id().cast_signed() || same() || is_holder(pid)
@@ -160,7 +163,7 @@ pub(super) fn divide(parts: &[Part<'_>]) -> Result<(), HeldError> {
     for (group, _) in parts {
         make(group)?;
         let kind = group.join("cgroup.type");
-        if fs::read_to_string(&kind).is_ok_and(|text| text.trim() != "threaded") {
+        if host::file::text(&kind).is_ok_and(|text| text.trim() != "threaded") {
             fs::write(&kind, "threaded").map_err(failed(&kind))?;
         }
     }

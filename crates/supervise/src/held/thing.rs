@@ -144,7 +144,7 @@ fn of_container(
     let ended = |thing: &Thing| HeldError::Ended(thing.to_string());
     let own = cgroups.v2_group(root, running.pid);
     let own = own.ok_or_else(|| ended(&thing))?;
-    let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", running.pid));
+    let groups = host::file::text(format!("/proc/{}/cgroup", running.pid));
     let (found, is_guest) = match around(&own, &thing.id, top) {
         Some(found) => below(thing.kind, own, found, running.pid),
         None if !bears(&groups.unwrap_or_default(), &thing.id) => {

@@ -1,6 +1,5 @@
 //! Switches between the modes of a mission: which cells are shed, and how each loses its time and gets it back.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -535,7 +534,7 @@ impl Keeper<'_> {
 /// Whether a thread of this process runs or waits for a cpu.
 fn runs(pid: i32) -> bool {
     threads(pid).into_iter().any(|thread| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat"));
+        let stat = host::file::text(format!("/proc/{pid}/task/{thread}/stat"));
         stat.is_ok_and(|stat| is_running(&stat))
     })
 }

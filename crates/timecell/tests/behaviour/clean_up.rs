@@ -31,7 +31,7 @@ fn what_root_measures_in_a_users_directory_is_the_users() {
 const ENGINES: [&str; 5] = ["bare", "embedded", "crun", "runc", "podman"];
 
 /// Starts a bench whose single trial takes a minute, and waits until its cell runs.
-fn started(dir: &Path, engine: &str) -> Option<Child> {
+pub fn started(dir: &Path, engine: &str) -> Option<Child> {
     let file = experiment(dir, &[engine], 60_000);
     let child = begun(dir, &["bench", &file, "--rounds", "1"]);
     let mut child = child;

@@ -74,6 +74,7 @@ mod scale_deadline;
 mod scale_guards;
 mod scale_report;
 mod series;
+mod strangers;
 mod supply;
 mod supply_freezer;
 mod support;

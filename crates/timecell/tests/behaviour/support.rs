@@ -1,7 +1,7 @@
 //! Helpers: running the binary, and looking at what it left behind.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::LazyLock;
 
 use model::Enforcer;
@@ -202,6 +202,20 @@ pub fn begun(dir: &Path, words: &[&str]) -> Child {
         .stderr(notes)
         .spawn()
         .expect("the binary starts")
+}
+
+/// Waits for the end of a process, at most a minute; kills it otherwise.
+pub fn end_of(mut child: Child) -> Option<ExitStatus> {
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while std::time::Instant::now() < late {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
 }
 
 /// Runs the binary with `words` in `dir`.

@@ -101,7 +101,7 @@ impl Stage {
         if round.memory {
             let dir = self.place.dir().join(format!("trials/{number}/cells"));
             let mark = format!("timecell-{}-{number}-", std::process::id());
-            let all = memory(&pids, &mark, &dir).map_err(told)?;
+            let all = memory(&pids, &mark, &dir, None).map_err(told)?;
             let bytes = all.payload_pss_bytes + all.helpers_pss_bytes;
             seen.pss_bytes.push(bytes.cast_signed());
         }

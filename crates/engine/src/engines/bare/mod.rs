@@ -37,7 +37,7 @@ impl Engine for Bare {
     }
 
     fn version(&self) -> Option<String> {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+        let release = host::file::text("/proc/sys/kernel/osrelease").ok()?;
         Some(format!("Linux {}", release.trim()))
     }
 

@@ -27,7 +27,7 @@ use crate::identity::Identity;
 use crate::mounts::mount_with;
 use crate::note::MARK;
 use crate::process::Process;
-use crate::{limits, made, oci, process, programs};
+use crate::{limits, made, marks, oci, process, programs};
 
 /// Such cells.
 #[derive(Debug)]
@@ -364,7 +364,7 @@ const LISTING: Duration = Duration::from_secs(20);
 
 /// Whether the container of the cell's name, if there is one, was made for this cell.
 fn is_own(cell: &dyn Identity) -> Result<bool> {
-    let marker = fs::read_to_string(shared_marker(cell))?;
+    let marker = host::file::text(shared_marker(cell))?;
     if marker != LABELLED {
         return Ok(true);
     }
@@ -383,7 +383,7 @@ fn is_own(cell: &dyn Identity) -> Result<bool> {
 pub(super) fn wipe_monitor(cell: &dyn Identity) -> Result<()> {
     if let Ok(pid) = oci::read_pid(&conmon_file(cell))
         && host::process::name(pid).as_deref() == Some("conmon")
-        && process::belonging(cell.id(), &made::state(cell)).contains(&pid)
+        && (marks::is_of(pid, cell.id()) || marks::has_argument(pid, &made::state(cell), None))
         && let Some(process) = Process::of(pid)
     {
         process.kill()?;

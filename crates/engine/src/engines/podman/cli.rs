@@ -23,7 +23,7 @@ use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::process::Process;
-use crate::{CellSpec, cgroups, limits, mounts, oci, process, programs, reach};
+use crate::{CellSpec, cgroups, limits, marks, mounts, oci, process, programs, reach};
 
 /// How podman is called for one cell.
 pub(crate) struct Cli<'a> {
@@ -315,8 +315,8 @@ impl<'a> Cli<'a> {
         }
         self.kill_helpers()?;
         // What was on the way to making the cell, or cleans up behind it.
-        if process::kill_to_the_last(self.cell.id())? {
-            process::kill_marked(self.cell.id())?;
+        if marks::kill_to_the_last(self.cell)? {
+            marks::kill_of(self.cell)?;
         }
         mounts::remove_below(&self.home())?;
         made::remove_dir(&self.home())?;
@@ -334,7 +334,7 @@ impl<'a> Cli<'a> {
             if let Ok(pid) = parse_pid(&file)
                 && let Some(process) = Process::of(pid)
                 && self.cell.user().is_none_or(|user| is_of(pid, user.uid))
-                && is_helper(pid, &self.home(), self.cell.id())
+                && is_helper(pid, &self.home(), self.cell)
             {
                 process.kill()?;
             }
@@ -411,7 +411,7 @@ fn believed(pid: i32, uid: u32, id: &str) -> bool {
     let before = Process::of(pid);
     loop {
         let is_meant = before.is_some() && is_of(pid, uid) && Process::of(pid) == before;
-        if !is_meant || has(pid, "environ", &format!("{MARK}={id}\0")) {
+        if !is_meant || marks::is_marked(pid, id, Some(uid)) {
             return is_meant && Process::of(pid) == before;
         }
         if Instant::now() >= until || has_ended(pid) {
@@ -423,15 +423,10 @@ fn believed(pid: i32, uid: u32, id: &str) -> bool {
 
 /// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was
 /// told the cell's directory. Others may have that path in their words, such as an editor.
-fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
+fn is_helper(pid: i32, home: &Path, cell: &dyn Identity) -> bool {
+    let user = cell.user().map(|user| user.uid);
     let monitor = processes::name(pid).as_deref() == Some("conmon");
-    has(pid, "environ", &format!("{MARK}={id}\0"))
-        || monitor && has(pid, "cmdline", &home.display().to_string())
-}
-
-fn has(pid: i32, file: &str, what: &str) -> bool {
-    let bytes = process::first_bytes(&format!("/proc/{pid}/{file}"));
-    String::from_utf8_lossy(&bytes).contains(what)
+    marks::is_marked(pid, cell.id(), user) || monitor && marks::has_argument(pid, home, user)
 }
 
 #[cfg(test)]
@@ -478,11 +473,7 @@ mod tests {
         }
         podman.wipe(|_| {}).unwrap();
         assert!(editor.try_wait().unwrap().is_none());
-        assert!(!is_helper(
-            editor.id().cast_signed(),
-            &podman.home(),
-            &spec.id
-        ));
+        assert!(!is_helper(editor.id().cast_signed(), &podman.home(), &spec));
         editor.kill().unwrap();
         editor.wait().unwrap();
         let _ = monitor.wait();

@@ -2,7 +2,7 @@
 //!
 //! The counters go with the cell's groups, which its removal takes away, so the last reading is kept.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 
@@ -240,7 +240,7 @@ fn least(groups: &[PathBuf], files: &[&str]) -> Option<u64> {
     const NONE: u64 = 1 << 62;
     (groups.iter())
         .flat_map(|group| files.iter().map(|file| group.join(file)))
-        .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
+        .filter_map(|path| host::file::text(path).ok()?.trim().parse().ok())
         .filter(|limit| *limit < NONE)
         .min()
 }
@@ -248,6 +248,7 @@ fn least(groups: &[PathBuf], files: &[&str]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn kills_for_memory_name_whose_it_was() {

@@ -1,6 +1,6 @@
 //! What can be seen of a cell without its cooperation.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -142,7 +142,7 @@ const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
 /// Those of these files that say what is looked for.
 pub(super) fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
     let paths = (groups.iter()).flat_map(|group| names.iter().map(|name| group.join(name)));
-    let says = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| says(&text));
+    let says = |path: &PathBuf| host::file::text(path).is_ok_and(|text| says(&text));
     // What could be read a moment ago can be opened.
     let files = paths.filter(says).map(File::open);
     files.filter_map(Result::ok).collect()
@@ -188,6 +188,7 @@ pub(super) fn number(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn both_versions_are_read() {

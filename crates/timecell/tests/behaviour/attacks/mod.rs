@@ -3,6 +3,7 @@
 //! [`ATTACKS`]; those in [`tested`] rely on a test elsewhere. As tests they are short and assert that each attack is held; `tests/attacks/run` prints the table.
 
 mod cpus;
+mod descriptors;
 mod devices;
 mod exe;
 mod flood;
@@ -93,6 +94,8 @@ attacks![
     missions::SAME_NAME => a_name_that_looks_alike_is_another_cell,
     devices::DEVICES => a_device_that_may_only_be_read_is_not_written_to,
     memory::MEMORY => a_cell_without_memory_does_not_take_the_machines,
+    descriptors::DESCRIPTORS => what_a_cell_has_open_keeps_no_supervisor,
+    descriptors::ARGUMENTS => arguments_without_end_are_not_read,
     places::PLACES => a_users_link_gives_the_user_nothing_of_roots,
     tested::DISK_FILLER => a_full_disk_holds_up_no_critical_cell;
     tested::FULL_DISK,

@@ -234,6 +234,11 @@ impl Scene {
         }
     }
 
+    /// Directory of the mission.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Name of the mission.
     pub fn name(&self) -> String {
         name(self.dir.path())
