@@ -55,7 +55,7 @@ pub(crate) fn read<T>(
     let (document, errors) = DeTable::parse_recoverable(text);
     if let Some((kind, fix)) = foreign(text).filter(|_| !errors.is_empty()) {
         let what = format!("it is {kind}, not the TOML of a {}", format.name);
-        return Err(InputError::new(name, what, fix).into());
+        return Err(InputError::new(name, what, fix).at(1).into());
     }
     let syntax = (errors.iter()).map(|error| {
         let offset = error.span().map_or(0, |span| span.start);
