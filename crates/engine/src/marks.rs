@@ -1,7 +1,7 @@
 //! Which processes belong to a cell: those in its groups, and those on the way there that carry its mark.
 //!
 //! Anybody can write a mark into the memory of a process of their own. Those of root, of the user who runs this program and of the user whom the
-//! cell's note names are believed; no other process is read, killed or waited for. A process that cannot be read in time is not the cell's.
+//! cell's note or program names are believed; no other process is read, killed or waited for. A process that cannot be read in time is not the cell's.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -15,8 +15,10 @@ use host::process::{status, value};
 use host::root::Root;
 use rustix::process::geteuid;
 
+use crate::app::program;
 use crate::error::{Error, Result, refused};
 use crate::identity::Identity;
+use crate::made;
 use crate::note::MARK;
 use crate::process::{Process, kill_each};
 
@@ -80,8 +82,11 @@ fn first(errors: Vec<Error>) -> Result<()> {
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
+/// The user who runs it without root's powers, or that of its program: a process on the way there has become that user before it is in the
+/// cell's groups.
 fn user(cell: &dyn Identity) -> Option<u32> {
-    cell.user().map(|user| user.uid)
+    let of_program = || Some(program::kept(&made::state(cell)).ok()??.ids.uid);
+    cell.user().map(|user| user.uid).or_else(of_program)
 }
 
 /// Pids of the live processes of this cell, and of those that have `path` in their arguments.
@@ -214,7 +219,10 @@ mod tests {
     use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command};
 
+    use model::EngineKind;
+
     use super::*;
+    use crate::app::{AppSpec, Image};
 
     fn marked(id: &str, user: u32) -> Child {
         let mut command = Command::new("/bin/sleep");
@@ -267,6 +275,34 @@ mod tests {
         assert_eq!(all(Some(STRANGER)), [pid]);
         bait.kill().unwrap();
         bait.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_has_become_its_programs_user_is_known() {
+        const USER: u32 = 4712;
+        if !geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let id = format!("timecell-test-way-{}", std::process::id());
+        let cell = AppSpec::new(
+            &id,
+            EngineKind::Embedded,
+            Image::Rootfs("/".into()),
+            dir.path(),
+        );
+        let mut child = marked(&id, USER);
+        kill_of(&cell).unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "nobody names its user");
+        let state = made::state(&cell);
+        std::fs::create_dir(&state).unwrap();
+        let text = format!(
+            r#"{{"root_is_own":true,"args":[],"env":[],"cwd":"/","ids":{{"uid":{USER},"gid":0}},"hostname":""}}"#
+        );
+        std::fs::write(state.join("program.json"), text).unwrap();
+        kill_of(&cell).unwrap();
+        assert_eq!(Process::of(child.id().cast_signed()), None);
+        let _ = child.wait();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use supervise::enforce::MissionGroups;
 use supervise::page::Place;
 
-use crate::support::{Need, say, timecell};
+use crate::support::{Need, eventually, say, timecell};
 
 const CELLS: &[Need] = &[
     Need::Root,
@@ -375,6 +375,13 @@ pub fn nothing_is_left(dir: &Path) {
             .map(str::to_owned),
     );
     assert!(found.is_empty(), "{found:?}");
+    let has_place = |pid: &i32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&format!("{place}/"))
+    };
+    eventually("no process that makes its cells is left", || {
+        !host::process::all().iter().any(has_place)
+    });
 }
 
 #[case(..CELLS)]
