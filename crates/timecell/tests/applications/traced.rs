@@ -349,7 +349,12 @@ fn named(pid: i32) -> Option<Named> {
             &raw mut about,
         )
     };
-    assert!(size > 0);
+    if size < 0 {
+        // One that is killed while it stands is gone.
+        let error = std::io::Error::last_os_error();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        return None;
+    }
     // SAFETY: it stands at a call that a filter stopped.
     let call = unsafe { about.u.seccomp };
     let number = libc::c_long::try_from(call.nr).unwrap();
