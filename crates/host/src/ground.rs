@@ -186,7 +186,7 @@ fn check_inside(dir: &Path, at: &Path) -> Result<(), Foreign> {
     written_by(user, &found).map_or(Ok(()), |how| Err(foreign(how)))
 }
 
-/// Opens a regular file of one's own, to which nobody else may write, for reading; never follows a link and never waits.
+/// Opens a regular file of one's own or root's, to which nobody else may write, for reading; never follows a link and never waits.
 ///
 /// # Errors
 /// When it is another user's, may be written by one, or is something else, or what the system says.
@@ -194,7 +194,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     own(foreign_file::open(path)?)
 }
 
-/// The contents of a regular file of one's own, at most `most_bytes`.
+/// The contents of a regular file of one's own or root's, at most `most_bytes`.
 ///
 /// # Errors
 /// As [`open()`], or when there is more.
@@ -239,18 +239,26 @@ pub fn create(path: &Path) -> io::Result<File> {
 }
 
 fn own(file: File) -> io::Result<File> {
-    let (found, user) = (file.metadata()?, own_uid());
-    let why = match (found.uid(), written_by(user, &found)) {
-        (owner, _) if owner != user => {
-            format!("it belongs to user {owner}, and only files of user {user} are trusted")
-        }
-        (_, Some(_)) => format!(
+    match not_believed(own_uid(), &file.metadata()?) {
+        Some(why) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
+        None => Ok(file),
+    }
+}
+
+fn not_believed(user: u32, found: &Metadata) -> Option<String> {
+    let owner = found.uid();
+    // Root can change the files of every user as well.
+    if ![0, user].contains(&owner) {
+        return Some(format!(
+            "it belongs to user {owner}, and only files of user {user} are trusted"
+        ));
+    }
+    written_by(user, found).map(|_| {
+        format!(
             "others may write to it (mode {:04o}), and only files of user {user} alone are trusted; look at it, then `chmod go-w` it",
             found.mode() & 0o7777
-        ),
-        (_, None) => return Ok(file),
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        )
+    })
 }
 
 #[cfg(test)]
@@ -378,7 +386,11 @@ mod tests {
             fs::remove_file(&link).unwrap();
         }
         if own_uid() == 0 {
+            // The ledger of the machine is root's, and every user reads it.
+            let found = fs::metadata(&aim).unwrap();
+            assert_eq!(not_believed(1000, &found), None);
             chown(&aim, Some(NOBODY), None).unwrap();
+            assert!(not_believed(1000, &fs::metadata(&aim).unwrap()).is_some());
             let said = read(&aim, 4).unwrap_err().to_string();
             assert!(said.contains("belongs to user 65534"), "{said}");
         }
