@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::end::End;
 
-/// Who or what has ended a program.
+/// The cause of a program's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum Cause {
@@ -15,7 +15,7 @@ pub enum Cause {
     Asked,
     /// The supervisor killed it.
     Supervisor {
-        /// What for.
+        /// Its reason.
         reason: Reason,
     },
     /// The kernel killed it for memory.
@@ -27,20 +27,20 @@ pub enum Cause {
     },
 }
 
-/// Whose memory the kernel had none left of when it killed a process.
+/// The memory that ran out when the kernel killed a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForMemory {
     /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
     pub limit_bytes: Option<u64>,
 }
 
-/// What the supervisor kills a cell for.
+/// The supervisor's reason for killing a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Reason {
     /// A health rule.
     Rule {
-        /// What the rule observes, as mission files call it.
+        /// The condition that the rule observes, as mission files call it.
         rule: String,
     },
     /// It ended no job in the time that it had for its start.

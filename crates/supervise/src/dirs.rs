@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::JournalError;
 
-/// The directory of a mission of one program, which has no file: in memory, and accessible to whoever knows a name in
+/// The directory of a mission of one program, which has no file: in memory, and accessible to anyone who knows a name in
 /// it, like the program that reports to its page.
 pub fn dir_of_one(name: &str) -> PathBuf {
     place_of_ones().join(name)
@@ -26,12 +26,12 @@ pub(crate) fn place(cell: &str, beside: bool) -> String {
     format!("{cell}{}", if beside { ".b" } else { "" })
 }
 
-/// That the places of all cells in a mission's directory are directories of our own: what is in them is acted upon.
+/// That the places of all cells in a mission's directory are directories of our own: their contents are acted upon.
 pub(crate) fn own_places(dir: &Path) -> Result<(), JournalError> {
     Ok(host::ground::check_with(dir, &["cells", "pages"])?)
 }
 
-/// Where a cell's engine keeps what it needs.
+/// Where a cell's engine keeps its files.
 pub(crate) fn work_dir(dir: &Path, cell: &str, beside: bool) -> PathBuf {
     dir.join("cells").join(place(cell, beside))
 }

@@ -1,4 +1,4 @@
-//! Incidents: what went wrong with a cell, when, the evidence, and what was done. Every observation of the health monitor
+//! Incidents: a fault of a cell, its time, the evidence, and the action. Every observation of the health monitor
 //! becomes one, with and without a rule. They are written to the journal and given to subscribers as JSON, with the unit
 //! in each field's name.
 
@@ -30,15 +30,15 @@ pub struct Incident {
     pub at: Stamp,
     /// The wall clock of [`Incident::at`], as people read it.
     pub at_utc: String,
-    /// What was observed.
+    /// The observation.
     pub observed: Seen,
-    /// What is known of the time before.
+    /// The evidence from the time before.
     pub evidence: Evidence,
-    /// What was done about it.
+    /// The action.
     pub action: Taken,
 }
 
-/// What was observed.
+/// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its kind, in the words of mission files: `exit`, `heartbeat`, `deadline-misses`, ...
@@ -49,7 +49,7 @@ pub struct Seen {
     pub detail: String,
 }
 
-/// What is known of the time before an incident.
+/// The evidence from the time before an incident.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The last jobs, oldest first; at most [`Evidence::MOST_JOBS`].
@@ -58,7 +58,7 @@ pub struct Evidence {
     pub counters: BTreeMap<String, i64>,
     /// How its program ended, if it has.
     pub end: Option<End>,
-    /// The last of what it wrote to standard output and standard error.
+    /// The end of its standard output and standard error.
     pub output_tail: Option<OutputTail>,
 }
 
@@ -82,13 +82,13 @@ pub struct JobSample {
 /// The end of a cell's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTail {
-    /// Whole lines where possible; what is not UTF-8 is replaced.
+    /// Whole lines where possible; bytes that are not UTF-8 are replaced.
     pub text: String,
     /// How much came before it.
     pub dropped_bytes: u64,
 }
 
-/// What was done.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     /// The action, in the words of mission files; `None`: nothing.
@@ -118,7 +118,7 @@ impl OutputTail {
     /// Most bytes that are kept.
     pub const MOST_BYTES: usize = 4096;
 
-    /// The last [`OutputTail::MOST_BYTES`] of what a cell wrote, from a line's beginning if one is near; `None` if it wrote
+    /// The last [`OutputTail::MOST_BYTES`] of a cell's output, from a line's beginning if one is near; `None` if it wrote
     /// nothing. `before_bytes` came before `output` and are not in it.
     pub fn of(output: &[u8], before_bytes: u64) -> Option<OutputTail> {
         if output.is_empty() && before_bytes == 0 {

@@ -106,7 +106,7 @@ impl<T> Drop for Had<'_, T> {
 pub(crate) struct Bell(AtomicU32);
 
 impl Bell {
-    /// How often it was rung, modulo 2^32: to be asked before it is looked at what may change.
+    /// How often it was rung, modulo 2^32: to be asked before a look at anything that may change.
     pub(crate) fn rung(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }

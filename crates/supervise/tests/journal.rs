@@ -174,7 +174,7 @@ fn fill(dir: &Path) {
         error.to_string().contains("No space left on device"),
         "{error}"
     );
-    // What fits still does; what does not leaves no half of itself.
+    // An entry that fits is still taken; one that does not leaves no half of itself.
     journal.append(&ended(1)).unwrap();
     assert!(journal.append(&entry).is_err());
     drop(journal);

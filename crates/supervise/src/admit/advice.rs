@@ -1,9 +1,9 @@
-//! What might help a refused cell: said only when a change of that kind was found to suffice.
+//! Advice for a refused cell: given only when a change of that kind was found to suffice.
 
 use super::fixes::{Edit, Fix, Fixes};
 use super::{Admission, Outcome};
 
-/// What might help a refused cell, not yet tried.
+/// Advice for a refused cell, not yet tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
     change: Change,
@@ -37,7 +37,7 @@ impl Advice {
         }
     }
 
-    /// Whether a change that was found to suffice is what this advises for a cell.
+    /// Whether this change, found to suffice, is the one advised for a cell.
     fn is_proved_by(&self, cell: &str, fix: &Fix) -> bool {
         match &self.change {
             Change::Of(kind) => {
@@ -50,7 +50,7 @@ impl Advice {
 }
 
 impl Admission {
-    /// Tells each refused cell what might help it, if a change of that kind is among those that were found to suffice.
+    /// Gives each refused cell its advice, if a change of that kind is among those that were found to suffice.
     pub fn advise(&mut self, fixes: &Fixes) {
         for outcome in &mut self.cells {
             let Outcome::Refused(refused) = outcome else {

@@ -65,7 +65,7 @@ impl Longest {
     }
 }
 
-/// What the mechanism charges to a budget; `None`: it has no ample ones.
+/// The use that the mechanism charges to a budget; `None`: it has no ample ones.
 fn charged(enforcer: Enforcer, facts: &Facts) -> Option<Charged> {
     match enforcer {
         _ if !enforcer.has_ample_budgets() => None,
@@ -74,7 +74,7 @@ fn charged(enforcer: Enforcer, facts: &Facts) -> Option<Charged> {
     }
 }
 
-/// What is known of a cell whose budget is ample below those `above`; `None`: it is not.
+/// The bound of a cell whose budget is ample below those `above`; `None`: it is not.
 pub(super) fn bound(
     cell: &Candidate<'_>,
     own: Held,
@@ -88,7 +88,7 @@ pub(super) fn bound(
         return None;
     }
     let responses = responses_below(tasks, above)?;
-    // What the kernel gets is a little less, and may be too little.
+    // The kernel gets a little less, which may be too little.
     let (budget, period) = match asked.enforcer {
         Enforcer::RtCgroup => servers::in_whole_us(own.budget, own.period),
         _ => (own.budget, own.period),
@@ -102,7 +102,7 @@ pub(super) fn bound(
     })
 }
 
-/// What rounding may hide of a share of a cpu.
+/// Largest rounding error of a share of a cpu.
 const ROUNDED: f64 = 1e-9;
 
 /// The share of a cpu that tasks use in the long run; a budget of less is not ample, and to ask it of response times may take seconds.
@@ -135,7 +135,7 @@ pub(super) struct Wanted {
     pub(super) above_all: bool,
 }
 
-/// What [`decide`](super::decide) searches, and what it has found.
+/// The budgets that [`decide`](super::decide) searches, and those found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Searched<'a> {
     pub(super) found: &'a Found,
@@ -145,17 +145,17 @@ pub(super) struct Searched<'a> {
     pub(super) assumed: bool,
 }
 
-/// What was found of the cells of one mission whose budgets are searched. Nothing of it depends on what is [`Wanted`], and it is most of what a
-/// decision takes.
+/// Findings about the cells of one mission whose budgets are searched. None of them depends on [`Wanted`], and they are most of the work of a
+/// decision.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// By position in the mission.
     cells: RefCell<BTreeMap<usize, OfCell>>,
-    /// Whether a cell is refused whatever is wanted: before any was placed, with periods as long as any.
+    /// Whether a cell is refused in any case: before any was placed, with periods as long as any.
     is_hopeless: Cell<bool>,
 }
 
-/// What was found of one cell.
+/// The budgets found for one cell.
 #[derive(Debug, Clone)]
 pub(super) struct OfCell {
     pub(super) by_supply: Option<Budget>,
@@ -168,7 +168,7 @@ pub(super) struct OfCell {
 }
 
 impl OfCell {
-    /// The budget of least bandwidth, with what it costs to hold it.
+    /// The budget of least bandwidth, including the cost of holding it.
     fn best(&self, wanted: Option<Wanted>) -> Option<Budget> {
         let with_cost = |budget: &Budget| {
             let cost = keeper::cost(budget.enforcer);
@@ -211,9 +211,9 @@ impl Searched<'_> {
     }
 }
 
-/// The least ample budget of each period; behind the supervisors `exact`, which may be on its cpus. Jobs
-/// are taken to be done by their deadlines only, so that whatever comes to stand above the cell, and be it the supervisor of a later mission,
-/// the budget stays ample as long as these hold.
+/// The least ample budget of each period; behind the supervisors `exact`, which may be on its cpus. Jobs are taken to be done by their
+/// deadlines only, so that with anything later above the cell, be it the supervisor of a later mission, the budget stays ample as long as
+/// these hold.
 pub(super) fn of_each_period(
     cell: &Asked,
     (part, whole): (Ns, Ns),
@@ -234,7 +234,7 @@ pub(super) fn of_each_period(
         let above: Vec<Held> = exact.iter().copied().chain(own).collect();
         responses_below(tasks, &above).is_some()
     };
-    // Of the period only what it costs to hold the cell depends, and the longer it is, the less that takes of any window.
+    // Only the cost of holding the cell depends on the period, and the longer it is, the less that takes of any window.
     let first = periods.partition_point(|period| !is_in_time(period));
     let of_period = |&period: &Ns| {
         let share = u128::from(period) * u128::from(part) / u128::from(whole.max(1));
@@ -246,7 +246,7 @@ pub(super) fn of_each_period(
 }
 
 /// Decides with ample budgets of ever shorter periods, the last time with none, until all cells are admitted: of those that are shortened alike a
-/// longer period is the cheaper one, so that what is admitted first is the cheapest of them. Where none is admitted, the answer is that which
+/// longer period is the cheaper one, so that the first one admitted is the cheapest. Where none is admitted, the answer is that which
 /// refuses the fewest cells, of equals the first one.
 pub(super) fn cheapest(
     mission: &Mission,
@@ -268,9 +268,9 @@ pub(super) fn cheapest(
     if answers.with_periods_of(Longest::ANY) {
         return answers.best;
     }
-    // Shorter ones do not help a cell that has no budget whatever is wanted, or is refused for something else.
+    // Shorter ones do not help a cell that never has a budget, or is refused for something else.
     if !answers.is_hopeless {
-        // What is assumed is asked of every mission that is refused, so that it must not take long.
+        // Every refused mission is tried with the assumption, so that it must not take long.
         let (ladders, step) = if assumed { (1, 2) } else { (2, 1) };
         for ladder in &Longest::LADDERS[..ladders] {
             let _ = (ladder.iter().step_by(step)).any(|longest| answers.with_periods_of(*longest));
@@ -280,7 +280,7 @@ pub(super) fn cheapest(
     answers.best
 }
 
-/// What was decided of a mission.
+/// The decisions about a mission.
 struct Answers<'a> {
     found: &'a Found,
     assumed: bool,

@@ -1,4 +1,4 @@
-//! What a real-time cell asks for.
+//! The request of a real-time cell.
 
 use analysis::Ns;
 use analysis::Task;
@@ -11,15 +11,15 @@ use super::Facts;
 use super::choice::shortest_timeout;
 use super::search::Work;
 
-/// What a real-time cell asks for, as admission takes it.
+/// The request of a real-time cell, as admission takes it.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     /// Position in the mission.
     pub(super) at: usize,
     pub(super) name: String,
-    /// Who else was granted it, such as "mission `a`"; `None`: it is this mission's.
+    /// Its owner, such as "mission `a`"; `None`: this mission.
     pub(super) owner: Option<String>,
-    /// Of a cell that somebody else was granted: which and who, such as "`spin` of mission `a`".
+    /// Of a cell of another owner: cell and owner, such as "`spin` of mission `a`".
     pub(super) holder: Option<String>,
     /// Whether it is no cell but a supervisor, which holds itself to its budget.
     pub(super) is_supervisor: bool,
@@ -51,7 +51,7 @@ pub(super) struct Asked {
     pub(super) declared: Option<Vec<u8>>,
 }
 
-/// What is to hold a cell to its budget; `usual` holds those of which neither the mission nor their class says it.
+/// The enforcer of a cell; `usual` where neither the mission nor the class names one.
 pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts, usual: Enforcer) -> Enforcer {
     match (mission.enforcer, cell.class) {
         (Some(asked), _) => asked,

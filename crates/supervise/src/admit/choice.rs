@@ -26,14 +26,14 @@ pub struct Choice {
 pub struct Offer {
     /// The mechanism.
     pub enforcer: Enforcer,
-    /// What all cells of the mission reserve under it, as a share of one cpu, summed up over cpus; `None`: it does not admit them, or
+    /// The reservation of all cells of the mission under it, as a share of one cpu, summed up over cpus; `None`: it does not admit them, or
     /// was not asked.
     pub reserved: Option<f64>,
     /// Why it was not chosen, a clause; `None`: it was.
     pub why: Option<String>,
 }
 
-/// What a mission's cells reserve together: billionths of a cpu, each share rounded up.
+/// The total reservation of a mission's cells: billionths of a cpu, each share rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Price(u128);
 
@@ -124,7 +124,7 @@ pub(super) fn choose(
         answers.insert(0, Answer::of(best, decide(best)));
     }
     let best = (0..answers.len()).min_by_key(|&at| answers[at].rank());
-    // There is always one: what is kept, or else the best that the kernel has.
+    // There is always one: the one kept, or else the best that the kernel has.
     let mut taken = answers.remove(best.unwrap_or(0));
     let offer = |&enforcer: &Enforcer| {
         let reserved =
@@ -151,7 +151,7 @@ pub(super) fn choose(
     (taken.admission, taken.enforcer)
 }
 
-/// What was decided with one mechanism.
+/// The decision with one mechanism.
 struct Answer {
     enforcer: Enforcer,
     admission: Admission,
@@ -188,7 +188,7 @@ impl Answer {
         self.admission.cells.iter().find_map(Outcome::assumed)
     }
 
-    /// Whether guarantees rest on what another machine was measured to do.
+    /// Whether guarantees rest on measurements of another machine.
     fn is_borrowed(&self) -> bool {
         self.admission.cells.iter().any(|outcome| {
             matches!(outcome, Outcome::Granted(grant) if matches!(

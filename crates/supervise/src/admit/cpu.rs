@@ -15,7 +15,7 @@ use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
 use super::{Basis, Facts, ample, keeper, partition, roaming, servers, supervisor};
 
-/// What admission grants a cell before it knows whether it fits.
+/// The grant to a cell before admission knows whether it fits.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate<'a> {
     pub(super) asked: &'a Asked,
@@ -23,7 +23,7 @@ pub(super) struct Candidate<'a> {
     pub(super) budget: Option<(Ns, Ns)>,
 }
 
-/// What is known of a cell beside the others of its cpu.
+/// The bound of a cell beside the others of its cpu.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) basis: Basis,
@@ -81,7 +81,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether all deadlines of the cells on one cpu hold, and what bounds their response times; `cells` in any order, the answers
+/// Whether all deadlines of the cells on one cpu hold, with the bounds of their response times; `cells` in any order, the answers
 /// in the same.
 pub(super) fn check(
     cells: &[Candidate<'_>],
@@ -126,7 +126,7 @@ pub(super) fn check(
                 };
                 let ample = || ample::bound(cell, own, &above, facts);
                 let supplied = || supplied_below(at, cell, own, &above, facts, measured);
-                // What the file says is made use of; what it does not say is assumed only where nothing else does.
+                // An assumption that the file states is used first; an unstated one only where nothing else does.
                 let bound = match cell.asked.is_assumed {
                     false => ample().map_or_else(supplied, Ok)?,
                     true => supplied().or_else(|unfit| ample().ok_or(unfit))?,
@@ -138,7 +138,7 @@ pub(super) fn check(
             None => {
                 let (bound, own) = unprotected(at, cell, &tasks_above)?;
                 tasks_above.extend(own);
-                // Nothing stops it, so nobody below can be held to more than what it claims to need.
+                // Nothing stops it, so nobody below can be held to more than it claims to need.
                 above.extend(cell.shares().iter().map(|&(budget, period)| Held {
                     budget,
                     period,
@@ -197,7 +197,7 @@ fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
 }
 
 /// Whether no cell of class FIFO that is held to a budget is beside one that nothing holds: one that spins takes all that the
-/// kernel lets real-time threads have, and then the kernel stops them all, whatever their priorities and budgets, those that hold cells
+/// kernel lets real-time threads have, and then the kernel stops them all, regardless of priorities and budgets, those that hold cells
 /// as well. Threads of SCHED_DEADLINE it does not stop so.
 fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     let fifo = |cell: &Candidate<'_>| {
@@ -232,7 +232,7 @@ fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     })
 }
 
-/// Whether all real-time threads of one cpu stay within what the kernel lets them have together, though those that are held may
+/// Whether all real-time threads of one cpu stay within the kernel's limit for all of them, though those that are held may
 /// overdraw their budgets: beyond that it stops every thread of class FIFO, or puts ordinary ones before them.
 fn within_limit(
     cells: &[Candidate<'_>],
@@ -289,12 +289,12 @@ fn most_charged(cell: &Candidate<'_>, bound: &Bound, facts: &Facts, window: Ns) 
     let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
     let tasks = cell.asked.work.tasks.as_slice();
     match (cell.asked.class, cell.budget, cell.asked.reservation) {
-        // Ordinary threads are charged nothing of what real-time threads may have.
+        // Ordinary threads are charged nothing of the real-time limit.
         (CellClass::Other, _, _) => 0,
         (CellClass::Deadline, _, _) => sum(&mut (cell.threads().iter())
             .map(|own| rt_most_charged(own.runtime, own.effective_period(), overdraw, window))),
         (_, Some((budget, period)), _) => rt_most_charged(budget, period, overdraw, window),
-        // Nothing is added to what nothing stops: it takes what it takes.
+        // No overdraw is added to a load that nothing stops.
         (_, None, Some((budget, period))) if tasks.is_empty() && cell.asked.is_supervisor => {
             rt_most_charged(budget, period, 0, window)
         }

@@ -1,5 +1,5 @@
-//! What a refused mission is tried with before the refusal stands: a supervisor that keeps off some cpus, and cells in which nothing but their
-//! tasks is assumed to run.
+//! Easements tried with a refused mission before the refusal stands: a supervisor that keeps off some cpus, and cells in which nothing but
+//! their tasks is assumed to run.
 
 use model::mission::Mission;
 

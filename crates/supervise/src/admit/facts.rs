@@ -1,4 +1,4 @@
-//! What admission knows of the machine.
+//! Facts about the machine, for admission.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use record::supply::{Machine, MeasuredSupply, WorstReaction};
 
 use super::{HIGHEST_HELD, MachineMemory, Neighbour, Unaccounted};
 
-/// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
+/// The facts about the machine that admission needs. Collected once; nothing in admission looks at a machine itself.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Cpus that cells may use, ascending.
     pub cpus: Vec<u32>,
-    /// What measurements of the supply must have been made on.
+    /// The machine on which measurements of the supply must have been made.
     pub machine: Machine,
     /// Room for real-time groups, which may be none at this moment, or why this kernel has no such groups.
     pub rt_cgroup: Result<RtRoom, String>,
@@ -37,7 +37,7 @@ pub struct Facts {
     pub real_time: Result<(), String>,
     /// Cpus on which the supervisor runs, or why its threads cannot have a real-time class.
     pub supervisor: Result<Vec<u32>, String>,
-    /// What others on this machine hold.
+    /// Others on this machine, with their grants.
     pub beside: Vec<Neighbour>,
     /// Real-time threads that nobody accounts for.
     pub outside: Vec<Unaccounted>,
@@ -56,33 +56,33 @@ pub struct Facts {
 pub struct KeptCpu {
     /// The cpu.
     pub cpu: u32,
-    /// Who and how, a clause.
+    /// Its owner and the way it is kept, a clause.
     pub by: String,
     /// Whether nobody else can run there at all.
     pub is_partition: bool,
 }
 
-/// What is free for real-time groups.
+/// Runtime free for real-time groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtRoom {
-    /// What the top group has, less what its groups hold already: us in every second, on each cpu alike; 0: all is taken.
+    /// Runtime of the top group, less that of its groups: us in every second, on each cpu alike; 0: all is taken.
     pub free_us: u64,
-    /// Who holds the rest, those who hold most first.
+    /// The holders of the rest, the largest first.
     pub taken: Vec<RtShare>,
-    /// What the kernel lets all real-time threads of a cpu have together, ns in every `limit_period_ns`; it stops them all when
-    /// they have had it. `None`: as much as they want.
+    /// The kernel's limit for all real-time threads of a cpu together, ns in every `limit_period_ns`; it stops them all when
+    /// they have had it. `None`: no limit.
     pub limit_ns: Option<u64>,
     /// Period of that limit, ns.
     pub limit_period_ns: u64,
 }
 
-/// What is free for groups with budgets of cgroup v2.
+/// Runtime free for groups with budgets of cgroup v2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerRoom {
-    /// What `kernel.sched_rt_runtime_us` and the servers of ordinary work leave, less what others hold. No thread is stopped beyond: the
+    /// Runtime left by `kernel.sched_rt_runtime_us` and the servers of ordinary work, less that of others. No thread is stopped beyond: the
     /// kernel admits no more.
     pub room: RtRoom,
-    /// What the top group reserves for all others, us in every second, on each cpu alike, whoever holds part of it.
+    /// Reservation of the top group for all others, us in every second, on each cpu alike, including parts that are held.
     /// SCHED_DEADLINE cannot use that.
     pub reserved_us: u64,
 }
@@ -90,7 +90,7 @@ pub struct ServerRoom {
 /// One holder's share of the runtime of real-time groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtShare {
-    /// Who: one of [`Facts::beside`] by what it is called there, or somebody who is in no ledger.
+    /// The holder: one of [`Facts::beside`] by its name there, or somebody who is in no ledger.
     pub who: String,
     /// So much: us in every second, on each cpu alike.
     pub us: u64,
@@ -100,7 +100,7 @@ pub struct RtShare {
 const NAMED: usize = 4;
 
 impl RtRoom {
-    /// Who holds how much, a clause; `None`: nobody holds anything.
+    /// The holders with their shares, a clause; `None`: nobody holds anything.
     pub(super) fn takers(&self) -> Option<String> {
         let (named, more) = self.taken.split_at(self.taken.len().min(NAMED));
         let part = |share: &RtShare| format!("{} holds {:.3} ms", share.who, share.us as f64 / 1e3);
@@ -123,18 +123,18 @@ impl RtRoom {
     }
 }
 
-/// What the kernel lets all real-time threads of one cpu have together.
+/// The kernel's limit for all real-time threads of one cpu together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limit {
     /// So much, ns,
     pub(super) runtime_ns: u64,
     /// in any time of this length, ns.
     pub(super) period_ns: u64,
-    /// What happens beyond.
+    /// The mechanism behind it.
     pub(super) by: LimitedBy,
 }
 
-/// What keeps real-time threads from taking all of a cpu.
+/// The mechanism that keeps real-time threads from taking all of a cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitedBy {
     /// `kernel.sched_rt_runtime_us`: threads of class FIFO are stopped until the period is over.
@@ -150,7 +150,7 @@ impl Facts {
         let domain = self.deadline.as_ref().ok();
         let throttling = match &self.rt_cgroup {
             Ok(room) => room.limit_ns.map(|limit| (limit, room.limit_period_ns)),
-            // With budgets of cgroup v2, nothing is stopped for what all have had together.
+            // With budgets of cgroup v2, nothing is stopped for the use of all together.
             Err(_) if self.hcbs.is_ok() => None,
             Err(_) => domain.and_then(|domain| Some((domain.share.runtime?, domain.share.period))),
         };
@@ -174,7 +174,7 @@ impl Facts {
             .collect()
     }
 
-    /// The same machine once one of [`Facts::beside`] has ended and returned what it holds.
+    /// The same machine once one of [`Facts::beside`] has ended and returned its grants.
     pub(super) fn end(&mut self, who: &str) {
         self.beside.retain(|other| other.who != who);
         if let Ok(room) = &mut self.rt_cgroup {
@@ -200,7 +200,7 @@ impl Facts {
         }
     }
 
-    /// What is free for the groups of an enforcer whose groups the kernel admits together; `None`: it has no such
+    /// The runtime free for the groups of an enforcer whose groups the kernel admits together; `None`: it has no such
     /// groups.
     pub(super) fn room(&self, enforcer: Enforcer) -> Option<&RtRoom> {
         match enforcer {
@@ -217,7 +217,7 @@ impl Facts {
             .unwrap_or(Enforcer::CpusetOnly)
     }
 
-    /// What holds a cell of class FIFO that leaves the mechanism to timecell: the first that there is and that can hold such a cell.
+    /// The enforcer of a cell of class FIFO that leaves the mechanism to timecell: the first that there is and that can hold such a cell.
     pub(super) fn of_fifo(&self, cell: &Cell) -> Enforcer {
         let suits_freezer = || {
             let highest = cell.priorities.map(|band| band.highest);

@@ -7,7 +7,7 @@ use super::asked::Asked;
 use super::cpu::Candidate;
 use super::{Basis, Facts, Grant, HeldCell, neighbour, outside, partition, place};
 
-/// Where it is placed, and what it is guaranteed there.
+/// Its cpu and its guarantee there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Room {
     /// The cpu.
@@ -16,9 +16,9 @@ pub struct Room {
     pub rate: f64,
     /// See `rate`.
     pub delay_ns: Option<Ns>,
-    /// On what that rests.
+    /// The basis of that guarantee.
     pub basis: Basis,
-    /// What the user should know, a sentence each.
+    /// Notes for the user, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Room {
 /// # Errors
 /// Why there is none, a clause.
 pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Vec<Room>, String> {
-    // The cells beside it were admitted with what was measured here, so that counts for them.
+    // The cells beside it were admitted with the reaction measured here, so that counts for them.
     let facts = facts.reacting(&[]);
     let facts = facts.as_ref();
     facts.has(wanted.enforcer)?;

@@ -1,4 +1,4 @@
-//! What the freezer's enforcing thread costs: it runs above all cells of its cpu, and each cell that it holds costs the
+//! The cost of the freezer's enforcing thread: it runs above all cells of its cpu, and each cell that it holds costs the
 //! others there a little in each period.
 
 use analysis::Ns;
@@ -8,7 +8,7 @@ use model::Enforcer;
 use super::Facts;
 use super::cpu::Candidate;
 
-/// What holding a cell with this enforcer takes of a cpu, ns in each of its periods, besides what the cell itself gets.
+/// The cost of holding a cell with this enforcer: ns of cpu time in each of its periods, besides the cell's own.
 pub(super) fn cost(enforcer: Enforcer) -> Ns {
     match enforcer {
         Enforcer::Freezer => Reaction::COST,
@@ -16,7 +16,7 @@ pub(super) fn cost(enforcer: Enforcer) -> Ns {
     }
 }
 
-/// What the thread takes of a cpu for the cells that the freezer holds there, one share for each. It gives the cpu back
+/// The use of a cpu by the thread for the cells that the freezer holds there, one share for each. It gives the cpu back
 /// at once, so it is treated like the supervisors, which the tick does not prolong either.
 pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
     (cells.iter())
@@ -26,7 +26,7 @@ pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
         .collect()
 }
 
-/// What guarantees assume where the freezer holds cells, of this mission or beside it.
+/// The assumptions of guarantees where the freezer holds cells, of this mission or beside it.
 pub(super) fn note(candidates: &[Candidate<'_>], facts: &Facts) -> Option<String> {
     let is_held = |cell: &Candidate<'_>| cell.asked.enforcer == Enforcer::Freezer;
     let of = match facts.measured_reaction {

@@ -1,7 +1,7 @@
 //! Divides the machine's memory among cells.
 //!
-//! Missions are counted as if all their cells stood in one file: what files declare must fit into the machine together,
-//! whatever the order of the missions, and a limit that no file gives is a share of the rest.
+//! Missions are counted as if all their cells stood in one file: limits that files declare must fit into the machine
+//! together, in any order of the missions, and a limit that no file gives is a share of the rest.
 
 use model::mission::{Cell, Mission};
 use serde::{Deserialize, Serialize};
@@ -13,21 +13,21 @@ use super::{Facts, Neighbour};
 pub struct MachineMemory {
     /// All of it, bytes.
     pub total_bytes: u64,
-    /// What is available without taking it from others, bytes (MemAvailable).
+    /// Memory available without taking it from others, bytes (MemAvailable).
     pub available_bytes: u64,
 }
 
-/// What the cells of a mission may have of the machine's memory.
+/// The share of the machine's memory that the cells of a mission may have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryShare {
     /// The machine's.
     #[serde(flatten)]
     pub machine: MachineMemory,
-    /// What is reserved for everything that is not a cell, bytes.
+    /// Reserve for everything that is not a cell, bytes.
     pub reserve_bytes: u64,
     /// Sum of the limits that the files of other missions say, bytes.
     pub others_declared_bytes: u64,
-    /// What the cells of other missions may take beyond what they have taken, bytes.
+    /// Memory that the cells of other missions may still take, bytes.
     pub others_left_bytes: u64,
     /// Sum of the limits that the file says, bytes.
     pub declared_bytes: u64,
@@ -37,7 +37,7 @@ pub struct MemoryShare {
     pub limits_bytes: u64,
 }
 
-/// What the cells of a mission may use of the machine's memory together.
+/// Memory of the machine that the cells of a mission may use together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldMemory {
     /// Sum of the limits that its file says, bytes.
@@ -57,12 +57,12 @@ impl HeldMemory {
     }
 }
 
-/// What others hold.
+/// Memory of others.
 struct Others<'f> {
-    /// Those whose files say something.
+    /// Those that declare a limit.
     declare: Vec<&'f str>,
     declared_bytes: u64,
-    /// What they may take beyond what they have taken, which MemAvailable is without already.
+    /// Memory that they may still take; MemAvailable is without the part already taken.
     left_bytes: u64,
 }
 
@@ -87,12 +87,12 @@ impl<'f> Others<'f> {
 /// No cell is given less than this, bytes: a small program with its libraries.
 const LEAST: u64 = 16 << 20;
 
-/// What is reserved for the machine: an eighth of its memory, at least 64 MiB and at most 1 GiB.
+/// The reserve for the machine: an eighth of its memory, at least 64 MiB and at most 1 GiB.
 fn reserve(total: u64) -> u64 {
     (total / 8).clamp(64 << 20, 1 << 30)
 }
 
-/// Divides what is free among the cells that declare no memory. `None` where the kernel limits no memory.
+/// Divides the free memory among the cells that declare none. `None` where the kernel limits no memory.
 pub(super) fn share(
     mission: &Mission,
     facts: &Facts,

@@ -1,9 +1,9 @@
 //! Admission: can this mission's guarantees be kept on this machine, with which cpu, budget and priority for each cell,
-//! and under which assumptions? Pure: what is known of the machine comes as [`Facts`] and as measured supplies; nothing
+//! and under which assumptions? Pure: knowledge of the machine comes as [`Facts`] and as measured supplies; nothing
 //! is started, and nothing here reads a file.
 //!
 //! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside
-//! what the kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick,
+//! the kernel's supply of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick,
 //! behind the cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline
 //! first: those of one cpu where the kernel can confine them to it, which is exact, else those of all cells at once.
 //! Without an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
@@ -67,8 +67,8 @@ use partition::{is_apart, roams};
 /// Decides about every cell of a mission.
 ///
 /// `measured` are supplies that `timecell bench supply` measured, of this machine or others, which do not count;
-/// `latency_ns` is how late the kernel may wake a task. Sufficient, not necessary: what is admitted holds by the analyses
-/// named in the grants, what is refused may still work.
+/// `latency_ns` is how late the kernel may wake a task. Sufficient, not necessary: an admitted cell holds by the analyses
+/// named in its grant, a refused one may still work.
 pub fn admit(
     mission: &Mission,
     facts: &Facts,
@@ -112,7 +112,7 @@ pub(crate) fn decision(
     chosen(mission, &facts.reacting(measured), measured, latency_ns).0
 }
 
-/// The same with what holds the cells that leave it to timecell.
+/// The same with the enforcer of the cells that leave it to timecell.
 fn chosen(
     mission: &Mission,
     facts: &Facts,
@@ -131,8 +131,8 @@ fn chosen(
         let Some(undivided) = partition::none(mission, facts) else {
             return with(facts);
         };
-        // Whoever asks for neither the class nor for cpus does not have a cpu taken from the rest of the machine where that is not
-        // needed. And more threads than fit on cpus of their own may fit on all of them.
+        // A mission that asks for neither the class nor cpus takes no cpu from the rest of the machine where that is not needed.
+        // And more threads than fit on cpus of their own may fit on all of them.
         let [first, other] = match partition::is_meant(mission) {
             true => [facts, &undivided],
             false => [&undivided, facts],
@@ -155,7 +155,7 @@ fn usual_is_none_of_it(mission: &Mission, usual: Enforcer) -> bool {
 }
 
 /// Decides about every cell beside a supervisor that gets this for itself, those held by `usual` that leave it to timecell; and
-/// what all of them reserve together. Where the budget is not said of cells in which nothing runs but their tasks, ample ones are searched, too, if any
+/// their total reservation. Where the budget is not said of cells in which nothing runs but their tasks, ample ones are searched, too, if any
 /// are wanted.
 fn decide(
     mission: &Mission,
@@ -330,7 +330,7 @@ fn decide(
             supervisor.response_ns = bound.responses.first().copied().flatten();
         }
         if candidate.asked.holder.is_some() {
-            // Its guarantee stands, whoever comes later.
+            // Its guarantee stands against later missions.
             if let Err(unfit) = place {
                 let called = candidate.asked.called();
                 refusals.push(format!(
@@ -396,7 +396,7 @@ fn decide(
     (admission, price)
 }
 
-/// Who is measuring where a cell would be placed, and why it cannot be there; `None`: it can, or asks for no cpu.
+/// The neighbour that measures where a cell would be placed, and why it cannot be there; `None`: it can, or asks for no cpu.
 fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     let asks: &[u32] = match roams(cell, facts) {
         true => &facts.cpus,
@@ -537,7 +537,7 @@ fn kernel(
             continue;
         };
         let sum = (candidates.iter())
-            // What others hold is not free any more.
+            // Runtime held by others is not free any more.
             .filter(|cell| cell.asked.holder.is_none())
             .filter(|cell| cell.asked.enforcer == enforcer)
             .filter_map(|cell| cell.budget)

@@ -1,4 +1,4 @@
-//! What others on this machine have been granted.
+//! Grants of others on this machine.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use super::asked::Asked;
 use super::cpu::Candidate;
 use super::{Facts, HeldMemory, supervisor};
 
-/// What [`Neighbour::short`] is of what is held without a mission; no mission's name has parentheses.
+/// [`Neighbour::short`] of anything held without a mission; no mission's name has parentheses.
 pub(crate) const HELD: &str = "(held)";
 
-/// What another holder on this machine was granted; admission counts all of it.
+/// Another holder on this machine with its grants; admission counts all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbour {
-    /// Who, such as "mission `a`".
+    /// Its name, such as "mission `a`".
     pub who: String,
     /// The same in tables, before the name of a cell: `a`.
     pub short: String,
@@ -29,21 +29,21 @@ pub struct Neighbour {
     pub supplies: Vec<MeasuredSupply>,
     /// Cpus on which it measures, and where nobody else may be.
     pub measured_cpus: Vec<u32>,
-    /// What its cells may use of the machine's memory.
+    /// Memory of the machine that its cells may use.
     pub memory: HeldMemory,
-    /// What they have taken of it and nobody can have from them, bytes.
+    /// The part of it that they have taken and nobody can have from them, bytes.
     pub memory_taken_bytes: u64,
 }
 
-/// What a cell was granted.
+/// The grant to a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct HeldCell {
     /// Its name.
     pub cell: String,
-    /// What holds it to its budget.
+    /// Its enforcer.
     pub enforcer: Enforcer,
-    /// What was granted: one hold, but for what is held on several cpus.
+    /// Its grant: one hold, or several where it is held on several cpus.
     pub holds: Vec<Hold>,
     /// Its tasks, the most urgent first.
     pub tasks: Vec<HeldTask>,
@@ -95,7 +95,7 @@ pub struct Hold {
     pub budget_ns: Option<Ns>,
     /// Period of that budget, ns.
     pub period_ns: Option<Ns>,
-    /// What is reserved for them on each cpu, and in which period, ns, whether the kernel enforces that or not.
+    /// Their reservation on each cpu, and its period, ns, enforced by the kernel or not.
     pub reservation_ns: Option<(Ns, Ns)>,
     /// Their class.
     #[serde(with = "class_name")]
@@ -115,7 +115,7 @@ pub struct HeldTask {
 }
 
 impl HeldCell {
-    /// What was granted to a candidate on these cpus.
+    /// The grant to a candidate on these cpus.
     pub(super) fn of(candidate: &Candidate<'_>, cpus: &[u32]) -> HeldCell {
         let asked = candidate.asked;
         let tasks = asked.names.iter().zip(&asked.work.tasks);
@@ -152,10 +152,10 @@ impl HeldCell {
         cpus.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
-    /// What is wrong with one that was read from a file, a clause.
+    /// Checks one that was read from a file.
     ///
     /// # Errors
-    /// When it cannot have been granted.
+    /// Why it cannot have been granted, a clause.
     pub fn check(&self) -> Result<(), String> {
         let fault = |what: &str| Err(format!("the cell `{}` has {what}", self.cell));
         if self.holds.is_empty() {
@@ -228,7 +228,7 @@ impl HeldCell {
 }
 
 impl Hold {
-    /// What no hold of this enforcer can have, if this one has it.
+    /// Fails with a value that no hold of this enforcer can have.
     pub(crate) fn check(&self, enforcer: Enforcer) -> Result<(), &'static str> {
         if self.cpus.is_empty() || self.cpus.len() > 4096 {
             return Err("no cpus, or too many");
@@ -264,7 +264,7 @@ impl Hold {
     }
 }
 
-/// What all neighbours hold, as admission takes it; they are numbered from `first` on.
+/// The holds of all neighbours, as admission takes them; they are numbered from `first` on.
 pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)> {
     let holds = (facts.beside.iter()).flat_map(|neighbour| {
         let cells = neighbour.cells.iter();
@@ -279,7 +279,7 @@ pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)>
         .collect()
 }
 
-/// Who is measuring on this cpu.
+/// The neighbour that measures on this cpu.
 pub(super) fn measuring(facts: &Facts, cpu: u32) -> Option<&Neighbour> {
     (facts.beside.iter()).find(|neighbour| neighbour.measured_cpus.contains(&cpu))
 }

@@ -20,21 +20,21 @@ pub struct Admission {
     pub mission: String,
     /// Each cell in the order of the file.
     pub cells: Vec<Outcome>,
-    /// What the supervisor gets for itself.
+    /// The supervisor's own grant.
     pub supervisor: SupervisorGrant,
-    /// What the cells hold of each cpu that they may use.
+    /// Load of the cells on each cpu that they may use.
     pub cpus: Vec<CpuLoad>,
     /// Cpus that the mission has for itself, as cpuset partitions: those on which its threads of SCHED_DEADLINE are kept to their cpus.
     pub partitions: Vec<Vec<u32>>,
-    /// What they may have of its memory; `None`: the kernel holds nobody to a limit.
+    /// Their share of its memory; `None`: the kernel holds nobody to a limit.
     pub memory: Option<MemoryShare>,
-    /// How what holds the cells that leave it to timecell was chosen; `None`: no cell does.
+    /// The choice of the enforcer for cells that leave it to timecell; `None`: no cell does.
     pub choice: Option<Choice>,
-    /// What is refused of the mission as a whole, as sentences.
+    /// Refusals of the mission as a whole, as sentences.
     pub refusals: Vec<String>,
-    /// What the reader should know besides, as sentences.
+    /// Notes for the reader, as sentences.
     pub notes: Vec<String>,
-    /// Who else holds something of this machine, all of which was counted, such as "mission `a`".
+    /// Other holders on this machine, all of them counted, such as "mission `a`".
     pub beside: Vec<String>,
     /// Real-time threads on granted cpus that nobody accounts for.
     pub unaccounted: Vec<Unaccounted>,
@@ -44,7 +44,7 @@ pub struct Admission {
     /// How late the kernel may wake a task, as was assumed, ns.
     #[serde(skip)]
     pub latency_ns: Ns,
-    /// What was granted, as the machine's ledger keeps it.
+    /// The grants, as the machine's ledger keeps them.
     #[serde(skip)]
     pub held: Vec<HeldCell>,
 }
@@ -56,7 +56,7 @@ impl Admission {
             && (self.cells.iter()).all(|cell| !matches!(cell, Outcome::Refused(_)))
     }
 
-    /// What the cells may use of the machine's memory together.
+    /// Memory of the machine that the cells may use together.
     pub fn held_memory(&self) -> HeldMemory {
         (self.memory.as_ref()).map_or(HeldMemory::default(), |memory| HeldMemory {
             declared_bytes: memory.declared_bytes,
@@ -64,7 +64,7 @@ impl Admission {
         })
     }
 
-    /// What holds the cells that leave it to timecell; `None`: no cell does.
+    /// The enforcer of the cells that leave it to timecell; `None`: no cell does.
     pub fn usual(&self) -> Option<Enforcer> {
         self.choice.as_ref().map(|choice| choice.chosen)
     }
@@ -82,7 +82,7 @@ impl Admission {
         partition::of(&self.partitions, cpus)
     }
 
-    /// What was granted to the cell of this name.
+    /// The grant to the cell of this name.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
         self.cells.iter().find_map(|cell| match cell {
             Outcome::Granted(grant) if grant.cell == name => Some(grant),
@@ -118,12 +118,12 @@ impl Outcome {
     }
 }
 
-/// What a cell gets, and on which assumptions.
+/// The grant to a cell, with its assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grant {
     /// Its name.
     pub cell: String,
-    /// What holds it to its budget.
+    /// Its enforcer.
     pub enforcer: Enforcer,
     /// Its cpus.
     pub cpus: Vec<u32>,
@@ -138,7 +138,7 @@ pub struct Grant {
     pub band: Option<Band>,
     /// Whether they are of SCHED_RR rather than SCHED_FIFO.
     pub round_robin: bool,
-    /// What the supply rests on.
+    /// The basis of the supply.
     pub basis: Basis,
     /// Rate of the supply counted on, as a share of a cpu.
     pub rate: f64,
@@ -215,7 +215,7 @@ impl Grant {
     }
 }
 
-/// What is known of a task's response time.
+/// The bound of a task's response time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskBound {
     /// Its name.
@@ -238,14 +238,14 @@ pub struct Refused {
     /// Where in the file, as a JSON pointer.
     #[serde(serialize_with = "as_text")]
     pub place: Place,
-    /// What is wrong, a clause.
+    /// The fault, a clause.
     pub why: String,
     /// The task that is late and by how much, where one is.
     pub witness: Option<Late>,
-    /// What the user can do about it, a clause, where that was found to suffice ([`Admission::advise`]). All changes that suffice are
+    /// The user's remedy, a clause, where one was found to suffice ([`Admission::advise`]). All changes that suffice are
     /// found by [`super::find_fixes`].
     pub fix: Option<String>,
-    /// What might help, before it was tried.
+    /// Possible remedies, not yet tried.
     #[serde(skip)]
     pub(super) advice: Vec<Advice>,
 }
@@ -255,7 +255,7 @@ pub struct Refused {
 pub struct Late {
     /// Name of the task.
     pub task: String,
-    /// The instant by which too little is supplied, with what is asked of it.
+    /// The instant by which too little is supplied, with the demand.
     pub witness: Witness,
 }
 
@@ -275,7 +275,7 @@ impl fmt::Display for Late {
     }
 }
 
-/// What the cells hold of a cpu.
+/// Load of the cells on a cpu.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuLoad {
     /// The cpu.

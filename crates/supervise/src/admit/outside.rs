@@ -9,14 +9,14 @@ use super::{Facts, Grant};
 /// Most threads that are named; the others are counted.
 const NAMED: usize = 8;
 
-/// A real-time thread of a program that no ledger accounts for: admission cannot know what it takes.
+/// A real-time thread of a program that no ledger accounts for: admission cannot know its cpu time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unaccounted {
     /// Its process.
     pub pid: i32,
     /// The thread.
     pub tid: i32,
-    /// What the kernel calls it.
+    /// Its name in the kernel.
     pub name: String,
     /// Class and priority: `FIFO 90`, `RR 10`, `DEADLINE`.
     pub class: String,
@@ -52,7 +52,7 @@ pub(super) fn beside(facts: &Facts, grants: &[&Grant]) -> Vec<Unaccounted> {
     threads
 }
 
-/// Whom the kernel prefers: deadlines before all priorities.
+/// The kernel's preference: deadlines before all priorities.
 fn urgency(class: &str) -> u32 {
     match class.split_once(' ') {
         Some((_, priority)) => priority.parse().unwrap_or(0),

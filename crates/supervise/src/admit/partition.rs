@@ -209,7 +209,7 @@ pub(super) fn all(
     all
 }
 
-/// Threads of SCHED_DEADLINE by the root domains in which the kernel admits them, each with who else has threads there.
+/// Threads of SCHED_DEADLINE by the root domains in which the kernel admits them, each with the others that have threads there.
 pub(super) fn domains(
     candidates: &[Candidate<'_>],
     placed: &[Result<(Vec<u32>, Bound), Unfit>],
@@ -284,7 +284,7 @@ pub(super) fn bound_there(partitions: &[Vec<u32>], outside: &[Unaccounted]) -> V
         .collect()
 }
 
-/// What each partition means for everything else, a sentence for each.
+/// The effect of each partition on everything else, a sentence for each.
 pub(super) fn notes(partitions: &[Vec<u32>]) -> Vec<String> {
     let of = |partition: &Vec<u32>| {
         format!(

@@ -6,12 +6,12 @@ use super::cpu::{Bound, Candidate, Unfit, check};
 use super::partition::{self, is_apart, roams};
 use super::{CpuLoad, Facts};
 
-/// What is known of cells that share a cpu, in their order.
+/// The bounds of cells that share a cpu, in their order.
 type Answer = Result<Vec<Bound>, Unfit>;
 
 /// Where the cells are.
 pub(super) struct Placed {
-    /// Each candidate's cpus and what is known of it there, or why it fits nowhere.
+    /// Each candidate's cpus and its bound there, or why it fits nowhere.
     pub(super) cells: Vec<Result<(Vec<u32>, Bound), Unfit>>,
     /// The candidates on each cpu.
     pub(super) cpus: Vec<(u32, Vec<usize>)>,

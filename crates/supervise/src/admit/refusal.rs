@@ -141,7 +141,7 @@ fn in_between(
 /// Cells of others that are named in one sentence.
 const NAMED: usize = 4;
 
-/// What others run where a cell is to go.
+/// The cells of others where a cell is to go.
 fn in_the_way(asked: &Asked, candidates: &[Candidate<'_>]) -> String {
     let meets = |other: &&Asked| {
         let there = |cpu| asked.cpus.is_empty() || asked.cpus.contains(cpu);

@@ -1,4 +1,4 @@
-//! Notes on what an admission leaves out or takes for granted.
+//! Notes on omissions and assumptions of an admission.
 
 use model::Enforcer;
 use model::mission::{CellClass, Mission};

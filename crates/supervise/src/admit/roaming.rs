@@ -7,9 +7,9 @@ use analysis::{Ns, Task, Verdict};
 /// Whether threads of SCHED_DEADLINE that run on any of `cpus` cpus all have their runtimes by their deadlines, though each
 /// may run a `tick` longer than its own before the kernel sees it.
 ///
-/// No more threads than cpus: none ever waits for another, whatever it does. Else by global earliest deadline first
-/// (Bertogna, Cirinei and Lipari, ECRTS 2005, with slacks). What a thread overdraws is taken off its next budget, so that all
-/// others together take at most a tick each in any window beyond their runtimes, which counts as blocking.
+/// No more threads than cpus: none ever waits for another. Else by global earliest deadline first (Bertogna, Cirinei and
+/// Lipari, ECRTS 2005, with slacks). A thread's overdraw is taken off its next budget, so that all others together take at
+/// most a tick each in any window beyond their runtimes, which counts as blocking.
 pub(super) fn test(threads: &[DeadlineParams], cpus: usize, tick: Ns) -> Verdict {
     let alone = threads.len() <= cpus;
     let overrun = match alone {

@@ -40,14 +40,14 @@ impl Work {
             .is_ok_and(|(supply, _)| holds(&self.tasks, self.policy, &supply) == Ok(true))
     }
 
-    /// The same by the model of the kernel's tick alone, which allows for whatever the budget comes behind.
+    /// The same by the model of the kernel's tick alone, which allows for any lateness of the budget.
     fn holds_by_model(&self, budget: &Budget, facts: &Facts) -> bool {
         model(budget, facts)
             .is_ok_and(|supply| holds(&self.tasks, self.policy, &supply) == Ok(true))
     }
 }
 
-/// The budget of least bandwidth with which all deadlines of the cell hold: by what is supplied of it, or because it is ample.
+/// The budget of least bandwidth with which all deadlines of the cell hold: by its supply, or because it is ample.
 pub(super) fn of_cell(
     cell: &Asked,
     share: (Ns, Ns),
@@ -66,7 +66,7 @@ pub(super) fn of_cell(
     })
 }
 
-/// The budget of least bandwidth that lets all deadlines hold, and its period, by what this kernel supplies: of the grid
+/// The budget of least bandwidth that lets all deadlines hold, and its period, by this kernel's supply: of the grid
 /// by the model, and every measured budget as it is; behind the supervisors `exact`, which may be on its cpus.
 fn least(
     work: &Work,
@@ -77,7 +77,7 @@ fn least(
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
     let overdraw = facts.overdraw_ns(enforcer);
-    // What it costs to hold it is paid in each period, above it, so that short periods are not for nothing.
+    // The cost of holding it is paid in each period, above it, so that short periods are not for nothing.
     let cost = keeper::cost(enforcer);
     let above = |period: Ns| -> Vec<Held> {
         let own = (cost > 0).then(|| Held::exactly(cost, period));
@@ -91,8 +91,8 @@ fn least(
         };
         postponement(own, &above(period)).ok()
     };
-    // The largest budget that fits in its period behind them: larger ones are tested with this much, so that what holds
-    // with a budget holds with every larger one, as the search requires.
+    // The largest budget that fits in its period behind them: larger ones are tested with this much, so that deadlines
+    // that hold with a budget hold with every larger one, as the search requires.
     let most = |period: Ns| {
         let taken = |held: &Held| (period + held.period).div_ceil(held.period) * held.budget;
         match above(period).as_slice() {

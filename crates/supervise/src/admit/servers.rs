@@ -1,6 +1,6 @@
 //! Cells held to budgets by SCHED_DEADLINE servers, `cpu.rt.max` of cgroup v2: on each cpu they run before all threads of
-//! class FIFO outside such groups, by earliest deadline first among themselves and threads of that class, whatever their
-//! own priorities.
+//! class FIFO outside such groups, by earliest deadline first among themselves and threads of that class, regardless of
+//! their own priorities.
 
 use analysis::linux::{Bandwidth, DeadlineParams, HcbsTree, Held, RootDomain, threads_hold};
 use analysis::{Ns, Verdict};
@@ -12,7 +12,7 @@ use super::Facts;
 use super::cpu::{Bound, Candidate, Unfit, reserved};
 use crate::enforce::in_us;
 
-/// What comes before a cell on every cpu, of the supervisors: nothing before a server.
+/// The supervisors that come before a cell on every cpu: none before a server.
 pub(super) fn before(enforcer: Enforcer, supervisors: &[Held]) -> &[Held] {
     match enforcer {
         Enforcer::Hcbs => &[],
@@ -24,7 +24,7 @@ fn is_server(cell: &Candidate<'_>) -> bool {
     cell.asked.enforcer == Enforcer::Hcbs && cell.budget.is_some()
 }
 
-/// A budget of a real-time group and its period as the kernel has them, ns: whole microseconds, what is beyond is left out.
+/// A budget of a real-time group and its period as the kernel has them, ns: whole microseconds, rounded down.
 pub(super) const fn in_whole_us(budget_ns: Ns, period_ns: Ns) -> (Ns, Ns) {
     (budget_ns / 1_000 * 1_000, period_ns / 1_000 * 1_000)
 }
@@ -94,7 +94,7 @@ pub(super) fn check(
 }
 
 /// Whether no other cell is on a cpu with one that has a server. A thread of SCHED_DEADLINE that runs on any cpu is not analysed beside
-/// servers that are kept to theirs, and what is of class FIFO and in no such group comes after all of these, those as well who are to stop
+/// servers that are kept to theirs, and a thread of class FIFO outside such groups comes after all of these, even one that is to stop
 /// cells by the clock.
 pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     let other = |cell: &Candidate<'_>| {
@@ -125,8 +125,8 @@ pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     })
 }
 
-/// What the kernel's own arithmetic says of what the group at the top has to reserve for all groups, beside threads of SCHED_DEADLINE in
-/// their root domains, and of the groups; `None`: it takes all, or none is wanted.
+/// Why the kernel's own arithmetic refuses the runtime that the top group has to reserve for all groups, beside threads of
+/// SCHED_DEADLINE in their root domains, or refuses the groups; `None`: it takes all, or none is wanted.
 pub(super) fn refused(
     candidates: &[Candidate<'_>],
     domains: &[(RootDomain, Vec<DeadlineParams>, Vec<String>)],

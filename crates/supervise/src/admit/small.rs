@@ -5,8 +5,8 @@ use model::Enforcer;
 
 use super::cpu::Candidate;
 
-/// Below this a program that was granted 1 us every 10 us was seen to get up to 17 % of its cpu instead of 10, ns: the kernel counts what is used
-/// in its tick and where it switches.
+/// Below this a program that was granted 1 us every 10 us was seen to get up to 17 % of its cpu instead of 10, ns: the kernel counts use in its
+/// tick and where it switches.
 const SMALL_NS: Ns = 100_000;
 
 /// A note that a cell with so small a budget gets more than it.

@@ -18,7 +18,7 @@ use super::{Basis, Facts};
 /// Its name in tables.
 pub(super) const NAME: &str = "supervisor";
 
-/// What the supervisor of a mission gets for itself.
+/// The grant to the supervisor of a mission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SupervisorGrant {
     /// Class of its threads: SCHED_FIFO within the budget, or SCHED_OTHER always.
@@ -41,7 +41,7 @@ pub struct SupervisorGrant {
 }
 
 impl SupervisorGrant {
-    /// What a mission's supervisor is to have on this machine.
+    /// The grant that a mission's supervisor is to have on this machine.
     pub(super) fn wanted(mission: &Mission, facts: &Facts) -> SupervisorGrant {
         let real_time = mission.cells.iter().any(|cell| cell.is_real_time());
         let own = &mission.supervisor;
@@ -190,8 +190,8 @@ pub(super) fn asked(
     }
 }
 
-/// The supervisors among these, all of one priority, behind the threads `above` of SCHED_DEADLINE: what is known of each, and
-/// what they may take from everybody below.
+/// The supervisors among these, all of one priority, behind the threads `above` of SCHED_DEADLINE: the bound of each, and the
+/// time that it may take from everybody below.
 pub(super) fn check(
     cells: &[Candidate<'_>],
     above: &[Held],

@@ -32,7 +32,7 @@ pub enum Basis {
         /// How exact.
         #[serde(flatten)]
         reaction: Exactness,
-        /// Why that is what was measured on another machine, of 99 of 100 looks and overruns; `None`: it is the worst that
+        /// Why that is a measurement of another machine, of 99 of 100 looks and overruns; `None`: it is the worst that
         /// was measured on this one, of other budgets.
         #[serde(skip_serializing_if = "Option::is_none")]
         unmeasured: Option<String>,
@@ -50,7 +50,7 @@ pub enum Basis {
         /// there is none without.
         assumed: bool,
     },
-    /// The whole cpu, shared with what stands above it: no budget is enforced.
+    /// The whole cpu, shared with everything above it: no budget is enforced.
     WholeCpu,
 }
 
@@ -79,7 +79,7 @@ impl Exactness {
     }
 }
 
-/// What a budget is counted on to supply.
+/// The supply counted on from a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Supplied {
     Measured(Delayed<Envelope>),
@@ -133,8 +133,8 @@ impl Supplied {
 }
 
 /// The lines of a cell that the freezer holds and whose budget comes up to `behind` ns later than when it was measured, none better than
-/// what is proved of one that has others beside it: what it uses near the end of a period may be charged to the next, which costs
-/// rate and not only time.
+/// the proof for one that has others beside it: its use near the end of a period may be charged to the next, which costs rate and not
+/// only time.
 fn behind_others(
     measured: &MeasuredSupply,
     behind: Ns,
@@ -156,7 +156,7 @@ fn behind_others(
     Ok(measured.counted_on().into_iter().map(slower).collect())
 }
 
-/// What may be relied on without a measurement of this budget. It already allows for the budget to come as late in each period as others on
+/// The supply to rely on without a measurement of this budget. It already allows for the budget to come as late in each period as others on
 /// the cpu can make it.
 pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String> {
     let (budget, period) = (held.budget_ns, held.period_ns);

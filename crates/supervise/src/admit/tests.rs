@@ -54,7 +54,7 @@ pub(super) fn facts() -> Facts {
             available_bytes: 2 << 30,
         }),
         real_time: Ok(()),
-        // What stands in the tables with it is in tests/supervisor.rs.
+        // The tables with it are in tests/supervisor.rs.
         supervisor: Err("not asked".to_owned()),
         beside: Vec::new(),
         outside: Vec::new(),
@@ -238,7 +238,7 @@ fn a_measured_supply_decides_where_it_is_of_this_machine() {
     );
     let bad = admit(&mission, &facts(), &[measured(30 * MS, machine())], 0);
     assert!(!bad.is_admitted());
-    // Whatever was measured, the worst phase of the tick may not have come.
+    // In any measurement, the worst phase of the tick may not have come.
     let mut lucky = measured(MS, machine());
     lucky.by_tick = Some(Promise {
         delay_ns: 21 * MS,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Deviation;
 
-/// For how long every assumption must have held before a bound counts, ns; less what two looks a second apart may differ.
+/// For how long every assumption must have held before a bound counts, ns; less the jitter of two looks a second apart.
 const WHOLE_NS: i64 = 1_000_000_000 - 50_000_000;
 
 /// Whether a bound stands.

@@ -1,4 +1,4 @@
-//! The assumptions on which the bounds of tasks rest: all of them in one list ([`RULES`]), each with its check by what the supervisor
+//! The assumptions on which the bounds of tasks rest: all of them in one list ([`RULES`]), each with its check as far as the supervisor
 //! sees, or said to be unchecked; and whether a bound stands ([`Bounds`]).
 
 mod bound;
@@ -48,7 +48,7 @@ pub struct Proof {
     pub latency_ns: u64,
     /// The kernel's own threads that come before it on its cpus.
     pub kernel: Vec<RtThread>,
-    /// What the supervisor has reserved for itself, ns in each period; `None`: nothing.
+    /// The supervisor's own reservation, ns in each period; `None`: nothing.
     pub reserved: Option<(u64, u64)>,
 }
 
@@ -83,7 +83,7 @@ impl Proof {
             .collect()
     }
 
-    /// What it assumes, in the order of [`RULES`].
+    /// Its assumptions, in the order of [`RULES`].
     pub fn assumptions(&self) -> Vec<Assumption> {
         let each = RULES.iter().filter_map(|rule| {
             let says = (rule.says)(self)?;
@@ -169,7 +169,7 @@ pub enum Standing {
     },
     /// It does not hold.
     Deviates {
-        /// What was found instead, a clause.
+        /// The actual state, a clause.
         found: String,
         /// Whether that cannot be undone in this life of the cell.
         for_good: bool,
@@ -181,7 +181,7 @@ pub enum Standing {
 pub struct Deviation {
     /// The name of its rule.
     pub rule: &'static str,
-    /// What was found instead, a clause.
+    /// The actual state, a clause.
     pub found: String,
     /// Whether that cannot be undone in this life of the cell.
     pub for_good: bool,
@@ -209,7 +209,7 @@ impl Standing {
     }
 }
 
-/// Who answers the cell's calls for another class, and whether he is there.
+/// The handler of the cell's calls for another class, and whether it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     /// Its agent.
@@ -234,7 +234,7 @@ pub enum Locked {
     NoMore,
 }
 
-/// What was seen of a task and its machine at one look.
+/// The observations of a task and its machine at one look.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     /// The task's thread.
@@ -247,9 +247,9 @@ pub struct Look<'a> {
     pub cpus: &'a [u32],
     /// That others have moved it out of a control group, a clause.
     pub moved: Option<&'a str>,
-    /// Who answers its cell's calls.
+    /// The handler of its cell's calls.
     pub answered: Answered,
-    /// What of its cell the enforcer does not hold, as clauses.
+    /// Parts of its cell that the enforcer does not hold, as clauses.
     pub unheld: &'a [String],
     /// A thread of its cell that runs no task and has a higher class than it may have, a clause.
     pub stray: Option<&'a str>,
@@ -265,6 +265,6 @@ pub struct Look<'a> {
     pub settings: &'a [String],
     /// For how long the supervisor did not look although it was to, ns.
     pub away_ns: i64,
-    /// Whether it has what it reserved for itself.
+    /// Whether its own reservation holds.
     pub is_reserved: bool,
 }

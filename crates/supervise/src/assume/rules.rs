@@ -1,4 +1,4 @@
-//! The list of what bounds assume. An analysis that assumes more, or an enforcer that holds otherwise, adds to it here.
+//! The list of the assumptions of bounds. An analysis that assumes more, or an enforcer that holds otherwise, adds to it here.
 
 use host::cpus::format_list;
 use host::rt_threads::RtThread;
@@ -7,7 +7,7 @@ use host::sched::Class;
 use super::{Answered, Locked, Look, Proof, Standing};
 use crate::threads::{ADVICE, Sign};
 
-/// One assumption: what it says of a bound, and its check.
+/// One assumption: its statement about a bound, and its check.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Its name.

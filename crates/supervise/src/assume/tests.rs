@@ -294,7 +294,7 @@ fn each_says_what_it_found_and_whether_it_is_checked() {
         answered: Answered::ByNobody,
         ..well(&found, &lower)
     };
-    // What cannot be undone comes first.
+    // A deviation for good comes first.
     let deviation = proof.deviation(&look).unwrap();
     assert!(deviation.for_good && deviation.rule == "calls");
     let all = proof.seen(&look);

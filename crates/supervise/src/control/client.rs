@@ -130,7 +130,7 @@ impl Client {
     fn send(&mut self, dir: &Path, ask: Ask) -> Result<(), ControlError> {
         let sent = self.stream.write_all(&line(&Request::new(ask)));
         match sent {
-            // The answer says why: the supervisor does not read from whom it refuses.
+            // The answer says why: the supervisor does not read from a refused client.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(failed(dir, "asked", error)),
             Ok(()) => Ok(()),

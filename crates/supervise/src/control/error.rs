@@ -20,7 +20,7 @@ pub enum ControlError {
         among(known, "the missions here are")
     )]
     UnknownMission {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
         /// Those that there are.
         known: Vec<String>,
@@ -58,10 +58,10 @@ pub enum ControlError {
         /// The socket or the directory.
         path: PathBuf,
     },
-    /// Somebody else can change what is in the mission's directory.
+    /// Somebody else can change the contents of the mission's directory.
     #[error(transparent)]
     Foreign(#[from] host::ground::Foreign),
-    /// Who listens is neither root nor the user of this process.
+    /// The listener is neither root nor the user of this process.
     #[error(
         "{}: user {user} listens there, who is neither root nor you; no request was sent",
         path.display()
@@ -69,7 +69,7 @@ pub enum ControlError {
     ForeignServer {
         /// The socket.
         path: PathBuf,
-        /// Who listens.
+        /// The listener.
         user: u32,
     },
     /// The supervisor refused.
@@ -88,15 +88,15 @@ pub enum ControlError {
         "the supervisor's answer is not understood ({reason}); use the timecell that started it"
     )]
     NotUnderstood {
-        /// What the reader says.
+        /// The reader's error.
         reason: String,
     },
     /// The operating system refused something.
     #[error("{} cannot be {tried}: {source}", path.display())]
     System {
-        /// What was worked on.
+        /// The file, socket or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation, as a participle.
         tried: &'static str,
         /// The system's answer.
         source: io::Error,

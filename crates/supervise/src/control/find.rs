@@ -94,7 +94,7 @@ fn is_up(dir: &Path) -> bool {
 pub(super) fn is_supervised(dir: &Path) -> bool {
     match socket::connect(dir) {
         Ok(_) => true,
-        // Somebody listens, no matter who.
+        // Somebody listens, be it another user.
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
     }
 }

@@ -26,7 +26,7 @@ pub struct Happening {
     pub kind: String,
     /// The cell that it is about.
     pub cell: Option<String>,
-    /// What happened, a sentence.
+    /// The event, a sentence.
     pub text: String,
     /// The entry.
     pub entry: serde_json::Value,

@@ -12,20 +12,20 @@ pub const VERSION: u32 = 1;
 /// The longest request, bytes, its newline included.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 
-/// What a client sends: one line.
+/// A request of a client: one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`] of the client.
     pub timecell_control: u32,
-    /// What it asks for.
+    /// The request itself.
     pub ask: Ask,
 }
 
-/// What can be asked.
+/// The requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ask {
-    /// What runs: answered by [`Say::Status`].
+    /// The status: answered by [`Say::Status`].
     Status,
     /// The same with all that each bound assumes: answered by [`Say::Status`].
     Assumptions,
@@ -48,7 +48,7 @@ pub enum Ask {
     },
     /// End the mission: [`Say::Done`] once nothing is left, and the supervisor ends.
     Down,
-    /// Tell what happens from now on: [`Say::Subscribed`], then [`Say::Happened`] without end.
+    /// Tell events from now on: [`Say::Subscribed`], then [`Say::Happened`] without end.
     Events,
     /// Read the mission file and become it: [`Say::Notice`]s, then [`Say::Updated`].
     Update {
@@ -72,32 +72,32 @@ pub(crate) fn check_window(window_ns: i64) -> Result<(), &'static str> {
     }
 }
 
-/// What the supervisor sends: one line.
+/// An answer of the supervisor: one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// [`VERSION`] of the supervisor.
     pub timecell_control: u32,
-    /// What it says.
+    /// The answer itself.
     pub say: Say,
 }
 
-/// What can be answered.
+/// The answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Say {
-    /// What runs.
+    /// The status.
     Status(Box<Status>),
     /// In the text format of Prometheus.
     Metrics {
         /// All of it.
         text: String,
     },
-    /// What was asked is done.
+    /// The request is done.
     Done {
         /// Each cell that it concerned.
         cells: Vec<CellDone>,
     },
-    /// The mission is another one now, or has stayed what it was.
+    /// The mission is another one now, or has stayed the same.
     Updated(Box<Updated>),
     /// From here on, events are sent.
     Subscribed {
@@ -111,7 +111,7 @@ pub enum Say {
         /// Of the last entry that is not told.
         sequence: u64,
     },
-    /// What is being done meanwhile; more follows.
+    /// A notice meanwhile; more follows.
     Notice {
         /// A sentence.
         text: String,
@@ -158,7 +158,7 @@ pub struct CellDone {
     pub text: String,
 }
 
-/// What an update has done.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updated {
     /// Number of the update.
@@ -173,12 +173,12 @@ pub struct Updated {
     pub cells: Vec<CellUpdate>,
 }
 
-/// What an update does to a cell.
+/// The effect of an update on a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellUpdate {
     /// Its name.
     pub cell: String,
-    /// What has changed of it.
+    /// Its change.
     pub change: Change,
     /// Whether its new version ran beside the old one for the health window.
     pub beside: bool,
@@ -212,9 +212,9 @@ impl Request {
     /// Reads a line.
     ///
     /// # Errors
-    /// What is wrong with it, as a sentence for the client.
+    /// The fault, as a sentence for the client.
     pub fn read(line: &[u8]) -> Result<Request, String> {
-        /// What every version has.
+        /// The field that every version has.
         #[derive(Deserialize)]
         struct Any {
             timecell_control: u32,

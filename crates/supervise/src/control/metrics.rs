@@ -62,7 +62,7 @@ const OF_CELLS: [Family; 6] = [
 ];
 
 /// The mission in the text format of Prometheus, version 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>);
-/// base units, `_total` for what only grows within a life of a cell.
+/// base units, `_total` for values that only grow within a life of a cell.
 pub fn prometheus(status: &Status) -> String {
     let mut text = String::new();
     let mission = escaped(status.mission.as_deref().unwrap_or_default());

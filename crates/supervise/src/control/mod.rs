@@ -1,11 +1,11 @@
-//! Control of a running mission from other processes: the protocol, who may speak it, the socket's two ends, and what is
-//! answered. [`crate::run`] carries out the requests.
+//! Control of a running mission from other processes: the protocol, its permitted users, the socket's two ends, and the
+//! answers. [`crate::run`] carries out the requests.
 //!
 //! **Form.** A stream socket `control` in the mission's directory. One JSON object per line: a [`Request`] from the
 //! client, then one or more [`Answer`]s, each with the version. A request has at most [`MOST_REQUEST_BYTES`]. The next
 //! one may follow after the last answer to the one before.
 //!
-//! **Who.** The socket's mode is 0600, and the kernel is asked for the user at the other end (`SO_PEERCRED`, unix(7)):
+//! **Users.** The socket's mode is 0600, and the kernel is asked for the user at the other end (`SO_PEERCRED`, unix(7)):
 //! root and the supervisor's own user are served, anyone else is refused.
 //!
 //! **A bad client harms nobody.** The supervisor never waits for one: a client that does not read its answers is not read

@@ -1,4 +1,4 @@
-//! What still runs of a mission whose supervisor was killed.
+//! Cells that still run of a mission whose supervisor was killed.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ pub struct Orphaned {
     pub dir: PathBuf,
     /// Its file as it was admitted last.
     pub file: Option<Text>,
-    /// What runs of it: the names of cells, and the number of each one's first process; `None`: its supervisor was killed before it could
+    /// Its cells that run: their names, and the number of each one's first process; `None`: its supervisor was killed before it could
     /// write that down.
     pub processes: Vec<(String, Option<i32>)>,
 }
 
-/// What still runs of the mission in this directory; `None`: nothing, or it has a supervisor.
+/// The cells that still run of the mission in this directory; `None`: there are none, or it has a supervisor.
 pub fn orphaned(dir: &Path) -> Option<Orphaned> {
     let state = state(dir).ok()?;
     let lives = |id: &str| engine::any_lives(id);
@@ -35,7 +35,7 @@ fn of(dir: &Path, state: &State, lives: &dyn Fn(&str) -> bool) -> Option<Orphane
         .filter_map(|(cell, _, instance)| {
             let process = instance.started.as_ref().map(|started| &started.process);
             let runs = match process {
-                // What cannot be told is not taken for over.
+                // A process that cannot be checked is not taken for over.
                 Some(process) => process.still_runs().unwrap_or(true),
                 None => lives(&names::cell_id(&mission, cell)),
             };

@@ -1,4 +1,4 @@
-//! What can be known of a mission without a supervisor.
+//! The status of a mission without a supervisor.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::journal;
 use crate::stamp::Stamp;
 use crate::state::{Record, State, replay};
 
-/// What the journal of a directory adds up to, with what of it still runs.
+/// The status that the journal of a directory adds up to, with the cells that still run.
 ///
 /// # Errors
 /// When there is no journal, or it cannot be read.

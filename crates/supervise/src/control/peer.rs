@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The user at the other end of a connection.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -32,7 +32,7 @@ pub(super) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether this user is one whom the other, be it a supervisor or who asks one, has to do with: root or the same user.
+/// Whether this user may be at the other end, as supervisor or as client: root or the same user.
 pub(super) fn may(user: u32, own: u32) -> bool {
     user == 0 || user == own
 }

@@ -23,7 +23,7 @@ const READ_BYTES: usize = 16 << 10;
 /// The listening socket's mark; clients are counted from 1.
 const LISTENER: u64 = 0;
 
-/// The supervisor's end of the control socket. Never blocks: what there is to do is done in [`Server::turn`], and one descriptor
+/// The supervisor's end of the control socket. Never blocks: its work is done in [`Server::turn`], and one descriptor
 /// becomes readable when there is something.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -43,7 +43,7 @@ enum Phase {
     Waits,
     /// It receives events.
     Subscribed,
-    /// It gets what is still to be sent, and nothing after that.
+    /// It gets the rest of its output, and nothing after that.
     Leaves,
 }
 
@@ -57,7 +57,7 @@ struct Client {
     sent: usize,
     /// The last entry that a subscriber missed.
     behind: Option<u64>,
-    /// What epoll was asked to tell.
+    /// The events that epoll was asked for.
     watched: EventFlags,
 }
 
@@ -80,12 +80,12 @@ impl Server {
         Ok(server)
     }
 
-    /// What becomes readable when [`Server::turn`] has something to do.
+    /// The descriptor that becomes readable when [`Server::turn`] has something to do.
     pub(crate) fn ready(&self) -> RawFd {
         self.epoll.as_raw_fd()
     }
 
-    /// Takes connections, sends what waits, and reads: what was asked, and by whom. At most one request of each client.
+    /// Takes connections, sends waiting output, and reads: requests with their clients. At most one request of each client.
     pub(crate) fn turn(&mut self) -> Vec<(u64, Ask)> {
         let mut asked = Vec::new();
         for (mark, events) in self.events() {
@@ -157,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Sends what is still queued, for at most this long: it is lost when the supervisor ends.
+    /// Sends the queued output, for at most this long: it is lost when the supervisor ends.
     pub(crate) fn finish(&mut self, within: Duration) {
         let until = Instant::now() + within;
         let waits = |server: &Server| {
@@ -204,7 +204,7 @@ impl Server {
             };
             if let Some((kind, why)) = refusal {
                 let why = vec![why];
-                // It fits into the empty buffer of a new socket; who has closed it already misses nothing.
+                // It fits into the empty buffer of a new socket; a client that has closed it already misses nothing.
                 let _ = (&stream).write(&line(&Answer::new(Say::Refused { kind, why })));
                 continue;
             }
@@ -305,7 +305,7 @@ impl Server {
         }
     }
 
-    /// Registers with epoll what is of interest now, and drops clients that have got their last answer.
+    /// Registers the events of interest with epoll, and drops clients that have got their last answer.
     fn settle(&mut self, mark: u64) {
         let Some(client) = self.clients.get_mut(&mark) else {
             return;

@@ -21,7 +21,7 @@ pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// A path to it that is short enough, and what has to stay open meanwhile.
+/// A path to it that is short enough, and the directory that has to stay open meanwhile.
 fn short(dir: &Path) -> io::Result<(PathBuf, Option<File>)> {
     let whole = path(dir);
     if whole.as_os_str().len() <= LONGEST {

@@ -24,7 +24,7 @@ pub struct Status {
     pub mission: Option<String>,
     /// Its directory.
     pub dir: PathBuf,
-    /// Who keeps it running; `None`: nobody.
+    /// Its supervisor; `None`: it has none.
     pub supervisor: Option<SupervisorStatus>,
     /// Its mode.
     pub mode: Mode,
@@ -45,7 +45,7 @@ pub struct SupervisorStatus {
     pub cpu_ns: Option<i64>,
     /// Memory that it has resident, bytes.
     pub rss_bytes: Option<u64>,
-    /// What it has reserved for itself: cpu time of its threads in each period, ns; `None`: nothing, it is an ordinary process.
+    /// Its own reservation: cpu time of its threads in each period, ns; `None`: nothing, it is an ordinary process.
     #[serde(default)]
     pub budget_ns: Option<i64>,
     /// The period, ns.
@@ -60,7 +60,7 @@ pub struct SupervisorStatus {
 }
 
 model::choice! {
-    /// What a cell does.
+    /// The state of a cell.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum CellState: word {
@@ -68,7 +68,7 @@ model::choice! {
         Running = "running",
         /// It is being made.
         Starting = "starting",
-        /// It was told to end and has not yet, or what is left of it is being removed.
+        /// It was told to end and has not yet, or its remains are being removed.
         Ending = "ending",
         /// It is started once those that it comes after are ready.
         Waiting = "waiting",
@@ -98,7 +98,7 @@ impl CellState {
 pub struct CellStatus {
     /// Its name.
     pub cell: String,
-    /// What it does.
+    /// Its state.
     pub state: CellState,
     /// Why it does not run, a clause.
     pub why: Option<String>,
@@ -120,12 +120,12 @@ pub struct CellStatus {
     pub period_ns: Option<i64>,
     /// Its cpus; empty: not known.
     pub cpus: Vec<u32>,
-    /// What holds it, a sentence.
+    /// Its guarantee, a sentence.
     pub guarantee: Option<String>,
     /// Which mutexes of real-time programs work in it, a clause; `None`: it is best effort, or an earlier version does not say.
     #[serde(default)]
     pub mutexes: Option<String>,
-    /// What of it that does not hold, as clauses: tasks without a thread, threads of a class that has no budget.
+    /// Its parts that are not held, as clauses: tasks without a thread, threads of a class that has no budget.
     #[serde(default)]
     pub unheld: Vec<String>,
     /// The bounds of its tasks.
@@ -138,7 +138,7 @@ pub struct CellStatus {
     pub limits: Vec<LimitStatus>,
     /// Its directory, in which `output` is.
     pub dir: PathBuf,
-    /// What its application reports of its tasks.
+    /// The reports of its application on its tasks.
     pub tasks: Vec<TaskStatus>,
 }
 
@@ -152,7 +152,7 @@ pub struct BoundStatus {
     /// Whether it counts.
     #[serde(flatten)]
     pub state: State,
-    /// What it assumes; empty: that was not asked for.
+    /// Its assumptions; empty: they were not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<Assumption>,
 }
@@ -193,7 +193,7 @@ pub struct LimitStatus {
     pub text: String,
 }
 
-/// What an application reports of a task.
+/// The report of an application on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStatus {
     /// Its name.
@@ -211,7 +211,7 @@ pub struct TaskStatus {
 }
 
 impl CellStatus {
-    /// What the journal knows of a cell; `known`: it does of this one.
+    /// The status of a cell by the journal; `known`: its record there.
     pub(crate) fn of(cell: &str, known: Option<&Cell>, dir: PathBuf) -> CellStatus {
         let holds = known.map(|known| known.holds.clone()).unwrap_or_default();
         let started = known.and_then(|known| known.instances.values().next_back());

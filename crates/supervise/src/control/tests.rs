@@ -92,7 +92,7 @@ fn root_and_the_supervisors_own_user_may() {
 }
 
 fn asks(server: &mut Server) -> Vec<(u64, Ask)> {
-    // The kernel has delivered what was written to a Unix socket when the writing returns.
+    // The kernel has delivered data to a Unix socket when the write returns.
     server.turn().into_iter().chain(server.turn()).collect()
 }
 
@@ -179,7 +179,7 @@ fn a_slow_subscriber_is_told_from_where_on_to_read() {
     for sequence in 1..=ALL {
         server.publish(&happening(sequence));
     }
-    // It reads at last; nothing is told twice, nothing in the wrong order, and what is missing is said.
+    // It reads at last; nothing is told twice, nothing in the wrong order, and gaps are told.
     slow.set_read_timeout(Some(Duration::from_millis(200)))
         .unwrap();
     let (mut input, mut told, mut behind) = (LineBuffer::default(), 0, None);

@@ -6,7 +6,7 @@ use host::confine::{Keeps, confine};
 
 use super::{Enforce, EnforceError, Inside};
 
-/// Only cpus, for a cell without a guarantee: it gets what the others leave there.
+/// Only cpus, for a cell without a guarantee: it gets the time that the others leave there.
 #[derive(Debug)]
 pub struct BestEffort {
     cpus: Vec<u32>,

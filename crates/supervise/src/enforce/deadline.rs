@@ -15,7 +15,7 @@ use crate::threads::{Wanted, wanted};
 /// How long a cell's start waits for bandwidth that threads which have ended still hold.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
+/// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, regardless of the other threads of the machine.
 /// A thread's children start in class OTHER (SCHED_RESET_ON_FORK), so that a cell gets no more than its tasks were granted.
 ///
 /// The kernel takes no thread into this class that may not run on every cpu of its root domain, so the threads are kept to cpus
@@ -33,12 +33,12 @@ pub struct Deadline {
 struct Own {
     cpus: Vec<u32>,
     group: Option<PathBuf>,
-    /// What was told last of why it keeps nobody to its cpus.
+    /// The last reason told for keeping nobody to its cpus.
     lost: Option<String>,
 }
 
 impl Own {
-    /// What the user should know of it, a clause.
+    /// News of it for the user, a clause.
     fn tend(&mut self) -> Option<String> {
         let lost = self.group.as_deref().and_then(host::isolate::invalid);
         let told = match &lost {
@@ -80,7 +80,7 @@ impl Deadline {
     }
 }
 
-/// What is held is held by the threads, and nothing is kept beside them but the partitions, which are the mission's.
+/// Grants are held by the threads, and nothing is kept beside them but the partitions, which are the mission's.
 #[derive(Debug)]
 pub(super) struct ByThread {
     partitions: Arc<ByPartition>,
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Of each thread: whose it is, its name where that is sought, and its class.
+    /// Of each thread: its task, its name where that is sought, and its class.
     fn held(cell: &Cell, budget: Option<(u64, u64)>) -> Vec<(String, Option<String>, Class)> {
         let held = Deadline::new(&grant(cell, budget), cell).unwrap();
         let is_first = |wanted: &Wanted| held.begins_with(wanted);

@@ -36,7 +36,7 @@ pub enum EnforceError {
     NotGranted {
         /// The cell.
         cell: String,
-        /// What is missing.
+        /// The missing part of the grant.
         what: &'static str,
     },
 }

@@ -54,7 +54,7 @@ impl Children {
 
 impl ByFreezer {
     pub(super) fn of(mission: &str) -> ByFreezer {
-        // Whatever stands at the supervisor's own path by now, this is the program that runs.
+        // This is the program that runs, even if another one has its path by now.
         let place = Place::new(memory().join(names::freezer_of(mission)), "/proc/self/exe");
         ByFreezer {
             mission: mission.to_owned(),
@@ -127,7 +127,7 @@ impl Mechanism for ByFreezer {
         })
     }
 
-    /// If the processes that held it are gone, it is held again, and owes what it used meanwhile. If that fails, a
+    /// If the processes that held it are gone, it is held again, and owes its use meanwhile. If that fails, a
     /// running cell continues: it is tried again, and reported, as long as the cell runs.
     fn adopt(
         &self,
@@ -170,14 +170,14 @@ struct Freezer {
     cpu: u32,
     reservation: Reservation,
     by_class: CpusetOnly,
-    /// What was told last of why nobody holds it.
+    /// The last reason told why nobody holds it.
     not_held: Option<String>,
     /// Has it held again. Those who are to hold it may not answer for seconds, for which the supervisor has no time.
     again: Option<JoinHandle<Result<u64, PlaceError>>>,
     is_shed: bool,
-    /// What was counted when it was shed last.
+    /// The counts when it was shed last.
     at_shed: Option<Counted>,
-    /// What was counted before it was released because it was shed: the next holder starts counting afresh. One that
+    /// The counts before it was released because it was shed: the next holder starts counting afresh. One that
     /// could not be released is still among its holder's counts.
     before: Arc<Mutex<Option<Counted>>>,
     /// Whether it is released for good. Holding and releasing exclude each other: a slow step must not come after a
@@ -192,7 +192,7 @@ impl Freezer {
             .hold(&self.group, STOP, self.cpu, self.reservation)?)
     }
 
-    /// What lets it go, for good or until it is held again.
+    /// The step that lets it go, for good or until it is held again.
     fn letting_go(&mut self, for_good: bool) -> Step {
         let (place, group) = (self.place.clone(), self.group.clone());
         let (again, over) = (self.again.take(), Arc::clone(&self.over));
@@ -218,7 +218,7 @@ impl Freezer {
         })
     }
 
-    /// What was counted since it was held last.
+    /// The counts since it was held last.
     fn counted_now(&self) -> Option<Counted> {
         let page = self.place.page().ok()??;
         let groups = page.groups();
@@ -448,7 +448,7 @@ mod tests {
         assert!(freezer.shed_with(Some(one))().is_err());
         assert_eq!(freezer.counted(), Some(one));
         assert!(freezer.unshed().is_some());
-        // Whoever holds it still has counted that, and cannot be asked here.
+        // Its holder has counted that, and cannot be asked here.
         assert_eq!(freezer.counted(), None);
     }
 

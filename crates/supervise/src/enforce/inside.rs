@@ -20,7 +20,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Ids of all its threads, of whatever process; those of its first process alone where no group tells.
+    /// Ids of all its threads, of any process; those of its first process alone where no group tells.
     pub fn threads(&self) -> Vec<i32> {
         self.first_threads(usize::MAX)
     }

@@ -12,7 +12,7 @@ const PASSES: usize = 100;
 /// minutes. Of a thread that ends in SCHED_DEADLINE the kernel would count the bandwidth for another period, and lose count
 /// altogether when cpusets change within it.
 ///
-/// What a thread makes before its turn comes has its class too; the first pass that finds none is the last.
+/// A thread created by one before its turn comes has its class too; the first pass that finds none is the last.
 pub fn leave_real_time(inside: &Inside) {
     for _ in 0..PASSES {
         let mut found = false;

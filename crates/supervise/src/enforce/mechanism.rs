@@ -16,8 +16,8 @@ use super::{Enforce, EnforceError};
 use crate::admit::Grant;
 use crate::names;
 
-/// A mechanism as a mission uses it: what it creates for each cell, and what it keeps for the mission beyond the lives
-/// of cells.
+/// A mechanism as a mission uses it: the enforcers that it creates for cells, and the reservations that it keeps for
+/// the mission beyond the lives of cells.
 pub trait Mechanism: Debug + Send + Sync {
     /// The enforcer of a cell that is to be started.
     ///
@@ -25,7 +25,7 @@ pub trait Mechanism: Debug + Send + Sync {
     /// When the machine or the kernel refuses it, or nothing was granted that it could hold.
     fn make(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError>;
 
-    /// What holds a cell that runs on from a supervisor that is gone; one that is shed to best effort (`is_let_go`) is held by nobody until
+    /// The enforcer of a cell that runs on from a supervisor that is gone; one that is shed to best effort (`is_let_go`) is held by nobody until
     /// [`Enforce::unshed`].
     ///
     /// # Errors
@@ -39,7 +39,7 @@ pub trait Mechanism: Debug + Send + Sync {
         self.make(grant, cell)
     }
 
-    /// Makes what is kept for these grants and is not there, so that nobody else takes their room.
+    /// Makes the missing reservations for these grants, so that nobody else takes their room.
     ///
     /// # Errors
     /// When the kernel refuses one; those before it stay.
@@ -47,7 +47,7 @@ pub trait Mechanism: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Removes what was kept, but for these places.
+    /// Removes the reservations, but for these places.
     ///
     /// # Errors
     /// Of the first that stays, because processes are left in it.
@@ -55,7 +55,7 @@ pub trait Mechanism: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Removes what was kept for a place whose cell is gone; what cannot be removed goes with the mission's others.
+    /// Removes the reservation of a place whose cell is gone; one that cannot be removed goes with the mission's others.
     fn forget(&self, _place: &str) {}
 }
 
@@ -98,8 +98,8 @@ impl Mechanisms {
     /// # Errors
     /// When the kernel refuses it.
     pub fn ready(&self, partition: Option<&[u32]>) -> Result<(), EnforceError> {
-        // Where they cannot be kept, as in a container, cells get what is possible: missing cpus or limits are reported
-        // for each.
+        // Where they cannot be kept, as in a container, cells get the possible ones: missing cpus or limits are
+        // reported for each.
         let _ = self.partitions.keep_controllers();
         match partition {
             Some(cpus) => self.partitions.make(&[cpus.to_vec()]),
@@ -124,8 +124,8 @@ impl Mechanisms {
             })
     }
 
-    /// Creates what is kept for these grants, and these cpu partitions, after removing what is kept for none of the
-    /// places, and all other partitions. Returns whether nothing of that is left: what has processes in it stays.
+    /// Creates the reservations for these grants, and these cpu partitions, after removing those of none of the places,
+    /// and all other partitions. Returns whether none of these is left: one with processes in it stays.
     ///
     /// # Errors
     /// When the kernel refuses something new.
@@ -180,7 +180,7 @@ impl Mechanisms {
         each.fold(Ok(()), Result::and)
     }
 
-    /// Removes what is kept for a place whose cell is gone.
+    /// Removes the reservation of a place whose cell is gone.
     pub fn forget(&self, place: &str) {
         for (_, mechanism) in self.each.iter() {
             mechanism.forget(place);

@@ -1,6 +1,6 @@
-//! Enforcement: the kernel mechanisms that hold cells to what admission granted them, one file each behind one trait.
-//! They are put around a cell's process from outside; what is inside the cell need not know of them and cannot undo them.
-//! Admission decides who gets what.
+//! Enforcement: the kernel mechanisms that hold cells to their grants, one file each behind one trait. They are put
+//! around a cell's process from outside; programs in the cell need not know of them and cannot undo them. Admission
+//! decides the grants.
 
 mod best_effort;
 mod cpuset_only;
@@ -34,7 +34,7 @@ use crate::admit::Grant;
 /// A step that may take seconds because others may not answer: done outside the loop, which must not wait.
 pub type Step = Box<dyn FnOnce() -> Result<(), EnforceError> + Send>;
 
-/// What was counted of a budget.
+/// The counts of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Periods that have ended. A cell that wants nothing begins none.
@@ -43,12 +43,12 @@ pub struct Counted {
     pub exhausted: u64,
     /// The largest use beyond a budget, ns.
     pub overrun_ns: i64,
-    /// The process that counts, by its pid: another one may have come late, and what was used meanwhile is charged all the same.
+    /// The process that counts, by its pid: another one may have come late, and use meanwhile is charged all the same.
     pub by: i32,
 }
 
 impl Counted {
-    /// What was counted of one cell before, and after it was held again.
+    /// The counts of one cell before, and after it was held again.
     fn both(before: Option<Counted>, after: Option<Counted>) -> Option<Counted> {
         let (Some(one), Some(other)) = (before, after) else {
             return before.or(after);
@@ -62,20 +62,20 @@ impl Counted {
     }
 }
 
-/// What holds one cell.
+/// The enforcer of one cell.
 pub trait Enforce: Send {
-    /// What it guarantees, one sentence for the user.
+    /// Its guarantee, one sentence for the user.
     fn guarantee(&self) -> String;
 
-    /// Puts a process with all its threads under it: cpus, budget, class and priority. It must not run its program yet: what
-    /// it starts before is not held.
+    /// Puts a process with all its threads under it: cpus, budget, class and priority. It must not run its program yet:
+    /// processes that it starts before are not held.
     ///
     /// # Errors
-    /// What the kernel refused; the process is then as it was, or partly held, and must not continue.
+    /// The kernel's refusal; the process is then as it was, or partly held, and must not continue.
     fn hold(&self, pid: i32) -> Result<(), EnforceError>;
 
-    /// Looks after the cell while it runs: what has appeared in it since the last time is held, what is no longer held as it was
-    /// is held again. Returns what the user should know, as clauses.
+    /// Looks after the cell while it runs: new threads in it are held, and anything no longer held as it was is held again.
+    /// Returns notes for the user, as clauses.
     fn tend(&mut self, _inside: &Inside) -> Vec<String> {
         Vec::new()
     }
@@ -85,44 +85,44 @@ pub trait Enforce: Send {
         None
     }
 
-    /// What of the cell is not held by now, as clauses; these are threads of it.
+    /// Parts of the cell that are not held by now, as clauses; these are threads of it.
     fn unheld(&self, _threads: &[(i32, Class)]) -> Vec<String> {
         Vec::new()
     }
 
     /// The class that a thread, by its id on the host, gets back when the cell's next budget comes; `None`: it has its own.
-    /// Whoever looks for a thread's class looks here first.
+    /// Readers of a thread's class look here first.
     fn gets_back(&self, _thread: i32) -> Option<Class> {
         None
     }
 
-    /// The step that releases whatever would restore the class of a cell's threads when the cell is shed to best
-    /// effort; if it fails, the cell must not continue. `None`: nothing would restore it.
+    /// The step that releases the mechanism that would restore the class of a cell's threads when the cell is shed to
+    /// best effort; if it fails, the cell must not continue. `None`: nothing would restore it.
     fn shed(&mut self) -> Option<Step> {
         None
     }
 
-    /// The step that takes back what [`Enforce::shed`] released, before the threads get their class back; `None`:
+    /// The step that takes back the release by [`Enforce::shed`], before the threads get their class back; `None`:
     /// nothing was released. Not before the step of [`Enforce::shed`] is done.
     fn unshed(&mut self) -> Option<Step> {
         None
     }
 
-    /// What was counted of its budget in this life; `None`: nobody counts.
+    /// The counts of its budget in this life; `None`: nobody counts.
     fn counted(&self) -> Option<Counted> {
         None
     }
 
-    /// How long the kernel may still count what a cell's processes held after they have ended, ns. For that long its
-    /// groups are left alone, and it is not restarted.
+    /// How long the kernel may still count the holdings of a cell's processes after they have ended, ns. For that long
+    /// its groups are left alone, and it is not restarted.
     fn settle_ns(&self) -> i64 {
         0
     }
 
-    /// Lets the mechanism go but for what the cell's next life needs; every process under it has ended.
+    /// Lets the mechanism go but for the needs of the cell's next life; every process under it has ended.
     ///
     /// # Errors
-    /// What could not be removed.
+    /// The part that could not be removed.
     fn release(&mut self) -> Result<(), EnforceError>;
 }
 

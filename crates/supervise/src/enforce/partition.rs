@@ -12,13 +12,13 @@ use super::EnforceError;
 use crate::ledger::{self, Entry, Holder, Ledger, LedgerError, Locked};
 use crate::{lock, names};
 
-/// What whoever makes or removes partitions holds.
+/// The lock for making or removing partitions.
 const LOCK: &str = "partitions.lock";
 /// How long one waits for others that do.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps all others of the machine from making and removing partitions: cells are made on threads of their own, several may want the same
-/// partition, and what tasks are bound to is noted of all partitions together.
+/// partition, and the affinities of tasks are noted of all partitions together.
 ///
 /// # Errors
 /// A sentence.
@@ -86,7 +86,7 @@ impl ByPartition {
             return Ok(());
         };
         let _alone = alone()?;
-        // What of it could not be written down keeps no mission from its end; `clean` tells it.
+        // A note that could not be written keeps no mission from its end; `clean` tells it.
         let _ = partitions.finish();
         let mut result = Ok(());
         for partition in partitions.all(&names::partitions_of(&self.mission)) {
@@ -98,10 +98,10 @@ impl ByPartition {
         result
     }
 
-    /// Keeps the controllers of cgroup v2 that cells count on: systemd takes away what none of its units needs, and with it their cpus and limits.
+    /// Keeps the controllers of cgroup v2 that cells count on: systemd takes away those that none of its units needs, and with them cpus and limits.
     ///
     /// # Errors
-    /// What the kernel refused, a sentence.
+    /// The kernel's refusal, a sentence.
     pub(super) fn keep_controllers(&self) -> Result<(), EnforceError> {
         // They are root's.
         let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
@@ -134,7 +134,7 @@ impl ByPartition {
     /// Stops keeping them.
     ///
     /// # Errors
-    /// What the kernel refused, a sentence.
+    /// The kernel's refusal, a sentence.
     pub(super) fn leave_controllers(&self) -> Result<(), EnforceError> {
         let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
             return Ok(());
@@ -150,7 +150,7 @@ impl ByPartition {
     }
 }
 
-/// What became of what a mission has left: a partition, or what is reserved for it.
+/// The fate of something that a mission has left: a partition, or a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// A sentence.

@@ -115,7 +115,7 @@ impl MissionGroups {
         Ok(result?)
     }
 
-    /// Removes the group of a cell that is gone; what cannot be removed goes with the mission's others.
+    /// Removes the group of a cell that is gone; one that cannot be removed goes with the mission's others.
     pub fn forget(&self, place: &str) {
         let _ = remove_group(&self.path(place));
     }

@@ -9,14 +9,14 @@ use super::restarts::Restarts;
 use super::watch::Watch;
 use model::mission::{Action, Observed, Restart, RestartPolicy, Rule};
 
-/// What a mission says of one cell's health.
+/// A mission's settings for one cell's health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Its tasks; events name them by their index.
     pub tasks: Vec<TaskTimes>,
     /// Its health rules, in the order of the mission file.
     pub rules: Vec<Rule>,
-    /// What follows when its program ends.
+    /// The restart policy for its program.
     pub restart: Restart,
 }
 
@@ -25,7 +25,7 @@ pub struct Config {
 #[error("a health rule is about task `{0}`, which the cell does not have")]
 pub struct UnknownTask(pub String);
 
-/// The health of one cell. Give it every event and every [`CellHealth::due_ns`], and do what its findings say.
+/// The health of one cell. Give it every event and every [`CellHealth::due_ns`], and carry out its findings.
 #[derive(Debug, Clone)]
 pub struct CellHealth {
     config: Config,
@@ -45,7 +45,7 @@ enum Life {
     Frozen,
 }
 
-/// What a rule asks for that changes whether the cell runs, the strongest last.
+/// A request of a rule that changes whether the cell runs, the strongest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wish {
     Later,
@@ -82,7 +82,7 @@ impl CellHealth {
 
     /// Processes an event that happened at `now_ns` of CLOCK_MONOTONIC. Give events the instants at which they
     /// happened, in order, and call [`CellHealth::tick`] when all that is known was given: only that finds silences.
-    /// What was reported in time but seen late is no silence, and a silence that is over by then was never seen. Of the
+    /// A report in time that is seen late is no silence, and a silence that is over by then was never seen. Of the
     /// findings that stop or restart the cell at most one is to be carried out; the supervisor does so, and reports
     /// [`Event::Started`] when the cell runs again. An instant before the latest is taken for that.
     pub fn observe(&mut self, now_ns: i64, event: Event) -> Vec<Finding> {
@@ -173,7 +173,7 @@ impl CellHealth {
         }
     }
 
-    /// What the rules and, if its program has ended, the restart policy make of what was seen.
+    /// The findings of the rules and, if its program has ended, of the restart policy.
     fn judge(&mut self, sights: Vec<(usize, Sight)>, end: Option<End>) -> Vec<Finding> {
         let mut findings: Vec<Finding> = (sights.into_iter())
             .map(|(rule, sight)| self.by_rule(rule, sight))
@@ -233,7 +233,7 @@ impl CellHealth {
         }
     }
 
-    /// Stops or restarts the cell as `by` wishes, if the limit allows; what others wish is only recorded.
+    /// Stops or restarts the cell as `by` wishes, if the limit allows; the wishes of others are only recorded.
     fn carry_out(&mut self, wish: Wish, by: Option<usize>, findings: &mut Vec<Finding>) {
         let wait_ns = match wish {
             Wish::Stop => Some(0),
@@ -310,7 +310,7 @@ fn is_wish(finding: &Finding) -> bool {
     wish(finding).is_some()
 }
 
-/// The strongest wish and whose it is; of equals the first.
+/// The strongest wish and its rule; of equals the first.
 fn strongest(findings: &[Finding]) -> Option<(Wish, Option<usize>)> {
     let mut strongest = None;
     for finding in findings {

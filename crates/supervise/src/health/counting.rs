@@ -43,7 +43,7 @@ impl Within {
     }
 }
 
-/// How far a rule is: what it has counted, and how often it has acted.
+/// The state of a rule: its count, and how often it has acted.
 #[derive(Debug, Clone)]
 pub(super) struct Counting {
     seen: Within,
@@ -51,7 +51,7 @@ pub(super) struct Counting {
     quiet_until_ns: Option<i64>,
 }
 
-/// What a rule says to an observation.
+/// The verdict of a rule on an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was observed this many times within the window, which is not enough.

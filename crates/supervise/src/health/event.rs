@@ -1,8 +1,8 @@
-//! What the supervisor has seen of a cell.
+//! Events of a cell that the supervisor has seen.
 
 use crate::End;
 
-/// What the rules need to know of a task.
+/// The times of a task for the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskTimes {
     /// Its name.

@@ -1,4 +1,4 @@
-//! What was observed, and what is to be done about it.
+//! Observations, and the decisions about them.
 
 use super::event::TaskTimes;
 use crate::incident::{Evidence, Incident, SCHEMA, Seen, Taken};
@@ -6,20 +6,20 @@ use crate::{End, Stamp};
 
 use model::mission::Action;
 
-/// Something that was observed, and what is to be done about it. Every one is to be recorded.
+/// An observation, and the decision about it. Every one is to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// When; CLOCK_MONOTONIC, ns.
     pub at_ns: i64,
-    /// What was observed.
+    /// The observation.
     pub sight: Sight,
     /// The rule that observed it, by its index; `None`: the cell's restart policy, or nothing but the event.
     pub rule: Option<usize>,
-    /// What is to be done.
+    /// The decision.
     pub decision: Decision,
 }
 
-/// What was observed of a cell.
+/// An observation of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     /// Its program has ended without having been told to.
@@ -77,7 +77,7 @@ pub enum Sight {
     },
 }
 
-/// What is to be done.
+/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// This.
@@ -121,7 +121,7 @@ pub enum Why {
     NoRule,
 }
 
-/// What an incident says beyond a finding.
+/// The facts of an incident beyond a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context<'a> {
     /// Number of the incident.

@@ -88,7 +88,7 @@ mod tests {
         assert!(!of.go_on_spread(10, 0) && !of.go_on(1, 1));
     }
 
-    /// What [`Lateness`] says, by looking at every job: instants at which of the last n jobs since the last break m are late.
+    /// The answer of [`Lateness`], by looking at every job: instants at which of the last n jobs since the last break m are late.
     fn brute_force(misses: usize, jobs: usize, late: &[bool]) -> Vec<usize> {
         let mut broken = Vec::new();
         let mut since = 0;
@@ -147,7 +147,7 @@ mod tests {
                 let broken = (0..jobs).filter(|job| alone.go_on(1, u64::from(*job >= jobs - late))).count();
                 let told = together.go_on(jobs, late);
                 prop_assert_eq!(told, broken > 0);
-                // Several breaks are told as one, and what is left over of them is dropped.
+                // Several breaks are told as one, and the rest of them is dropped.
                 if broken > 0 {
                     (together, alone) = (Lateness::new(misses, misses + more), Lateness::new(misses, misses + more));
                 }

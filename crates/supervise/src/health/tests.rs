@@ -68,7 +68,7 @@ fn ended(task: usize, response_ns: i64) -> Event {
     }
 }
 
-/// What is to be done, in short.
+/// The decisions to act, in short.
 fn actions(findings: &[Finding]) -> Vec<(Option<usize>, Action, i64)> {
     (findings.iter())
         .filter_map(|finding| match finding.decision {

@@ -1,4 +1,4 @@
-//! What one rule watches for.
+//! The condition that one rule watches for.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ impl Watch {
         }
     }
 
-    /// What the time that has passed shows.
+    /// The observation that the passing of time makes.
     pub(super) fn look(&mut self, now_ns: i64) -> Option<Sight> {
         match self {
             Watch::Heartbeat { task, silence } => {
@@ -138,7 +138,7 @@ impl Watch {
         }
     }
 
-    /// What an event of a running cell shows.
+    /// The observation that an event of a running cell makes.
     pub(super) fn see(&mut self, event: Event, now_ns: i64, config: &Config) -> Option<Sight> {
         match self {
             Watch::Exit(status) => match event {

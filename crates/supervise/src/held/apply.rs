@@ -13,7 +13,7 @@ use super::tidy::{holder, leave};
 use super::{HeldError, group, place};
 use crate::ledger::{Entry, Locked};
 
-/// Makes a group for what shares its own with others; the processes are moved once that is noted.
+/// Makes a group for a process that shares its own with others; the processes are moved once that is noted.
 pub(super) fn take_out(record: &mut Record, records: &mut Records) -> Result<(), HeldError> {
     let Some(pid) = record.thing.pid else {
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn put_under(
     records.write()?;
     group::divide(&record.parts())?;
     record.back.keep_cpuset(&record.cpus());
-    // What it was left with is known by now.
+    // The cpuset that it was left with is known by now.
     records.forget(&record.thing.group);
     records.all.push(record.clone());
     records.write()?;
@@ -80,10 +80,10 @@ pub(super) fn put_under(
             },
         })
     };
-    // On one cpu first, so that it overruns no budget by more than one cpu's time, and its class last: what has a real-time class has
-    // a budget from its first instant on.
+    // On one cpu first, so that it overruns no budget by more than one cpu's time, and its class last: a real-time thread has a
+    // budget from its first instant on.
     keep(None)?;
-    // What is held may have the right to set its own class.
+    // The held program may have the right to set its own class.
     for (group, cpu) in &parts {
         place().hold(group, Stop::Freeze, *cpu, reservation)?;
     }
@@ -96,14 +96,14 @@ pub(super) fn put_under(
     }
 }
 
-/// Restores everything after an error, and returns the error; what cannot be restored no longer exists.
+/// Restores everything after an error, and returns the error; parts that cannot be restored no longer exist.
 pub(super) fn undo(
     record: &mut Record,
     records: &mut Records,
     locked: &Locked,
     error: HeldError,
 ) -> HeldError {
-    // What is held all the same must not be forgotten.
+    // A thing held all the same must not be forgotten.
     if let Err(HeldError::Place(why)) = take_away(record) {
         return HeldError::StillHeld {
             error: error.to_string(),
@@ -118,7 +118,7 @@ pub(super) fn undo(
     error
 }
 
-/// Restores its classes and cpus but for what others have changed, releases it, and dissolves the groups that were created for it.
+/// Restores its classes and cpus but for changes of others, releases it, and dissolves the groups that were created for it.
 ///
 /// # Errors
 /// [`HeldError::Place`] if its keeper does not release it: it stays held then. Otherwise the first thing that could not
@@ -145,7 +145,7 @@ fn take_away_by(
     let first = put_back(&mut back);
     let let_go = parts.iter().try_for_each(|(group, _)| let_go(group));
     if let Err(error) = let_go {
-        // The next attempt is not to take for others' what this one has put back.
+        // The next attempt is not to take the state put back by this one for others'.
         record.back = back;
         return Err(error.into());
     }
@@ -179,7 +179,7 @@ mod tests {
         take_out(&mut held, &mut records).unwrap();
         let own = from.join("held-by-timecell-7");
         assert_eq!((&held.thing.group, own.is_dir()), (&own, true));
-        // Whoever finds this process killed by now knows of it.
+        // A reader that finds this process killed by now knows of it.
         let noted = Records::read_at(dir.path()).all;
         assert_eq!(
             (noted.len(), &noted[0].thing.group, noted[0].thing.inode),

@@ -1,7 +1,7 @@
-//! What has to be restored once something is held no longer.
+//! The state to restore once something is held no longer.
 //!
-//! It is recorded before anything is changed. A thread created later inherits what its parent has by then, and gets at the end what
-//! the first process had. A thread whose cpus or class have been changed meanwhile, by itself or others, is left as it is.
+//! It is recorded before anything is changed. A thread created later inherits the state of its parent, and gets that of the first
+//! process at the end. A thread whose cpus or class have been changed meanwhile, by itself or others, is left as it is.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::threads::each;
 use super::{Thing, group};
 use crate::process::start_of;
 
-/// What a thread had.
+/// The former state of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Before {
     tid: i32,
@@ -56,7 +56,7 @@ struct RtGroup {
     path: PathBuf,
 }
 
-/// What has to be restored.
+/// The state to restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Back {
     /// The first one's counts for those that were born later.
@@ -71,7 +71,7 @@ pub(super) struct Back {
 }
 
 impl Back {
-    /// What these threads have now, the first process's first.
+    /// The present state of these threads, the first process's first.
     pub(super) fn of(threads: &[i32], pid: Option<i32>) -> Back {
         let mut order = threads.to_vec();
         order.sort_by_key(|tid| Some(*tid) != pid);
@@ -193,10 +193,10 @@ impl Back {
     }
 }
 
-/// Restores what all threads of a group had, in each of its parts, where they still have what they were given.
+/// Restores the former state of all threads of a group, in each of its parts, where they still have the state given.
 ///
 /// # Errors
-/// What the kernel refused, of the first; the others have it.
+/// The kernel's first refusal; the other threads are restored.
 pub(super) fn put_back(
     group: &Path,
     parts: &[Part<'_>],
@@ -204,7 +204,7 @@ pub(super) fn put_back(
     back: &mut Back,
 ) -> Result<(), SchedError> {
     let mut refused = None;
-    // Within it none could choose for itself, and older kernels give every thread all of what it is given.
+    // Within it none could choose for itself, and older kernels give every thread all of the cpuset.
     let is_back = back.cpuset.as_mut().is_some_and(Cpuset::put_back);
     let back = &*back;
     let mut done = Ok(());
@@ -231,7 +231,7 @@ pub(super) fn put_back(
 /// The same of threads that are not in the group any more.
 ///
 /// # Errors
-/// What the kernel refused, of the first; the others have it.
+/// The kernel's first refusal; the other threads are restored.
 pub(super) fn put_back_of(
     threads: &[i32],
     cpus: &[u32],
@@ -253,8 +253,8 @@ pub(super) fn put_back_of(
     refused.map_or(Ok(()), Err)
 }
 
-/// Restores what a thread had, where it still has the class that it was given and the cpu that it was confined to, or, where its cpuset has
-/// just been put back, whatever cpus; whether that changed anything. What the kernel refuses goes to `refused`.
+/// Restores the former state of a thread, where it still has the class that it was given and the cpu that it was confined to, or, where its
+/// cpuset has just been put back, any cpus; whether that changed anything. Refusals of the kernel go to `refused`.
 fn give_back(
     tid: i32,
     (cpu, is_back): (u32, bool),
@@ -282,7 +282,7 @@ fn give_back(
     let theirs = cpuset.and_then(Cpuset::theirs);
     let had_all = cpuset.is_some_and(|cpuset| cpuset.is_all(&before.cpus));
     let cpus = match &theirs {
-        // The kernel has lifted the one cpu, or will lift it with the next change: it gets all of what others give it.
+        // The kernel has lifted the one cpu, or will lift it with the next change: it gets all cpus that others give it.
         Some(theirs) if had_all && (has == theirs.cpus || has == [cpu]) => {
             &host::cpus::possible().unwrap_or_default()
         }
@@ -290,9 +290,9 @@ fn give_back(
         _ => return Ok(changed),
     };
     match sched::set_affinity(tid, cpus) {
-        // Those that are offline by now, or outside of its cpuset, are left out, and what is left may be what it has.
+        // Those that are offline by now, or outside of its cpuset, are left out, and the rest may be its present ones.
         Ok(()) => changed |= sched::get_affinity(tid)? != has,
-        // None of what it had is in the cpuset that others have given it.
+        // None of its former cpus is in the cpuset that others have given it.
         Err(_) if theirs.is_some() => {}
         Err(error) => {
             refused.get_or_insert(error);

@@ -1,6 +1,6 @@
-//! The cpuset around the threads of what is held. A container's is left the hold's cpus alone: what `exec` starts in it later is
-//! confined to them too, and nothing in it can choose others. Of anything else that is held the cpuset is only looked at. Once others
-//! have changed it, it is theirs.
+//! The cpuset around the threads of a held thing. A container's is left the hold's cpus alone: programs that `exec` starts in it
+//! later are confined to them too, and nothing in it can choose others. Of any other held thing the cpuset is only looked at. Once
+//! others have changed it, it is theirs.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::thing::around;
 use super::{Kind, Thing};
 
-/// The cpus of a group, and what they were.
+/// The cpus of a group, and its former ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cpuset {
     file: PathBuf,
@@ -83,7 +83,7 @@ impl Cpuset {
         }
     }
 
-    /// What others have made of it; `None`: it is as timecell has left it, or gone.
+    /// The change of it by others; `None`: it is as timecell has left it, or gone.
     pub(super) fn theirs(&self) -> Option<Theirs<'_>> {
         let now = read(&self.file);
         let left = self.left.as_deref()?;
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(cpuset.lacks(4), Some("0-3").filter(|_| had != "\n"));
             assert!(cpuset.is_all(&[0, 1, 2, 3]) == (had != "\n"));
             cpuset.keep(&[1]);
-            // What it had is theirs as well, once it is not what it was left with.
+            // Its former value is theirs as well, once it is not the one left by timecell.
             for theirs in ["0", "0-3"] {
                 fs::write(&file, theirs).unwrap();
                 let said = cpuset.theirs().unwrap().to_string();

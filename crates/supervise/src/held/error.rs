@@ -30,7 +30,7 @@ pub enum HeldError {
         "{what} cannot be held on cpu {cpu}: its cpuset has cpus {cpus} only; name one of them, or leave --cpu out"
     )]
     Cpuset {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The cpu that was asked for.
         cpu: u32,
@@ -43,7 +43,7 @@ pub enum HeldError {
          is nobody's; name fewer cpus"
     )]
     Few {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// Its threads.
         threads: usize,
@@ -55,7 +55,7 @@ pub enum HeldError {
         "{what} cannot be held on several cpus: {why}; hold it on one cpu, or hold its processes one by one"
     )]
     Undivided {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// Why its group cannot be divided, a clause.
         why: String,
@@ -75,7 +75,7 @@ pub enum HeldError {
         budget_ns: i64,
         /// Its period, ns.
         period_ns: i64,
-        /// How late those look who hold it, ns.
+        /// How late its keeper looks, ns.
         late_ns: i64,
         /// Whether that was measured on this machine.
         is_measured: bool,
@@ -86,7 +86,7 @@ pub enum HeldError {
         crate::admit::HIGHEST_HELD
     )]
     Priority {
-        /// Whose.
+        /// The thing to be held.
         what: String,
         /// The priority.
         priority: u8,
@@ -110,7 +110,7 @@ pub enum HeldError {
         group.display()
     )]
     Movable {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The group in which others may.
         group: PathBuf,
@@ -148,7 +148,7 @@ pub enum HeldError {
         "{what} cannot be held: process {pid} in it is timecell's own, which would stop with it"
     )]
     Own {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The process.
         pid: i32,
@@ -158,7 +158,7 @@ pub enum HeldError {
         "{what} is a cell of timecell (`{id}`), which has a budget from its mission or from the `timecell run` that started it"
     )]
     Cell {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The cell's id.
         id: String,
@@ -166,7 +166,7 @@ pub enum HeldError {
     /// Its processes are in the group at the top, or share theirs with others.
     #[error("{what} has no cgroup v2 group of its own: its processes share {} with others", group.display())]
     Shared {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The group.
         group: PathBuf,
@@ -177,7 +177,7 @@ pub enum HeldError {
          another machine, or without groups; if without groups, hold it by that number"
     )]
     Elsewhere {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The process.
         pid: i32,
@@ -187,7 +187,7 @@ pub enum HeldError {
         "{what} cannot be held: its thread {tid} is of SCHED_DEADLINE, which runs before the freezer's threads and has its own budget"
     )]
     Deadline {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// The thread.
         tid: i32,
@@ -195,7 +195,7 @@ pub enum HeldError {
     /// It is held already.
     #[error("{what} is already held, with {} on cpu {cpus}; release it first with `timecell release {name}`", of_period(*.budget))]
     Already {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// Under which name it is.
         name: String,
@@ -207,19 +207,19 @@ pub enum HeldError {
     /// Another held thing has the same name.
     #[error("{other} is already held as `{name}`; name {what} by its id")]
     SameName {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
-        /// What is.
+        /// The held thing.
         other: String,
         /// The name.
         name: String,
     },
-    /// It is in, or around, what is held.
+    /// It is in, or around, a held thing.
     #[error("{what} cannot be held: {other}, which is held, is {how}")]
     Nested {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
-        /// What is.
+        /// The held thing.
         other: String,
         /// Where, a clause.
         how: &'static str,
@@ -227,17 +227,17 @@ pub enum HeldError {
     /// Nothing of this name is held.
     #[error("`{what}` is not held; {held}")]
     NotHeld {
-        /// What was named.
+        /// The name given.
         what: String,
-        /// What is held, a clause.
+        /// The held things, a clause.
         held: String,
     },
     /// Several are called so.
     #[error("`{what}` matches {}: name one of them", names.join(" and "))]
     Several {
-        /// What was named.
+        /// The name given.
         what: String,
-        /// What is held and called so.
+        /// The held things that it matches.
         names: Vec<String>,
     },
     /// It has ended meanwhile.
@@ -246,7 +246,7 @@ pub enum HeldError {
     /// There is no room for it.
     #[error("{what} cannot be held: {why}")]
     NotAdmitted {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
         /// Why, a clause.
         why: String,
@@ -254,20 +254,20 @@ pub enum HeldError {
     /// Its threads.
     #[error("{what} cannot be held: {reason}")]
     Threads {
-        /// What was to be held.
+        /// The thing to be held.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: host::sched::SchedError,
     },
     /// Whether threads have left it.
     #[error("cannot tell whether threads of {what} have left its group: {why}")]
     Outside {
-        /// What is held.
+        /// The held thing.
         what: String,
         /// Why not, a clause.
         why: String,
     },
-    /// A group, or a file of what is held.
+    /// A group, or a file of held things.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file or directory.
@@ -275,7 +275,7 @@ pub enum HeldError {
         /// Why.
         reason: io::Error,
     },
-    /// The file of what is held cannot be understood.
+    /// The file of held things cannot be understood.
     #[error("{} cannot be understood: {why}; `timecell ps --machine` shows what is held, and removing the file forgets what was \
              to be restored", path.display())]
     Corrupt {
@@ -292,7 +292,7 @@ pub enum HeldError {
     Ledger(#[from] LedgerError),
 }
 
-/// What kind of answer an error is.
+/// The kind of answer that an error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The user named the wrong thing.
@@ -306,7 +306,7 @@ pub enum Fault {
 }
 
 impl HeldError {
-    /// What kind of answer it is.
+    /// Its kind of answer.
     pub fn fault(&self) -> Fault {
         match self {
             HeldError::NotAdmitted { .. } | HeldError::Movable { .. } => Fault::Missed,

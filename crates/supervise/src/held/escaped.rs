@@ -1,5 +1,5 @@
 //! Threads that have left the held group, with the class and the cpu that they were given there. Root leaves any group,
-//! systemd takes a process out of its own at its user's request, and so does whatever begins a session for it. Nobody
+//! systemd takes a process out of its own at its user's request, and so does a program that begins a session for it. Nobody
 //! holds such a thread to the budget.
 
 use host::cgroup::{self, Cgroups};
@@ -13,8 +13,8 @@ use super::threads::threads_of;
 use crate::process::{descends, start_of};
 
 /// Threads outside of the group that were in it when it was noted, or that have their class or cpu from there: started since by one that
-/// was in it, or by what that has started. What has no such process above it any more cannot be told from others. None where nothing was
-/// changed.
+/// was in it, or by a descendant of that. Threads with no such process above them any more cannot be told from others. None where
+/// nothing was changed.
 ///
 /// # Errors
 /// [`HeldError::Outside`].
@@ -105,7 +105,7 @@ mod tests {
         let other = if cpu == 0 { 1 } else { 0 };
         let class = Class::Fifo { priority: 3 };
         assert_eq!(outside(&back, &[other], Some(&class), |_| false), [own]);
-        // What was there before, and elsewhere, has nothing of it.
+        // A process from before, and elsewhere, has nothing of it.
         let later = back.clone().noted_at(u64::MAX);
         assert_eq!(outside(&later, &[cpu], None, |_| false), [own]);
         // One that ends while its group is looked for.

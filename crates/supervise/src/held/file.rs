@@ -1,5 +1,5 @@
-//! The file that records what is held and what has to be restored, in the place that all supervisors of a machine share.
-//! Like what it describes, it goes with the boot. It is read and written while the ledger is locked.
+//! The file of held things and of the state to restore, in the place that all supervisors of a machine share. Like the
+//! holds, it goes with the boot. It is read and written while the ledger is locked.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::lock::PLACE;
 
 /// Version of the file.
 const SCHEMA: u32 = 2;
-/// Longest file that is read, bytes: what has to be restored takes some hundred for each thread.
+/// Longest file that is read, bytes: the state to restore takes some hundred for each thread.
 const MOST_BYTES: u64 = 256 << 20;
 const NAME: &str = "held.json";
 /// In place of the inode of a group that is not made yet.
@@ -29,7 +29,7 @@ pub(super) const NOT_MADE: u64 = 0;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) thing: Thing,
-    /// What was granted, a hold for each cpu.
+    /// Its grant, a hold for each cpu.
     pub(super) holds: Vec<Hold>,
     /// The class that its threads were given.
     pub(super) class: Option<Class>,
@@ -40,7 +40,7 @@ pub(super) struct Record {
     /// Whether anything of its threads may have been changed: the process that was to hold it may have been killed
     /// before.
     pub(super) begun: bool,
-    /// What others changed last and was put back.
+    /// The last change by others that was put back.
     pub(super) put_back: Option<PutBack>,
     /// Since when others have it otherwise, and nothing is put back any more.
     pub(super) broken: Option<Broken>,
@@ -53,7 +53,7 @@ pub struct PutBack {
     pub at_utc: String,
     /// The same, CLOCK_MONOTONIC ns.
     pub at_ns: i64,
-    /// What was changed, a clause.
+    /// The change, a clause.
     pub what: String,
 }
 
@@ -82,7 +82,7 @@ struct File {
     held: Vec<Record>,
 }
 
-/// What is held on this machine, by its file.
+/// The held things of this machine, by its file.
 #[derive(Debug)]
 pub(super) struct Records {
     path: PathBuf,
@@ -95,7 +95,7 @@ impl Records {
         Records::read_in(Path::new(PLACE))
     }
 
-    /// What tells the file from those before and after it; `None`: there is none.
+    /// The identity of the present version of the file; `None`: there is none.
     pub(super) fn version() -> Option<(u64, i64, i64)> {
         let file = std::fs::metadata(Path::new(PLACE).join(NAME)).ok()?;
         Some((file.ino(), file.mtime(), file.mtime_nsec()))
@@ -156,7 +156,7 @@ impl Records {
         write().map_err(failed)
     }
 
-    /// What a user means who says this: a name as a whole before the beginning of an id.
+    /// The record that a user means by this: a name as a whole before the beginning of an id.
     ///
     /// # Errors
     /// [`HeldError::Several`].
@@ -184,7 +184,7 @@ impl Records {
     }
 }
 
-/// What is in a file; nothing in it is trusted before it is checked.
+/// The records in a file; nothing in it is trusted before it is checked.
 fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("it has more than {} MiB", MOST_BYTES >> 20));

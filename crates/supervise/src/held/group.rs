@@ -1,8 +1,8 @@
-//! The group that is held: what is in it, and creating one for a process that shares its group with others.
+//! The group that is held: its processes, and creating one for a process that shares its group with others.
 //!
 //! A process whose group has others in it, like all of a login session, gets its own group **below** that one: it stays
-//! subject to the group's limits, and whatever ends the group (`systemctl stop`, the end of a session) still ends the
-//! process. What the process has started comes along if it is in the same group.
+//! subject to the group's limits, and the end of the group (`systemctl stop`, the end of a session) is still the end of
+//! the process. Processes that it has started come along if they are in the same group.
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ fn listed(group: &Path, file: &str) -> Vec<i32> {
     all
 }
 
-/// Whether nobody is in this group but the process and what it has started.
+/// Whether nobody is in this group but the process and its descendants.
 pub(super) fn is_of(group: &Path, pid: i32) -> bool {
     let all = processes(group);
     !all.is_empty() && all.iter().all(|other| descends(*other, &[pid]))
@@ -65,7 +65,7 @@ pub(super) fn is_own(pid: i32) -> bool {
     pid == std::process::id().cast_signed() || same() || is_holder(pid)
 }
 
-/// Those who supervise or measure by the machine's ledger, whatever program they run by now: another build, or one that was replaced.
+/// Those who supervise or measure by the machine's ledger, regardless of their program by now: another build, or one that was replaced.
 pub(super) fn supervisors(entries: &[Entry]) -> Vec<i32> {
     let supervised = entries
         .iter()
@@ -106,8 +106,8 @@ pub(super) fn check(
     }
 }
 
-/// Those of the group `from` that get a group of their own with a process: itself and what it has started where it shares the group with others, and
-/// all where the group is the container's.
+/// Those of the group `from` that get a group of their own with a process: itself and its descendants where it shares the group with others, and all
+/// where the group is the container's.
 pub(super) fn family(thing: &Thing, from: &Path, pid: i32) -> Vec<i32> {
     let mut all = cgroup::processes(from);
     all.retain(|pid| *pid > 0);
@@ -235,8 +235,8 @@ pub(super) fn make(path: &Path) -> Result<u64, HeldError> {
     made.and_then(|()| inode(path)).map_err(failed(path))
 }
 
-/// A group in or around which users other than root can move processes: what runs in `group` could leave it, or be
-/// moved out of it by them. Of the group itself only the freezer must be `owner`'s, because what moves within it stays
+/// A group in or around which users other than root can move processes: those in `group` could leave it, or be moved out of it by them. Of the group
+/// itself only the freezer must be `owner`'s, because a process that moves within it stays
 /// held; `None`: there is none.
 pub(super) fn others_rule(group: &Path, top: &Path, owner: u32) -> Option<PathBuf> {
     let ruled = |file: PathBuf| {
@@ -349,7 +349,7 @@ mod tests {
         for stranger in [thing(Kind::Process, name), thing(Kind::Docker, "0123")] {
             assert_eq!(family(&stranger, dir.path(), pid), [pid]);
         }
-        // What `exec` has started in a container descends from somebody else.
+        // A process that `exec` has started in a container descends from somebody else.
         let container = thing(Kind::Docker, name);
         assert_eq!(family(&container, dir.path(), pid), [own, pid]);
         fs::write(&file, "").unwrap();
@@ -384,7 +384,7 @@ mod tests {
         let cell = "/top/timecell-cell-m.a/cell";
         assert!(matches!(check(cell, &[2]), Err(HeldError::Cell { .. })));
         assert!(check("/top/a", &[i32::MAX]).is_ok());
-        // By the ledger, whatever it runs.
+        // By the ledger, with any program.
         assert!(matches!(
             check("/top/a", &[i32::MAX, 12]),
             Err(HeldError::Own { pid: 12, .. })
@@ -438,7 +438,7 @@ mod tests {
         let found = |owner: u32| others_rule(&group, top, owner);
         assert_eq!(found(own), None);
         let open = |file: PathBuf| fs::set_permissions(file, fs::Permissions::from_mode(0o664));
-        // Whoever is moved within it is held all the same, and above the top there is nothing.
+        // A process moved within it is held all the same, and above the top there is nothing.
         open(group.join("cgroup.procs")).unwrap();
         open(top.join("cgroup.procs")).unwrap();
         assert_eq!(found(own), None);

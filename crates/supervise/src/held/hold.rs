@@ -1,4 +1,4 @@
-//! Puts something that already runs under a budget: found, admitted beside what others hold, recorded, and then held.
+//! Puts a running thing under a budget: found, admitted beside the grants of others, recorded, and then held.
 
 use std::path::Path;
 
@@ -21,9 +21,9 @@ use crate::ledger::{Entry, Ledger, LedgerError};
 use crate::machine::Here;
 use crate::stamp::Stamp;
 
-/// What it uses before its first use is seen, ns.
+/// Its use before the first use is seen, ns.
 pub(super) const FIRST_USE_NS: i64 = Reaction::FIRST_USE.cast_signed();
-/// What it takes to hold it, ns in each of its periods.
+/// The cost of holding it, ns in each of its periods.
 pub(super) const COST_NS: i64 = Reaction::COST.cast_signed();
 
 /// Of this budget nothing is certain any more where they look so late, ns.
@@ -38,7 +38,7 @@ pub(super) fn least_period_ns(late_ns: i64) -> i64 {
         .max(COST_NS)
 }
 
-/// What is to be held, and how.
+/// The thing to be held, with its budget.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// A container's name or id, a unit's name with its suffix, or a process's number.
@@ -53,12 +53,12 @@ pub struct Wanted {
     pub class: Option<Class>,
 }
 
-/// What is held from now on.
+/// The thing held from now on.
 #[derive(Debug, Clone)]
 pub struct Held {
     /// It.
     pub thing: Thing,
-    /// Where, and what that rests on, for each cpu.
+    /// Its cpus, each with the guarantee there and its basis.
     pub rooms: Vec<Room>,
     /// Its real-time threads' priorities, the lowest and the highest; `None`: all are ordinary.
     pub priorities: Option<(u8, u8)>,
@@ -66,8 +66,8 @@ pub struct Held {
     pub threads: usize,
 }
 
-/// Holds something that runs to a budget from now on, whatever happens to the caller. What has ended since the last
-/// look goes to `told`, a sentence each, even if this fails.
+/// Holds a running thing to a budget from now on, regardless of the caller's fate. Things that have ended since the
+/// last look go to `told`, a sentence each, even if this fails.
 ///
 /// # Errors
 /// [`HeldError`]; nothing is changed then.
@@ -131,7 +131,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let facts = facts.for_held(&others, &processes);
     let mut cpus = facts.cpus.clone();
     cpus.retain(|cpu| back.cpus().contains(cpu));
-    // Ordinary threads have no guarantee, whatever reaction was measured here.
+    // Ordinary threads have no guarantee, even with a reaction measured here.
     let measured = facts.measured_beside().filter(|_| priorities.is_some());
     large_enough(wanted, measured)?;
     let rooms = room_for(&cell, &cpus, &facts).map_err(|why| HeldError::NotAdmitted {
@@ -199,7 +199,7 @@ fn large_enough(wanted: &Wanted, measured: Option<Reaction>) -> Result<(), HeldE
     }
 }
 
-/// Whether it is neither held already nor in, or around, what is.
+/// Whether it is neither held already nor in, or around, a held thing.
 fn apart(thing: &Thing, is_guest: bool, records: &Records) -> Result<(), HeldError> {
     let what = || thing.to_string();
     for held in &records.all {
@@ -256,7 +256,7 @@ fn stays(thing: &Thing, is_guest: bool, top: &Path) -> Result<(), HeldError> {
     }
 }
 
-/// What its threads have now.
+/// The present state of its threads.
 fn before(thing: &Thing, is_guest: bool, processes: &[i32]) -> Back {
     let threads = match is_guest {
         false => group::threads(&thing.group),
@@ -267,7 +267,7 @@ fn before(thing: &Thing, is_guest: bool, processes: &[i32]) -> Back {
     Back::of(&threads, thing.pid)
 }
 
-/// What is asked of admission.
+/// The request to admission.
 fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCell {
     let budget = (
         wanted.budget_ns.unsigned_abs(),

@@ -1,4 +1,4 @@
-//! What is held, with the counts of the processes that hold it.
+//! The held things, with the counts of the processes that hold them.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::ledger::{Broken, Ledger};
 pub struct Listing {
     /// Each.
     pub held: Vec<Seen>,
-    /// What has ended or was without its budget since anybody looked, a sentence each.
+    /// Things that have ended or were without their budget since anybody looked, a sentence each.
     pub told: Vec<String>,
     /// Whether some of it could not be restored and is tried again, or is unknown.
     pub failed: bool,
@@ -30,7 +30,7 @@ pub struct Seen {
     /// It.
     #[serde(flatten)]
     pub thing: Thing,
-    /// What it was granted, a hold for each cpu.
+    /// Its grant, a hold for each cpu.
     pub holds: Vec<SeenHold>,
     /// Whether its threads were given that priority.
     pub was_given_class: bool,
@@ -38,13 +38,13 @@ pub struct Seen {
     pub since_utc: String,
     /// The same, ns ago.
     pub age_ns: i64,
-    /// What others changed last and was put back.
+    /// The last change by others that was put back.
     pub put_back: Option<PutBack>,
     /// Since when others have it otherwise, so that nothing is guaranteed and nothing put back any more; `None`: it stands.
     pub broken: Option<Broken>,
     /// Its threads.
     pub threads: usize,
-    /// Those of them that may run on other cpus, because they have chosen so themselves, or the kernel has forgotten what they were kept to: before
+    /// Those of them that may run on other cpus, because they have chosen so themselves, or the kernel has forgotten their affinity: before
     /// Linux 6.2 it does when the cpuset controller is handed down to a group around them, or taken away.
     pub threads_elsewhere: usize,
     /// Threads that have left its group, with the class or the cpu that they were given there: nobody holds them to the budget.
@@ -53,10 +53,10 @@ pub struct Seen {
     pub threads_above: usize,
 }
 
-/// What is held on one cpu.
+/// A hold on one cpu.
 #[derive(Debug, Serialize)]
 pub struct SeenHold {
-    /// What was granted.
+    /// The grant.
     #[serde(flatten)]
     pub hold: Hold,
     /// Why nobody holds it, a clause; `None`: it is held.
@@ -77,7 +77,7 @@ pub struct SeenHold {
     pub errors: u64,
 }
 
-/// What is held on this machine. What has ended is reported and forgotten; if all processes that held something were
+/// The held things of this machine. Those that have ended are reported and forgotten; if all processes that held something were
 /// killed, it is held again. A keeper may take 10 s to answer, and admission does not wait for that meanwhile.
 ///
 /// # Errors

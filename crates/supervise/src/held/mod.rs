@@ -1,7 +1,7 @@
-//! Puts what already runs under a budget by the clock and the freezer, and releases it again: containers of podman and
-//! docker, units of systemd, processes. The budget outlives whoever asked for it ([`freezer::process`]); what has to be
-//! restored is in a file beside the machine's ledger, where missions see it as a neighbour. Cells of missions are created
-//! and held elsewhere ([`crate::run`]).
+//! Puts running things under a budget by the clock and the freezer, and releases them again: containers of podman and
+//! docker, units of systemd, processes. The budget outlives the process that asked for it ([`freezer::process`]); the
+//! state to restore is in a file beside the machine's ledger, where missions see it as a neighbour. Cells of missions are
+//! created and held elsewhere ([`crate::run`]).
 
 mod apply;
 mod back;
@@ -30,9 +30,9 @@ pub(crate) use thing::is_populated;
 pub use thing::{Kind, Thing};
 pub use watch::watch;
 
-/// The place of the keeper for what is held on this machine, separate from those for the cells of each mission.
+/// The place of the keeper for the things held on this machine, separate from those for the cells of each mission.
 fn place() -> Place {
-    // Whatever stands at this program's own path by now, this is the one that runs.
+    // This is the program that runs, even if another one has its path by now.
     Place::new(memory().join(crate::names::HELD), "/proc/self/exe")
 }
 

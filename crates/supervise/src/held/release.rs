@@ -1,4 +1,4 @@
-//! Releases what is held: everything is restored as it was found.
+//! Releases held things: everything is restored as it was found.
 
 use super::apply::take_away;
 use super::cpuset::Cpuset;
@@ -9,14 +9,14 @@ use super::tidy::{have_left, holder, leave, tidy};
 use super::{HeldError, Thing, as_root, place};
 use crate::ledger::{Ledger, Locked};
 
-/// What was released.
+/// The released things.
 #[derive(Debug, Default)]
 pub struct Released {
     /// Each.
     pub things: Vec<Thing>,
-    /// What has ended since anybody looked, a sentence each.
+    /// Things that have ended since anybody looked, a sentence each.
     pub told: Vec<String>,
-    /// What could not be restored, and why what is still held was not released.
+    /// Why some state could not be restored, or a thing still held not released.
     pub left: Vec<HeldError>,
 }
 
@@ -100,7 +100,7 @@ fn one(
         released.told.push(told);
     }
     let done = take_away(&mut record);
-    // If the keeper does not release it, it is held, and what has to be restored must not be forgotten.
+    // If the keeper does not release it, it is held, and the state to restore must not be forgotten.
     if let Err(error @ HeldError::Place(_)) = done {
         released.left.push(error);
         records.forget(&record.thing.group);
@@ -120,7 +120,7 @@ fn one(
     Ok(())
 }
 
-/// What is held, a clause.
+/// The held things, a clause.
 fn held(records: &Records) -> String {
     let names: Vec<String> = (records.all.iter())
         .map(|record| format!("`{}`", record.thing.name))

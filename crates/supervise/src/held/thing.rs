@@ -1,4 +1,4 @@
-//! What a user names: a container, a unit or a process, resolved with its group.
+//! A thing that a user names: a container, a unit or a process, resolved with its group.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ use super::{HeldError, group};
 /// The largest number that a process can have (`PID_MAX_LIMIT` of `include/linux/threads.h`); larger ones begin ids of containers.
 const MOST_PROCESSES: i32 = 4_194_304;
 
-/// What kind of thing is held.
+/// The kind of a held thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -34,11 +34,11 @@ pub enum Kind {
 /// Something that runs, and its group in the hierarchy of cgroup v2.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thing {
-    /// What kind.
+    /// Its kind.
     pub kind: Kind,
     /// The container's or unit's name, the process's number.
     pub name: String,
-    /// The container's id, the unit's name, what the kernel calls the process.
+    /// The container's id, the unit's name, the process's name in the kernel.
     pub id: String,
     /// Its first process; `None` for a unit without one.
     pub pid: Option<i32>,
@@ -82,7 +82,7 @@ pub(crate) fn is_populated(group: &Path, inode: u64) -> bool {
     std::fs::metadata(group).is_ok_and(|dir| dir.ino() == inode) && hold::is_populated(group)
 }
 
-/// What is found, before a group is made for it.
+/// A thing that was found, before a group is made for it.
 #[derive(Debug)]
 pub(super) struct Found {
     /// With its group, or the one in which its own is to be created.
@@ -91,7 +91,7 @@ pub(super) struct Found {
     pub(super) is_guest: bool,
 }
 
-/// What runs under this name or number.
+/// The thing that runs under this name or number.
 ///
 /// # Errors
 /// That nothing does, or that it cannot be held, with the reason.
@@ -110,7 +110,7 @@ pub(super) fn find(what: &str) -> Result<Found, HeldError> {
     }
 }
 
-/// The first process of what a user names, whatever it was called when it was put under its budget.
+/// The first process of the thing that a user names, regardless of its name when it was put under its budget.
 pub(super) fn first_process(what: &str) -> Option<i32> {
     match what.parse::<i32>() {
         Ok(pid) if (1..=MOST_PROCESSES).contains(&pid) => Some(pid),

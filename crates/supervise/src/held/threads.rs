@@ -1,5 +1,5 @@
-//! The threads of what is held: each moved to one cpu and, if asked for, to class FIFO or RR. What else confines them there and lets
-//! them into the class is changed with them, and restored with them ([`super::back`]).
+//! The threads of a held thing: each moved to one cpu and, if asked for, to class FIFO or RR. The cpuset that confines them there
+//! and the group that lets them into the class are changed with them, and restored with them ([`super::back`]).
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const PASSES: usize = 100;
 /// Keeps all threads of each of these parts of a group to its cpu, and gives them a class.
 ///
 /// # Errors
-/// What the kernel refused; some are kept to it then.
+/// The kernel's refusal; some are kept to it then.
 pub(super) fn keep(
     group: &Path,
     parts: &[Part<'_>],
@@ -49,7 +49,7 @@ pub(super) fn keep(
 /// Keeps all threads of a part to its cpu.
 ///
 /// # Errors
-/// What the kernel refused; some are kept to it then.
+/// The kernel's refusal; some are kept to it then.
 pub(super) fn confine((group, cpu): Part<'_>) -> Result<(), SchedError> {
     each(group, |tid| {
         let is_elsewhere = sched::get_affinity(tid)? != [cpu];
@@ -188,7 +188,7 @@ pub(super) mod tests {
                 assert_eq!(Back::of(&[tid], None).priorities(), Some((3, 3)));
                 put_back(dir.path(), &[(dir.path(), cpu)], Some(&held), &mut back).unwrap();
             }
-            // Whoever may not give the class is told so, and nobody else.
+            // A caller that may not give the class is told so, and nobody else.
             Err(_) => assert!(sched::set_class(tid, &held).is_err()),
         }
         assert_eq!(sched::get_class(tid).unwrap(), had);

@@ -1,4 +1,4 @@
-//! Forgets what ended while it was held, leaving nothing of it, and holds again what nobody holds any more.
+//! Forgets things that ended while held, leaving nothing of them, and holds again those that nobody holds any more.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::file::{Record, Records};
 use super::{HeldError, back, group, place};
 use crate::ledger::{Holder, Locked};
 
-/// What is held, as the machine's ledger knows it.
+/// A held thing, as the machine's ledger knows it.
 pub(super) fn holder(record: &Record) -> Holder {
     Holder::Held {
         name: record.thing.name.clone(),
@@ -19,8 +19,8 @@ pub(super) fn holder(record: &Record) -> Holder {
     }
 }
 
-/// Forgets what has ended, has what nobody holds held again, and reports both, a sentence each; also if nobody can be
-/// asked. The next caller retries the incomplete cleanup of what has ended.
+/// Forgets things that have ended, has those that nobody holds held again, and reports both, a sentence each; also if
+/// nobody can be asked. The next caller retries the incomplete cleanup of those that have ended.
 ///
 /// # Errors
 /// When the ledger or the file cannot be written.
@@ -41,12 +41,12 @@ fn tidy_at(
         leave(place);
         return Ok(told);
     }
-    // What was told is forgotten by now: it must not be lost over what cannot be asked.
+    // Things that were told are forgotten by now: the news must not be lost over a keeper that cannot be asked.
     told.extend(whether_held(&hold_again(place)));
     Ok(told)
 }
 
-/// What to report of the keeper, a sentence; `None`: nothing. `again` is whether nothing was held until it was asked.
+/// The report on the keeper, a sentence; `None`: nothing. `again` is whether nothing was held until it was asked.
 pub(super) fn whether_held(again: &Result<bool, PlaceError>) -> Option<String> {
     match again {
         Ok(false) => None,
@@ -74,12 +74,12 @@ pub(super) fn ask(place: &Place) -> Result<bool, PlaceError> {
     Ok(!place.adopt()?.is_empty() && !is_kept)
 }
 
-/// Whether what is recorded is really held; true if nothing is recorded.
+/// Whether the recorded groups are really held; true if nothing is recorded.
 fn is_kept(place: &Place) -> Result<bool, PlaceError> {
     Ok(place.page()?.as_ref().is_none_or(Page::is_kept))
 }
 
-/// What has ended.
+/// Things that have ended.
 #[derive(Debug)]
 pub(super) struct Forgotten {
     /// The result for each, a sentence.
@@ -88,7 +88,7 @@ pub(super) struct Forgotten {
     pub(super) is_left: bool,
 }
 
-/// Forgets what has ended; the first half of [`tidy`].
+/// Forgets things that have ended; the first half of [`tidy`].
 ///
 /// # Errors
 /// When the ledger or the file cannot be written.
@@ -145,7 +145,7 @@ pub(super) fn forget_ended(
     Ok(Forgotten { told, is_left })
 }
 
-/// That threads have left the group, a sentence; `left` is what could not be restored.
+/// That threads have left the group, a sentence; `left` is the error of restoring.
 pub(super) fn have_left(record: &Record, threads: usize, left: Option<&HeldError>) -> String {
     let back = match left {
         Some(HeldError::Threads { .. } | HeldError::Outside { .. }) => {
@@ -160,7 +160,7 @@ pub(super) fn have_left(record: &Record, threads: usize, left: Option<&HeldError
 }
 
 /// Has the keeper release something without a process, and removes its group if it was created here. Threads that have
-/// left it get back what they had.
+/// left it get back their former state.
 pub(super) fn clear(
     record: &Record,
     let_go_of: impl Fn(&Path) -> Result<(), PlaceError>,
@@ -173,7 +173,7 @@ pub(super) fn clear(
             reason,
         })
     });
-    // First what tells whether they have it.
+    // The error that tells whether they have it comes first.
     outside.and(let_go(record, let_go_of))
 }
 

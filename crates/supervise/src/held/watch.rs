@@ -1,8 +1,8 @@
-//! Sees what others change of what is held: the cpuset around it, and its threads' cpus, class and group. The heir of the
+//! Sees changes by others to a held thing: the cpuset around it, and its threads' cpus, class and group. The heir of the
 //! processes that hold it looks once a second from a thread of ordinary priority, and at once when the kernel tells of a
 //! write to a cpuset.
 //!
-//! What timecell gave is put back once. Changed again within a minute, or where it is not timecell's to give (a cpuset, the group
+//! A setting by timecell is put back once. Changed again within a minute, or where it is not timecell's to give (a cpuset, the group
 //! of a container or a unit) or is refused, the hold is broken: that is in the ledger, nothing is put back any more, and the budget
 //! is held as well as that goes. Threads that come from outside, as `exec` starts them, are kept to the cpu as well, and are no
 //! change.
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Changed again so soon after it was put back, the hold is broken, ns.
 const AGAIN_NS: i64 = 60_000_000_000;
 
-/// Looks for as long as this process lives, if the processes of `dir` hold what already ran.
+/// Looks for as long as this process lives, if the processes of `dir` hold things that already ran.
 pub fn watch(dir: &Path) {
     // Nothing depends on it in time, and it is not to keep anything from running.
     if dir != place().dir() || sched::set_class(0, &Class::Other).is_err() {
@@ -43,14 +43,14 @@ pub fn watch(dir: &Path) {
     let mut known = Known::default();
     let mut read = None;
     loop {
-        // What has to be restored of many threads is long, and seldom changes.
+        // The state to restore of many threads is long, and seldom changes.
         let version = Records::version();
         match &read {
             Some((of, _)) if *of == version => {}
             _ => read = Records::read().ok().map(|records| (version, records)),
         }
         if let Some((_, records)) = &read {
-            // What fails is tried again.
+            // A look that fails is tried again.
             let _ = look(records, &Ledger::default(), &mut known);
             let cpusets = records.all.iter().filter_map(|held| held.back.cpuset());
             cpusets.for_each(|cpuset| writes.add(cpuset.file()));
@@ -95,7 +95,7 @@ fn look(records: &Records, ledger: &Ledger, known: &mut Known) -> Result<(), Hel
         is_fine &= known.found(record).is_fine();
     }
     if !is_fine {
-        // Whoever holds or releases something at this moment is not disturbed: there is another look.
+        // A process that holds or releases something at this moment is not disturbed: there is another look.
         mend(&ledger.try_lock()?, known)?;
     }
     Ok(())
@@ -105,7 +105,7 @@ fn is_watched(record: &Record) -> bool {
     record.begun && record.broken.is_none() && record.thing.runs()
 }
 
-/// Puts back what others have changed, or declares it broken.
+/// Puts back changes by others, or declares it broken.
 fn mend(locked: &Locked, known: &mut Known) -> Result<(), HeldError> {
     let mut records = Records::read()?;
     let mut is_noted = false;
@@ -152,7 +152,7 @@ fn enter(record: &mut Record, why: String, locked: &Locked) -> Result<(), Ledger
     Ok(())
 }
 
-/// Puts back what is timecell's to give, and tells what that was, a clause; `None`: nothing, or not now.
+/// Puts back settings that are timecell's to give, and tells the change, a clause; `None`: nothing, or not now.
 ///
 /// # Errors
 /// Why it is broken, a clause.
@@ -228,7 +228,7 @@ fn put_right(record: &Record, found: &Found) -> Result<Option<String>, String> {
     }
 }
 
-/// What was changed of a thread by others, or by itself.
+/// A change of a thread by others, or by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     Cpus(i32, Vec<u32>),
@@ -254,7 +254,7 @@ impl fmt::Display for Change {
 /// How a look has found something.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
-    /// What was changed that is not timecell's to put back, a clause.
+    /// A change that is not timecell's to put back, a clause.
     theirs: Option<String>,
     changes: Vec<Change>,
     /// Whether there are threads from outside that are not kept to a cpu yet.
@@ -275,7 +275,7 @@ struct Kept {
     has_class: bool,
 }
 
-/// The threads that were seen as they were put, of what is held in a group since then, CLOCK_MONOTONIC ns.
+/// The threads that were seen as they were put, of a thing held in a group since then, CLOCK_MONOTONIC ns.
 #[derive(Debug, Default)]
 struct Known(HashMap<(PathBuf, i64), HashMap<i32, Kept>>);
 

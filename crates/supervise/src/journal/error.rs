@@ -14,7 +14,7 @@ pub enum JournalError {
         /// Its process, if it could be read.
         pid: Option<u32>,
     },
-    /// Somebody else can change what is in its directory.
+    /// Somebody else can change the contents of its directory.
     #[error(transparent)]
     Foreign(#[from] host::ground::Foreign),
     /// The operating system refused something.
@@ -22,7 +22,7 @@ pub enum JournalError {
     System {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation, as a participle.
         tried: &'static str,
         /// Why it was refused.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum JournalError {
     Newer {
         /// The journal.
         path: PathBuf,
-        /// What has the version: the journal or its entries.
+        /// The part with the version: the journal or its entries.
         what: &'static str,
         /// Version of the file.
         found: u32,
@@ -56,10 +56,10 @@ pub enum JournalError {
     /// An entry cannot be written as JSON, or not in one line.
     #[error("an entry of the journal cannot be written as JSON: {reason}")]
     Entry {
-        /// What the serializer said.
+        /// The serializer's error.
         reason: String,
     },
-    /// An earlier write failed, and what the file ends with is not known since. [`super::Journal::compact`] fixes it.
+    /// An earlier write failed, and the end of the file is not known since. [`super::Journal::compact`] fixes it.
     #[error("{} takes no more entries since a write failed: {reason}", path.display())]
     Broken {
         /// The journal.

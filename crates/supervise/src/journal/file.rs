@@ -15,7 +15,7 @@ use super::{Durability, Entry, JournalError, Loaded, frame, load};
 
 /// Below this size no journal is worth compacting.
 const SMALL_BYTES: u64 = 256 << 10;
-/// More than a journal ever holds, which is compacted at twice what it adds up to.
+/// More than a journal ever holds, which is compacted at twice its compact size.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A journal that is being written; see [the module](super).
@@ -36,8 +36,8 @@ pub struct Journal<E> {
 }
 
 impl<E: Entry> Journal<E> {
-    /// Opens the journal in `dir`, creating it if it is not there, and returns what it holds. A torn tail is cut off; a
-    /// journal that is damaged before its tail is kept as `journal.damaged` and rewritten with what was whole.
+    /// Opens the journal in `dir`, creating it if it is not there, and returns its contents. A torn tail is cut off; a
+    /// journal that is damaged before its tail is kept as `journal.damaged` and rewritten with its whole lines.
     ///
     /// # Errors
     /// When somebody else can change the directory, another process has it, a later version wrote it, it is of another kind, or
@@ -137,10 +137,10 @@ impl<E: Entry> Journal<E> {
         Ok(next.saturating_sub(1))
     }
 
-    /// Makes durable whatever is not yet.
+    /// Makes all entries durable.
     ///
     /// # Errors
-    /// When the disk refuses. The journal is broken then: the kernel may have dropped what it could not write, and call
+    /// When the disk refuses. The journal is broken then: the kernel may have dropped the data not written, and call
     /// it written the next time, so that only a new file is certain.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| {
@@ -149,7 +149,7 @@ impl<E: Entry> Journal<E> {
         })
     }
 
-    /// Whether the journal has grown so much that it should be compacted: to 256 kB and to twice what a compaction left.
+    /// Whether the journal has grown so much that it should be compacted: to 256 kB and to twice its size after a compaction.
     pub fn should_be_compacted(&self) -> bool {
         self.bytes >= SMALL_BYTES && self.bytes >= 2 * self.compact_bytes
     }
@@ -218,7 +218,7 @@ fn check<E: Entry>(path: &Path, header: &Header) -> Result<(), JournalError> {
 /// The bytes of a journal that this user has written; nobody else's is trusted.
 ///
 /// # Errors
-/// When it is another user's, no regular file or longer than any journal gets, or what the system says.
+/// When it is another user's, no regular file or longer than any journal gets, or the system's error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     ground::read(path, MOST_BYTES)
 }
@@ -230,7 +230,7 @@ fn reopen<E>(path: &Path, loaded: &Loaded<E>) -> Result<File, JournalError> {
         file.set_len(loaded.whole_bytes as u64)
             .map_err(|error| failed(path, "cut to its last whole entry", error))?;
     }
-    // What a killed supervisor had written, and this one is about to act on.
+    // Entries that a killed supervisor had written, and this one is about to act on.
     file.sync_all()
         .map_err(|error| failed(path, "written to the disk", error))?;
     Ok(file)
@@ -284,7 +284,7 @@ fn write_new<'a, E: Entry + 'a>(
     Ok((file, next, lines.len() as u64))
 }
 
-/// Gives the present journal a second name, in place of what had it. A rename of the journal itself would leave an instant
+/// Gives the present journal a second name, in place of another file. A rename of the journal itself would leave an instant
 /// without one.
 fn keep(dir: &Path, name: &str) -> Result<(), JournalError> {
     let (journal, link, kept) = (

@@ -19,7 +19,7 @@ pub(super) struct Line<'a> {
     pub(super) content: Result<Content<'a>, Why>,
 }
 
-/// What a whole line says.
+/// The content of a whole line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content<'a> {
     pub(super) sequence: u64,

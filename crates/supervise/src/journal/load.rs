@@ -29,14 +29,14 @@ impl Header {
     }
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Loaded<E> {
     /// Its header; `None`: it is empty, or the header is damaged.
     pub header: Option<Header>,
     /// Its entries that are whole, in order, with their sequence numbers, which ascend.
     pub entries: Vec<(u64, E)>,
-    /// What could not be read, in order.
+    /// The parts that could not be read, in order.
     pub dropped: Vec<Dropped>,
     /// Where the last whole line ends.
     pub whole_bytes: usize,
@@ -51,11 +51,11 @@ pub struct Dropped {
     pub at_byte: usize,
     /// How long it is; 0 for entries that are not there at all.
     pub bytes: usize,
-    /// What is wrong with its first line.
+    /// The fault of its first line.
     pub why: Why,
 }
 
-/// What is wrong with a line of a journal.
+/// The fault of a line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The file ends within it.
@@ -91,7 +91,7 @@ pub enum Why {
     NotUnderstood {
         /// Its number.
         sequence: u64,
-        /// What the reader of JSON says.
+        /// The JSON reader's error.
         reason: String,
     },
 }
@@ -132,7 +132,7 @@ impl<E> Loaded<E> {
     }
 }
 
-/// Reads a journal. Never fails: whatever is not whole is dropped and reported.
+/// Reads a journal. Never fails: parts that are not whole are dropped and reported.
 pub fn load<E: Entry>(bytes: &[u8]) -> Loaded<E> {
     let mut loaded = Loaded {
         header: None,

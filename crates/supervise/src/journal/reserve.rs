@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 /// How much room a journal keeps beyond its end, bytes: some hundred entries.
 pub const RESERVE_BYTES: u64 = 256 << 10;
 
-/// What is reserved of a journal's file.
+/// The reserved part of a journal's file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reserve {
     /// Up to which byte there is room.

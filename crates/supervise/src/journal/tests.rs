@@ -209,7 +209,7 @@ fn a_compaction_replaces_all_entries_and_keeps_the_old_file() {
     }
     assert!(journal.should_be_compacted());
     let before = std::fs::read(journal.path()).unwrap();
-    // What a supervisor left that was killed while it compacted.
+    // Files left by a supervisor that was killed while it compacted.
     std::fs::write(dir.path().join("journal.new"), "half").unwrap();
     std::fs::write(dir.path().join("journal.link"), "half").unwrap();
     journal.compact(&[note("all of it")]).unwrap();
@@ -289,7 +289,7 @@ proptest! {
         let at = cut.index(bytes.len());
         bytes.splice(at..at, inserted);
         let loaded = load::<Note>(&bytes);
-        // What is left is part of what was written, in its order.
+        // The rest is part of the written entries, in their order.
         let mut left = (1..).zip(&notes);
         for (sequence, note) in &loaded.entries {
             prop_assert!(left.any(|(of, was)| of == *sequence && was == note));

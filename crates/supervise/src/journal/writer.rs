@@ -1,9 +1,9 @@
-//! Writes a journal on a separate thread: a disk may be slow, and may be full. Whoever hands in an entry continues at
-//! once; what must not happen before it is written waits for it ([`Written::wait`]), anywhere but in the loop that others
-//! wait for.
+//! Writes a journal on a separate thread: a disk may be slow, and may be full. A caller that hands in an entry continues
+//! at once; an action that must not happen before it is written waits for it ([`Written::wait`]), anywhere but in the
+//! loop that others wait for.
 //!
-//! What cannot be written is kept in memory and tried again, so that a full disk ends nothing. What is done meanwhile is
-//! not in the journal: if the supervisor is killed then, the next one does not know of it.
+//! Entries that cannot be written are kept in memory and tried again, so that a full disk ends nothing. Actions
+//! meanwhile are not in the journal: if the supervisor is killed then, the next one does not know of them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use super::{Entry, Journal, JournalError};
 use crate::reserve::Reserve;
 
-/// Time between two tries to write what could not be written.
+/// Time between two tries of a failed write.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Entries that are kept in memory; of more, the eldest are lost, and only what they add up to is written.
+/// Entries that are kept in memory; of more, the eldest are lost, and only the state that they add up to is written.
 const MOST_KEPT: usize = 4096;
 
 /// Messages to the thread.
@@ -27,7 +27,7 @@ enum Order<E> {
     Compact(E),
 }
 
-/// What happened to entries.
+/// The fate of entries.
 #[derive(Debug)]
 pub enum Told<E> {
     /// An entry has this sequence number. It is written, or is kept in memory since the journal cannot be written.
@@ -98,7 +98,7 @@ pub struct Writer<E> {
 impl<E: Entry + Send + 'static> Writer<E> {
     /// Begins to write; `wake` is called whenever there is something to fetch.
     ///
-    /// What it writes is on the account of `reserve`: a cell that is made waits for it.
+    /// Its writes are on the account of `reserve`: a cell that is made waits for it.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -165,12 +165,12 @@ impl<E: Entry + Send + 'static> Writer<E> {
         *self.shared.done()
     }
 
-    /// What has happened to them since the last call.
+    /// The news of them since the last call.
     pub fn fetch(&self) -> Vec<Told<E>> {
         self.told.try_iter().collect()
     }
 
-    /// Writes what is queued, retrying what could not be written, and ends the thread. The journal keeps its lock until
+    /// Writes the queue, retrying failed writes, and ends the thread. The journal keeps its lock until
     /// this writer is dropped. `None`: that takes longer, and may be called again.
     pub fn finish_within(&mut self, time: Duration) -> Option<Left> {
         self.orders = None;
@@ -204,7 +204,7 @@ impl<E: Entry + Send + 'static> Writer<E> {
 }
 
 impl<E> Drop for Writer<E> {
-    /// What was handed in is written.
+    /// Entries that were handed in are written.
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
@@ -296,7 +296,7 @@ impl<E: Entry> Clerk<E> {
         self.kept.push_back(entry);
     }
 
-    /// Tries to write what could not be written.
+    /// Tries failed writes again.
     fn again(&mut self) {
         self.tried = Instant::now();
         while let Some(entry) = self.kept.front() {
@@ -323,7 +323,7 @@ impl<E: Entry> Clerk<E> {
             let lost = std::mem::take(&mut self.lost);
             (self.tell)(Told::Written { lost });
             if lost > 0 {
-                // What they add up to.
+                // The state that they add up to.
                 (self.tell)(Told::WantsSnapshot);
             }
         }

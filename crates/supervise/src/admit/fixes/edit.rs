@@ -31,7 +31,7 @@ pub enum Edit {
     Reservation(String, Option<(Ns, Ns)>),
     /// A time of a task of a cell, ns.
     Time(String, String, Time, Ns),
-    /// A cell is left out, with what names it.
+    /// A cell is left out, with all references to it.
     LeaveOut(String),
     /// Somebody else on the machine ends first, such as "mission `a`".
     End(String),
@@ -68,7 +68,7 @@ fn time(ns: Ns) -> Duration {
 }
 
 impl Edit {
-    /// Changes the mission, or what else is on the machine.
+    /// Changes the mission, or the facts of the machine.
     pub(super) fn apply(&self, mission: &mut Mission, facts: &mut Facts) {
         match self {
             Edit::MissionCpus(cpus) => mission.cpus.clone_from(cpus),
@@ -122,7 +122,7 @@ impl Edit {
         }
     }
 
-    /// The kind of change that it is, unless it takes a budget away, which is a kind of its own whatever is edited.
+    /// The kind of change that it is, unless it takes a budget away, which is a kind of its own in any edit.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Edit::MissionCpus(_) | Edit::Cpus(..) => "cpus",
@@ -140,7 +140,7 @@ impl Edit {
         }
     }
 
-    /// Whether it sets what the other sets.
+    /// Whether it sets the same key as the other.
     pub(super) fn replaces(&self, other: &Edit) -> bool {
         self.key().is_some()
             && (self.cell(), self.task(), self.key()) == (other.cell(), other.task(), other.key())

@@ -28,7 +28,7 @@ pub(super) fn none(search: &Search<'_>) -> Option<Vec<Edit>> {
         .or_else(|| everywhere(search, Enforcer::CpusetOnly))
 }
 
-/// This class for as many cells as need it, with what the kernel then has for them; only where they are `held` to a budget, or
+/// This class for as many cells as need it, with the enforcer that the kernel then has; only where they are `held` to a budget, or
 /// were to none before.
 fn by_class(search: &Search<'_>, class: CellClass, held: bool) -> Option<Vec<Edit>> {
     let auto = search.mission.enforcer.map(|_| Edit::Enforcer(None));

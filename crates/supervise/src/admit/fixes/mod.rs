@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::Facts;
 use search::Search;
 
-/// The kind of every change that takes an enforced budget away, whatever it edits.
+/// The kind of every change that takes an enforced budget away, by any edit.
 const NO_BUDGET: &str = "no-budget";
 
 /// The kind of a change after which the supervisor reserves nothing.
@@ -33,9 +33,9 @@ const ORDINARY: &str = "no-reservation";
 /// A kind of change.
 struct Kind {
     name: &'static str,
-    /// What is tried, a noun.
+    /// The change that is tried, a noun.
     tries: &'static str,
-    /// What the reader should know of such a change besides.
+    /// A remark for the reader on such a change.
     remark: Option<&'static str>,
     /// Edits after which the mission is admitted.
     find: fn(&Search<'_>) -> Option<Vec<Edit>>,
@@ -118,9 +118,9 @@ const KINDS: [Kind; 11] = [
 pub struct Fix {
     /// Its kind, such as `cpus`.
     pub kind: &'static str,
-    /// What is to be edited, all of it together.
+    /// The edits, all of them made together.
     pub edits: Vec<Edit>,
-    /// What the reader should know of it besides, a clause.
+    /// A remark for the reader, a clause.
     pub remark: Option<&'static str>,
 }
 
@@ -149,12 +149,12 @@ impl Fix {
     }
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fixes {
     /// Changes each of which suffices alone, the one that costs least first.
     pub found: Vec<Fix>,
-    /// What was tried, as nouns.
+    /// The changes that were tried, as nouns.
     pub tried: Vec<&'static str>,
     /// How many changed missions were put to admission.
     pub missions: usize,
@@ -227,15 +227,15 @@ fn priorities(search: &Search<'_>) -> Option<Vec<Edit>> {
 /// Shares of the time that are kept, beside one for each kind, for several of them together.
 const PAIRS: u32 = 4;
 
-/// What a kind finds in one of this many shares of the remaining time.
+/// The edits that a kind finds in one of this many shares of the remaining time.
 fn proved(search: &Search<'_>, kind: &Kind, shares: u32) -> Option<Vec<Edit>> {
     search.begin(shares);
     (kind.find)(search).filter(|edits| search.is_proved(edits))
 }
 
-/// Adds a change without what is not needed of it, unless there is one of its kind that is no longer.
+/// Adds a change without its superfluous edits, unless there is one of its kind that is no longer.
 fn offer(search: &Search<'_>, edits: Vec<Edit>, found: &mut Vec<Fix>) {
-    // What is not needed may have been what the kind is called after.
+    // The kind may have been called after a superfluous edit.
     let edits = search.pruned(&edits);
     let loses = search.loses_budget(&edits);
     let fix = Fix::of(edits, loses);
@@ -254,7 +254,7 @@ struct Together {
     last: bool,
 }
 
-/// Where two causes refuse, no kind suffices alone. What the file fixes of a cell may leave no room for a single change; others may be in
+/// Where two causes refuse, no kind suffices alone. The file's settings for a cell may leave no room for a single change; others may be in
 /// the way, too; and no budget may be found that can be enforced, which is asked only where `nothing` was found.
 fn together(search: &Search<'_>, nothing: bool) -> Vec<Together> {
     let others = search.facts.beside.iter();

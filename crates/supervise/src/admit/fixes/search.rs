@@ -12,7 +12,7 @@ use super::super::asked::enforcer;
 use super::super::{Admission, Facts, Outcome, decision};
 use super::Edit;
 
-/// Changed missions that one kind may put to admission, times the cells of each: what a kind may cost.
+/// Changed missions that one kind may put to admission, times the cells of each: the most that a kind may cost.
 const CELLS_TRIED: usize = 2_400;
 
 /// How long the whole search may take, for which the user waits. No trial begins later.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// At least this many missions are tried for each kind.
 const LEAST_TRIED: usize = 24;
 
-/// What the kinds ask: is the mission admitted after these edits?
+/// The question of the kinds: is the mission admitted after these edits?
 pub(super) struct Search<'a> {
     pub(super) mission: Cow<'a, Mission>,
     pub(super) facts: Cow<'a, Facts>,
@@ -30,14 +30,14 @@ pub(super) struct Search<'a> {
     /// The refusal that is to be fixed.
     pub(super) refused: Admission,
     until: Instant,
-    /// What the kind that is asked now has of it.
+    /// The end of the time of the kind that is asked now.
     kind_until: Counter<Instant>,
     tried: Counter<usize>,
     left: Counter<usize>,
     cut_short: Counter<bool>,
 }
 
-/// How far a mission is from being admitted: its refused cells and what is refused of it as a whole.
+/// How far a mission is from being admitted: the number of its refused cells and of the refusals of it as a whole.
 fn faults(admission: &Admission) -> usize {
     admission.refusals.len() + refused(admission).count()
 }
@@ -71,7 +71,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The same search of the mission after some edits, which are not part of its answers, in a share of what is left of the time;
+    /// The same search of the mission after some edits, which are not part of its answers, in a share of the remaining time;
     /// `None`: they change nothing, or there is no time.
     pub(super) fn based_on(&self, base: &[Edit], shares: u32) -> Option<Search<'a>> {
         self.share_time(shares);
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         self.cut_short.get()
     }
 
-    /// What admission says after these edits; `None`: no more may be tried.
+    /// The admission after these edits; `None`: no more may be tried.
     pub(super) fn after(&self, edits: &[Edit]) -> Option<Admission> {
         let left = self.left.get().checked_sub(1);
         let Some(left) = left.filter(|_| self.has_time()) else {
@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
 }
 
 /// The value nearest to `from` for which `holds`, to about a hundredth and with few digits, of those between `from`, for which it
-/// does not hold, and what `ladder` gives, the nearest first.
+/// does not hold, and the values of `ladder`, the nearest first.
 pub(super) fn nearest(
     from: Ns,
     ladder: impl IntoIterator<Item = Ns>,

@@ -10,7 +10,7 @@ use super::edit::Time;
 use super::*;
 
 const MS: Ns = 1_000_000;
-/// Leaves no choice of what holds a cell.
+/// Leaves no choice of the enforcer.
 const FIFO: &str = "class = \"fifo\"\n";
 
 fn kinds(fixes: &Fixes) -> Vec<&'static str> {
@@ -125,7 +125,7 @@ fn measured_on(cpu: u32) -> (String, Facts) {
     (who, facts)
 }
 
-/// What is advised to the only cell of a refused mission, and what was found.
+/// The advice to the only cell of a refused mission, and the fixes found.
 fn advised(rest: &str, facts: &Facts) -> (Option<String>, Fixes) {
     let mission = mission(&cell("a", rest));
     let fixes = all_work(&mission, facts, 0);
@@ -180,7 +180,7 @@ fn where_two_causes_refuse_both_are_changed() {
     let kept = changes(&format!("cpus = [0]\n{}", threads("1ms")), parts);
     let cpus = |edit: &Edit| matches!(edit, Edit::Cpus(..));
     assert!(kept[0].edits.iter().any(cpus), "{kept:?}");
-    // Too long for a thread of SCHED_DEADLINE, and for what the kernel lets all threads of FIFO have.
+    // Too long for a thread of SCHED_DEADLINE, and for the kernel's limit on all threads of FIFO.
     let time = |edit: &Edit| matches!(edit, Edit::Time(..));
     for fix in changes(&threads("9900us"), parts) {
         assert!(fix.edits.iter().any(time), "{fix:?}");

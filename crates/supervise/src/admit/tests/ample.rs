@@ -24,7 +24,7 @@ fn control(more: &str) -> String {
     )
 }
 
-/// Its budget by its period, with what it costs to hold it.
+/// Its budget by its period, including the cost of holding it.
 fn share(grant: &Grant) -> f64 {
     let cost = crate::admit::keeper::cost(grant.enforcer);
     (grant.budget_ns.unwrap() + cost) as f64 / grant.period_ns.unwrap() as f64
@@ -36,7 +36,7 @@ fn is_ample(grant: &Grant) -> bool {
 
 #[test]
 fn a_control_loop_costs_little_more_than_it_uses() {
-    // What a budget supplies has to allow for much more.
+    // The supply of a budget has to allow for much more.
     for (enforcer, by_supply) in [("freezer", 0.29), ("rt-cgroup", 0.13)] {
         let reserved = |more: &str| {
             let admission = admit(&under(enforcer, &control(more)), &facts(), &[], 0);
@@ -45,13 +45,13 @@ fn a_control_loop_costs_little_more_than_it_uses() {
         let [plain, only] = ["", "only_tasks = true\n"].map(reserved);
         assert!(!is_ample(&plain) && share(&plain) > by_supply, "{plain:?}");
         assert!(is_ample(&only) && share(&only) < 0.075 * 1.3, "{only:?}");
-        // What was granted once is what is asked for when a mission is taken over, or becomes another one.
+        // A grant is asked for again when a mission is taken over, or becomes another one.
         let (budget, period) = (only.budget_ns.unwrap(), only.period_ns.unwrap());
         let again = format!(
             "only_tasks = true\nreservation = {{ budget = \"{budget}ns\", period = \"{period}ns\" }}\n"
         );
         assert_eq!(reserved(&again), only);
-        // As if nothing held it, but for who does.
+        // As if nothing held it, but for the cost of its keeper.
         let cost = 2 * crate::admit::keeper::cost(only.enforcer);
         assert_eq!(only.tasks[0].response_ns, Some(1_500_000 + cost));
     }
@@ -75,8 +75,8 @@ fn a_longer_period_never_costs_another_cell_its_place() {
     let alone = period(&only());
     let [slow, fast] = ["120ms", "40ms"].map(|each| period(&(only() + &below(each))));
     assert!(alone > slow && slow > fast, "{alone} {slow} {fast}");
-    // Where no ample budget leaves the other one its own, what it supplies counts as ever.
-    // The one below has its own here only above the other's short periods, and so has this what is supplied.
+    // Where no ample budget leaves the other one its own, its supply counts as ever. The one below has its own here
+    // only above the other's short periods, and so has the supply.
     let close = below("9ms");
     let with = admit(&under("freezer", &(only() + &close)), &facts(), &[], 0);
     let without = only().replace("only_tasks = true\n", "");
@@ -251,7 +251,7 @@ fn nothing_is_assumed_of_a_cell_that_is_admitted_without() {
     let both = granted(&of(&threaded(&(loose.clone() + &tight))));
     assert!(both["tight"].basis.is_assumed(), "{both:?}");
     assert!(!both["loose"].basis.is_assumed(), "{both:?}");
-    // Another mechanism that need not assume it comes first, whatever it costs.
+    // Another mechanism that need not assume it comes first, even at a higher cost.
     let admission = of(&tight);
     assert_eq!(admission.usual(), Some(Enforcer::Deadline));
     let offers = &admission.choice.as_ref().unwrap().offers;

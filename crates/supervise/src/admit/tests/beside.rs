@@ -1,4 +1,4 @@
-//! A mission beside what others hold.
+//! A mission beside grants of others.
 
 use model::mission::Band;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const PLAIN: &str = "enforcer = \"cpuset-only\"\n";
 
-/// What a mission `name` holds that was admitted on these facts.
+/// The grants of a mission `name` that was admitted on these facts.
 pub(super) fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
     let admission = admit(&mission(cells), facts, &[], 50_000);
     assert!(admission.is_admitted(), "{admission:?}");
@@ -183,7 +183,7 @@ fn threads_that_nobody_accounts_for_are_named() {
     );
 }
 
-/// A measurement, with what it holds of the runtime of groups, us in every second.
+/// A measurement, with its share of the runtime of groups, us in every second.
 fn bench(us: u64) -> (Neighbour, RtShare) {
     let who = "`timecell bench latency` (process 12)";
     let neighbour = Neighbour {
@@ -226,14 +226,14 @@ fn what_is_taken_at_this_moment_is_no_reason_to_go_without_a_budget() {
             "{why}"
         );
         assert!(admit(&mission, &super::facts(), &[], 0).is_admitted());
-        // Once that has ended, what it holds is there.
+        // Once that has ended, its share is there.
         let fixes = find_fixes(&mission, &facts, &[], 0).found;
         let end = [Edit::End(
             "`timecell bench latency` (process 12)".to_owned(),
         )];
         assert!(fixes.iter().any(|fix| fix.edits == end), "{fixes:?}");
     }
-    // Who asks for SCHED_DEADLINE does not need them.
+    // A request for SCHED_DEADLINE does not need them.
     let threads = cell(
         "a",
         &format!("class = \"deadline\"\n{}", task("1ms", "100ms")),

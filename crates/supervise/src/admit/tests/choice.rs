@@ -43,7 +43,7 @@ fn the_cheapest_that_admits_all_cells_is_taken_and_the_others_are_told_with_thei
 #[test]
 fn of_two_at_one_price_the_first_is_taken_and_of_two_prices_the_lower() {
     let mission = mission(&cell("a", &task("1500us", "20ms")));
-    // What SCHED_DEADLINE takes for this task is 1.667 ms; this is what a real-time group was measured to need.
+    // SCHED_DEADLINE takes 1.667 ms for this task; this is the measured need of a real-time group.
     for (budget_ns, cheapest) in [
         (1_667_000, Enforcer::RtCgroup),
         (1_666_000, Enforcer::RtCgroup),
@@ -136,7 +136,7 @@ fn cells_that_are_to_be_held_as_a_whole_are_not_held_by_single_threads_unasked()
         facts.freezer = Ok(());
         let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
         assert_eq!(choice(&admission).chosen, Enforcer::Freezer);
-        // Where there is nothing else, it still is what holds them.
+        // Where there is nothing else, it still is the enforcer.
         facts.freezer = Err("no cgroup v2".to_owned());
         let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
         assert_eq!(choice(&admission).chosen, Enforcer::Deadline);
@@ -187,7 +187,7 @@ fn what_holds_running_cells_is_not_chosen_anew() {
     for enforcer in [Enforcer::RtCgroup, Enforcer::Deadline] {
         assert_eq!(of(Some(enforcer)), (enforcer, true));
     }
-    // What runs is told from what was granted to cells of the same name that leave it open.
+    // The running enforcer is told from the grants to cells of the same name that leave it open.
     let mission =
         mission(&(text + &cell("b", &format!("class = \"fifo\"\n{}", task("1ms", "50ms")))));
     let held = |name| [(name, Enforcer::RtCgroup)];
@@ -261,7 +261,7 @@ fn a_cell_of_class_fifo_is_held_by_the_freezer_where_there_are_no_groups() {
         held_by("priorities = { lowest = 96, highest = 96 }\n", &facts),
         Enforcer::Freezer
     );
-    // What it cannot hold is held by nothing, as where there is none.
+    // A cell that it cannot hold is held by nothing, as where there is none.
     assert_eq!(
         held_by("priorities = { lowest = 97, highest = 97 }\n", &facts),
         Enforcer::CpusetOnly

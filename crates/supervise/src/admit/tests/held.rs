@@ -1,4 +1,4 @@
-//! What already runs and is held without a mission: its own admission, and its cost to later missions.
+//! Running programs that are held without a mission: their own admission, and their cost to later missions.
 
 use analysis::Supply as _;
 
@@ -161,7 +161,7 @@ fn what_a_mission_beside_it_has_measured_here_counts_for_it_and_for_them() {
     // A look that came later than its budget is long leaves nothing certain of it.
     let late = room_for(&wanted, &[], &with(6 * MS, 6 * MS)).unwrap_err();
     assert!(late.contains("up to 6.000 ms late"), "{late}");
-    // What it overruns by takes from those below it.
+    // Its overrun takes from those below it.
     let long = room_for(&wanted, &[], &with(20_000, 30 * MS)).unwrap_err();
     assert!(
         long.contains("it would break the guarantee of `own` of mission `m`"),
@@ -182,7 +182,7 @@ fn missions_that_come_later_count_it() {
     let alone = admit(&own, &facts(), &[], 0);
     let behind = |admission: &Admission| granted(admission)["own"].postponed_ns;
     assert!(behind(&beside_fifo) > behind(&alone) + MS);
-    // A cap costs what it takes to hold it, and nothing else.
+    // A cap costs the holding of it, and nothing else.
     let beside_cap = admitted(wanted(10, None));
     assert!(beside_cap.is_admitted(), "{beside_cap:?}");
     assert!(behind(&beside_cap) >= behind(&alone) + Reaction::COST);

@@ -1,4 +1,4 @@
-//! What holding cells with the freezer costs the others on their cpu.
+//! The cost of holding cells with the freezer for the others on their cpu.
 
 use super::beside::{beside, neighbour};
 use super::*;
@@ -43,7 +43,7 @@ fn each_cell_of_the_cpu_costs_those_below_it_something_in_every_period() {
         }
         facts
     };
-    // Held in a window of the budget and what comes before it: at the beginning of a period, and at the next. And it lets a cell run on
+    // Held in a window of the budget and the time before it: at the beginning of a period, and at the next. And it lets a cell run on
     // for less than the tick of a ms does.
     for count in [1, 4] {
         let by_tick = postponed(&by_groups(count)) - count as u64 * MS;
@@ -212,7 +212,7 @@ pub(super) fn measured_by_freezer(budget_ns: Ns, late_ns: Ns, overrun_ns: Ns) ->
     supply
 }
 
-/// What a cell of 3 ms every 10 ms is counted on to get with these measured, or why it is refused.
+/// The grant to a cell of 3 ms every 10 ms with these measured, or why it is refused.
 fn with(supplies: &[MeasuredSupply], facts: &Facts) -> Result<Grant, String> {
     let cells = cell(
         "c",

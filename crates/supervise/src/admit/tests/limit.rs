@@ -131,7 +131,7 @@ fn a_held_cell_and_one_that_nothing_holds_do_not_meet_on_a_cpu() {
         let anywhere = second.replace("cpus = [0]\n", "");
         let admission = second_beside_first(first, &anywhere).unwrap();
         assert_eq!(granted(&admission).values().next().unwrap().cpus, [1]);
-        // And what is offered is another cpu or another mechanism.
+        // And the offer is another cpu or another mechanism.
         let beside = beside(vec![neighbour("first", first, &facts())]);
         let found = find_fixes(&mission(second), &beside, &[], 50_000);
         assert!(!found.found.is_empty(), "{found:?}");
@@ -152,7 +152,7 @@ proptest! {
         let priorities = if swap { (priorities.1, priorities.0) } else { priorities };
         let a = one("a", enforcer(held[0]), priorities.0, times[0]);
         let b = one("b", enforcer(held[1]), priorities.1, times[1]);
-        // What is admitted for its tasks only is asked for when it comes, and not of what is there already.
+        // The tasks-only assumption is made of a cell when it comes, and not of those that are there already.
         let both = |first, second| second_beside_first(first, second).is_some_and(|admission| {
             admission.is_admitted() && !granted(&admission).values().any(|grant| grant.basis.is_assumed())
         });

@@ -1,4 +1,4 @@
-//! Memory: what is left to cells that declare none, and missions beside each other.
+//! Memory: the rest for cells that declare none, and missions beside each other.
 
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn what_other_missions_may_still_take_is_not_free() {
     let notes = admission.notes.join("\n");
     let told = "1024 MiB that other missions' cells may still take";
     assert!(notes.contains(told), "{notes}");
-    // What they have taken is not available any more, and is not counted twice.
+    // Memory that they have taken is not available any more, and is not counted twice.
     for taken in [300 * MIB, 1024 * MIB] {
         assert_eq!(said(taken).memory.unwrap().default_bytes, Some(256 * MIB));
     }
@@ -133,7 +133,7 @@ fn what_missions_declare_must_fit_into_the_machine_together() {
              else and 3072 MiB that mission `a` declares; lower it by 1 MiB"
         ]
     );
-    // A limit that was derived is what was left over, and keeps nobody out.
+    // A derived limit is a share of the rest, and keeps nobody out.
     let derived = HeldMemory {
         declared_bytes: 0,
         ..held
@@ -148,7 +148,7 @@ fn what_missions_declare_must_fit_into_the_machine_together() {
     );
 }
 
-/// Admits missions one after the other; those that are refused hold nothing. Which were, and what all hold.
+/// Admits missions one after the other; those that are refused hold nothing. The verdicts, and the holdings of all.
 fn in_order(wanted: &[(Option<u64>, usize)], order: &[usize]) -> (Vec<bool>, Vec<HeldMemory>) {
     let mut admitted = vec![false; wanted.len()];
     let mut others = Vec::new();
@@ -188,7 +188,7 @@ proptest! {
         prop_assert_eq!(all(&one), all(&other));
         let declared: u64 = held.iter().map(|memory| memory.declared_bytes).sum();
         prop_assert!(declared <= 3584 * MIB);
-        // Whoever declares nothing is never refused for its memory.
+        // A mission that declares nothing is never refused for its memory.
         for (mission, admitted) in wanted.iter().zip(&one) {
             prop_assert!(mission.0.is_some() || *admitted);
         }

@@ -121,7 +121,7 @@ fn what_others_keep_is_refused_with_their_name_and_passed_over_where_nobody_name
         let plain = cell("plain", "class = \"other\"\ncpus = [3]\n");
         assert_eq!(asked(&plain, &facts).is_admitted(), !is_partition);
     }
-    // What others have is left by none of them.
+    // A cpu of others does not count as left to the machine.
     let all = asked(&timed("a", "cpus = [0, 1, 2]", "1ms"), &kept(true));
     assert!(!all.is_admitted());
 }

@@ -60,7 +60,7 @@ fn where_it_has_no_room_one_sentence_says_so() {
         "{:?}",
         admission.refusals
     );
-    // Whoever only asks whether does not have everything decided twice for it.
+    // A caller that asks only for the verdict does not have everything decided twice.
     let whether = decision(&mission(&text), &facts(), &[], 0);
     assert!(!whether.is_admitted() && whether.refusals.is_empty());
     let off = with("supervisor = { class = \"other\" }", &text);
@@ -89,7 +89,7 @@ fn it_keeps_off_the_cpus_on_which_cells_leave_it_no_room() {
         assert_eq!((&own.cpus, &own.spared), (&vec![0], &vec![1]));
         assert_eq!(granted(&admission)["c"].postponed_ns, 0);
         assert_eq!(granted(&admission)["c"].cpus, [1]);
-        // What the file says of its cpus is kept to.
+        // The file's choice of its cpus is kept to.
         let named = with("supervisor = { cpus = [0, 1] }", &text);
         assert!(!admit(&named, &facts(), &[], 0).is_admitted());
         let one = with("supervisor = { cpus = [0] }", &text);

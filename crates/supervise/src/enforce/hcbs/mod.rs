@@ -16,7 +16,7 @@ use super::{CpusetOnly, Enforce, EnforceError, Mechanism};
 use crate::admit::Grant;
 use crate::names;
 
-/// The budgets of a mission. What the group at the top reserves for them outlives the supervisor and the lives of the cells, so that
+/// The budgets of a mission. Their reservation by the group at the top outlives the supervisor and the lives of the cells, so that
 /// nobody else takes their room meanwhile; each budget is that of the group around a cell's own, and goes with it.
 #[derive(Debug)]
 pub(super) struct ByServer {
@@ -30,7 +30,7 @@ impl ByServer {
         }
     }
 
-    /// What the names of the groups of its cells begin with.
+    /// The prefix of the names of its cells' groups.
     fn owner(&self) -> String {
         names::cells_of(&self.mission)
     }
@@ -129,7 +129,7 @@ impl Mechanism for ByServer {
             return;
         };
         if top.has(&self.owner()).unwrap_or(false) {
-            // What could not be given back is when the next is.
+            // A share that could not be given back is when the next is.
             let _ = top.change(&self.owner(), |all| {
                 all.remove(&self.group(place));
             });
@@ -155,7 +155,7 @@ impl Server {
     }
 
     fn give_below(&self, top: &Top) -> Result<(), EnforceError> {
-        // What was left of an earlier life is cleared with what was reserved for it, which may be after the mission has reserved for this one.
+        // Remains of an earlier life are cleared with their reservation, perhaps after the mission has reserved for this one.
         let share_us = self.budget.per_second_up_us();
         if !top.has_for(&self.owner, &self.group, share_us)? {
             top.change(&self.owner, |all| {
@@ -197,7 +197,7 @@ impl Enforce for Server {
         )
     }
 
-    /// Its group is gone with its budget by now, and what is reserved for it stays for its next life.
+    /// Its group is gone with its budget by now, and its reservation stays for its next life.
     fn release(&mut self) -> Result<(), EnforceError> {
         Ok(())
     }

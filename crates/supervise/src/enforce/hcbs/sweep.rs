@@ -1,5 +1,5 @@
-//! Cleans up after missions and measurements that were killed with all their cells: what the top group reserves for them,
-//! and their groups.
+//! Cleans up after missions and measurements that were killed with all their cells: the top group's reservations for
+//! them, and their groups.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::enforce::Left;
 use crate::ledger::{self, Entry, Holder, Ledger, LedgerError};
 use crate::names;
 
-/// Gives back what the top group reserves for missions and measurements of which nothing runs any more, by the ledger.
+/// Gives back the top group's reservations for missions and measurements of which nothing runs any more, by the ledger.
 /// Those that run are not reported.
 ///
 /// # Errors

@@ -92,7 +92,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What a rule does, reckoned from everything that was ever observed: instants, and the verdict at each.
+/// The actions of a rule, reckoned from all observations ever: instants, and the verdict at each.
 fn brute_force(rule: &Rule, observed_ns: &[i64]) -> Vec<Option<Action>> {
     let window = rule.window.map_or(i64::MAX, |window| window.ns());
     let mut acted: Vec<i64> = Vec::new();
