@@ -358,7 +358,7 @@ impl Place {
     }
 }
 
-/// The first line, in one piece, or nothing if all who could write it have closed; `None`: nothing by then.
+/// The first line, in one piece, or nothing if all that could write it have closed; `None`: nothing by then.
 fn first_line(out: ChildStdout, until: Instant) -> Option<String> {
     let out = File::from(OwnedFd::from(out));
     let waiting = Waiting::new().ok()?;
