@@ -1,6 +1,6 @@
-//! A thread beside the enforcing one does whatever may have to wait for strangers: it writes `cgroup.freeze`, for which
-//! the kernel takes a lock of the whole machine, and opens files by name. A user with a delegated group of many groups
-//! keeps that lock for tens of milliseconds at a time by freezing it in a loop.
+//! A thread beside the enforcing one does the work that may have to wait for strangers: it writes `cgroup.freeze`, for
+//! which the kernel takes a lock of the whole machine, and opens files by name. A user with a delegated group of many
+//! groups keeps that lock for tens of milliseconds at a time by freezing it in a loop.
 //!
 //! A group whose threads are lowered ([`crate::lower`]) is held. Freezing it as well is an extra: it stops threads that a
 //! mutex of priority inheritance raises, and those of class IDLE. A freeze that waits for the lock cannot be called back,
@@ -47,7 +47,7 @@ pub(crate) struct Beside {
     down_until_ns: AtomicI64,
     /// Budgets that have ended.
     ended: AtomicU64,
-    /// It has to be frozen whatever it takes.
+    /// It has to be frozen at any cost.
     must_freeze: AtomicBool,
     /// It is frozen, or is being frozen or thawed.
     is_frozen: AtomicBool,
@@ -71,12 +71,12 @@ struct Writer {
     seen: u64,
 }
 
-/// What the last writes waited for, ns.
+/// The waiting times of the last writes, ns.
 #[derive(Debug)]
 struct Waits {
     last_ns: [i64; MOST_WAITS],
     count: usize,
-    /// Of whoever writes; `None` in tests.
+    /// Of the writing thread; `None` in tests.
     rank: Option<Rank>,
 }
 
@@ -89,7 +89,7 @@ struct Rank {
     all: Vec<u32>,
 }
 
-/// The priority of a write that only measures, FIFO: so that whoever waits for its lock waits for no ordinary work.
+/// The priority of a write that only measures, FIFO: so that a thread that waits for its lock waits for no ordinary work.
 const MEASURING: u8 = 1;
 
 impl Rank {
@@ -219,7 +219,7 @@ impl Beside {
         true
     }
 
-    /// Thaws it, once what is being written is written: it has a budget, so nothing freezes it after that.
+    /// Thaws it, once a write under way is done: it has a budget, so nothing freezes it after that.
     ///
     /// # Errors
     /// ENODEV once the group is removed.
@@ -229,7 +229,7 @@ impl Beside {
         self.write(false)
     }
 
-    /// Writes what is due; when something may be due next, ns.
+    /// Makes the write that is due; returns when the next may be due, ns.
     fn act(&self, waits: &mut Waits) -> Option<i64> {
         let mut writer = lock(&self.writer);
         let ended = self.ended.load(SeqCst);
@@ -246,7 +246,7 @@ impl Beside {
             && until_ns != UP
             && (self.must_freeze.load(SeqCst) || waits.may_freeze(now_ns, until_ns))
         {
-            // In this order: whoever gives it a budget sees that it has to be thawed, or is seen here.
+            // In this order: the giver of a budget sees that it has to be thawed, or is seen here.
             self.is_frozen.store(true, SeqCst);
             if self.down_until_ns.load(SeqCst) == until_ns {
                 let _ = self.write(true);
@@ -361,7 +361,7 @@ impl Helper {
         self.shared.cpu_ns.load(SeqCst)
     }
 
-    /// From now on it does what is due.
+    /// From now on it makes the writes that are due.
     pub(crate) fn go_to_work(&self) {
         self.shared.is_at_work.store(true, SeqCst);
         self.ring();
@@ -377,7 +377,7 @@ impl Helper {
         ring(&self.shared.bell);
     }
 
-    /// Ends the thread, once it has written what it is writing.
+    /// Ends the thread, once its write under way is done.
     pub(crate) fn end(&mut self) {
         self.shared.is_at_work.store(false, SeqCst);
         self.shared.ends.store(true, SeqCst);

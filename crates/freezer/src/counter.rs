@@ -24,7 +24,7 @@ pub enum ClockEvent {
     Cpu,
 }
 
-/// What works for the groups of one cpu, as tested. See [`crate::proof`].
+/// The tested notice of use for the groups of one cpu. See [`crate::proof`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Senses {
     /// The event whose notice of use arrives while the group still runs; `None`: the clock has to do.
@@ -34,7 +34,7 @@ pub struct Senses {
 }
 
 impl Senses {
-    /// What works everywhere: the clock.
+    /// The clock, which works everywhere.
     pub fn clock(reason: impl Into<String>) -> Senses {
         Senses {
             notice: None,
@@ -126,11 +126,11 @@ impl UseNotice {
         self.state == State::On
     }
 
-    /// Asks for notice when the group has used `ns` more; what was asked before is forgotten.
+    /// Asks for notice when the group has used `ns` more; an earlier request is forgotten.
     pub(crate) fn arm(&mut self, ns: i64) -> io::Result<()> {
         let period = ns.max(LEAST_SAMPLE_NS).unsigned_abs();
         self.take();
-        // Setting the period also forgets what is left of the one before.
+        // Setting the period also forgets the rest of the one before.
         self.control(PERIOD, (&raw const period).addr())?;
         match self.state {
             State::On => {}

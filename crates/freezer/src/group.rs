@@ -3,9 +3,9 @@
 //! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), because it is stopped
 //! everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
 //!
-//! It is best a separate group around the cell's: whoever may write `cgroup.freeze` of the group can thaw it. That is the
+//! It is best a separate group around the cell's: a process that may write its `cgroup.freeze` can thaw it. That is the
 //! cell itself where it sees its group as its own and the hierarchy is mounted without `nsdelegate`, or an engine that
-//! pauses and resumes containers. What is below a frozen group stays frozen, whatever is written there.
+//! pauses and resumes containers. Groups below a frozen group stay frozen, regardless of writes there.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,7 +25,7 @@ pub enum Stop {
     /// Its threads are put into class IDLE, and it is frozen as well where that cannot become a gap. The enforcing thread
     /// waits for nobody. For groups whose threads cannot set their own class.
     Lower,
-    /// It is frozen, and threads that go on are put into class IDLE. Whoever else freezes groups on the machine makes the
+    /// It is frozen, and threads that go on are put into class IDLE. Another process that freezes groups makes the
     /// enforcing thread wait.
     Freeze,
 }
@@ -36,7 +36,7 @@ pub enum Stop {
 pub struct GroupError {
     /// The file or directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub reason: io::Error,
 }
 
@@ -57,7 +57,7 @@ impl Group {
     /// Opens the group whose directory is `path`, to be held on `cpu`. Allocates; nothing of the group changes.
     ///
     /// # Errors
-    /// If it is no group of cgroup v2 below the root, or perf refuses what `senses` promises.
+    /// If it is no group of cgroup v2 below the root, or perf refuses the event of `senses`.
     pub fn open(path: &Path, cpu: u32, senses: &Senses) -> Result<Group, GroupError> {
         Group::open_with(path, cpu, senses, Table::Own(Box::new(LowerTable::new())))
     }
@@ -106,7 +106,7 @@ impl Group {
     /// gone, there is nothing to do.
     ///
     /// # Errors
-    /// What the system said of the file.
+    /// The system's error for the file.
     pub(crate) fn thaw_unheld(path: &Path, inode: u64, table: Table) -> Result<(), GroupError> {
         let freeze = path.join("cgroup.freeze");
         let mut lowered = Lowered::new(table);
@@ -144,7 +144,7 @@ impl Group {
     /// Cpu time that it has used, ns since some instant in the past.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn used_ns(&self) -> io::Result<i64> {
         self.counter.read_ns()
     }
@@ -174,7 +174,7 @@ impl Group {
         }
     }
 
-    /// Gives everything back, with a budget that it has. Waits for whoever it has to.
+    /// Gives everything back, with a budget that it has. Waits for others if need be.
     ///
     /// # Errors
     /// ENODEV once the group is removed.
@@ -186,7 +186,7 @@ impl Group {
         self.beside.thaw()
     }
 
-    /// What a thread beside the enforcing one does with it.
+    /// Its part for the thread beside the enforcing one.
     pub(crate) fn beside(&self) -> &Arc<Beside> {
         &self.beside
     }
@@ -216,12 +216,12 @@ impl Group {
         done
     }
 
-    /// From now on nobody else notes who is lowered.
+    /// From now on nobody else records lowered threads.
     pub(crate) fn take_over(&mut self) {
         self.lowered.take_over();
     }
 
-    /// Nobody in it is lowered: what is noted is of a group that was there before.
+    /// No thread in it is lowered: the record is of a group that was there before.
     pub(crate) fn forget_lowered(&mut self) {
         self.lowered.forget();
     }

@@ -2,7 +2,8 @@
 //!
 //! In the tree of version 2, and at the same place in those of version 1, a cell has the group `/<id>`. A cell that is
 //! held has its engine's group below: `/<id>/cell` where the path is ours to choose (bare, embedded, crun, runc), and
-//! what podman creates below its `--cgroup-parent /<id>`. So the held group is `/<id>` of version 2, on every machine:
+//! the group that podman creates below its `--cgroup-parent /<id>`. So the held group is `/<id>` of version 2, on every
+//! machine:
 //!
 //! - `podman pause`, an OCI runtime's `pause`, and the freeze of a cell that is shed write to the group below. A process
 //!   runs only if no group above it is frozen: two nested freezers do not undo each other. On a hybrid machine those use
@@ -10,9 +11,9 @@
 //! - `exec` into the container puts processes into the group below, where they are held like the rest. With the hold
 //!   beside the engine's tree and processes moved into it, they would escape.
 //! - A cell that sees its cgroup at all sees the one below as the root of its cgroup namespace.
-//! - Limits at `/<id>` still hold, for what is below too; `/<id>` has no processes of its own, as version 2 demands of a
-//!   group that passes controllers down. With podman its monitor lies below `/<id>` too and stops with the container: it
-//!   reports its end when the group is next thawed.
+//! - Limits at `/<id>` still hold, for the groups below too; `/<id>` has no processes of its own, as version 2 demands
+//!   of a group that passes controllers down. With podman its monitor lies below `/<id>` too and stops with the
+//!   container: it reports its end when the group is next thawed.
 //! - Removing a cell's groups removes `/<id>` with everything below.
 
 use std::fs;
@@ -33,7 +34,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// Why a group cannot be held.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// What the machine lacks for it.
+    /// A feature that the machine lacks.
     #[error("{0}")]
     Missing(String),
     /// No cgroup v2.
@@ -47,7 +48,7 @@ pub enum HoldError {
     /// Not a name.
     #[error("`{0}` is not a valid group name")]
     Name(String),
-    /// What the system said.
+    /// The system's error.
     #[error("{}: {reason}", path.display())]
     Group {
         /// The group.
@@ -107,7 +108,7 @@ impl Hold {
         })
     }
 
-    /// Its directory: what a keeper holds.
+    /// The directory of the group that a keeper holds.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -90,12 +90,12 @@ pub struct Handle {
     page: Option<Arc<Page>>,
 }
 
-/// Where a keeper notes what it knows, and which lane of it is its own.
+/// Where a keeper records its state, and its own lane there.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     pub(crate) page: Arc<Page>,
     pub(crate) lane: usize,
-    /// Wakes who watches.
+    /// Wakes the watcher.
     pub(crate) bell: Arc<std::fs::File>,
     pub(crate) came: Came,
 }
@@ -105,8 +105,8 @@ impl Home {
         self.page.lane(self.lane)
     }
 
-    /// Promises to beat again by then, says until when nobody has to look at it before, and tells who watches if either is
-    /// before they look.
+    /// Promises to beat again by then, says until when nobody has to look at it before, and tells the watcher if either is
+    /// before it looks.
     fn promise(&self, at_ns: i64, slots: &[Option<Slot>]) {
         let mut unlooked_ns = [NEVER; 2];
         for (ns, in_period) in slots.iter().flatten().filter_map(Slot::unlooked_ns) {
@@ -206,7 +206,7 @@ impl Handle {
         let _ = io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
     }
 
-    /// What the keeper counts.
+    /// The keeper's counts.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -240,7 +240,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper for `cpu` with FIFO `priority` ([`PRIORITY`]), and whatever is found to count cpu time there: a process below `parent`, a group of
+    /// A keeper for `cpu` with FIFO `priority` ([`PRIORITY`]), and the event that counts cpu time there: a process below `parent`, a group of
     /// cgroup v2, spins for a millisecond or two to prove it.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl Keeper {
         Keeper::with(cpu, priority, proof::senses(parent, cpu, priority))
     }
 
-    /// As [`Keeper::new`] with what was found before, or less.
+    /// As [`Keeper::new`] with senses found before, or fewer.
     ///
     /// # Errors
     /// As [`Keeper::new`].
@@ -286,17 +286,17 @@ impl Keeper {
         })
     }
 
-    /// Notes from now on what it knows. Before anything is added.
+    /// Records its state from now on. Before anything is added.
     pub(crate) fn settle(&mut self, home: Home) {
         self.home = Some(home);
     }
 
-    /// What counts cpu time here.
+    /// The event that counts cpu time here.
     pub fn senses(&self) -> &Senses {
         &self.senses
     }
 
-    /// What it counts.
+    /// Its counts.
     pub fn stats(&self) -> Arc<Stats> {
         Arc::clone(&self.stats)
     }
@@ -473,7 +473,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Has the thread beside this one do what it has to.
+    /// Wakes the thread beside this one if a group needs it.
     fn call(&mut self) {
         let slots = self.slots.iter_mut().flatten();
         if slots.fold(false, |calls, slot| slot.take_call() | calls) {
@@ -481,7 +481,7 @@ impl Keeper {
         }
     }
 
-    /// Does what was asked. What goes with a request is made and freed by the asker, but for a group that there is no room for.
+    /// Carries out the requests. The asker makes and frees the data of a request, except a group that there is no room for.
     fn answer(&mut self) {
         let mut count = [0u8; 8];
         let _ = io::Read::read(&mut &*self.bell, &mut count);
@@ -586,7 +586,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.helper.end();
-        // What stands on a page is for the next one.
+        // Groups on a page are the next keeper's.
         if self.home.is_none() {
             self.release_all();
         }

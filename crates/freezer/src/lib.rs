@@ -4,8 +4,8 @@
 //! pure ([`rule`]); the rest is Linux. Which cell gets which budget is decided elsewhere.
 //!
 //! It relies on the enforcing thread running. If that thread dies while a group is thawed, nothing holds the group; if it
-//! dies while a group is frozen, nothing thaws it. So a separate process holds the cells: it outlives whoever asked for
-//! it, records what it knows on a [`page`], and is watched by another process that takes its place ([`process`]). A
+//! dies while a group is frozen, nothing thaws it. So a separate process holds the cells: it outlives the process that
+//! asked for it, records its state on a [`page`], and is watched by another process that takes its place ([`process`]). A
 //! program that uses [`Keeper`] by itself has to watch it ([`stats::Stats::alive_ns`]).
 
 mod beside;

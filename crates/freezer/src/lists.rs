@@ -99,7 +99,7 @@ impl Lists {
                 seen = Seen::NotAll;
             }
         }
-        // Afterwards: what was made meanwhile counts.
+        // Afterwards: groups made meanwhile count.
         match self.count() {
             Some(below) if below + 1 != self.files.len() => Seen::NotAll,
             _ => seen,
@@ -108,7 +108,7 @@ impl Lists {
 }
 
 /// Calls `each` with the open list of the group open as `dir` and of those below it, without allocating, until it returns
-/// `false`; whether it went through all. What cannot be opened is passed over: the group was removed.
+/// `false`; whether it went through all. A list that cannot be opened is passed over: the group was removed.
 fn each_list(dir: BorrowedFd<'_>, deep: usize, each: &mut impl FnMut(File) -> bool) -> bool {
     if let Ok(file) = open_at(dir, c"cgroup.threads", OFlags::empty())
         && !each(file)
@@ -229,7 +229,7 @@ mod tests {
             count(below);
             assert_eq!(threads(&lists, &dir), (vec![1, 2], Seen::NotAll));
         }
-        // Opened while somebody makes one: whoever looks next does not take them for all.
+        // Opened while somebody makes one: the next look does not take them for all.
         let lists = Lists::open(&dir);
         assert_eq!(threads(&lists, &dir).1, Seen::NotAll);
         count(1);

@@ -16,11 +16,11 @@
 //! **Children of lowered threads** are created lowered, and are in no table. They get the lowest class and priority among
 //! the lowered threads, so none gets more than any of its possible parents had; class OTHER if the children of one of
 //! these were to start so. A thread that the group itself had put into class IDLE stays there. Its children that are
-//! created while others are lowered cannot be told from children of lowered threads, and get what those get.
+//! created while others are lowered cannot be told from children of lowered threads, and get the same class.
 //!
 //! **Class DEADLINE** is left alone: it has its own budget, which the kernel enforces inside system calls too, and
-//! whoever takes it away may be unable to give it back. Such threads run above the enforcing thread, delay it by their
-//! runtime, and what they use is charged to the group.
+//! a process that takes it away may be unable to give it back. Such threads run above the enforcing thread, delay it by
+//! their runtime, and their use is charged to the group.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::lists::{Lists, Seen};
 use crate::page::{LowerTable, Page};
 use crate::sys::{Policy, SCHED_DEADLINE};
 
-/// The most passes over the threads of a group at once; what others still put into it is found at the next look.
+/// The most passes over the threads of a group at once; threads that others still put into it are found at the next look.
 const MOST_PASSES: usize = 8;
 
-/// What was done to a group.
+/// The outcome of lowering a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lowering {
     /// Threads lowered now.
@@ -52,7 +52,7 @@ impl Lowering {
     }
 }
 
-/// Where it is noted who was lowered.
+/// Where the lowered threads are recorded.
 #[derive(Debug)]
 pub(crate) enum Table {
     /// In memory of this process, and lost with it.
@@ -72,7 +72,7 @@ impl std::ops::Deref for Table {
     }
 }
 
-/// The threads of a group that were lowered, and what they had.
+/// The lowered threads of a group, and their former classes.
 #[derive(Debug)]
 pub(crate) struct Lowered(Table);
 
@@ -87,7 +87,7 @@ const OTHER: Policy = Policy {
 };
 
 impl Lowered {
-    /// With what the table says already. Does not change it: the one that it belongs to may live.
+    /// With the present entries of the table. Does not change it: the one that it belongs to may live.
     pub(crate) fn new(table: Table) -> Lowered {
         Lowered(table)
     }
@@ -173,8 +173,8 @@ fn pass(table: &LowerTable, dir: &File, lists: &Lists) -> Lowering {
                 table.remember(tid, had);
             }
         } else if had.is_fixed_priority() {
-            // Recorded before it is done: whoever finds the table after this thread was killed restores too much
-            // rather than too little, which does no harm.
+            // Recorded before it is done: a successor that finds the table after a kill restores too much rather than
+            // too little, which does no harm.
             table.remember(tid, had);
             let least = table.least();
             table.set_least(least.map_or(for_children(had), |least| lower_of(least, had)));
@@ -193,7 +193,7 @@ fn pass(table: &LowerTable, dir: &File, lists: &Lists) -> Lowering {
     done
 }
 
-/// What a child of a thread with this class starts with.
+/// The initial class of a child of a thread with this class.
 fn for_children(parent: Policy) -> Policy {
     match parent.reset_on_fork {
         true => OTHER,

@@ -14,17 +14,18 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::counter::{ClockEvent, Senses, UseNotice};
 use crate::sys;
 
-/// How long the spinner runs for one trial, ns: what cells on that cpu wait for once or twice.
+/// How long the spinner runs for one trial, ns: cells on that cpu wait for it once or twice.
 const SPIN_NS: i64 = 1_000_000;
 /// When its notice is asked for, ns.
 const NOTICE_NS: i64 = 20_000;
 /// How long it may take until the spinner has had its time, ns.
 const PATIENCE_NS: i64 = 50_000_000;
 
-/// Finds out what gives notice of the use of groups on `cpu`, with a process in a group of its own below `parent` that spins
-/// for a millisecond twice at most, of class FIFO just below `priority`. The group and the process are gone afterwards.
+/// Finds the event that gives notice of the use of groups on `cpu`, with a process in a group of its own below `parent` that
+/// spins for a millisecond twice at most, of class FIFO just below `priority`. The group and the process are gone
+/// afterwards.
 ///
-/// What cannot be tried does not work, with the reason in the answer.
+/// An event that cannot be tried does not work, with the reason in the answer.
 pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
     // A thread of its own, whose class and cpu are nobody else's.
     let tried = std::thread::scope(|scope| {
@@ -68,7 +69,7 @@ fn try_all(parent: &Path, cpu: u32, priority: u8) -> Result<Senses, Failure> {
     Ok(Senses::clock(reason))
 }
 
-/// What the spinner had used when notice of `event` came, ns; `None`: none came until it was done.
+/// The spinner's use when notice of `event` came, ns; `None`: none came until it was done.
 fn attempt(
     group: &Scratch,
     spinner: &Spinner,

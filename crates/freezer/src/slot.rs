@@ -1,4 +1,4 @@
-//! One group as its keeper holds it: the rule, the group's files, and what is due next.
+//! One group as its keeper holds it: the rule, the group's files, and the next work due.
 
 use std::io;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct Slot {
     stopped_at_ns: Option<i64>,
     /// The group's cpu time at the last look.
     raw_ns: i64,
-    /// The group's cpu time when its threads were lowered: what comes after it is best effort.
+    /// The group's cpu time when its threads were lowered: later use is best effort.
     lowered_at_ns: Option<i64>,
     best_effort_ns: i64,
     /// Notice was asked for of use beyond the budget.
@@ -107,7 +107,7 @@ impl Slot {
     /// Begins to hold the group, thawed and with its full budget.
     pub(crate) fn begin(&mut self, cpu: u32, stats: &GroupStats) {
         let reservation = self.server.reservation();
-        // What the table tells is of a group that was here before, and may be gone with its lowered threads.
+        // The table is of a group that was here before, and may be gone with its lowered threads.
         self.group.forget_lowered();
         self.doubt();
         self.release(stats);
@@ -135,8 +135,8 @@ impl Slot {
         self.resume(cpu, stats)
     }
 
-    /// Continues from the state that a dead keeper left on the page. What the group used since is charged; whether it
-    /// is frozen now is not asked but set. A recreated group begins afresh. `false`: the page no longer lists it, and
+    /// Continues from the state that a dead keeper left on the page. The group's use since is charged; whether it is
+    /// frozen now is not asked but set. A recreated group begins afresh. `false`: the page no longer lists it, and
     /// nothing is done.
     pub(crate) fn resume(&mut self, cpu: u32, stats: &GroupStats) -> bool {
         let Some(Place { page, place, came }) = &self.place else {
@@ -172,7 +172,7 @@ impl Slot {
             let waived_ns = self.server.waive();
             self.totals.waived_ns += waived_ns;
             if waived_ns > 0 {
-                // What is due follows from what is owed.
+                // The due work follows from the debt.
                 self.look(stats);
             }
         }
@@ -298,7 +298,7 @@ impl Slot {
             .is_some_and(|notice| notice.take())
     }
 
-    /// Does what is due, or what a notice of use asks for.
+    /// Does the due work, or that for a notice of use.
     pub(crate) fn act(&mut self, noticed: bool, stats: &GroupStats) {
         let now_ns = sys::now_ns();
         let stop_due = self.stopped_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
@@ -312,7 +312,7 @@ impl Slot {
             self.look(stats);
         }
         if let (Some(due_ns), Some(reacted)) = (due_ns, self.reacted()) {
-            // With the thaw or freeze, which is what the group waits for.
+            // With the thaw or freeze, for which the group waits.
             reacted.late.record(sys::now_ns() - due_ns);
         }
         self.publish();
@@ -391,7 +391,7 @@ impl Slot {
 
     fn start(&mut self, stats: &GroupStats) {
         (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
-        // Before it may run: what the group uses then is not best effort, whoever counts it.
+        // Before it may run: the group's use then is not best effort in anybody's count.
         self.publish();
         if let Err(error) = self.give() {
             self.try_again(stats, error);
@@ -410,7 +410,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Counts an error and looks again soon, which tries what failed once more; not if the group is gone.
+    /// Counts an error and looks again soon, which tries the failed step once more; not if the group is gone.
     fn try_again(&mut self, stats: &GroupStats, error: io::Error) {
         self.note(stats, Err(error));
         self.look_at_ns = (!self.gone).then(|| sys::now_ns() + GRACE_NS);
@@ -452,7 +452,7 @@ impl Slot {
         add(&stats.deadline, done.deadline);
         add(&stats.errors, done.refused);
         self.totals.errors += done.refused;
-        // What threads use that are not lowered has to be paid for, whoever gave one of them a class.
+        // The use of threads that are not lowered has to be paid for, even if others gave one a class.
         if let Some(at_ns) = self.lowered_at_ns
             && done.is_all()
             && done.lowered == 0
@@ -464,7 +464,7 @@ impl Slot {
         done
     }
 
-    /// The cpu time that counts: without what was used in class IDLE.
+    /// The cpu time that counts: without use in class IDLE.
     fn used_ns(&mut self, stats: &GroupStats) -> Option<i64> {
         let raw_ns = self.raw_ns(stats)?;
         if let Some(at_ns) = self.lowered_at_ns {

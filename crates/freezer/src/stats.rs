@@ -1,4 +1,4 @@
-//! What an enforcing thread counts: plain atomics that it alone writes and anybody may read.
+//! The counts of an enforcing thread: plain atomics that it alone writes and anybody may read.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -11,7 +11,7 @@ pub const MOST_GROUPS: usize = 64;
 const IN_OCTAVE: usize = 8;
 /// Everything below 256 ns is in the first bin.
 const FIRST_OCTAVE: u32 = 8;
-/// Up to 2^34 ns, 17 s; the last bin holds what is longer.
+/// Up to 2^34 ns, 17 s; the last bin holds longer times.
 const OCTAVES: usize = 26;
 const BINS: usize = 1 + IN_OCTAVE * OCTAVES;
 
@@ -64,8 +64,8 @@ impl Histogram {
         self.most_ns.store(0, Relaxed);
     }
 
-    /// The bins with something in them, each with the least time that lies above it, ns, and how many times are in it; ascending. What is longer
-    /// than 17 s is in the last.
+    /// The bins with something in them, each with the least time that lies above it, ns, and how many times are in it; ascending. Times over 17
+    /// s are in the last.
     pub fn bins(&self) -> Vec<(i64, u64)> {
         let counts = self.bins.iter().map(|bin| bin.load(Relaxed)).enumerate();
         let some = counts.filter(|(_, count)| *count > 0);
@@ -97,8 +97,8 @@ impl Histogram {
     }
 }
 
-/// How exactly one group has been held so far: over all keepers, one after the other. Killing one loses at most what
-/// was being written.
+/// How exactly one group has been held so far: over all keepers, one after the other. Killing one loses at most the
+/// count being written.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Reacted {
@@ -130,7 +130,7 @@ impl Id {
     }
 }
 
-/// What a keeper counts of one group.
+/// A keeper's counts of one group.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct GroupStats {
@@ -203,7 +203,7 @@ impl GroupStats {
     }
 }
 
-/// What a keeper counts.
+/// A keeper's counts.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stats {
@@ -215,7 +215,7 @@ pub struct Stats {
     pub alive_ns: AtomicI64,
     /// How late it woke from the clock.
     pub late: Histogram,
-    /// How long it was busy after a wake-up, without what the kernel takes to wake it and let it sleep.
+    /// How long it was busy after a wake-up, without the kernel's time to wake it and let it sleep.
     pub busy: Histogram,
     /// The groups.
     pub groups: [GroupStats; MOST_GROUPS],

@@ -85,7 +85,7 @@ pub(crate) fn thread_state(pid: i32, tid: i32) -> Option<u8> {
     text.get(end + 2).copied()
 }
 
-/// A counter that can be waited for and wakes who waits.
+/// A counter that can be waited for and wakes its waiters.
 pub(crate) fn event_file() -> io::Result<File> {
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     Ok(eventfd(0, flags)?.into())

@@ -1,4 +1,4 @@
-//! Groups held on a real kernel: what threads are left with, and what is left behind. No timing is judged here.
+//! Groups held on a real kernel: the classes that threads are left with, and remains. No timing is judged here.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
@@ -71,7 +71,7 @@ fn top() -> Option<PathBuf> {
     cgroups.v2_group(&host::root::Root::live(), 0)
 }
 
-/// A group of its own, removed with what is in it.
+/// A group of its own, removed with its contents.
 struct Place(PathBuf);
 
 impl Place {

@@ -1,5 +1,4 @@
-//! Groups held by a separate process, on a real kernel: who takes whose place, what continues, and what is left behind.
-//! No timing is judged here.
+//! Groups held by a separate process, on a real kernel: succession, continuity, and remains. No timing is judged here.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
@@ -343,7 +342,7 @@ fn a_killed_keeper_is_replaced_where_it_was() {
         assert!(after.periods > before.periods && after.used_ns > before.used_ns);
         let most_ns = (after.periods.cast_signed() + 1) * 10 * MS + after.overrun_ns;
         assert!(after.used_ns <= most_ns, "{after:?}");
-        // Whoever was killed may have been about to count.
+        // The killed keeper may have been about to count.
         let counted = page.reacted(id).unwrap().overruns.count();
         assert!(counted + round >= after.exhausted, "{counted}: {after:?}");
         assert_eq!(held.hold(&cell, 10, 100), id);
@@ -439,7 +438,7 @@ fn whoever_comes_next_adopts_when_all_are_dead() {
     wait_for_budgets(&held, id, 2);
     let after = held.progress(id).totals;
     assert!(after.periods > before.periods);
-    // What it used while nobody held it is paid for, or told of.
+    // Its use while nobody held it is paid for, or reported as waived.
     let free_ns = after.overrun_ns + after.waived_ns;
     let most_ns = (after.periods.cast_signed() + 1) * 10 * MS + free_ns;
     assert!(after.used_ns <= most_ns, "{after:?}");
@@ -483,7 +482,7 @@ fn nobody_thaws_a_cell_from_within_its_hold() {
     let (before, after) = frozen();
     // A period may have begun in between, at most.
     assert!(after - before < 20_000, "{before} {after}");
-    // And a cell that is shed stays frozen, whatever its budget.
+    // And a cell that is shed stays frozen, regardless of its budget.
     fs::write(cell.inner().join("cgroup.freeze"), "1").unwrap();
     held.hold(&cell, 50, 100);
     std::thread::sleep(Duration::from_millis(200));

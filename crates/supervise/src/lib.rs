@@ -1,7 +1,7 @@
 //! Keeps the cells of a mission running. Here live admission ([`admit`]: can the guarantees be kept?), the kernel
-//! mechanisms that hold cells to what was granted ([`enforce`]), holding what already runs ([`held`]), the supervisor
-//! ([`run`]), the page through which applications report their jobs ([`page`]), the [`journal`] of what the supervisor
-//! has done and the [`state`] that it adds up to, and the records of [`incident`]s. Creating cells, budgets and
+//! mechanisms that hold cells to their grants ([`enforce`]), holding running programs ([`held`]), the supervisor
+//! ([`run`]), the page through which applications report their jobs ([`page`]), the [`journal`] of the supervisor's
+//! acts and the [`state`] that it adds up to, and the records of [`incident`]s. Creating cells, budgets and
 //! schedulability are separate crates.
 
 pub mod admit;

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens the file of a lock, or makes it: root's alone, since who can open a file can lock it. Closed on exec, so that no cell inherits it
-/// and holds it when the supervisor is gone.
+/// Opens the file of a lock, or makes it: root's alone, since any process that can open a file can lock it. Closed on exec, so that no
+/// cell inherits it and holds it when the supervisor is gone.
 ///
 /// # Errors
 /// When the file cannot be opened, or its path leads to a symbolic link.
@@ -21,7 +21,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// What a lock's file says, up to `most` bytes from its beginning; what is not understood says nothing.
+/// The text of a lock's file, up to `most` bytes from its beginning; empty if it is not UTF-8.
 pub(crate) fn said(mut file: &File, most: u64) -> String {
     let mut text = String::new();
     let _ = file

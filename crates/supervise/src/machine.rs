@@ -170,7 +170,7 @@ impl Here {
         top.map(drop).map_err(|error| error.to_string())
     }
 
-    /// What admission needs to know.
+    /// The facts that admission needs.
     pub fn facts(&self) -> Facts {
         let bounds = self.bounds();
         Facts {
@@ -206,7 +206,7 @@ impl Here {
         Ok(own.into_iter().filter(|cpu| online.contains(cpu)).collect())
     }
 
-    /// The root domain of the whole machine, without what others may hold of it already: the kernel tells nobody.
+    /// The root domain of the whole machine, without the part that others may hold already: the kernel tells nobody.
     fn deadline(&self, bounds: &KernelBounds) -> Result<RootDomain, String> {
         enforcers::deadline(&self.root).map_err(|why| why.to_string())?;
         let cpus = self.cpus();
@@ -231,9 +231,9 @@ impl Here {
 }
 
 impl Facts {
-    /// The same machine for this mission, beside `others`, as it is now: what others hold of it may have come and gone,
-    /// and what the mission's own cells hold, if it already runs, is left to it. `cells` are processes that are known
-    /// to be cells of it.
+    /// The same machine for this mission, beside `others`, as it is now: others' holdings may have come and gone, and
+    /// those of the mission's own cells, if it already runs, are left to it. `cells` are processes that are known to be
+    /// cells of it.
     pub fn for_mission(&self, mission: &str, others: &[Entry], cells: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(Some(mission), others),
@@ -245,8 +245,8 @@ impl Facts {
         }
     }
 
-    /// The same machine beside `others`, for what is no mission: what others hold of it as it is now. `own` are processes that are known to
-    /// be what is asked about.
+    /// The same machine beside `others`, for no mission: with others' holdings as they are now. `own` are processes that are known to be
+    /// the subject.
     pub(crate) fn for_held(&self, others: &[Entry], own: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(None, others),
@@ -267,8 +267,8 @@ impl Facts {
     }
 }
 
-/// What real-time groups have left for cells, and which of `others` has the rest; what the groups of `mission` hold, if they are
-/// there, counts as left: its cells are what is asked about.
+/// The share that real-time groups have left for cells, and which of `others` has the rest; the share of the groups of
+/// `mission`, if they are there, counts as left: its cells are the subject.
 ///
 /// # Errors
 /// Why this kernel has no such groups, a clause.
@@ -291,8 +291,8 @@ fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
     })
 }
 
-/// What groups with budgets of cgroup v2 can have, and which of `others` has the rest; what the mission's cells hold, or is reserved for
-/// them, counts as left.
+/// The share that groups with budgets of cgroup v2 can have, and which of `others` has the rest; the mission's own share, held or
+/// reserved, counts as left.
 ///
 /// # Errors
 /// Why this kernel has no such budgets, a clause.
@@ -365,7 +365,7 @@ fn kept_cpus(mission: Option<&str>) -> Vec<KeptCpu> {
     .collect()
 }
 
-/// Who owns the groups that hold us of every second: those of each of `others` together, then each unowned one.
+/// The owners of the groups that hold us of every second: those of each of `others` together, then each unowned one.
 fn takers(shares: &[(String, u64)], others: &[Entry]) -> Vec<RtShare> {
     let is_of = |group: &str, entry: &Entry| match &entry.holder {
         Holder::Mission { name, .. } => group.starts_with(&names::groups_of(name)),

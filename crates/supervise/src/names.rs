@@ -1,10 +1,9 @@
-//! The names under which the machine knows what belongs to a mission: formed in one place, so that no two missions and no
+//! The names under which the machine knows the parts of a mission: formed in one place, so that no two missions and no
 //! two kinds of things share one.
 //!
 //! Names of missions and cells are letters, digits, `-` and `_` (see the mission file); a dot separates them, which every
-//! engine, cgroup and file system accepts. It tells `a` with a cell `b-c` from `a-b` with a cell `c`. What follows
-//! `timecell-` says what kind of thing it is: a cell, a cell's real-time group, or, if a number, something of a
-//! measurement.
+//! engine, cgroup and file system accepts. It tells `a` with a cell `b-c` from `a-b` with a cell `c`. The text after
+//! `timecell-` gives the kind of thing: a cell, a cell's real-time group, or, if a number, something of a measurement.
 
 use host::hcbs::CELLS_PREFIX;
 
@@ -58,8 +57,7 @@ pub fn freezer_of(mission: &str) -> String {
     format!("timecell-freezer-{mission}")
 }
 
-/// The directory in memory of the keeper that holds what `timecell hold` has put under a budget. No mission's has this
-/// name.
+/// The directory in memory of the keeper that holds groups for `timecell hold`. No mission's has this name.
 pub const HELD: &str = "timecell-held";
 
 /// The real-time group around all cells of a measurement by this process.

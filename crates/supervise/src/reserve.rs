@@ -20,7 +20,7 @@ use crate::inherit::{Bell, Had, Inheriting};
 
 /// Priority of the thread that watches the budget.
 const WATCHER: u8 = Supervisor::PRIORITY + 1;
-/// What may pass until the threads are out of their class, ns, which the budget is lessened by.
+/// The time that may pass until the threads are out of their class, ns; the budget is lessened by it.
 const ALLOWANCE_NS: i64 = 100_000;
 /// Shortest sleep between two looks, ns.
 const SHORTEST_NS: i64 = 20_000;
@@ -47,7 +47,7 @@ struct State {
     exhausted: bool,
     /// When this period began, CLOCK_MONOTONIC ns.
     since_ns: i64,
-    /// What threads have used in this period that sleep or are gone, ns.
+    /// The use in this period of threads that sleep or are gone, ns.
     used_ns: i64,
     members: Vec<Known>,
     /// Whether there is a thread that watches, which may not have begun yet.
@@ -126,7 +126,7 @@ impl Reserve {
     }
 
     /// Makes the thread that watches. It has its class from its beginning, which the calling thread lends it: nobody waits for it, and
-    /// what is reserved from then on is watched.
+    /// any reservation from then on is watched.
     fn have_watched(&self) -> Result<(), String> {
         let own = sched::get_class(0).map_err(|error| error.to_string())?;
         let highest = Class::Fifo { priority: WATCHER };
@@ -303,7 +303,7 @@ impl Member {
         self.turn(false);
     }
 
-    /// Also where nothing is reserved: what it does is counted from the instant at which something is.
+    /// Also where nothing is reserved: its use is counted from the instant at which something is.
     fn turn(&self, runs: bool) {
         let mut state = self.reserve.lock();
         let now = now_ns();
@@ -354,7 +354,7 @@ static BEFORE: Mutex<Option<Vec<u32>>> = Mutex::new(None);
 /// The cpus on which this process may run, those that it leaves to cells among them.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub(crate) fn affinity() -> Result<Vec<u32>, sched::SchedError> {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     (before.clone()).map_or_else(|| sched::get_affinity(0), Ok)
@@ -445,7 +445,7 @@ mod tests {
             priority: Supervisor::PRIORITY,
         };
         assert_eq!(class_of(0), fifo);
-        // What it makes begins in class OTHER.
+        // Threads that it makes begin in class OTHER.
         let child = std::thread::spawn(|| class_of(0));
         assert_eq!(child.join().unwrap(), Class::Other);
         spin(6_000_000);

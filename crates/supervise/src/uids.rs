@@ -1,6 +1,6 @@
-//! A separate user id for each cell, so that no cell uses up what the kernel counts for another one's user: pending
-//! signals, inotify instances, room in pipes, message queues. The assignment is recorded for the whole machine, in a file
-//! that goes with the boot, as the cells do.
+//! A separate user id for each cell, so that no cell uses up resources counted for another one's user: pending signals,
+//! inotify instances, room in pipes, message queues. The assignment is recorded for the whole machine, in a file that
+//! goes with the boot, as the cells do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -19,7 +19,7 @@ pub(crate) fn of(path: &Path) -> io::Result<Way> {
     let path = std::path::absolute(path)?;
     let mut through: Vec<PathBuf> = Vec::new();
     let mut at = PathBuf::from("/");
-    // What is still to be followed, the next part last.
+    // The parts still to be followed, the next one last.
     let mut parts = parts(&path);
     let mut links = 0;
     while let Some(part) = parts.pop() {

@@ -1,4 +1,4 @@
-//! Measures what it costs a cpu to hold spinning cells to budgets: the work that one ordinary process (nice -20) and all
+//! Measures the cpu cost of holding spinning cells to budgets: the work that one ordinary process (nice -20) and all
 //! cells get done together, compared with the work that the ordinary process gets done alone. The difference went to the
 //! enforcer, be it a thread or the kernel's own bookkeeping, and to the switches and cold caches that it causes.
 //!
@@ -35,12 +35,12 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The keeper is to end: when the cells have.
 static END: AtomicBool = AtomicBool::new(false);
-/// What the cells run at.
+/// The class of the cells.
 const CELL: Class = Class::Fifo { priority: 80 };
 /// Most processes of an arm, the ordinary one among them.
 const MOST: usize = 65;
 
-/// What all processes of an arm share.
+/// State shared by all processes of an arm.
 struct Page {
     go: AtomicBool,
     end: AtomicBool,
@@ -184,7 +184,7 @@ struct Made {
 }
 
 impl Made {
-    /// Before the keeper ends: whoever spins without a budget starves those on whom the end of the others depends.
+    /// Before the keeper ends: a process that spins without a budget starves those on which the end of the others depends.
     fn kill(&mut self) {
         for group in &self.frozen {
             let _ = fs::write(group.join("cgroup.kill"), "1");
@@ -214,7 +214,7 @@ impl Drop for Made {
     }
 }
 
-/// Pieces of work a second of an arm, and what the enforcing thread took of the cpu, %.
+/// Pieces of work a second of an arm, and the enforcing thread's share of the cpu, %.
 fn measured(arm: Arm, options: &Options) -> Result<(f64, Option<f64>), Failure> {
     let cells = match arm {
         Arm::Alone => 0,
@@ -353,7 +353,7 @@ fn work(page: &Page, place: usize, cpu: u32, class: Option<Class>) {
         return;
     }
     if class.is_none() {
-        // Whatever else wants this cpu meanwhile is to get next to nothing, in every arm.
+        // Other work on this cpu is to get next to nothing meanwhile, in every arm.
         // SAFETY: a number for the calling process.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
     }

@@ -18,14 +18,14 @@ const MOST: usize = 1 << 17;
 pub struct Stretch {
     pub from: i64,
     pub to: i64,
-    /// Its cpu time at the end, which counts what interrupts and switches took from it, as its budget does.
+    /// Its cpu time at the end, which includes the time of interrupts and switches, as its budget does.
     pub used: i64,
 }
 
 /// From when until when a cell ran, and its cpu time at the end.
 type Noted = [AtomicI64; 3];
 
-/// What a cell and its maker share; the last stretch is the running one.
+/// State shared by a cell and its maker; the last stretch is the running one.
 struct Shared {
     go: AtomicU32,
     count: AtomicU64,
@@ -103,7 +103,7 @@ fn spin(shared: &Shared, cpu: u32, priority: u8) -> ! {
         .and_then(|()| sched::set_class(0, &Class::Fifo { priority }));
     if let Err(error) = got {
         eprintln!("cell: {error}");
-        // SAFETY: ends the process without what the maker has registered.
+        // SAFETY: ends the process without the maker's exit handlers.
         unsafe { libc::_exit(1) };
     }
     let mut last_ns = i64::MIN / 2;

@@ -27,7 +27,7 @@ const USAGE: &str = "usage: deaths CPU EVENTS [SEED [CASE...]]
   CASE     none, keeper, watcher, both, keeper-stop, watcher-stop, both-stop or all; all but `all` unless told.
            With `+` behind, at moments just before a budget is used up, which are the worst";
 
-/// What is done to whom.
+/// The processes to kill or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
     /// Nothing, to compare with.
@@ -39,7 +39,7 @@ enum Case {
     KeeperStop,
     WatcherStop,
     BothStop,
-    /// Heir, watcher and keeper; this process then does what the next supervisor does.
+    /// Heir, watcher and keeper; this process then acts as the next supervisor.
     All,
 }
 
@@ -214,7 +214,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         .iter()
         .map(|_| Figures::new(CELLS.len()))
         .collect();
-    // The cases take turns, so that what else happens on the machine meets all alike.
+    // The cases take turns, so that other events on the machine meet all alike.
     for _ in 0..options.events {
         for ((_, case, is_aimed), figures) in options.cases.iter().zip(&mut figures) {
             let page = campaign.place.page()?.ok_or("no page")?;
@@ -241,7 +241,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the processes cost while nobody dies.
+/// The cpu use of the processes while none dies.
 fn print_costs(page: &Page) {
     let pids = [
         ("keeper", page.keeper()),

@@ -13,7 +13,7 @@ const CELL: Class = Class::Fifo { priority: 80 };
 /// Memory that the long system calls are about.
 const BYTES: usize = 64 << 20;
 
-/// What the threads of a cell do.
+/// The behaviour of a cell's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     /// Spin in user mode.
@@ -47,7 +47,7 @@ impl Behaviour {
     }
 }
 
-/// What a cell and its maker share.
+/// State shared by a cell and its maker.
 pub struct Shared {
     go: AtomicU32,
     /// When one of the cell's threads read the clock last.
@@ -87,7 +87,7 @@ pub fn child(work: impl FnOnce()) -> Result<i32, Failure> {
                 libc::signal(libc::SIGINT, libc::SIG_IGN);
             }
             work();
-            // SAFETY: ends the process without what the parent has registered.
+            // SAFETY: ends the process without the parent's exit handlers.
             unsafe { libc::_exit(0) }
         }
         pid if pid > 0 => Ok(pid),

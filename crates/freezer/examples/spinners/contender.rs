@@ -1,5 +1,5 @@
-//! What competes with the cells from outside: ordinary work on the same cpu, and a thread of higher priority that waits
-//! for a mutex which a cell holds.
+//! Competitors of the cells from outside: ordinary work on the same cpu, and a thread of higher priority that waits for
+//! a mutex which a cell holds.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::cell::{self, Behaviour, Shared};
 pub struct Ordinary(Option<i32>);
 
 impl Ordinary {
-    /// Beside cells that try to escape: what they do in class IDLE then shows.
+    /// Beside cells that try to escape: their work in class IDLE then shows.
     pub fn start(cpu: u32, behaviour: Behaviour) -> Result<Ordinary, Failure> {
         if matches!(behaviour, Behaviour::Spin | Behaviour::Sleep) {
             return Ok(Ordinary(None));

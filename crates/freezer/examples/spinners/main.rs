@@ -1,5 +1,5 @@
-//! Runs spinning cells side by side under budgets held by the freezer and reports what each receives, how far periods
-//! overrun, how long a cell is without the cpu, and what the enforcing thread costs.
+//! Runs spinning cells side by side under budgets held by the freezer and reports the supply of each, how far periods
+//! overrun, how long a cell is without the cpu, and the cost of the enforcing thread.
 //!
 //!     spinners [--clock] [--behaviour NAME] [--idle N] CPU SECONDS Q_US/P_US/THREADS ...
 //!
@@ -97,8 +97,8 @@ impl Places {
         Ok(&self.0[number])
     }
 
-    /// Ends all processes, in frozen groups too. Before the keeper ends: whoever spins without a budget starves those on whom the end
-    /// of the others depends.
+    /// Ends all processes, in frozen groups too. Before the keeper ends: a process that spins without a budget starves those on which
+    /// the end of the others depends.
     fn kill(&self) {
         for place in &self.0 {
             let _ = fs::write(place.join("cgroup.kill"), "1");

@@ -5,7 +5,7 @@ use super::*;
 const MS: i64 = 1_000_000;
 const FAR_NS: i64 = 1_000_000 * MS;
 
-/// A group whose `cgroup.freeze` is an ordinary file, and what was written there last.
+/// A group whose `cgroup.freeze` is an ordinary file, and its directory.
 fn group() -> (tempfile::TempDir, Beside) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("cgroup.freeze"), "-").unwrap();

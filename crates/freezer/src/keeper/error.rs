@@ -21,7 +21,7 @@ pub enum KeeperError {
         "the enforcing thread's memory cannot be locked: {0}; run as root or with CAP_IPC_LOCK"
     )]
     Memory(io::Error),
-    /// The kernel refuses what the thread waits with.
+    /// The kernel refuses the thread's means of waiting.
     #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
     Waiting(io::Error),
     /// A group cannot be opened, or not be frozen and thawed.
@@ -39,7 +39,7 @@ pub enum KeeperError {
 }
 
 impl KeeperError {
-    /// What the system said; EIO where it was not asked.
+    /// The system's error number; EIO where no call failed.
     pub(crate) fn errno(&self) -> i32 {
         let said = match self {
             KeeperError::Memory(reason) | KeeperError::Waiting(reason) => reason.raw_os_error(),

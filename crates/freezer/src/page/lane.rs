@@ -1,4 +1,4 @@
-//! The part of the page that belongs to one enforcing thread: whose cpu it is, what counts time there, and by when it
+//! The part of the page that belongs to one enforcing thread: its cpu, the event that counts time there, and by when it
 //! will be back.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ pub(crate) const NEVER: i64 = i64::MAX;
 /// How long a promise may be broken before the thread that gave it is looked at, ns.
 pub(crate) const PATIENCE_NS: i64 = 250_000;
 
-/// What a thread says of itself, so that others see whether it lives.
+/// A thread's report of itself, by which others see whether it lives.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Beat {
@@ -28,7 +28,7 @@ pub(crate) struct Beat {
 pub(crate) struct Lane {
     /// The cpu's number and one; 0: no lane.
     pub(super) cpu: AtomicU64,
-    /// What was found to count cpu time there.
+    /// The event found to count cpu time there.
     senses: AtomicU64,
     pub beat: Beat,
     /// From when on a group may have used up its budget without a promise to look at it, because the kernel gives
@@ -61,7 +61,7 @@ impl Lane {
         self.beat.forget(begun_ns);
     }
 
-    /// What was found to count cpu time on this cpu; `None`: nobody has looked, or was killed before the lane was the cpu's.
+    /// The event found to count cpu time on this cpu; `None`: nobody has looked, or was killed before the lane was the cpu's.
     pub(crate) fn senses(&self, cpu: u32) -> Option<Senses> {
         if !self.is_of(cpu) {
             return None;
@@ -78,7 +78,7 @@ impl Lane {
         }
     }
 
-    /// It is this cpu's from now on, and this is what was found there.
+    /// It is this cpu's from now on, with the `senses` found there.
     pub(crate) fn settle(&self, cpu: u32, senses: &Senses) {
         let number = match senses.notice {
             Some(ClockEvent::Task) => 1,

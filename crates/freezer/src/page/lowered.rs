@@ -1,5 +1,5 @@
-//! The table of a group's lowered threads: which thread has to get which class back. It is on the page, so that whoever
-//! follows a killed keeper can restore them.
+//! The table of a group's lowered threads: which thread has to get which class back. It is on the page, so that the
+//! successor of a killed keeper can restore them.
 //!
 //! Every change is one word, in an order that may stop anywhere: an entry is there before the count that includes it, and
 //! both before the thread is lowered. An entry of a thread that was not lowered after all does nothing, because only
@@ -9,14 +9,14 @@
 //! Threads are known by their ids, without their start times, and those of the group run on in class IDLE: one may end
 //! and its id be used again. An id means nothing by itself: only threads that the group lists when the classes are
 //! restored get one back, and only those of class IDLE. So a stranger with such an id gets nothing, and neither does a new
-//! thread of the group of another class. What is left is a child of a lowered thread that got the id of one that ended,
-//! after all other ids of the machine were used up: it gets the class of a thread of its own cell, not the least one.
-//! Between reading a list and acting on it, an id could come to a stranger only if all ids were used up within those
+//! thread of the group of another class. The remaining case is a child of a lowered thread that got the id of one that
+//! ended, after all other ids of the machine were used up: it gets the class of a thread of its own cell, not the least
+//! one. Between reading a list and acting on it, an id could come to a stranger only if all ids were used up within those
 //! microseconds.
 //!
 //! That the group is down is recorded before the first thread is looked at and taken back after the last one has its class
-//! again. Whoever sets classes in a cell from outside waits meanwhile ([`super::Down`]): a class that is set while threads
-//! are lowered would be an escape, and would be lost at the end.
+//! again. A process that sets classes in a cell from outside waits meanwhile ([`super::Down`]): a class that is set while
+//! threads are lowered would be an escape, and would be lost at the end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +32,7 @@ pub(crate) struct LowerTable {
     count: AtomicU64,
     /// 1 from before the first thread is lowered until all have their class back.
     down: AtomicU64,
-    /// What children of lowered threads get; 0: no thread is lowered.
+    /// The class of children of lowered threads; 0: no thread is lowered.
     least: AtomicU64,
     /// 1 once every thread was looked at: those of class IDLE that appear later are children of lowered ones.
     complete: AtomicU64,
@@ -92,7 +92,7 @@ impl LowerTable {
             })
     }
 
-    /// What a thread had.
+    /// The former class of a thread.
     pub(crate) fn had(&self, tid: i32) -> Option<Policy> {
         self.entries()
             .find(|(known, _)| *known == tid)
@@ -109,7 +109,7 @@ impl LowerTable {
         }
     }
 
-    /// What children of lowered threads get; `None`: no thread is lowered.
+    /// The class of children of lowered threads; `None`: no thread is lowered.
     pub(crate) fn least(&self) -> Option<Policy> {
         unpack(self.least.load(Ordering::Acquire))
     }
@@ -160,7 +160,7 @@ mod tests {
         given
             .iter()
             .for_each(|(tid, had)| table.remember(*tid, *had));
-        // A second time is not what it had.
+        // A class at a second time is not the former one.
         table.remember(1, policy(libc::SCHED_IDLE, 0, false));
         table.set_least(given[1].1);
         table.set_complete();

@@ -1,5 +1,5 @@
 //! The page: everything that a keeper knows, in a file that survives it, so that another keeper can continue. Here live
-//! the file, its mapping and its layout; what is done with it is in [`crate::process`].
+//! the file, its mapping and its layout; its use is in [`crate::process`].
 //!
 //! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk takes
 //! to write it back. Like the groups that it describes, it goes with the boot. Every part has one writer: a group's part
@@ -31,7 +31,7 @@ pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
 const NAME: &str = "page";
 /// `timecell` and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x04");
-/// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
+/// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and report it first.
 const BEGINNING_NS: i64 = 100_000_000;
 
 #[derive(Debug)]
@@ -47,9 +47,9 @@ struct Layout {
     keeper: AtomicU64,
     watcher: AtomicU64,
     heir: AtomicU64,
-    /// Who takes commands, in the keeper.
+    /// The keeper's commander, which takes commands.
     commander: Beat,
-    /// Who watches the keeper; its promise is also when it looks next.
+    /// The keeper's watcher; its promise is also when it looks next.
     watching: Beat,
     lanes: [Lane; MOST_GROUPS],
     groups: [GroupRecord; MOST_GROUPS],
@@ -58,7 +58,7 @@ struct Layout {
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// What the system said of a file.
+    /// The system's error for a file.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
@@ -158,7 +158,7 @@ impl Page {
     }
 
     fn layout(&self) -> &Layout {
-        // SAFETY: mapped as long as `self`, as large as a layout, aligned to a page; atomics are valid whatever is in them.
+        // SAFETY: mapped as long as `self`, as large as a layout, aligned to a page; atomics are valid with any content.
         unsafe { &*self.map.as_ptr().cast() }
     }
 
@@ -217,7 +217,7 @@ impl Page {
         self.layout().next_id.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Who is keeper: its pid.
+    /// Sets the keeper's pid.
     pub(crate) fn set_keeper(&self, pid: u32) {
         self.layout().keeper.store(pid.into(), Ordering::SeqCst);
     }
@@ -336,7 +336,7 @@ impl Page {
         std::fs::metadata(dir.join(NAME)).is_ok_and(|file| file.ino() == self.inode)
     }
 
-    /// Removes its file; what is mapped stays.
+    /// Removes its file; mappings stay.
     pub(crate) fn remove(&self, dir: &Path) {
         let _ = std::fs::remove_file(dir.join(NAME));
     }
@@ -357,8 +357,8 @@ impl Page {
     }
 }
 
-/// Whether the threads of a held group are lowered, for whoever sets classes in it from outside: a class that is set
-/// meanwhile would be an escape, and would be lost at the end.
+/// Whether the threads of a held group are lowered, for a process that sets classes in it from outside: a class that is
+/// set meanwhile would be an escape, and would be lost at the end.
 #[derive(Debug)]
 pub struct Down {
     dir: PathBuf,

@@ -1,4 +1,4 @@
-//! What the page says of one group, apart from its lowered threads: which group it is, and the state of its rule.
+//! The page's record of one group, apart from its lowered threads: which group it is, and the state of its rule.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,7 @@ pub struct Which {
     pub inode: u64,
 }
 
-/// What a keeper has counted of a group since it is held, over all keepers.
+/// The counts of a group since it is held, over all keepers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Periods that have ended.
@@ -62,7 +62,7 @@ pub struct Progress {
     pub reservation: Reservation,
     /// The rule.
     pub state: State,
-    /// The group's cpu time when its threads were lowered, ns; what comes after it is best effort.
+    /// The group's cpu time when its threads were lowered, ns; later use is best effort.
     pub lowered_at_ns: Option<i64>,
     /// Best effort so far, ns.
     pub best_effort_ns: i64,
@@ -70,7 +70,7 @@ pub struct Progress {
     pub totals: Totals,
 }
 
-/// What the page says of a group.
+/// The page's entry for a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The group.
@@ -211,7 +211,7 @@ impl GroupRecord {
         Progress::from_words(&words).filter(|progress| id != 0 && progress.id == id)
     }
 
-    /// What there is to tell; `None` if no group is held here.
+    /// The group's entry; `None` if no group is held here.
     pub(crate) fn entry(&self) -> Option<Entry> {
         Some(Entry {
             which: self.which()?,

@@ -1,5 +1,5 @@
-//! A record of several words that is whole at any instant, for a reader beside the writer and for whoever finds it after
-//! its writer was killed.
+//! A record of several words that is whole at any instant, for a reader beside the writer and for a process that finds
+//! it after its writer was killed.
 //!
 //! There are two copies and a count of publications. The valid copy is the one of the count's parity; the writer fills
 //! the other one and then stores the count that makes it valid, which is one word.
@@ -105,7 +105,7 @@ mod tests {
             let whole = (killed / (VALUES + 1)).min(records.len());
             let last = whole.checked_sub(1).map_or([0; VALUES], |last| records[last]);
             prop_assert_eq!(read::<VALUES>(&torn), last);
-            // And whoever continues finds it as good as any.
+            // And a writer that continues finds it as good as any.
             torn.stores_left.set(usize::MAX);
             publish(&torn, &[7; VALUES]);
             prop_assert_eq!(read::<VALUES>(&torn), [7; VALUES]);

@@ -35,7 +35,7 @@ pub enum PlaceError {
         /// Why.
         reason: io::Error,
     },
-    /// Others may change what is in the directory.
+    /// Others may change the contents of the directory.
     #[error("{} belongs to another user, or others may enter it", .0.display())]
     Foreign(PathBuf),
     /// The page.
@@ -167,8 +167,8 @@ impl Place {
         std::fs::remove_dir_all(&self.dir).map_err(failed)
     }
 
-    /// Makes sure that what was held here is held, by a new keeper if all are dead, and returns it: including groups
-    /// for which that failed ([`Entry::not_held`]), and what each does not owe of what it used meanwhile
+    /// Makes sure that the groups here are held, by a new keeper if all are dead, and returns them: including those for
+    /// which that failed ([`Entry::not_held`]), and the part of each one's use meanwhile that it does not owe
     /// ([`crate::page::Totals::waived_ns`]).
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Place {
         self.groups()
     }
 
-    /// What is to be held here, its progress and what the keeper could not take up, from the page alone.
+    /// The groups to be held here, their progress and why any was not taken up, from the page alone.
     ///
     /// # Errors
     /// If there is a page that cannot be read.
@@ -358,7 +358,7 @@ impl Place {
     }
 }
 
-/// The first line, in one piece, or nothing if all who could write it have closed; `None`: nothing by then.
+/// The first line, in one piece, or nothing if all that could write it have closed; `None`: nothing by then.
 fn first_line(out: ChildStdout, until: Instant) -> Option<String> {
     let out = File::from(OwnedFd::from(out));
     let waiting = Waiting::new().ok()?;
@@ -391,7 +391,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
-    /// What becomes of a keeper's start with a program that does something else.
+    /// The result of a keeper's start with a program that does something else.
     fn started(script: &str, patience: Duration) -> PlaceError {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    /// Whoever made a directory in /dev/shm before could tell that a group is held, and release it.
+    /// A user who made a directory in /dev/shm before could tell that a group is held, and release it.
     #[test]
     fn nobody_is_asked_in_a_directory_that_others_may_change() {
         let dir = tempfile::tempdir_in(crate::page::memory()).unwrap();

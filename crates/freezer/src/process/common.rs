@@ -1,4 +1,4 @@
-//! What these processes share: their command word, their priorities, and the reasons for which one ends early.
+//! Shared by these processes: their command word, their priorities, and the reasons for which one ends early.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub(super) const LONGEST_SLEEP_NS: i64 = 100_000_000;
 pub(super) const COMMANDER: u8 = PRIORITY - 1;
 /// The watcher's FIFO priority, the highest of the holding processes: above the enforcing threads, which may run wild.
 pub const WATCHER: u8 = PRIORITY + 1;
-/// The highest FIFO priority of what is held: below all threads that hold it.
+/// The highest FIFO priority of held threads: below all that hold them.
 pub const HIGHEST_HELD: u8 = COMMANDER - 1;
 
 /// Why one of the processes ends otherwise than it should.

@@ -15,7 +15,7 @@ use crate::slot::Came;
 use crate::stats::MOST_GROUPS;
 use crate::sys;
 
-/// What could not be taken up is not tried again before, ns.
+/// A group that could not be taken up is not tried again before, ns.
 const AGAIN_NS: i64 = 50_000_000;
 /// Stack of an enforcing thread, bytes; all of it is locked.
 const STACK_BYTES: usize = 256 * 1024;
@@ -27,11 +27,11 @@ pub(super) struct Crew {
     came: Came,
     active: Arc<AtomicBool>,
     members: Vec<Member>,
-    /// What each place of the page held when it was looked at last, and which member has it; 0: nothing.
+    /// The group at each place of the page at the last look, and the member that has it; 0: none.
     known: [u64; MOST_GROUPS],
     at: [usize; MOST_GROUPS],
     generation: Option<u64>,
-    /// What could not be taken up, and when that is tried again, ns.
+    /// The groups that could not be taken up, and when that is tried again, ns.
     failed: Vec<(Which, KeeperError)>,
     again_ns: i64,
 }
@@ -113,7 +113,7 @@ impl Crew {
         self.find(id).is_some()
     }
 
-    /// All go to work with what they have, once nobody else does.
+    /// All go to work with their groups, once nobody else does.
     pub(super) fn activate(&mut self) {
         if self.is_active() {
             return;
@@ -269,7 +269,7 @@ impl Crew {
                 let goes_on = prepared.is_ok();
                 let _ = tell.send(prepared);
                 if goes_on {
-                    // What it cannot wait for any more is the next keeper's.
+                    // If its wait fails, its groups are the next keeper's.
                     let _ = keeper.stand_by(&active);
                 }
             })
@@ -335,7 +335,7 @@ mod tests {
         page.group(place).appoint(id, (cpu, Stop::Lower), path, 7);
     }
 
-    /// What of a group is opened.
+    /// The files of a group that are opened.
     fn group(at: &Path, name: &str) -> PathBuf {
         let path = at.join(name);
         std::fs::create_dir(&path).unwrap();

@@ -12,7 +12,7 @@ use super::setup::NAME;
 /// The most bytes of arguments that are read: some words and a path.
 pub(super) const MOST_BYTES: u64 = 1 << 13;
 
-/// What they are, on their command line behind [`WORD`].
+/// Their roles, on their command line behind [`WORD`].
 const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
 
 /// Whether a process is one of those that hold groups, of this or another version. The name alone does not count: it
@@ -32,7 +32,7 @@ fn has_role(words: &[u8]) -> bool {
     words.next() == Some(WORD.as_bytes()) && words.next().is_some_and(|role| ROLES.contains(&role))
 }
 
-/// Whether what `/proc/<pid>/status` says is of one that has this name and no pid namespace of its own.
+/// Whether this `/proc/<pid>/status` is of one that has this name and no pid namespace of its own.
 fn is_called_so(status: &str) -> bool {
     let pids = of(status, "NSpid").split_whitespace().count();
     of(status, "Name").as_bytes() == NAME.to_bytes() && pids == 1
@@ -43,8 +43,8 @@ fn of<'a>(status: &'a str, key: &str) -> &'a str {
 }
 
 /// Reaps processes that held cells, have ended and are children of this process: as a subreaper it becomes the parent
-/// of orphans. It leaves all others alone, whatever their name, if they run in a container: a container has its own pid
-/// namespace, and no holder has. Does nothing where the kernel does not list a process's children
+/// of orphans. It leaves all others alone, regardless of their name, if they run in a container: a container has its
+/// own pid namespace, and no holder has. Does nothing where the kernel does not list a process's children
 /// (`CONFIG_PROC_CHILDREN`).
 pub fn reap_ended_holders() {
     for task in fs::read_dir("/proc/self/task").into_iter().flatten() {
@@ -60,7 +60,7 @@ pub fn reap_ended_holders() {
     }
 }
 
-/// Whether what `/proc/<pid>/status` says is of a holder that has ended and has not been waited for.
+/// Whether this `/proc/<pid>/status` is of a holder that has ended and has not been waited for.
 fn is_ended_holder(status: &str) -> bool {
     is_called_so(status) && of(status, "State").starts_with('Z')
 }

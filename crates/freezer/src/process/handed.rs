@@ -1,4 +1,4 @@
-//! What the processes of one place share: descriptors that each hands to those that it starts.
+//! Shared by the processes of one place: descriptors that each hands to those that it starts.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -116,7 +116,7 @@ fn kill(pid: i32, dir: &Path) {
     let Ok(process) = pidfd::open(pid) else {
         return;
     };
-    // Asked once the descriptor is there: what it stands for cannot change any more.
+    // Asked once the descriptor is there: its process cannot change any more.
     let line = bounded::read(format!("/proc/{pid}/cmdline"), MOST_BYTES).unwrap_or_default();
     let mut words = line.split(|byte| *byte == 0).skip(1);
     let is_ours =

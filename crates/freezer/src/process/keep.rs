@@ -27,18 +27,18 @@ use crate::sys::{self, Waiting};
 const SENDING: Duration = Duration::from_millis(50);
 /// How long a keeper waits for its first group, ns.
 const FIRST_GROUP_NS: i64 = 10_000_000_000;
-/// How long a watcher that is not stopped may fail to do what it promised.
+/// How long a watcher that is not stopped may break its promise.
 const WATCHER_PATIENCE: Duration = Duration::from_millis(200);
 /// A watcher that could not be started, or ended at once, is not started again before, ns.
 const AGAIN_NS: i64 = 100_000_000;
 /// How long the commander may take for a command, ns: it opens files and starts processes.
 const COMMAND_NS: i64 = 5_000_000_000;
 
-/// What the numbers of the files waited for mean.
+/// The numbers of the files waited for.
 const ASKED: u64 = 0;
 const WATCHER_ENDED: u64 = 1;
 
-/// The first keeper of a place, or one that continues what dead ones have left.
+/// The first keeper of a place, or one that continues the work of dead ones.
 pub(super) fn begin(dir: &Path) -> Result<(), ProcessError> {
     let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;
     if !handed::try_lock(&lock).map_err(ProcessError::of("lock"))? {
@@ -100,7 +100,7 @@ impl Keeping {
         }
     }
 
-    /// Holds what stands on the page and what is asked for, until nothing is left.
+    /// Holds the groups on the page and those asked for, until none is left.
     pub(super) fn go(mut self) -> Result<(), ProcessError> {
         self.page.set_watcher(0);
         self.page.set_keeper(std::process::id());
@@ -150,7 +150,7 @@ impl Keeping {
         }
     }
 
-    /// Takes up what the page lists, and records there what could not be taken up; the thread that takes a group up
+    /// Takes up the groups that the page lists, and records there those that failed; the thread that takes a group up
     /// clears that. Groups that are gone are forgotten.
     fn take_up(&mut self) {
         let failed = self.crew.sync();
@@ -173,7 +173,7 @@ impl Keeping {
     }
 
     fn end(self) -> Result<(), ProcessError> {
-        // Under the lock: whoever comes next finds nothing.
+        // Under the lock: the next process finds nothing.
         let _ = std::fs::remove_file(self.dir.join(SOCKET));
         self.page.remove(&self.dir);
         // The watcher sees an empty page and the end of this process, and ends too.
@@ -211,7 +211,7 @@ impl Keeping {
         self.doubt = Doubt::new(WATCHER_PATIENCE);
     }
 
-    /// Whether the watcher does what it promised; kills it if not.
+    /// Whether the watcher keeps its promise; kills it if not.
     fn look_at_watcher(&mut self, meant_ns: i64) {
         let Some(watcher) = &self.watcher else { return };
         let ended = Waiting::new().and_then(|waiting| {
@@ -368,8 +368,8 @@ fn other_name<'a>(groups: &'a [Entry], path: &Path) -> Option<&'a Path> {
     same.map(|which| which.path.as_path())
 }
 
-/// What was done with a child that was just started; if it failed, the child is killed: otherwise there would be two
-/// the next time.
+/// The result of a step with a child that was just started; if it failed, the child is killed: otherwise there would be
+/// two the next time.
 fn kept_if<T>(done: io::Result<T>, mut child: Child) -> Option<T> {
     if done.is_err() {
         let _ = child.kill();
@@ -505,7 +505,7 @@ mod tests {
                 assert_eq!(not_held(&page), None);
                 assert_eq!(keeping.carry_out(Command::Release(1)).unwrap(), 1);
             }
-            // There is no enforcing thread for whoever is not privileged.
+            // An unprivileged process gets no enforcing thread.
             Err(why) => {
                 let is_class = matches!(why, Refusal::Keeper(KeeperError::Class(_)));
                 assert!(is_class, "{why}");

@@ -1,6 +1,6 @@
-//! The keeper as a separate process, which outlives whoever asked for it, and the processes that watch it. Here live the
-//! processes, the commands that they take and the calls by which a program has groups held ([`Place`]). What a keeper
-//! does with a group is in [`crate::keeper`], what it leaves to its successor in [`crate::page`].
+//! The keeper as a separate process, which outlives the process that asked for it, and the processes that watch it. Here
+//! live the processes, the commands that they take and the calls by which a program has groups held ([`Place`]). A
+//! keeper's work on a group is in [`crate::keeper`], its legacy to its successor in [`crate::page`].
 //!
 //! Three processes of one program:
 //!
@@ -45,7 +45,7 @@ pub use wire::KeeperRefusal;
 
 /// Runs one of the processes, by the words that follow [`WORD`] on its command line; returns its exit code. A program
 /// that uses [`Place`] has to call this first, before doing anything else. The heir, which seldom has anything to do, also calls
-/// `beside` with the place's directory, on a thread of its own: for what a program wants looked at while groups are held. It is
+/// `beside` with the place's directory, on a thread of its own: for checks that a program wants while groups are held. It is
 /// called with the heir's real-time class, and ends with the heir, after which the next one calls it again.
 pub fn inside(words: &[String], beside: fn(&Path)) -> i32 {
     let done = match words {

@@ -47,7 +47,7 @@ impl Peer {
     }
 }
 
-/// What a look at a promise says.
+/// The result of a look at a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is kept, or broken for too short a time to say anything.
@@ -132,7 +132,7 @@ mod tests {
         for at in 2..=5 {
             assert_eq!(looks(at * MS, at * MS), Verdict::Doubtful, "{at}");
         }
-        // The machine stood still: what was not seen says nothing.
+        // The machine stood still: a look that late says nothing.
         assert_eq!(looks(50 * MS, 6 * MS), Verdict::Doubtful);
         for at in 51..=53 {
             assert_eq!(looks(at * MS, at * MS), Verdict::Doubtful, "{at}");

@@ -1,4 +1,4 @@
-//! Making a process fit to hold cells: separate from whoever started it, and never in the way of its own death.
+//! Making a process fit to hold cells: separate from its starter, and never in the way of its own death.
 
 use std::ffi::CStr;
 use std::fs;
@@ -14,12 +14,12 @@ use host::sched::{self, Class, SchedError};
 
 use super::common::ProcessError;
 
-/// What they are called in lists of processes, and known by after their end: at most 15 bytes.
+/// Their name in lists of processes, and their mark after their end: at most 15 bytes.
 pub(super) const NAME: &CStr = c"timecell-holder";
 
-/// Leaves the starter: its session, its groups, and what the kernel would do to it when memory is short. Before any thread.
+/// Leaves the starter: its session, its groups, and its place among the kernel's victims when memory is short. Before any thread.
 pub(super) fn leave_starter() {
-    // Whoever leads a session already has one of its own.
+    // A process that leads a session already has one of its own.
     let _ = setsid();
     // Children that end are of no interest, but for the descriptors by which they are watched.
     // SAFETY: no memory is involved.
@@ -51,7 +51,7 @@ pub(super) fn set_priority(priority: u8) -> Result<(), SchedError> {
     sched::set_class(0, &Class::Fifo { priority })
 }
 
-/// What of a process is locked in memory.
+/// The part of a process that is locked in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lock {
     /// All of it, the whole program included.
@@ -62,7 +62,7 @@ pub(super) enum Lock {
     Touched,
 }
 
-/// Locks what the process has and will have.
+/// Locks the present and future memory of the process.
 pub(super) fn lock_memory(what: Lock) -> Result<(), ProcessError> {
     let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
     let flags = match what {

@@ -1,5 +1,5 @@
-//! What the commander itself does with a group that is on the page but that no thread could take up. Its record has no
-//! other writer then, and whoever takes the group up later finds what was done.
+//! The commander's own operations on a group that is on the page but that no thread could take up. Its record has no
+//! other writer then, and the thread that takes the group up later finds the result.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub(super) fn release(page: &Arc<Page>, place: usize) -> Result<(), GroupError> 
     Ok(())
 }
 
-/// Records another budget for the group at a place of the page, like [`Server::change`]. Whoever takes it up charges
-/// what it has used since the last look.
+/// Records another budget for the group at a place of the page, like [`Server::change`]. The thread that takes it up
+/// charges its use since the last look.
 pub(super) fn change(page: &Page, place: usize, reservation: Reservation) {
     let record = page.group(place);
     let Some((which, mut progress)) = record.which().zip(record.progress()) else {
@@ -87,7 +87,7 @@ mod tests {
         (dir, page)
     }
 
-    /// What a thread has after a release that is known to be lowered, and what was written to its group.
+    /// The class after a release of a thread recorded as lowered, and the text written to its group.
     fn released(is_another: bool) -> (i32, String) {
         use std::os::unix::fs::MetadataExt;
         let group = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -136,7 +136,7 @@ mod tests {
             (found.state.left_ns, found.state.used_ns),
             (-5 * MS, 70 * MS)
         );
-        // What it used meanwhile is not forgotten.
+        // Its use meanwhile is not forgotten.
         let now_ns = sys::now_ns();
         let mut next = Server::resume(found.reservation, Notice::Clock, 0, found.state);
         next.look(now_ns, 77 * MS);

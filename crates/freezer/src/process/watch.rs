@@ -177,8 +177,8 @@ impl<'a> Watching<'a> {
     }
 }
 
-/// When to look at a lane's thread although it has broken no promise, ns: the kernel would tell it of what its groups use, but not
-/// one that is stopped.
+/// When to look at a lane's thread although it has broken no promise, ns: the kernel would tell it of its groups' use, but not one
+/// that is stopped.
 fn look_ns(lane: &Lane, looked_ns: i64) -> i64 {
     let of = |(at, step_ns): (&AtomicI64, i64)| match at.load(Ordering::SeqCst) {
         NEVER => NEVER,

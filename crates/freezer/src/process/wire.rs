@@ -9,12 +9,12 @@ use crate::group::Stop;
 use crate::page::LONGEST_PATH;
 use crate::rule::{Reservation, ReservationError};
 
-/// What a keeper says once it takes commands.
+/// A keeper's message once it takes commands.
 pub(super) const READY: &str = "ready";
 /// The longest line, bytes.
 pub(super) const LONGEST_LINE: usize = 256 + LONGEST_PATH;
 
-/// What is asked of a keeper.
+/// A request to a keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     /// Hold a group on a cpu, or to another budget if it is held there.
@@ -27,7 +27,7 @@ pub(super) enum Command {
     Ping,
 }
 
-/// What is wrong with a line that is not a command.
+/// The fault of a line that is not a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CommandError {
     /// The first word.
@@ -45,7 +45,7 @@ pub(super) enum CommandError {
     /// A budget that cannot be held.
     #[error(transparent)]
     Reservation(#[from] ReservationError),
-    /// The keeper is in another directory than whoever asks, and the page has no room for more.
+    /// The keeper is in another directory than the client, and the page has no room for more.
     #[error("the path is not absolute, or longer than {LONGEST_PATH} bytes")]
     Path,
     /// More words than the command has.
@@ -53,7 +53,7 @@ pub(super) enum CommandError {
     Words,
 }
 
-/// What a keeper answers when it does not carry out a command.
+/// A keeper's answer when it does not carry out a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct KeeperRefusal(String);
@@ -84,7 +84,7 @@ impl Command {
     /// Reads a line, with or without its line break.
     ///
     /// # Errors
-    /// What is wrong with the line.
+    /// The fault of the line.
     pub(super) fn from_line(line: &[u8]) -> Result<Command, CommandError> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut words = line.splitn(5, |byte| *byte == b' ');
@@ -136,7 +136,7 @@ pub(super) fn answer(done: &Result<u64, impl Display>) -> String {
     }
 }
 
-/// What an answer says; `None` if the line is not an answer, or was cut off.
+/// The content of an answer; `None` if the line is not an answer, or was cut off.
 pub(super) fn answered(line: &str) -> Option<Result<u64, KeeperRefusal>> {
     let (kind, rest) = line.strip_suffix('\n')?.split_once(' ')?;
     match kind {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const US: i64 = 1_000;
 
-/// What happens in a run of the simulation.
+/// The parameters of a run of the simulation.
 #[derive(Debug, Clone)]
 struct World {
     reservation: Reservation,
@@ -22,7 +22,7 @@ struct World {
     periods: i64,
 }
 
-/// When a group ran, and what the server said.
+/// When a group ran, and the server's answers.
 struct Run {
     ran: Vec<(i64, i64)>,
     until_ns: i64,

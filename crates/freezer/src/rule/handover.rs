@@ -17,7 +17,7 @@ fn notices() -> impl Strategy<Value = Notice> {
 }
 
 proptest! {
-    /// Whoever takes over the state decides like the previous one, at every later look.
+    /// A server that takes over the state decides like the previous one, at every later look.
     #[test]
     fn a_state_is_all_that_a_server_knows(
         reservation in reservations(),
@@ -43,7 +43,7 @@ proptest! {
         }
     }
 
-    /// A look that is lost with who took it, before it was noted, is a late one: no use is forgotten.
+    /// A look that is lost with its keeper, before it was noted, is a late one: no use is forgotten.
     #[test]
     fn what_is_used_while_nobody_looks_is_owed(
         reservation in reservations(),
@@ -58,7 +58,7 @@ proptest! {
         let until = reservation.budget_ns() + alone * US;
         let mut next = Server::resume(reservation, notice, 0, noted);
         next.look(until, until);
-        // From then on it wants the cpu whenever it may: it gets its share, less what it had beyond it.
+        // From then on it wants the cpu whenever it may: it gets its share, less its use beyond it.
         let (mut now, mut used) = (until, until);
         for _ in 0..10_000 {
             let said = next.look(now, used);
@@ -73,8 +73,7 @@ proptest! {
         prop_assert!(used <= most.max(until), "{used} of {most} in {now}");
     }
 
-    /// However long a group ran while nobody held it: it is thawed within five periods, owes the rest, and what is waived is what it does
-    /// not owe.
+    /// However long a group ran while nobody held it: it is thawed within five periods, owes the rest, and does not owe the waived part.
     #[test]
     fn what_is_used_while_nobody_holds_it_is_owed_up_to_a_few_budgets(
         reservation in reservations(),
@@ -98,7 +97,7 @@ proptest! {
         }
     }
 
-    /// Whatever budgets a group is changed to, and when: nothing is given at once, and the next budget comes no sooner after
+    /// For any changes of a group's budget, at any time: nothing is given at once, and the next budget comes no sooner after
     /// the last one than the new period is long.
     #[test]
     fn a_change_gives_nothing_at_once(
@@ -141,7 +140,7 @@ fn a_change_takes_effect_with_the_next_period() {
     let of = |budget, period| Reservation::new(ms(budget), ms(period)).unwrap();
     let mut server = Server::new(of(3, 10), Notice::Clock, 0, 0, 0);
     server.look(ms(1), ms(1));
-    // Less: what is left is cut at once. The period of 0 to 10 ms had its budget; the next is 5 ms later at the earliest.
+    // Less: the rest is cut at once. The period of 0 to 10 ms had its budget; the next is 5 ms later at the earliest.
     server.change(of(1, 5), ms(1));
     assert_eq!(server.left_ns(), ms(1));
     assert_eq!(server.period_end_ns(), Some(ms(5)));

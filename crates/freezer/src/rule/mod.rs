@@ -11,10 +11,10 @@
 //!   instant, for the group then gets its next budget no later than in the textbook, and ends of periods remain
 //!   multiples of P apart, which is all that the bound on use rests on. Groups of equal or harmonic periods get their
 //!   budgets in one wake-up.
-//! - **Overruns are carried over.** Whoever enforces the rule looks late, and freezing takes effect late. What was used
-//!   beyond the budget is taken from the next one, or from several.
+//! - **Overruns are carried over.** The enforcer of the rule looks late, and freezing takes effect late. Use beyond the
+//!   budget is taken from the next one, or from several.
 //!
-//! # What holds
+//! # Guarantees
 //! Let `O` be the longest time for which a group goes on using the cpu after its budget is used up: the lateness of the
 //! look, plus the time until the freeze takes effect, plus [`Server::coarseness_ns`]. Let looks be late by `L` at most.
 //!
@@ -41,8 +41,8 @@ mod behaviour;
 #[cfg(test)]
 mod handover;
 
-/// How much later than the earliest instant at which a budget can be used up a look is scheduled, ns: what the wake-ups
-/// themselves take from the group. It spares a look that would find a few microseconds left.
+/// How much later than the earliest instant at which a budget can be used up a look is scheduled, ns: the time that
+/// wake-ups take from the group. It spares a look that would find a few microseconds left.
 const SLACK_NS: i64 = 10_000;
 /// A group that ran for all but this much of the time between two looks has not slept, ns.
 const DISTURBED_NS: i64 = 50_000;
@@ -50,9 +50,9 @@ const DISTURBED_NS: i64 = 50_000;
 pub const FIRST_USE_NS: i64 = 20_000;
 /// Without notice of use, looks are no closer than a hundredth of the period.
 const STEPS_IN_PERIOD: i64 = 100;
-/// How many budgets at most are owed of what a group used while nobody held it. What others lost meanwhile is lost;
-/// making the group pay for all of it would keep it off the cpu for up to P/Q times as long. A group can owe this much
-/// after any long stall, and pays for it within five periods.
+/// The most budgets that a group owes for its use while nobody held it. The loss of others meanwhile stays; making the
+/// group pay for all of it would keep it off the cpu for up to P/Q times as long. A group can owe this much after any
+/// long stall, and pays for it within five periods.
 pub const MOST_OWED: i64 = 4;
 /// The longest period, ns: 1,000 s. All sums below stay far from overflow.
 const LONGEST_PERIOD_NS: i64 = 1_000_000_000_000;
@@ -110,7 +110,7 @@ impl Reservation {
     /// # Errors
     /// As [`Reservation::new`].
     pub fn of_unsigned(budget_ns: u64, period_ns: u64) -> Result<Reservation, ReservationError> {
-        // What does not fit is longer than any period, and refused as such.
+        // A time that does not fit is longer than any period, and refused as such.
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         Reservation::new(signed(budget_ns), signed(period_ns))
     }
@@ -126,7 +126,7 @@ impl Reservation {
     }
 }
 
-/// What wakes the enforcer of the rule.
+/// The events that wake the enforcer of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// The clock only: use is found by looking.
@@ -135,7 +135,7 @@ pub enum Notice {
     Use,
 }
 
-/// What to do after a look, and when the next one is due.
+/// The decision after a look, and when the next one is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the group may run.
@@ -153,7 +153,7 @@ pub struct Decision {
 pub struct State {
     /// Budget that is left; below 0: a debt.
     pub left_ns: i64,
-    /// What the running period began with; not below 0.
+    /// The budget with which the running period began; not below 0.
     pub began_with_ns: i64,
     /// When the running period ends; `None` without one.
     pub end_ns: Option<i64>,
@@ -165,7 +165,7 @@ pub struct State {
     pub used_ns: i64,
 }
 
-/// What a group used in periods that have ended.
+/// A group's use in periods that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// How many ended; more than one only if a look was late by a whole period, or a debt took several.
@@ -178,7 +178,7 @@ pub struct Ended {
     pub exhausted: bool,
 }
 
-/// The server of one group on one cpu. See the module for what it guarantees.
+/// The server of one group on one cpu. See the module for its guarantees.
 #[derive(Debug, Clone)]
 pub struct Server {
     reservation: Reservation,
@@ -213,8 +213,8 @@ impl Server {
         }
     }
 
-    /// The server that another one was in this state. Its next look is late by the time that has passed since: what the
-    /// group used meanwhile is charged as by any late look, so no overrun is forgotten.
+    /// The server that another one was in this state. Its next look is late by the time that has passed since: the
+    /// group's use meanwhile is charged as by any late look, so no overrun is forgotten.
     pub fn resume(reservation: Reservation, notice: Notice, grid_ns: i64, state: State) -> Server {
         Server {
             reservation,
@@ -224,13 +224,13 @@ impl Server {
         }
     }
 
-    /// What it knows.
+    /// Its state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Holds the group to another budget and period from `now_ns` on, right after a look. Nothing is given at once: what is
-    /// left of the running period's budget remains, but no more than the new budget, and a debt remains. The next budget
+    /// Holds the group to another budget and period from `now_ns` on, right after a look. Nothing is given at once: the
+    /// rest of the running period's budget remains, but no more than the new budget, and a debt remains. The next budget
     /// comes with the first period of the new grid that begins at least one new period after the last budget was given, so
     /// two budgets are never closer than the new period.
     pub fn change(&mut self, reservation: Reservation, now_ns: i64) {
@@ -258,8 +258,8 @@ impl Server {
         });
     }
 
-    /// Waives what is owed beyond [`MOST_OWED`] budgets; returns that, ns. Right after a look, for a group that nobody held for a time;
-    /// the next look decides by it.
+    /// Waives the debt beyond [`MOST_OWED`] budgets; returns that, ns. Right after a look, for a group that nobody held for a time; the
+    /// next look decides by it.
     pub fn waive(&mut self) -> i64 {
         let most_ns = MOST_OWED * self.reservation.budget_ns;
         let waived_ns = (-self.state.left_ns - most_ns).max(0);
@@ -348,7 +348,7 @@ impl Server {
         self.refill(periods - 1 - used_up_ns);
         for place in 0..used_up_ns {
             self.refill(1);
-            // The first of them takes what is not a whole period.
+            // The first of them takes the part of a period.
             let whole_ns = (used_up_ns - 1 - place) * period_ns;
             let here_ns = after_ns - whole_ns.min(after_ns);
             after_ns -= here_ns;

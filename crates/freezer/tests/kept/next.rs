@@ -1,5 +1,5 @@
-//! What the next keeper finds: groups that were recreated or cannot be opened, debts from a time in which nobody held
-//! them, threads of a dead keeper, and commands that were already carried out.
+//! The state that the next keeper finds: groups that were recreated or cannot be opened, debts from a time in which
+//! nobody held them, threads of a dead keeper, and commands that were already carried out.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
@@ -70,7 +70,7 @@ pub(crate) const TESTS: [(&str, fn()); 15] = [
     ),
 ];
 
-/// A group that is gone at the end, with what is in it.
+/// A group that is gone at the end, with its contents.
 struct Made(PathBuf);
 
 impl Drop for Made {
@@ -293,7 +293,7 @@ fn wait_until_held(held: &Held, id: u64) {
     });
 }
 
-/// A spinning cell, held by way of a link, of which all who held it were killed; and its id.
+/// A spinning cell, held by way of a link, all of whose holders were killed; and its id.
 fn held_by_nobody() -> (Held, Cell, Link, u64) {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
     let link = Link::new(&held, cell.hold.path());
@@ -352,7 +352,7 @@ fn what_could_not_be_adopted_is_held_when_asked_for() {
     assert_eq!(held.progress(id).reservation.budget_ns(), 20 * MS);
     wait_for_budgets(&held, id, 2);
     assert_eq!(not_held(&held.place.groups().unwrap(), id), None);
-    // Whoever comes next holds it as any other.
+    // The next keeper holds it as any other.
     let (page, watcher) = (held.page(), held.wait_for_watcher());
     signal(page.keeper(), libc::SIGKILL);
     wait_until("the watcher is keeper", || page.keeper() == watcher);
@@ -428,7 +428,7 @@ fn a_keeper_whose_starter_has_gone_is_at_work() {
     assert_eq!(keeper, [held.page().keeper()]);
 }
 
-/// Whoever started it was killed before it could ask: nobody's cells are kept from a cpu by a keeper that has nothing to do.
+/// Its starter was killed before it could ask: nobody's cells are kept from a cpu by a keeper that has nothing to do.
 fn a_keeper_whose_first_group_never_comes_waits_and_ends_with_its_place() {
     let held = Held::new();
     let dir = held.place.dir();
@@ -449,7 +449,7 @@ fn a_keeper_whose_first_group_never_comes_waits_and_ends_with_its_place() {
     assert!(!dir.exists() && !lives(keeper));
 }
 
-/// Stands between the keeper and whoever asks: has the next command carried out, and loses the answer.
+/// Stands between the keeper and the client: has the next command carried out, and loses the answer.
 fn lose_the_next_answer(dir: &Path) -> std::thread::JoinHandle<String> {
     let (socket, real) = (dir.join("socket"), dir.join("socket.real"));
     fs::rename(&socket, &real).unwrap();
@@ -484,7 +484,7 @@ fn a_release_whose_answer_was_lost_is_done() {
         assert_eq!(lost.join().unwrap(), format!("ok {id}\n"));
         let groups = held.place.groups().unwrap();
         assert!(groups.iter().all(|group| group.which.id != id));
-        // Whoever did not have to repeat it is told.
+        // A client that did not have to repeat it gets the error.
         let is_last = groups.is_empty();
         assert!(is_last || held.place.release(id).is_err());
     }

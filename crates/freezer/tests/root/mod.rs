@@ -1,4 +1,4 @@
-//! What tests that hold groups of real-time threads need of the machine.
+//! Needs of tests that hold groups of real-time threads.
 
 /// Why groups of real-time threads cannot be held here, beside a missing freezer; `None` if they can.
 pub fn missing() -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! Who holds what on the machine.
+//! Holders and their holdings.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::admit::{Admission, HELD, HeldCell, HeldMemory, Neighbour, mechanism_o
 use crate::process::Process;
 use crate::stamp::Stamp;
 
-/// Who holds something. Another kind takes a variant here and a line in each function below.
+/// A holder, by its kind. Another kind takes a variant here and a line in each function below.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Holder {
@@ -63,16 +63,16 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What one holder holds.
+/// The holdings of one holder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Who.
+    /// The holder.
     pub holder: Holder,
     /// The process that has entered it; its cells may outlive it.
     pub process: Process,
     /// Since when, RFC 3339.
     pub since_utc: String,
-    /// Real-time cells and what each was granted.
+    /// Real-time cells and their grants.
     #[serde(default)]
     pub cells: Vec<HeldCell>,
     /// Measured supplies on which these rest.
@@ -81,10 +81,10 @@ pub struct Entry {
     /// Cpus that are measured on, and where nobody else may be.
     #[serde(default)]
     pub measured_cpus: Vec<u32>,
-    /// Since when others have changed what was granted, so that nothing is guaranteed any more; `None`: it stands.
+    /// Since when others have changed the grants, so that nothing is guaranteed any more; `None`: it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
-    /// What its cells may use of the machine's memory; nothing in an entry of an earlier timecell.
+    /// The share of the machine's memory that its cells may use; nothing in an entry of an earlier timecell.
     #[serde(default)]
     pub memory: HeldMemory,
 }
@@ -94,7 +94,7 @@ pub struct Entry {
 pub struct Broken {
     /// Since when, RFC 3339.
     pub since_utc: String,
-    /// What is otherwise, a clause.
+    /// The difference, a clause.
     pub why: String,
 }
 
@@ -122,7 +122,7 @@ impl Entry {
         })
     }
 
-    /// The same holding what was admitted, which rests on `supplies`.
+    /// The same with the admitted holdings, which rest on `supplies`.
     #[must_use]
     pub fn holding(self, admission: &Admission, supplies: &[MeasuredSupply]) -> Entry {
         Entry {
@@ -147,7 +147,7 @@ impl Entry {
         }
     }
 
-    /// Who holds it, as named in sentences, such as "mission `a`".
+    /// The holder, as named in sentences, such as "mission `a`".
     pub fn who(&self) -> String {
         let process = match &self.holder {
             Holder::Mission { .. } | Holder::Held { .. } => String::new(),

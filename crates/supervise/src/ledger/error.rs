@@ -72,7 +72,7 @@ pub enum LedgerError {
     System {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The failed operation.
         tried: &'static str,
         /// Why it was refused.
         source: io::Error,

@@ -1,6 +1,6 @@
-//! What all supervisors, measurements and holds of one machine tell each other, below `/run/timecell`: which mission
-//! names are in use ([`NameLock`]), and what is granted to whom ([`Ledger`]). It survives whoever wrote it and goes with
-//! the reboot, like everything that it describes.
+//! Records shared by all supervisors, measurements and holds of one machine, below `/run/timecell`: which mission names
+//! are in use ([`NameLock`]), and the grants of each ([`Ledger`]). They survive their writers and go with the reboot,
+//! like everything that they describe.
 //!
 //! Only root writes it. Real-time threads of a user without root are in no ledger: they are seen while they run
 //! ([`unaccounted`]).
@@ -62,7 +62,7 @@ impl Ledger {
         NameLock::take(&self.dir, mission, dir)
     }
 
-    /// What is held, without what has ended.
+    /// The holdings that have not ended.
     ///
     /// # Errors
     /// When the file cannot be read or understood.
@@ -109,8 +109,8 @@ impl Ledger {
         }
     }
 
-    /// Removes missions and measurements of which nothing runs any more; returns whose they were. A hold that has ended
-    /// is forgotten together with what has to be restored ([`crate::held`]).
+    /// Removes missions and measurements of which nothing runs any more; returns their holders. A hold that has ended
+    /// is forgotten together with the settings to restore ([`crate::held`]).
     ///
     /// # Errors
     /// When the ledger cannot be locked, read, understood or written; then it is as it was. Without root it is not touched.
@@ -202,7 +202,7 @@ impl Ledger {
                 .custom_flags(libc::O_NOFOLLOW)
                 .open(&part)?;
             file.write_all(&file::text(entries)?)?;
-            // Whoever is killed here leaves the old one whole; a power cut leaves none of /run.
+            // A kill here leaves the old one whole; a power cut leaves none of /run.
             std::fs::rename(&part, &path)
         };
         write().map_err(self.failed(&path, "written"))
@@ -217,7 +217,7 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// What is held, without what has ended and without this holder's entry.
+    /// The holdings that have not ended, without this holder's entry.
     ///
     /// # Errors
     /// When the file cannot be read or understood.
@@ -227,7 +227,7 @@ impl Locked {
         Ok(entries)
     }
 
-    /// What this holder has, if anything of it lives.
+    /// This holder's entry, if anything of it lives.
     ///
     /// # Errors
     /// When the file cannot be read or understood.
@@ -236,7 +236,7 @@ impl Locked {
         Ok((entries.into_iter()).find(|entry| is_same(&entry.holder, own)))
     }
 
-    /// What is held by this ledger and by those of other mount namespaces, which nobody locks: whatever is made after its maker has entered
+    /// The holdings in this ledger and in those of other mount namespaces, which nobody locks: anything made after its maker has entered
     /// itself is to be listed before this is asked.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl Locked {
         Ok(entries)
     }
 
-    /// Enters what a holder holds in place of what it held before.
+    /// Enters the holdings of a holder in place of its former ones.
     ///
     /// # Errors
     /// When the file cannot be read, understood or written.
@@ -262,7 +262,7 @@ impl Locked {
         self.ledger.write(&entries)
     }
 
-    /// What this holder has is over.
+    /// The holdings of this holder are over.
     ///
     /// # Errors
     /// As [`Locked::put`].
@@ -273,7 +273,7 @@ impl Locked {
         }
     }
 
-    /// A mission holds these cells of what it held and no others, and so much of the memory.
+    /// A mission keeps these of its cells and no others, and so much of the memory.
     ///
     /// # Errors
     /// As [`Locked::put`].
@@ -340,7 +340,7 @@ impl Drop for Holding {
             });
             self.ledger.write(&entries)
         };
-        // What stays is seen as over by whoever reads it next.
+        // A remaining entry is seen as over by its next reader.
         let _ = give();
     }
 }

@@ -1,4 +1,4 @@
-//! The lock of a mission's name: one supervisor of that name on the machine, whatever its directory.
+//! The lock of a mission's name: one supervisor of that name on the machine, regardless of its directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -11,13 +11,13 @@ use crate::lock_file;
 /// Longest text that is read from a lock's file, bytes.
 const MOST_BYTES: u64 = 8192;
 
-/// How long to ask for a lock that is taken: whoever removes the remains of a name has it for a moment.
+/// How long to ask for a lock that is taken: a process that removes the remains of a name has it for a moment.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How often, meanwhile.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Keeps a second supervisor from a mission's name. Held as long as it lives; gone with the process, however it ends. What it
-/// says stays until the reboot, so that cells that outlive their supervisor are found from another directory.
+/// Keeps a second supervisor from a mission's name. Held as long as it lives; gone with the process, however it ends. Its
+/// text stays until the reboot, so that cells that outlive their supervisor are found from another directory.
 #[derive(Debug)]
 pub struct NameLock {
     file: Option<File>,
@@ -58,8 +58,8 @@ impl NameLock {
                 source,
             }
         };
-        // The place itself is everybody's to read; a lock is not: who can open a file can lock it, and keep a mission from
-        // starting and from ending. Those of earlier versions could be opened, so both modes are set again.
+        // The place itself is everybody's to read; a lock is not: a process that can open a file can lock it, and keep a
+        // mission from starting and from ending. Those of earlier versions could be opened, so both modes are set again.
         (DirBuilder::new().mode(0o755).recursive(true).create(base))
             .map_err(failed(base, "made"))?;
         (DirBuilder::new().mode(0o700).recursive(true).create(&names))
@@ -144,7 +144,7 @@ fn forget_over_in(base: &Path, lives: &dyn Fn(&str, &Path) -> bool) -> Result<()
             .read(true)
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
-        // What cannot be looked at is nothing of ours.
+        // A file that cannot be opened is none of ours.
         let Ok(file) = opened else {
             continue;
         };

@@ -13,9 +13,9 @@ use crate::names;
 use crate::process::descends;
 
 /// Real-time threads of programs that belong to none of these entries, nor to the mission of the name `own`, nor to this
-/// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them. What was put under a budget is
-/// accounted for with the priorities that it had then: a thread of it that has another one by now is among them, and so are all once its
-/// hold is broken.
+/// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them. Programs put under a budget
+/// are accounted for with the priorities that they had then: a thread of theirs that has another one by now is among them, and so are all
+/// once their hold is broken.
 pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<Unaccounted> {
     let mut known: Vec<String> = entries
         .iter()
@@ -49,7 +49,7 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
     let in_a_cell = |pid: i32| {
         engine::cell_id_of(pid).is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
     };
-    // Most cells are children of their supervisor, which costs less to see than whose groups they are in.
+    // Most cells are children of their supervisor, which costs less to see than the groups that they are in.
     let accounted = |pid: i32, parent: Option<i32>| {
         holders.contains(&pid)
             || parent.is_some_and(|parent| descends(parent, &holders) || in_a_cell(pid))
@@ -66,7 +66,7 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
         .collect()
 }
 
-/// What was put under a budget, with the priorities that it is in the ledger with.
+/// A held group, with the priorities that it is in the ledger with.
 struct InAHold<'a> {
     group: &'a Path,
     /// The lowest and the highest; `None`: its threads were ordinary.
@@ -115,7 +115,7 @@ fn keepers_in(place: &str) -> Vec<i32> {
     all.into_iter().flatten().filter(|pid| *pid > 1).collect()
 }
 
-/// What the ids of a holder's cells begin with; `None`: it has none.
+/// The prefix of the ids of a holder's cells; `None`: it has none.
 fn cells_of(holder: &Holder) -> Option<String> {
     match holder {
         Holder::Mission { name, .. } => Some(names::cells_of(name)),

@@ -1,4 +1,4 @@
-//! The ledger: what is taken, returned and left behind.
+//! The ledger: entries taken, returned and left behind.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn what_is_taken_is_there_until_it_is_given_back() {
     let one = take("a");
     let two = take("b");
     assert_eq!(names(&ledger), ["mission `a`", "mission `b`"]);
-    // In place of what it held before.
+    // In place of its former holdings.
     let again = Entry::own(mission("a")).unwrap();
     ledger.lock().unwrap().put(again).unwrap();
     assert_eq!(names(&ledger), ["mission `b`", "mission `a`"]);

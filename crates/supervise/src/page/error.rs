@@ -12,7 +12,7 @@ pub enum PageError {
     System {
         /// The page, or the directory it lies in.
         path: PathBuf,
-        /// What was tried.
+        /// The failed operation.
         tried: &'static str,
         /// Why it was refused.
         source: std::io::Error,

@@ -121,8 +121,8 @@ impl Page {
         }
     }
 
-    /// What has changed in the slots since the last scan; slots without news are left out. One system call if there is no
-    /// news at all.
+    /// The changes in the slots since the last scan; slots without news are left out. One system call if there is no news
+    /// at all.
     ///
     /// # Errors
     /// When the cell has cut the page short, or it cannot be read.
@@ -163,7 +163,7 @@ impl Page {
         Ok(all)
     }
 
-    /// The application's own counts of each slot, as they are now; does not affect what [`Page::scan`] reports next.
+    /// The application's own counts of each slot, as they are now; does not affect the next [`Page::scan`].
     ///
     /// # Errors
     /// When the cell has cut the page short, or it cannot be read.
@@ -190,8 +190,8 @@ impl Page {
             .collect()
     }
 
-    /// Names that the application has given to the slots of a page without declared tasks. Control characters and what is
-    /// not UTF-8 are replaced.
+    /// Names that the application has given to the slots of a page without declared tasks. Control characters and invalid
+    /// UTF-8 are replaced.
     ///
     /// # Errors
     /// When the cell has cut the page short, or it cannot be read.

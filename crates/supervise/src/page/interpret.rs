@@ -6,7 +6,7 @@ use timecell_client::layout::RING;
 use super::counters::{self, RawCounters, RawRing};
 use super::{Job, News, Nonsense, Running, Totals};
 
-/// What is known of a slot from earlier scans.
+/// The state of a slot at earlier scans.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
     /// Number of the first job that was not reported yet.
@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub(super) totals: Totals,
 }
 
-/// What has happened in a slot; `now_ns` is later than the reads.
+/// The news of a slot; `now_ns` is later than the reads.
 pub(super) fn interpret(
     known: &mut Known,
     first: &RawCounters,

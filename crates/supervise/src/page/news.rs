@@ -1,6 +1,6 @@
 //! The result of scanning a page.
 
-/// What has changed in one slot since the last scan. All of it is what the cell says: its times are plausible, not proven.
+/// The changes in one slot since the last scan. All of it is the cell's word: its times are plausible, not proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
     /// The slot: the index of the task in the cell's declaration.
@@ -69,7 +69,7 @@ pub struct Totals {
     pub heartbeats: u64,
 }
 
-/// What an application that follows the protocol cannot have written.
+/// Contents that an application that follows the protocol cannot have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Nonsense {
     /// The number of jobs has decreased.

@@ -17,7 +17,7 @@ use super::PageError;
 pub const FILE: &str = "page";
 
 /// The directory that holds one cell's page and nothing else: a tmpfs of the page's size, in which a second file cannot
-/// be created and the first cannot grow. The file, not the directory, is what is mounted into the cell.
+/// be created and the first cannot grow. The file, not the directory, is mounted into the cell.
 #[derive(Debug)]
 pub struct Place {
     dir: PathBuf,
@@ -37,7 +37,7 @@ impl Place {
             }
         };
         let mut builder = DirBuilder::new();
-        // Whatever this process's own mask lets others do.
+        // Others may not write, even under a lax mask.
         let made = builder.recursive(true).mode(0o755).create(dir);
         made.map_err(failed("made"))?;
         let size_bytes = layout::page_bytes(slots);

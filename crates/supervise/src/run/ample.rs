@@ -7,7 +7,7 @@ pub(super) const LOOK_NS: i64 = SECOND_NS;
 /// The least time between reports for one cell, ns.
 const AGAIN_NS: i64 = 60 * SECOND_NS;
 
-/// What was seen of a cell with an ample budget in its present life.
+/// The observations of a cell with an ample budget in its present life.
 #[derive(Debug, Default)]
 pub(super) struct AmpleUse {
     /// When to look again, CLOCK_MONOTONIC ns.
@@ -16,13 +16,13 @@ pub(super) struct AmpleUse {
     start: Start,
     /// Periods whose budget was used up before.
     before: u64,
-    /// Who counted them, and of which budget and period, ns.
+    /// The process that counted them, and the budget and period, ns.
     of: Option<(i32, u64, i64)>,
     /// When that was told the last time, and of how many periods then.
     told: Option<(i64, u64)>,
 }
 
-/// How far a start is. What it took beyond its budgets is charged to those after it, so that it is over once none was used up for a while.
+/// How far a start is. Its use beyond its budgets is charged to those after it, so that it is over once none was used up for a while.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// The cell is not ready.
@@ -33,7 +33,7 @@ enum Start {
     Over,
 }
 
-/// What is looked at.
+/// The data of a look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) now_ns: i64,
@@ -44,7 +44,7 @@ pub(super) struct Look {
     pub(super) is_ready: bool,
     /// Periods in which the budget was used up since the cell is held.
     pub(super) exhausted: u64,
-    /// Who has counted them.
+    /// The process that has counted them.
     pub(super) by: i32,
     /// Whether an earlier supervisor has reported some in this life.
     pub(super) was_told: bool,
@@ -174,7 +174,7 @@ mod tests {
         };
         assert_eq!(seen(0), None);
         assert_eq!(seen(5), None);
-        // What never ends is no start.
+        // A use without end is no start.
         assert_eq!(seen(20), Some(11));
     }
 
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(see(AGAIN_NS + SECOND_NS - 1, 20), None);
         assert_eq!(see(AGAIN_NS + SECOND_NS, 20), Some(20));
         assert_eq!(see(9 * AGAIN_NS, 20), None, "nothing new");
-        // Whoever holds it may count from the beginning.
+        // A new holder may count from the beginning.
         let mut ample = started(false);
         let mut see = |now_ns, exhausted| ample.see(look(now_ns, exhausted));
         assert_eq!(see(0, 20), Some(20));

@@ -1,4 +1,4 @@
-//! Looks at what the bounds of tasks assume: once a second, for all cells.
+//! Checks the assumptions of the bounds of tasks: once a second, for all cells.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,7 @@ const SUSPECT_NS: i64 = 100_000_000;
 /// How often it is seen whether a process that has locked no memory has done so by now, looks.
 const LOCKS: u64 = 8;
 
-/// What a supervisor knows of the bounds of its mission's tasks.
+/// A supervisor's state of the bounds of its mission's tasks.
 #[derive(Debug)]
 pub(super) struct Assuming {
     /// Those of each cell, in the order of the mission.
@@ -71,12 +71,12 @@ struct Machine {
     suspects: Vec<i32>,
     /// How much later than planned the last look was, ns.
     away_ns: i64,
-    /// Whether the supervisor has what it reserved for itself.
+    /// Whether the supervisor has its reservation.
     is_reserved: bool,
 }
 
 impl Machine {
-    /// Takes the real-time threads that nobody accounts for: what counts is there at two looks.
+    /// Takes the real-time threads that nobody accounts for: those present at two looks count.
     fn suspect(&mut self, found: Vec<Unaccounted>) {
         let mut known: Vec<i32> = std::mem::take(&mut self.suspects);
         known.extend(self.outside.iter().map(|thread| thread.tid));
@@ -114,12 +114,12 @@ impl Settings {
     }
 }
 
-/// What was seen of the bounds of a cell in one life of it.
+/// The observations of the bounds of a cell in one life of it.
 #[derive(Debug, Default)]
 pub(super) struct Assumed {
     pub(super) bounds: Bounds,
     tasks: Vec<Runner>,
-    /// What of the cell its enforcer does not hold.
+    /// The parts that its enforcer does not hold.
     unheld: Vec<String>,
     stray: Option<String>,
     agent_is_gone: bool,
@@ -285,8 +285,8 @@ impl Runner {
 }
 
 impl Assumed {
-    /// Looks at the threads of a cell and at what holds it. The application has counted `totals`, and its longest response times since the
-    /// look before are `worst_ns`.
+    /// Looks at the threads of a cell and at its hold. The application has counted `totals`, and its longest response times since the look
+    /// before are `worst_ns`.
     fn look(
         &mut self,
         live: &Held<'_>,
@@ -354,7 +354,7 @@ fn class_of(seen: &Seen, hold: &dyn Enforce) -> Option<Class> {
     }
 }
 
-/// What a look needs of a running cell.
+/// The parts of a running cell that a look needs.
 struct Held<'a> {
     threads: &'a Threads,
     hold: &'a dyn Enforce,
@@ -374,7 +374,7 @@ impl<'a> Held<'a> {
 }
 
 impl Keeper<'_> {
-    /// Looks at what the bounds of all cells assume, if it is time.
+    /// Checks the assumptions of the bounds of all cells, if it is time.
     pub(super) fn look_at_assumptions(&mut self) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
         let planned = self.assuming.next_ns;
@@ -488,7 +488,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The bounds of a cell that runs, and if wanted what they assume.
+    /// The bounds of a cell that runs, and if wanted their assumptions.
     pub(super) fn bounds(&self, at: usize, with_assumptions: bool) -> Vec<BoundStatus> {
         let Some(live) = self.live(at).filter(|_| self.is_looked_at(at)) else {
             return Vec::new();

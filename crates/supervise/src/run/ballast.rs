@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::ground;
 
-/// What is held, bytes: the files of several cells.
+/// The room held, bytes: the files of several cells.
 const BYTES: libc::off_t = 1 << 20;
-/// A step in which room is taken: what is free may be less than all.
+/// A step in which room is taken: less than all may be free.
 const STEP: libc::off_t = 64 << 10;
 
 /// Room that is held.
@@ -18,7 +18,7 @@ const STEP: libc::off_t = 64 << 10;
 pub(super) struct Ballast {
     /// `None`: the file cannot be made, and nothing is held.
     file: Option<Arc<File>>,
-    /// The journal has no room: what there is, is for it.
+    /// The journal has no room: the free room is for it.
     yields: Arc<AtomicBool>,
 }
 
@@ -34,15 +34,15 @@ impl Ballast {
         ballast
     }
 
-    /// Gives up the room to whoever needs it now.
+    /// Gives up the room to the process that needs it now.
     pub(super) fn release(&self) {
         if let Some(file) = &self.file {
-            // What is not released is not there for the start, which then says so.
+            // Room that is not released is missing at the start, which then says so.
             let _ = file.set_len(0);
         }
     }
 
-    /// Whether the room is left to the journal, which has none: what is reserved stays so, but no more is taken.
+    /// Whether the room is left to the journal, which has none: the reserved part stays so, but no more is taken.
     pub(super) fn yields(&self, to_the_journal: bool) {
         self.yields.store(to_the_journal, Ordering::Relaxed);
     }

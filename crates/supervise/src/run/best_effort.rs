@@ -27,7 +27,7 @@ struct Retaken {
 }
 
 impl Retaken {
-    /// This many threads had one this time: what to report. A cell that does not give up is an error, a clause.
+    /// This many threads had one this time; returns the report. A cell that does not give up is an error, a clause.
     fn seen(&mut self, threads: usize) -> Result<Option<String>, String> {
         if threads == 0 {
             self.in_a_row = 0;
@@ -74,8 +74,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Takes their real-time class from all threads of these processes, and remembers what each had. A thread that
-    /// keeps it is an error, a clause.
+    /// Takes their real-time class from all threads of these processes, and remembers it. A thread that keeps it is an
+    /// error, a clause.
     pub(super) fn take(&mut self, pids: impl Fn() -> Vec<i32>) -> Result<(), String> {
         // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
         for _ in 0..MOST_PASSES {
@@ -88,8 +88,8 @@ impl Classes {
         Err(AGAIN_AND_AGAIN.to_owned())
     }
 
-    /// Takes it from those that have one again; returns what to report. One pass, because the next look is soon;
-    /// `lets_go`: the enforcer restores classes once more while it releases the cell, which is not the cell's doing.
+    /// Takes it from those that have one again; returns the report. One pass, because the next look is soon; `lets_go`:
+    /// the enforcer restores classes once more while it releases the cell, which is not the cell's doing.
     pub(super) fn take_again(
         &mut self,
         pids: &[i32],
@@ -104,7 +104,7 @@ impl Classes {
         }
     }
 
-    /// Each thread gets back what it had.
+    /// Each thread gets its class back.
     pub(super) fn give_back(&mut self) {
         for thread in std::mem::take(self).taken {
             thread.give_back();
@@ -112,7 +112,7 @@ impl Classes {
     }
 }
 
-/// What a thread had last is what it gets back.
+/// A thread gets its last class back.
 fn note(known: &mut Vec<WithoutClass>, had: Vec<WithoutClass>) {
     let is_same = |one: &WithoutClass, other: &WithoutClass| {
         (one.thread, one.start_ticks) == (other.thread, other.start_ticks)
@@ -121,7 +121,7 @@ fn note(known: &mut Vec<WithoutClass>, had: Vec<WithoutClass>) {
     known.extend(had);
 }
 
-/// A thread that has lost its class for now, and what it had.
+/// A thread that has lost its class for now, and that class.
 #[derive(Debug)]
 struct WithoutClass {
     thread: i32,
@@ -154,7 +154,7 @@ pub(super) fn threads(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Takes their real-time class from all threads of these processes; what each of them had. A thread that keeps it is an error, a
+/// Takes their real-time class from all threads of these processes; returns the classes. A thread that keeps it is an error, a
 /// clause.
 fn without_class(pids: &[i32]) -> Result<Vec<WithoutClass>, String> {
     let mut had = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
             had[0].give_back();
             let class = Class::Fifo { priority: 1 };
             assert_eq!(sched::get_class_and_reset(pid), Ok((class, resets)));
-            // What others have given it meanwhile is theirs.
+            // A class that others have given it meanwhile is theirs.
             let had = without_class(&[pid]).unwrap();
             sched::set_class(pid, &Class::Batch).unwrap();
             had[0].give_back();

@@ -254,7 +254,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// What became of a cell that was started.
+    /// The result for a cell that was started.
     pub(super) fn done_started(&self, at: usize) -> CellDone {
         let cell = self.name(at);
         if let Some(live) = self.live(at) {
@@ -284,7 +284,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// What became of a cell that was told to end.
+    /// The result for a cell that was told to end.
     pub(super) fn done_ended(&self, cell: &str, then: &str) -> CellDone {
         let known = self.state.cells.get(cell);
         let end = known.and_then(|cell| cell.last_end.as_ref().map(|(_, _, end)| *end));

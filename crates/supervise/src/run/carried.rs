@@ -1,4 +1,4 @@
-//! What is carried over from one mission file to the next.
+//! State carried over from one mission file to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::journal::Writer;
 use crate::ledger::{LedgerError, Locked};
 use crate::state::{Record, State};
 
-/// Everything that survives an update of the mission file: what a [`Keeper`] has besides its mission, cells by their
-/// names.
+/// Everything that survives an update of the mission file: the state of a [`Keeper`] besides its mission, cells by
+/// their names.
 pub(super) struct Carried {
     dir: PathBuf,
     desk: Desk,
@@ -97,7 +97,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// What is decided of an update.
+/// The decisions on an update.
 pub(super) struct Decided {
     pub(super) wanted: Wanted,
     /// Cells of the old mission that may run beside the new one.
@@ -135,7 +135,7 @@ impl Carried {
         self.desk.say(client, Say::Refused { kind, why }, true);
     }
 
-    /// Puts aside what the next plan changes or does not have, so that it can be ended or come back.
+    /// Puts aside cells that the next plan changes or does not have, so that they can be ended or come back.
     pub(super) fn update(&mut self, before: &Plan, next: &Plan, decided: Decided) {
         let (mut first, mut aside) = (BTreeSet::new(), BTreeSet::new());
         for (name, change) in &decided.changes {
@@ -179,9 +179,9 @@ impl Carried {
         ));
     }
 
-    /// What was put aside is the mission again.
+    /// The cells put aside are the mission again.
     pub(super) fn put_back(&mut self) {
-        // Those of the new versions: whatever of the old ones is not put aside starts afresh.
+        // Those of the new versions: old ones that are not put aside start afresh.
         for name in std::mem::take(&mut self.desk.taken_back) {
             self.cells.remove(&name);
         }

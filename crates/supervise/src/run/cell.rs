@@ -26,7 +26,7 @@ use crate::enforce::{
 use crate::page::{Page, Place};
 use crate::threads::Threads;
 
-/// Between two looks at what has become of a signal that was blocked when it was sent, ns.
+/// Between two looks at the fate of a signal that was blocked when it was sent, ns.
 const AGAIN_NS: i64 = 5_000_000;
 
 /// How long after its start the threads of a cell's tasks are looked for all the time, ns; later, once a second.
@@ -39,35 +39,35 @@ pub(super) struct Live {
     pub(super) inside: Inside,
     pub(super) hold: Box<dyn Enforce>,
     pub(super) started_ns: i64,
-    /// What the kernel counts of it, until somebody watches it.
+    /// The kernel's counts of it, until somebody watches it.
     pub(super) counters: Counters,
     /// The page that was made for it, until then, or why it has none.
     pub(super) page: Option<Result<Page, String>>,
-    /// When to check the effect of the signal that asked it to end, that signal, and what was seen; `None`: that is
+    /// When to check the effect of the signal that asked it to end, that signal, and the looks so far; `None`: that is
     /// known.
     asks_again: Option<(i64, i32, Looks)>,
     /// Whether it was killed because it was asked, since it does not handle that.
     pub(super) killed_as_asked: bool,
     /// Those that its threads have lost for now.
     pub(super) classes: Classes,
-    /// A supervisor that is gone took them from it, and what it knew of them went with it.
+    /// A supervisor that is gone took them from it, and its record of them went with it.
     pub(super) forgotten: bool,
     /// Whether it was shed to best effort.
     pub(super) grip: Grip,
     /// Takes a freeze back that is still under way.
     pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,
-    /// What was seen of its budget, where that is ample.
+    /// The observations of its budget, where that is ample.
     pub(super) ample: AmpleUse,
-    /// What was seen of what the bounds of its tasks assume.
+    /// The observations of the assumptions behind the bounds of its tasks.
     pub(super) assumed: Assumed,
-    /// What of it is not held.
+    /// The parts of it that are not held.
     pub(super) unheld: Unheld,
     /// Its threads, and which of them runs which task.
     pub(super) threads: Threads,
 }
 
-/// What admission gave a cell.
+/// A cell's admitted resources.
 #[derive(Debug, Clone)]
 pub(super) enum Given {
     /// A reservation.
@@ -96,7 +96,7 @@ impl Given {
         }
     }
 
-    /// What holds the cell: what a mechanism gives for its grant.
+    /// The cell's hold, as given by a mechanism for its grant.
     fn held_by(
         &self,
         mechanisms: &Mechanisms,
@@ -155,7 +155,7 @@ impl Live {
         cell: &mission::Cell,
         output: OutputTo,
     ) -> Result<Live, String> {
-        // What an earlier life's removal has left, because its engine did not answer for instance. Nobody watches it.
+        // Remains of an earlier life's removal, because its engine did not answer for instance. Nobody watches it.
         if engine::is_left(&spec.work_dir)
             && let Some(left) = sweep(&spec.work_dir)
         {
@@ -241,19 +241,19 @@ impl Live {
         Ok(Some(live))
     }
 
-    /// What becomes readable when its program has ended; `None`: its end has been seen, and is reported once it has
-    /// settled.
+    /// A descriptor that becomes readable when its program has ended; `None`: its end has been seen, and is reported
+    /// once it has settled.
     pub(super) fn ends(&self) -> Option<RawFd> {
         let own = self.app.as_fd().as_raw_fd();
         self.tended.settles_ns().is_none().then_some(own)
     }
 
-    /// Keeps what its program has written.
+    /// Keeps its program's output.
     pub(super) fn drain(&mut self) -> std::io::Result<u64> {
         self.app.log().map_or(Ok(0), engine::app::Log::drain)
     }
 
-    /// How its program ended; `None` as long as it runs, and as long as the kernel still counts what it held.
+    /// How its program ended; `None` as long as it runs, and as long as the kernel still counts its holdings.
     pub(super) fn ended(&mut self) -> std::io::Result<Option<End>> {
         let mut ended = self.app.try_wait_kernel()?;
         if ended.is_some() {
@@ -304,7 +304,7 @@ impl Live {
         self.threads.lacks_some() && now_ns - self.started_ns < SEEKS_NS
     }
 
-    /// Checks what of it is not held, for status requests.
+    /// Checks for parts of it that are not held, for status requests.
     pub(super) fn look_for_unheld(&mut self, now_ns: i64) {
         match self.grip {
             Grip::Held => {
@@ -344,7 +344,7 @@ impl Live {
         }
     }
 
-    /// Removes it with all that was made for it: how it ended, where that is known only now, and what could not be removed, as
+    /// Removes it with all that was made for it: how it ended, where that is known only now, and the failed removals, as
     /// sentences.
     pub(super) fn remove(mut self) -> (Option<End>, Vec<String>) {
         let mut left: Vec<String> = take_down(&mut self.app).into_iter().collect();
@@ -383,15 +383,15 @@ fn inside(app: &AppCell) -> Inside {
     }
 }
 
-/// Kills a cell and removes it: what could not be, a sentence. A class that the kernel would count on is left first.
+/// Kills a cell and removes it; returns the failure, a sentence. A class that the kernel would count on is left first.
 pub(super) fn take_down(app: &mut AppCell) -> Option<String> {
-    // A program that has just ended cannot be killed; its removal reports what is left of it.
+    // A program that has just ended cannot be killed; its removal reports its remains.
     let _ = app.kill(libc::SIGKILL);
     leave_real_time(&inside(app));
     app.remove().err().map(|error| error.to_string())
 }
 
-/// The same of what is left of a cell that nobody watches.
+/// The same for the remains of a cell that nobody watches.
 pub(super) fn sweep(work_dir: &Path) -> Option<String> {
     if let Ok(app::Adoption::Taken(app)) = app::adopt(work_dir) {
         leave_real_time(&inside(&app));

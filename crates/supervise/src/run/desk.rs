@@ -15,7 +15,7 @@ use crate::state::{Hold, Record};
 /// How long clients may take to read the last answers of a supervisor that ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What others have asked the supervisor for, and what is not done yet.
+/// The requests of others to the supervisor, and the unfinished work for them.
 pub(super) struct Desk {
     /// `None`: the socket could not be created, and the mission continues without it.
     pub(super) server: Option<Server>,
@@ -32,15 +32,15 @@ pub(super) struct Desk {
     pub(super) outdated: BTreeSet<String>,
     /// Entries that the journal was handed.
     pub(super) noted: u64,
-    /// Answers that are given once this many entries are written: what was done is not to be lost any more.
+    /// Answers that are given once this many entries are written: the result is not to be lost any more.
     later: Vec<(u64, u64, Say, bool)>,
-    /// Where the machine's supervisors say what is granted.
+    /// The ledger in which the machine's supervisors record their grants.
     pub(super) ledger: Ledger,
     /// Since when its lock is asked for, CLOCK_MONOTONIC ns.
     asks_ledger_since_ns: Option<i64>,
-    /// Its lock, or why it cannot be taken, for what cannot be done within the loop.
+    /// Its lock, or why it cannot be taken, for work that cannot be done within the loop.
     pub(super) locked: Option<Result<Locked, LedgerError>>,
-    /// Who has asked for the end of the mission.
+    /// The clients that have asked for the end of the mission.
     downs: Vec<u64>,
     pub(super) notify: Notify,
 }
@@ -61,7 +61,7 @@ pub(super) struct Pending {
     pub(super) again: bool,
     /// Cells and the generations that have to end.
     pub(super) waits: Vec<(String, u64)>,
-    /// Cells that are being started, and whether what only waited for them is started after them.
+    /// Cells that are being started, and whether those that only waited for them are started after them.
     pub(super) starts: Vec<(String, bool)>,
     pub(super) done: Vec<CellDone>,
 }
@@ -163,7 +163,7 @@ impl Desk {
     }
 }
 
-/// What [`Keeper::serve`] ends the loop for.
+/// The reason for which [`Keeper::serve`] ends the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Served {
     /// The mission is to end.
@@ -175,7 +175,7 @@ pub(super) enum Served {
 }
 
 impl Keeper<'_> {
-    /// Does what others have asked for since the last time. Returns what cannot be done within the loop.
+    /// Carries out requests since the last time. Returns the one that cannot be carried out within the loop.
     pub(super) fn serve(&mut self) -> Result<Option<Served>, RunError> {
         let asked = self.desk.server.as_mut().map(Server::turn);
         for (client, ask) in asked.into_iter().flatten() {
@@ -192,7 +192,7 @@ impl Keeper<'_> {
             true => self.turn_update()?,
             false => Some(Served::Down),
         };
-        // Last of all: what is answered here may long be written, and then nothing wakes this loop for it.
+        // Last of all: an entry answered here may long be written, and then nothing wakes this loop for it.
         self.desk.deliver(self.journal.seen_to());
         Ok(served)
     }

@@ -22,7 +22,7 @@ pub enum RunError {
     /// The system refused something that the supervisor needs for itself.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What.
+        /// The operation.
         doing: &'static str,
         /// The system's answer.
         source: std::io::Error,

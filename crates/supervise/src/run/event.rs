@@ -9,20 +9,20 @@ use crate::enforce::Counted;
 use crate::incident::Incident;
 use crate::state::{Limit, Mode};
 
-/// What a cell has used in one life.
+/// A cell's use in one life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Used {
     /// Cpu time of all its processes, ns; `None`: the kernel does not say.
     pub cpu_ns: Option<i64>,
     /// How long its program ran, ns.
     pub lasted_ns: i64,
-    /// What its application has reported of its tasks.
+    /// Its application's reports of its tasks.
     pub tasks: Vec<TaskStatus>,
-    /// What its enforcer has counted; `None`: nothing counts.
+    /// Its enforcer's counts; `None`: nothing counts.
     pub counted: Option<Counted>,
 }
 
-/// What happens while a mission is kept running.
+/// An event while a mission is kept running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A cell runs.
@@ -33,7 +33,7 @@ pub enum Event {
         generation: u64,
         /// Its first process.
         pid: i32,
-        /// What holds it, one sentence.
+        /// The guarantee of its hold, one sentence.
         guarantee: String,
         /// From asking for it until its program was executed, ns.
         took_ns: i64,
@@ -45,11 +45,11 @@ pub enum Event {
         /// Its first process.
         pid: i32,
     },
-    /// What holds a cell has changed, or does not hold all of it.
+    /// The hold of a cell has changed, or does not cover all of it.
     Held {
         /// Its name.
         cell: String,
-        /// What is, a clause.
+        /// The change, a clause.
         what: String,
     },
     /// A cell could not be started.
@@ -70,11 +70,11 @@ pub enum Event {
         /// Whether it was told to.
         asked: bool,
     },
-    /// What it used in the life that has ended; the end itself is reported when its remains are removed.
+    /// Its use in the life that has ended; the end itself is reported when its remains are removed.
     Used {
         /// Its name.
         cell: String,
-        /// What.
+        /// The use.
         used: Box<Used>,
     },
     /// It has come up against a limit, for the first time in this life.
@@ -113,7 +113,7 @@ pub enum Event {
     Left {
         /// Its name.
         cell: String,
-        /// What.
+        /// The remains.
         what: String,
     },
     /// It has ended its first job.
@@ -150,7 +150,7 @@ pub enum Event {
     Shed {
         /// Its name.
         cell: String,
-        /// What that does to it, a clause.
+        /// The effect on it, a clause.
         how: &'static str,
     },
     /// It was shed, and resumes.
@@ -167,7 +167,7 @@ pub enum Event {
         /// How long the change has taken, ns.
         took_ns: i64,
     },
-    /// What concerns the mission as a whole.
+    /// A note on the mission as a whole.
     Note {
         /// A sentence.
         text: String,

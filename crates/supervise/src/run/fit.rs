@@ -1,6 +1,6 @@
-//! What the mechanisms reserve for a mission beyond the lives of its cells, changed while it runs. It takes locks that
-//! another supervisor may hold for seconds, and the kernel may refuse a smaller reservation for as long: so it is done
-//! outside the loop.
+//! Reservations of the mechanisms for a mission beyond the lives of its cells, changed while it runs. The change takes
+//! locks that another supervisor may hold for seconds, and the kernel may refuse a smaller reservation for as long: so
+//! it runs outside the loop.
 
 use super::RunError;
 use super::keeper::Keeper;
@@ -10,9 +10,9 @@ use crate::dirs::place;
 use crate::enforce::EnforceError;
 
 impl Keeper<'_> {
-    /// Has the mechanisms keep what the mission's cells are to have, so that nobody else takes their room, after that is removed
-    /// which no cell has any more, also of those put aside. Returns whether nothing of that is left: what has processes in it
-    /// stays; `None`: it is not known yet, and the loop is woken once it is.
+    /// Has the mechanisms keep the reservations for the mission's cells, so that nobody else takes their room, after those that
+    /// no cell has any more are removed, also of cells put aside. Returns whether none of the latter is left: one with processes
+    /// in it stays; `None`: it is not known yet, and the loop is woken once it is.
     ///
     /// # Errors
     /// When the kernel refuses a new one, a sentence.
@@ -37,7 +37,7 @@ impl Keeper<'_> {
     /// When the kernel refuses a new one.
     pub(super) fn fit_kept_now(&mut self) -> Result<bool, RunError> {
         let change = self.change_of_kept();
-        // What still runs from an earlier supervisor relies on it, whoever created it.
+        // Cells that still run from an earlier supervisor rely on it, regardless of its creator.
         if self.cells.iter().any(|cell| cell.phase.is_there()) || !self.work.is_idle() {
             return Ok(change()?);
         }

@@ -1,4 +1,4 @@
-//! Carries out what the health rules ask for, and records it.
+//! Carries out the actions of the health rules, and records them.
 
 use std::os::fd::RawFd;
 
@@ -27,7 +27,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// How old reports of limits may be, ns.
 const LIMITS_NS: i64 = SECOND_NS / 2;
 
-/// What becomes of incidents.
+/// The handling of incidents.
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
     /// Not given to the journal yet: killing and shedding come first, and the start of a cell comes after.
@@ -38,7 +38,7 @@ pub(super) struct Incidents {
 }
 
 impl Incidents {
-    /// What was counted for cells of a mission that becomes another one is forgotten.
+    /// Counts for cells of a mission that becomes another one are forgotten.
     pub(super) fn carried(self) -> Incidents {
         Incidents {
             counts: std::collections::BTreeMap::new(),
@@ -48,7 +48,7 @@ impl Incidents {
 }
 
 impl Keeper<'_> {
-    /// All cells of the mission, none of which runs yet. What an earlier supervisor of the `same_boot` has restarted counts to their limits.
+    /// All cells of the mission, none of which runs yet. Restarts by an earlier supervisor of the `same_boot` count to their limits.
     pub(super) fn watch_all(&mut self, same_boot: bool) -> Result<(), RunError> {
         for cell in &self.mission().cells {
             let starts = self.state.cells.get(&cell.name).map(|known| &known.starts);
@@ -80,7 +80,7 @@ impl Keeper<'_> {
             .map_err(|why| RunError::Health { why })
     }
 
-    /// Looks at the cells whose time has come, and does what their rules say.
+    /// Looks at the cells whose time has come, and acts by their rules.
     pub(super) fn look(&mut self) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
         let is_due = |watch: &CellWatch| watch.due_ns().is_some_and(|due| due <= now_ns);
@@ -113,7 +113,7 @@ impl Keeper<'_> {
         self.end_late_starts(now_ns)
     }
 
-    /// What to sleep on: signals when a cell has come up against a limit.
+    /// Descriptors to sleep on: they signal when a cell has come up against a limit.
     pub(super) fn alarms(&self) -> Vec<RawFd> {
         (self.own().iter())
             .flat_map(|cell| cell.watch.alarms())
@@ -175,7 +175,7 @@ impl Keeper<'_> {
             let grant = self.admission.grant(name);
             let Some(grant) = grant.filter(|grant| matches!(grant.basis, Basis::Ample { .. }))
             else {
-                // What is used up of another budget is no sign of anything, should an ample one come later.
+                // The use of another budget is no sign of anything, should an ample one come later.
                 let next_ns = live.ample.next_ns;
                 live.ample = AmpleUse::default();
                 live.ample.next_ns = next_ns;
@@ -215,7 +215,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// A cell whose program has ended without having been told to: what its rules and its restart policy say.
+    /// A cell whose program has ended without having been told to: its rules and its restart policy decide.
     pub(super) fn ended_untold(&mut self, at: usize, end: End) -> Result<(), RunError> {
         if end.is_failure() && self.fails_update(at, None) {
             self.cells[at].watch.gone();
@@ -338,7 +338,7 @@ impl Keeper<'_> {
         Some(incident)
     }
 
-    /// Writes down what has happened.
+    /// Writes down the incidents.
     pub(super) fn write_incidents(&mut self) {
         for incident in std::mem::take(&mut self.incidents.unwritten) {
             self.note(Entry::Incident(Box::new(incident)));
@@ -357,7 +357,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Restarts a cell after a wait. A running one is killed: whatever is wrong with it, it is not asked to help.
+    /// Restarts a cell after a wait. A running one is killed: it is not asked to help, regardless of its fault.
     fn restart(&mut self, at: usize, wait_ns: i64, rule: &str) -> Result<(), RunError> {
         let due_ns = timecell_client::now_ns().saturating_add(wait_ns);
         let cell = self.name(at);
@@ -368,7 +368,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// A cell that has not become ready in time is killed; its restart policy decides what follows.
+    /// A cell that has not become ready in time is killed; its restart policy decides the rest.
     fn end_late_starts(&mut self, now_ns: i64) -> Result<(), RunError> {
         for at in 0..self.own().len() {
             let Some(until_ns) = self.ready_until_ns(at).filter(|until| *until <= now_ns) else {

@@ -1,4 +1,4 @@
-//! The supervisor's loop: adopts what runs, waits for events, does what is due, and ends a mission.
+//! The supervisor's loop: adopts running cells, waits for events, does the due work, and ends a mission.
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -44,7 +44,7 @@ const HURRY_NS: i64 = 1_500_000_000;
 /// And for the journal after that.
 const LAST_WRITING: Duration = Duration::from_millis(500);
 
-/// How long the beginning waits until what an earlier supervisor left is cleared, ns.
+/// How long the beginning waits until the remains of an earlier supervisor are cleared, ns.
 const CLEARING_NS: i64 = 1_000_000_000;
 
 /// A mission that is kept running.
@@ -59,7 +59,7 @@ pub(super) struct Keeper<'a> {
     /// Sequence number of the last entry of the journal.
     pub(super) last_sequence: u64,
     pub(super) mechanisms: Mechanisms,
-    /// What is done for cells on other threads.
+    /// Work for cells on other threads.
     pub(super) work: Work,
     /// The mission's cells in its order, and after them versions that an update has put aside.
     pub(super) cells: Vec<Cell>,
@@ -174,8 +174,8 @@ impl<'a> Keeper<'a> {
         self.file.mission()
     }
 
-    /// Queues an entry. What must not happen before it is on the disk waits for it elsewhere: the creation of a cell,
-    /// and clients.
+    /// Queues an entry. Steps that must not happen before it is on the disk wait for it elsewhere: the creation of a
+    /// cell, and answers.
     pub(super) fn note(&mut self, entry: Entry) {
         let record = Record {
             at: Stamp::now(),
@@ -186,7 +186,7 @@ impl<'a> Keeper<'a> {
         self.journal.append(record);
     }
 
-    /// Goes on with what was written.
+    /// Goes on with the written entries.
     fn fetch_written(&mut self) {
         for told in self.journal.fetch() {
             match told {
@@ -221,7 +221,7 @@ impl<'a> Keeper<'a> {
         self.desk.deliver(self.journal.seen_to());
     }
 
-    /// Takes over the cells that run, clears what the others left, and tells which cells are not to run.
+    /// Takes over the cells that run, clears the remains of the others, and tells which cells are not to run.
     fn adopt(&mut self) -> Result<(), RunError> {
         let instances: Vec<(String, u64, i64, bool)> = (self.state.instances())
             .map(|(cell, generation, instance)| {
@@ -457,7 +457,7 @@ impl<'a> Keeper<'a> {
             .min()
     }
 
-    /// Reports what hangs, and leaves it to the next supervisor, which finds it in the journal.
+    /// Reports hanging steps, and leaves them to the next supervisor, which finds them in the journal.
     fn wait_no_longer(mut self) -> Result<(), RunError> {
         self.work.output().stop();
         let (mut hang, mut running) = (Vec::new(), Vec::new());
@@ -559,7 +559,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Until when a second request to end waits for what hangs.
+/// Until when a second request to end waits for hanging steps.
 fn hurry() -> i64 {
     timecell_client::now_ns() + HURRY_NS
 }

@@ -1,5 +1,5 @@
-//! The lives of a mission's cells: which cell starts next, which has ended and which stays stopped; and carrying out what
-//! is decided of each, with the results of the other threads.
+//! The lives of a mission's cells: which cell starts next, which has ended and which stays stopped; and carrying out the
+//! decisions on each, with the results of the other threads.
 
 use engine::Cell as _;
 use model::mission;
@@ -23,7 +23,7 @@ use crate::state::{Enforced, Entry, Hold, Started};
 const WHY: usize = 500;
 
 impl Keeper<'_> {
-    /// What a mission file says of this version.
+    /// The mission file's definition of this version.
     pub(super) fn declared(&self, at: usize) -> &mission::Cell {
         match &self.cells[at].aside {
             Some(aside) => &aside.declared,
@@ -90,7 +90,7 @@ impl Keeper<'_> {
         self.work.is_idle() && !self.cells.iter().any(moves)
     }
 
-    /// Sets what follows the present life of a cell.
+    /// Sets the next step after the present life of a cell.
     pub(super) fn follow(&mut self, at: usize, next: Next) {
         let phase = std::mem::take(&mut self.cells[at].phase);
         (self.cells[at].phase, _) = phase.decide(Happens::Follow(next), 0);
@@ -103,7 +103,7 @@ impl Keeper<'_> {
 
     /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
     pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
-        // Even if nothing is started: what prevents it is reported when that is over.
+        // Even if nothing is started: the obstacle is reported when that is over.
         self.work.turn_has_come(timecell_client::now_ns());
         if !self.own().iter().any(|cell| cell.phase.waits()) {
             return Ok(());
@@ -233,7 +233,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// SIGTERM; who has not ended when his time is over is killed.
+    /// SIGTERM; a cell that has not ended when its time is over is killed.
     pub(super) fn tell_to_end(&mut self, at: usize) -> Result<(), RunError> {
         self.tell_to_end_by(libc::SIGTERM, at)
     }
@@ -248,7 +248,7 @@ impl Keeper<'_> {
         self.happens(at, Happens::AskEnd(ask))
     }
 
-    /// Advances a cell by what happens to it.
+    /// Advances a cell by an event.
     pub(super) fn happens(&mut self, at: usize, event: Happens<Live>) -> Result<(), RunError> {
         let phase = std::mem::take(&mut self.cells[at].phase);
         let (phase, effects) = phase.decide(event, timecell_client::now_ns());
@@ -284,7 +284,7 @@ impl Keeper<'_> {
                 self.ended_untold(at, end)?;
                 self.cells[at].tail = None;
             }
-            // Nobody asks what follows a version that was put aside.
+            // Nobody asks for the next step of a version that was put aside.
             Effect::Judge(_) | Effect::Forget => {
                 cell.watch.gone();
                 cell.tail = None;
@@ -350,7 +350,7 @@ impl Keeper<'_> {
             .ok()
         });
         let process = Process::of(pid)?;
-        // From here on it is watched, whatever the journal says.
+        // From here on it is watched, regardless of the journal.
         cell.watch.started(page, counters, started_ns);
         cell.failure = None;
         self.keep_output(at);
@@ -390,7 +390,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// A cell runs: what it writes is kept from now on.
+    /// A cell runs: its output is kept from now on.
     pub(super) fn keep_output(&mut self, at: usize) {
         let name = self.name(at);
         let cell = &mut self.cells[at];
@@ -406,7 +406,7 @@ impl Keeper<'_> {
             cell: cell.clone(),
             generation: self.cells[at].generation,
             end: End::Unknown,
-            // An engine may say a lot, and the journal is not its log: what comes after the first line tells where it failed.
+            // An engine may say a lot, and the journal is not its log: the lines after the first tell where it failed.
             cause: why.lines().next().map(|why| Cause::NotStarted {
                 why: why.chars().take(WHY).collect(),
             }),
@@ -415,7 +415,7 @@ impl Keeper<'_> {
         (self.tell)(&Event::NotStarted { cell, why });
     }
 
-    /// Has removed what is left of a cell that has ended, or is killed by that; its end is on record once that is done.
+    /// Has the remains of a cell removed that has ended, or is killed by that; its end is on record once that is done.
     fn remove(&mut self, at: usize, mut live: Live) -> Result<(), RunError> {
         let name = self.name(at);
         for what in live.threads.refused(live.app.agent()) {
@@ -480,7 +480,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Goes on with what other threads have done.
+    /// Goes on with the results of other threads.
     pub(super) fn fetch_work(&mut self) -> Result<(), RunError> {
         for done in self.work.fetch() {
             match done {

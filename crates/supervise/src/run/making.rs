@@ -28,7 +28,7 @@ pub(super) struct Making {
     pub(super) paging: Paging,
     /// Where its page is to lie.
     pub(super) page: PathBuf,
-    /// Where what it writes goes.
+    /// Where its output goes.
     pub(super) output: OutputTo,
 }
 

@@ -1,10 +1,10 @@
 //! Keeps an admitted mission running: cells are created in the order of their dependencies, held by their enforcers
 //! before their first instruction, watched, restarted by their policies, and ended together. One thread sleeps until a
-//! cell ends, a wait is over or a request comes in, and waits for nothing else: what may take long (creating and removing
-//! cells, keeping their output) is done on other threads, and delays at most the cell concerned. Everything that must
-//! survive the supervisor is in the journal before it takes effect; after a supervisor was killed, the next one finds its
-//! cells by the journal and adopts them as they run. The state of each version of a cell is one value, and what follows
-//! from an event is decided without touching anything.
+//! cell ends, a wait is over or a request comes in, and waits for nothing else: slow work (creating and removing cells,
+//! keeping their output) is done on other threads, and delays at most the cell concerned. Everything that must survive
+//! the supervisor is in the journal before it takes effect; after a supervisor was killed, the next one finds its cells
+//! by the journal and adopts them as they run. The state of each version of a cell is one value, and the effects of an
+//! event are decided without touching anything.
 
 mod ample;
 mod assume;

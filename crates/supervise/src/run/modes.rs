@@ -74,7 +74,7 @@ impl Keeper<'_> {
     }
 
     /// Sheds the versions of cells that an update has put aside, which run beside the new ones. Their holds are those
-    /// of the new ones: [`Keeper::fit_to_mode`] decides whether what comes back stays shed or continues.
+    /// of the new ones: [`Keeper::fit_to_mode`] decides whether those that come back stay shed or continue.
     fn shed_put_aside(&mut self) -> Result<(), RunError> {
         for at in self.put_aside() {
             let cell = &mut self.cells[at];
@@ -333,7 +333,7 @@ impl Keeper<'_> {
         (self.tell)(&Event::Unshed { cell: name });
     }
 
-    /// What a supervisor that is gone had shed is shed: it may have been killed before it had come so far.
+    /// Cells that a supervisor that is gone had shed are shed: it may have been killed before it had come so far.
     pub(super) fn take_over_shed(&mut self) -> Result<(), RunError> {
         for at in 0..self.own().len() {
             if !self.is_running(at) || !self.is_shed(at) {
@@ -347,7 +347,7 @@ impl Keeper<'_> {
                 live.forgotten = has_class && cell.when_shed == WhenShed::BestEffort;
             }
             let done = self.begin_to_shed(at, cell.when_shed)?;
-            // What goes well was told when it was shed.
+            // A success was told when it was shed.
             if let Some(Err(why)) = done {
                 self.tell_shed(at, Err(why))?;
             }
@@ -355,8 +355,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The mode of a dead supervisor stays in force: what it had shed stays so until the mission comes back, and so
-    /// does what it was about to shed when it was killed.
+    /// The mode of a dead supervisor stays in force: cells that it had shed stay so until the mission comes back, and
+    /// so do those that it was about to shed when it was killed.
     pub(super) fn take_over_mode(&mut self) -> Result<(), RunError> {
         if self.state.mode == Mode::Low || self.mission().modes.is_none() {
             return Ok(());
@@ -423,7 +423,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// What took longer is done: the cell continues from there to its current target.
+    /// A step that took longer is done: the cell continues from there to its current target.
     pub(super) fn stepped(
         &mut self,
         cell: &str,

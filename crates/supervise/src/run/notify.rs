@@ -1,11 +1,11 @@
-//! What the service manager is told.
+//! Messages to the service manager.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// What the service manager is told (sd_notify(3)): readiness, status, signs of life, the end. Silent if no service
+/// The messages to the service manager (sd_notify(3)): readiness, status, signs of life, the end. Silent if no service
 /// manager asks.
 #[derive(Debug, Default)]
 pub struct Notify {
@@ -17,7 +17,7 @@ pub struct Notify {
 
 impl Notify {
     /// From the environment: `NOTIFY_SOCKET`, and `WATCHDOG_USEC` and `WATCHDOG_PID` (sd_watchdog_enabled(3)). They are
-    /// for the supervisor only: the caller removes them for what it starts.
+    /// for the supervisor only: the caller removes them for processes that it starts.
     pub fn of_environment() -> Notify {
         let text = |name: &str| std::env::var(name).ok();
         let Some(to) = text("NOTIFY_SOCKET").and_then(|path| open(&path).ok()) else {

@@ -1,23 +1,23 @@
-//! The supervisor's options beside the mission, and what ended it.
+//! The supervisor's options beside the mission, and why it ended.
 
 use std::path::PathBuf;
 
 use crate::ledger::Ledger;
 
-/// What the supervisor needs beside the mission.
+/// The supervisor's settings beside the mission.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Directory of the mission's journal and cells; nobody else's files may be in it.
     pub dir: PathBuf,
     /// Version of timecell.
     pub version: String,
-    /// Where the machine's supervisors say what is granted.
+    /// The ledger in which the machine's supervisors record their grants.
     pub ledger: Ledger,
-    /// Where what cells write goes.
+    /// Where the output of cells goes.
     pub output: OutputTo,
 }
 
-/// Where what cells write goes.
+/// Where the output of cells goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputTo {
     /// Into a log of each cell, of bounded size.
@@ -27,7 +27,7 @@ pub enum OutputTo {
     Own,
 }
 
-/// What ended a mission.
+/// Why a mission ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// A signal.

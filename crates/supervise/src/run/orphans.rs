@@ -50,15 +50,15 @@ struct Orphan {
     /// Why it could not be adopted, and so not be asked to end.
     strange: Option<String>,
     patience: Duration,
-    /// What has become of it that it was asked to end.
+    /// The state of the request to end.
     asking: Asking,
     end: End,
     cause: Option<Cause>,
 }
 
 /// Ends every cell of the mission in this directory, which has no supervisor, and leaves nothing of them: SIGTERM, the
-/// time that the mission file gives, SIGKILL. Returns the result for each, nothing if no mission is up; what could not
-/// be removed is reported, and stays in the journal, so that it can be tried again.
+/// time that the mission file gives, SIGKILL. Returns the result for each, nothing if no mission is up; remains that
+/// could not be removed are reported, and stay in the journal, so that this can be tried again.
 ///
 /// # Errors
 /// When it has a supervisor after all, or the journal cannot be opened or written.
@@ -163,7 +163,7 @@ fn find(dir: &Path, state: &State) -> Vec<(String, Orphan)> {
     orphans
 }
 
-/// What the mission file says of ending its cells: place in the order of starting, and the time that each has, by name.
+/// The mission file's settings for ending its cells: place in the order of starting, and the time that each has, by name.
 struct Known(BTreeMap<String, (usize, Duration)>);
 
 impl Known {
@@ -179,7 +179,7 @@ impl Known {
         Known(cells.collect())
     }
 
-    /// How long it may take to end; one that the file does not know, or no file that can be read, gets what a file says by default.
+    /// How long it may take to end; one that the file does not know, or no file that can be read, gets a file's default.
     fn patience(&self, cell: &str) -> Duration {
         let known = self.0.get(cell).map(|(_, patience)| *patience);
         known.unwrap_or(span(mission::Cell::STOP_TIMEOUT))
@@ -276,7 +276,7 @@ fn end(orphans: &mut [(String, Orphan)]) {
     }
 }
 
-/// Removes all that is left of a cell; what could not be, as sentences.
+/// Removes all remains of a cell; returns failures, as sentences.
 fn clear(dir: &Path, cell: &str, orphan: Orphan) -> Vec<String> {
     let cleared = match orphan.app {
         Some(mut app) => take_down(&mut app),
@@ -286,7 +286,7 @@ fn clear(dir: &Path, cell: &str, orphan: Orphan) -> Vec<String> {
     cleared.into_iter().chain(page).collect()
 }
 
-/// Removes the pages of cells that had ended before: a supervisor keeps them until its own end. What could not be removed, as
+/// Removes the pages of cells that had ended before: a supervisor keeps them until its own end. Returns failures, as
 /// sentences.
 fn other_pages(dir: &Path, stay: &[String]) -> Vec<String> {
     let places = std::fs::read_dir(dir.join("pages")).into_iter().flatten();
@@ -300,7 +300,7 @@ fn other_pages(dir: &Path, stay: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Removes what the mechanisms keep for the mission but for these places, once the kernel lets it.
+/// Removes all that the mechanisms keep for the mission but for these places, once the kernel lets it.
 fn let_go(mission: &str, stay: &[String]) -> Result<(), String> {
     let mechanisms = Mechanisms::of(mission);
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Keeps what cells write, on a separate thread: a disk may be slow, and a cell may write without end. Every log gets its
-//! turn of bounded size, and none more than one turn in a bounded time, however little it brought; a cell that writes
+//! Keeps the output of cells, on a separate thread: a disk may be slow, and a cell may write without end. Every log gets
+//! its turn of bounded size, and none more than one turn in a bounded time, however little it brought; a cell that writes
 //! more waits in its pipe.
 
 use std::io;
@@ -33,7 +33,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Slots {
     logs: Vec<Slot>,
-    /// Cells and what could not be kept of their output, not told yet.
+    /// Cells and the losses of their output, not told yet.
     told: Vec<(String, String)>,
     over: bool,
 }
@@ -95,7 +95,7 @@ impl Output {
         }
     }
 
-    /// What could not be kept since the last time: cell and reason.
+    /// The losses since the last time: cell and reason.
     pub(super) fn lost(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.shared.slots().told)
     }

@@ -10,7 +10,7 @@ const KILLED: End = End::Killed {
     core_dumped: false,
 };
 
-/// What follows once nothing is left of a life.
+/// The next step once nothing is left of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Nothing, until somebody wants it to run again.
@@ -21,7 +21,7 @@ pub(super) enum Next {
     Due(i64),
 }
 
-/// Where a version of a cell is in its life; `L` is what there is of one that runs.
+/// Where a version of a cell is in its life; `L` is the running instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase<L> {
     /// Nothing is there.
@@ -50,7 +50,7 @@ pub(super) enum Ending {
     Asked(i64, i64),
     /// It is killed for this as soon as it is looked at; whether it was asked to end before.
     Killed(Reason, bool),
-    /// It was killed for this, and nobody has asked for its end: what follows is its policy's.
+    /// It was killed for this, and nobody has asked for its end: the next step is its policy's.
     Dies(Reason),
 }
 
@@ -60,14 +60,14 @@ pub(super) struct Gone {
     pub(super) end: End,
     /// Why, if known.
     pub(super) cause: Option<Cause>,
-    /// Whether that was asked for: then neither rules nor a policy have a say in what follows.
+    /// Whether that was asked for: then neither rules nor a policy have a say in the next step.
     pub(super) asked: bool,
 }
 
-/// What happens to a version of a cell.
+/// An event in the life of a version of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event<L> {
-    /// This is to follow what is there now; nothing follows one that runs and may.
+    /// This is to follow the present life; nothing follows one that runs and may.
     Follow(Next),
     /// Its turn has come.
     Start,
@@ -89,7 +89,7 @@ pub(super) enum Event<L> {
     Removed(Option<End>),
 }
 
-/// What is done about it, in this order.
+/// The actions after an event, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect<L> {
     /// It is made, beside the loop.
@@ -98,7 +98,7 @@ pub(super) enum Effect<L> {
     Begin(i64),
     /// It is on record and told why it could not be made.
     TellNotMade(String),
-    /// Rules and policy say what follows that.
+    /// Rules and policy decide the next step after that.
     JudgeNotMade,
     /// This signal asks it to end, and its rules rest.
     Ask(i32),
@@ -108,7 +108,7 @@ pub(super) enum Effect<L> {
     Remove(L),
     /// Its end is on record and told.
     TellEnd(Gone),
-    /// Rules and policy say what follows this end.
+    /// Rules and policy decide the next step after this end.
     Judge(End),
     /// Nothing of it is watched any more.
     Forget,
@@ -121,7 +121,7 @@ impl Ask {
 }
 
 impl Ending {
-    /// It is to be killed; what it is killed for first counts.
+    /// It is to be killed; the first reason counts.
     fn killed(self, why: Reason) -> Ending {
         match self {
             Ending::Asked(..) => Ending::Killed(why, true),
@@ -161,7 +161,7 @@ impl Ending {
 }
 
 impl<L> Phase<L> {
-    /// Processes an event at this instant of CLOCK_MONOTONIC. What cannot happen in a phase changes nothing.
+    /// Processes an event at this instant of CLOCK_MONOTONIC. An event that cannot happen in a phase changes nothing.
     pub(super) fn decide(self, event: Event<L>, now_ns: i64) -> (Phase<L>, Vec<Effect<L>>) {
         use Phase::{Down, Ending as Ends, Removing, Running, Starting};
         let stays = Next::Stays;
@@ -245,7 +245,7 @@ impl<L> Phase<L> {
         }
     }
 
-    /// What follows what is there; one that runs and may is not to be started.
+    /// The next step after the present life; one that runs and may is not to be started.
     pub(super) fn next(&self) -> Next {
         match self {
             Phase::Down(next) | Phase::Ending(.., next) | Phase::Removing(_, next) => *next,
@@ -280,7 +280,7 @@ impl<L> Phase<L> {
         matches!(self, Phase::Removing(..))
     }
 
-    /// Whether what is there was told to end, or killed for a rule.
+    /// Whether the present life was told to end, or killed for a rule.
     pub(super) fn is_told(&self) -> bool {
         match self {
             Phase::Starting(_, ends) => ends.is_some(),
@@ -299,7 +299,7 @@ impl<L> Phase<L> {
         }
     }
 
-    /// What there is of it, if it runs.
+    /// The running instance, if it runs.
     pub(super) fn live(&self) -> Option<&L> {
         match self {
             Phase::Running(live) | Phase::Ending(live, ..) => Some(live),

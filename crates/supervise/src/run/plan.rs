@@ -10,25 +10,25 @@ use super::spec;
 use crate::admit::{Admission, Facts, Grant, HeldMemory, Outcome, admit};
 use crate::state::Text;
 
-/// What a mission is read from.
+/// The sources of a mission.
 #[derive(Debug)]
 pub struct Inputs {
     /// The mission file.
     pub file: MissionFile,
     /// Its text.
     pub text: String,
-    /// What was measured of the kernel's supply.
+    /// Measurements of the kernel's supply.
     pub measured: Vec<MeasuredSupply>,
     /// How late the kernel may wake a task, ns.
     pub latency_ns: u64,
 }
 
-/// A mission and what admission says of it.
+/// A mission and its admission.
 #[derive(Debug)]
 pub struct Plan {
-    /// What it is read from.
+    /// The sources.
     pub inputs: Inputs,
-    /// What was admitted.
+    /// The admission.
     pub admission: Admission,
 }
 
@@ -56,9 +56,9 @@ impl Inputs {
         }
     }
 
-    /// Asks admission whether this can take the place of what runs, and leaves cells that stay the same as they are: on their cpus,
-    /// with their budgets and priorities, unless those cpus are not the mission's any more.
-    /// What holds the cells that leave it to timecell stays the same.
+    /// Asks admission whether this can take the place of the running mission, and leaves cells that stay the same as they are: on
+    /// their cpus, with their budgets and priorities, unless those cpus are not the mission's any more.
+    /// The enforcer of cells that leave it to timecell stays the same.
     pub(super) fn admitted_after(self, before: &Plan, facts: &Facts, anew: &[String]) -> Plan {
         let facts = Facts {
             runs_under: before.admission.usual(),
@@ -82,7 +82,7 @@ impl Inputs {
     }
 }
 
-/// What the cells of an admitted mission may use of the machine's memory: each its limit, or that with which it `runs` since an
+/// The machine's memory that the cells of an admitted mission may use: each its limit, or that with which it `runs` since an
 /// earlier admission, whichever is more.
 pub(super) fn memory(
     mission: &Mission,
@@ -100,15 +100,15 @@ pub(super) fn memory(
     })
 }
 
-/// Whether what was granted is on cpus of this mission.
+/// Whether a grant is on cpus of this mission.
 fn has_cpus_of(mission: &Mission, grant: &Grant) -> bool {
     mission.cpus.is_empty() || grant.cpus.iter().all(|cpu| mission.cpus.contains(cpu))
 }
 
-/// Asks for exactly what was granted.
+/// Asks for exactly the grant.
 pub(super) fn pin(cell: &mut Cell, grant: &Grant) {
     let time = |ns: u64| i64::try_from(ns).ok().map(model::Duration::from_ns);
-    // Threads of SCHED_DEADLINE that run on whatever cpu were not granted these cpus, and cannot be kept to them.
+    // Threads of SCHED_DEADLINE that run on any cpu were not granted these cpus, and cannot be kept to them.
     let roams =
         grant.enforcer == Enforcer::Deadline && cell.cpus.is_empty() && grant.cpus.len() > 1;
     if !roams {
@@ -127,7 +127,7 @@ pub(super) fn pin(cell: &mut Cell, grant: &Grant) {
     }
 }
 
-/// Whether a cell of this name is in both, and what makes it is the same.
+/// Whether a cell of this name is in both, with the same definition.
 pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
     let (old, new) = (before.inputs.mission(), after.mission());
     let (Some(cell), Some(new_cell)) = (old.cell(name), new.cell(name)) else {
@@ -193,7 +193,7 @@ pub(super) fn outdated(before: Option<&Text>, file: &MissionFile) -> BTreeSet<St
     };
     let path = text.path.as_deref().unwrap_or(file.name());
     let Ok(old) = MissionFile::parse(path, &text.text) else {
-        // Written by another version; what runs is taken to be what is meant.
+        // Written by another version; the running cells are taken to be the meant ones.
         return BTreeSet::new();
     };
     // That a cell is a plain process is in no text.

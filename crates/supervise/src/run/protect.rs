@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// Ready to be killed after everything that is not protected itself, but before what the machine cannot do without.
+/// Ready to be killed after everything that is not protected itself, but before processes that the machine cannot do without.
 const OOM_SCORE_ADJ: &str = "-900";
 
-/// Protects this process as far as permitted; returns what is not permitted, as sentences.
+/// Protects this process as far as permitted; returns the refused protections, as sentences.
 pub(super) fn supervisor() -> Vec<String> {
     let mut left = Vec::new();
     if let Err(error) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
@@ -25,7 +25,7 @@ pub(super) fn supervisor() -> Vec<String> {
     // Without the capability a limit holds, and an allocation beyond it would fail.
     if host::caps::effective().is_ok_and(|caps| caps.has("CAP_IPC_LOCK")) {
         let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
-        // SAFETY: no memory is involved but what is there already.
+        // SAFETY: no memory is involved but that already there.
         if unsafe { libc::mlockall(flags) } != 0 {
             let error = io::Error::last_os_error();
             left.push(format!("the supervisor's memory is not locked: {error}"));

@@ -151,7 +151,7 @@ fn holder(plan: &Plan, dir: &Path) -> Holder {
     }
 }
 
-/// What a mission of this plan holds, and what it still holds of an earlier one.
+/// The holdings of a mission of this plan, and those left of an earlier one.
 fn entry(plan: &Plan, dir: &Path, leaving: &[HeldCell]) -> Result<Entry, LedgerError> {
     let entry = Entry::own(holder(plan, dir))?;
     let mut entry = entry.holding(&plan.admission, &plan.inputs.measured);
@@ -163,7 +163,7 @@ fn entry(plan: &Plan, dir: &Path, leaving: &[HeldCell]) -> Result<Entry, LedgerE
     Ok(entry)
 }
 
-/// What the cells of the next plan may use of the memory, and those of the old one that are to end.
+/// The memory that the cells of the next plan may use, and those of the old one that are to end.
 fn memory(plan: &Plan, next: &Plan, carried: &Carried, ends: &[String]) -> HeldMemory {
     let stays = |name: &str| {
         let limit = carried.memory_limit(name)?;
@@ -183,7 +183,7 @@ fn memory(plan: &Plan, next: &Plan, carried: &Carried, ends: &[String]) -> HeldM
     })
 }
 
-/// Enters what a mission of this plan holds in place of what it held.
+/// Enters the holdings of a mission of this plan in place of its former ones.
 fn enter(
     locked: Result<Locked, LedgerError>,
     plan: &Plan,

@@ -2,8 +2,8 @@
 //! that nobody who can write to a directory on the way can lead them elsewhere before a cell is restarted.
 //!
 //! The path without links is kept, not which directory is there: one that was removed and recreated under the same path
-//! is what the mission names, and nobody can put another one there by anything but a link unless they may write to the
-//! directory around it, and then only what they may write to anyway.
+//! is the one that the mission names, and nobody can put another one there by anything but a link unless they may write
+//! to the directory around it, and then only one that they may write to anyway.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The request to the engine: a cell of the mission with what was granted to it.
+//! The request to the engine: a cell of the mission with its grant.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -15,14 +15,14 @@ use super::cell::Given;
 use super::options::OutputTo;
 use crate::admit::Grant;
 
-/// What is killed first when the machine's memory is short: best effort, then what may be shed, then the rest of the
-/// mission, before everything on the host that has the usual protection.
+/// The order of killing when the machine's memory is short: best effort, then cells that may be shed, then the rest of
+/// the mission, before everything on the host that has the usual protection.
 const OOM_BEST_EFFORT: u16 = 900;
 const OOM_LOW: u16 = 600;
 const OOM_HIGH: u16 = 300;
 
-/// What the engine is asked for: a cell of the mission with what was granted to it and nothing else, `memory_bytes` where the file
-/// does not say how much memory. Where nothing is `given` yet, the request is for checks only.
+/// The request to the engine: a cell of the mission with its grant and nothing else, `memory_bytes` where the file does not say
+/// how much memory. Where nothing is `given` yet, the request is for checks only.
 pub(super) fn of(
     file: &MissionFile,
     cell: &Cell,
@@ -43,7 +43,7 @@ pub(super) fn of(
     spec.env.clone_from(&cell.env);
     spec.cwd.clone_from(&cell.workdir);
     spec.ids = rights.user;
-    // The group around its own is that of whatever holds it.
+    // The group around its own is its holder's.
     spec.is_enclosed = grant.is_some_and(|grant| grant.enforcer.holds_outer_group());
     spec.oom_score_adj = match cell.criticality {
         _ if !cell.is_real_time() => OOM_BEST_EFFORT,
@@ -113,7 +113,7 @@ pub(super) fn give_user(spec: &mut AppSpec, cell: &Cell, id: u32) {
     spec.grants.processes = Some(u64::from(cell.rights.pids) + 1);
 }
 
-/// Whether neither the file nor the image says who runs a cell's program.
+/// Whether neither the file nor the image names the user of a cell's program.
 pub(super) fn has_no_user(cell: &Cell) -> bool {
     let image = matches!(
         cell.image,
@@ -122,7 +122,7 @@ pub(super) fn has_no_user(cell: &Cell) -> bool {
     image && cell.rights.user.is_none()
 }
 
-/// The cell's threads may ask for any class, and get what was granted: a thread that is no task's the lowest priority of the band.
+/// The cell's threads may ask for any class, and get the granted one: a thread that is no task's the lowest priority of the band.
 fn scheduling(given: &Given, mission: &str, id: &str) -> Scheduling {
     let (cpus, real_time) = match given {
         Given::BestEffort(cpus, _) => (cpus, RealTime::None),

@@ -13,10 +13,10 @@ const LETTING_GO_NS: i64 = 5_000_000;
 const SOUGHT_NS: i64 = 20_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// How old the report of what is not held may be, ns: more frequent requests cost the loop no look at threads.
+/// How old the report of parts not held may be, ns: more frequent requests cost the loop no look at threads.
 const UNHELD_NS: i64 = 1_000_000_000;
 
-/// What of a cell is not held, as it was last seen.
+/// The parts of a cell that are not held, at the last look.
 #[derive(Debug, Default)]
 pub(super) struct Unheld {
     looked_ns: Option<i64>,
@@ -43,7 +43,7 @@ impl Unheld {
 #[derive(Debug)]
 pub(super) struct Tended {
     pub(super) next_ns: Option<i64>,
-    /// When to report what of it is not held.
+    /// When to report parts of it that are not held.
     pub(super) unheld_ns: Option<i64>,
     /// When its end may be told.
     settles_ns: Option<i64>,
@@ -75,7 +75,7 @@ impl Tended {
         self.next_ns = Some(timecell_client::now_ns());
     }
 
-    /// Whether what holds it is not looked at for now, since it is shed or about to be held again: nobody holds it on purpose.
+    /// Whether its hold is not looked at for now, since it is shed or about to be held again: nobody holds it on purpose.
     pub(super) fn waits(&mut self, now_ns: i64, is_shed: bool, grip: Grip) -> bool {
         let waits = is_shed || grip.changes();
         if waits {
@@ -102,7 +102,7 @@ impl Tended {
         self.settles_ns
     }
 
-    /// Whether what it held is not counted any more: `held_ns` after its end was first seen, which is now if it was not yet.
+    /// Whether its holdings are not counted any more: `held_ns` after its end was first seen, which is now if it was not yet.
     pub(super) fn has_settled(&mut self, held_ns: i64) -> bool {
         let now = timecell_client::now_ns();
         now >= *self.settles_ns.get_or_insert(now.saturating_add(held_ns))

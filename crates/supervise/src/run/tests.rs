@@ -136,7 +136,7 @@ fn what_an_update_brings_back_in_high_mode_is_shed_until_the_low_one() {
     assert!(!keeper.state.should_run("low") && keeper.state.should_run("high"));
     let follows = keeper.cells.iter().map(|cell| cell.phase.next());
     assert_eq!(follows.collect::<Vec<Next>>(), [Next::Stays; 3]);
-    // What was taken back with the new version of a cell.
+    // Taken back with the new version of a cell.
     let (cell, why) = ("low".to_owned(), Hold::Shed);
     keeper.note(Entry::CellReleased { cell, why });
     keeper.shed_by_mode.remove("low");
@@ -240,7 +240,7 @@ fn an_update_keeps_back_what_it_makes_anew_and_nothing_else() {
     let mut kept_back = keeper.await_room();
     kept_back.sort_unstable();
     assert_eq!(kept_back, [1, 2]);
-    // They wait for as long, whatever else may start.
+    // They wait for as long, even if others may start.
     for at in kept_back {
         keeper.follow(at, Next::Waits);
     }

@@ -158,7 +158,7 @@ impl Keeper<'_> {
     }
 
     /// A cell that is recreated starts afresh: failures of its previous version no longer count, nor for those that
-    /// need it. What was stopped by hand, or shed, stays so.
+    /// need it. A cell stopped by hand, or shed, stays so.
     fn release_fresh(&mut self) {
         for at in self.fresh_positions() {
             self.release(at, &|hold| {
@@ -173,7 +173,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// The cells that an update recreates while there is no room for them yet. What it leaves alone has its own.
+    /// The cells that an update recreates while there is no room for them yet. Cells that it leaves alone have their own.
     pub(super) fn await_room(&self) -> Vec<usize> {
         let names = self.desk.updating.iter().flat_map(Updating::await_room);
         names
@@ -192,7 +192,7 @@ impl Keeper<'_> {
     /// Takes an update as far as it can go now.
     pub(super) fn turn_update(&mut self) -> Result<Option<Served>, RunError> {
         if self.desk.wanted.is_some() {
-            // What is being made or taken down is waited for: it belongs to the mission as it is.
+            // Cells being made or taken down are waited for: they belong to the mission as it is.
             return Ok((self.is_idle() && self.has_ledger()).then_some(Served::Wanted));
         }
         let now = timecell_client::now_ns();
@@ -268,7 +268,7 @@ impl Keeper<'_> {
         Ok(None)
     }
 
-    /// Whether the ledger is locked for what comes after this loop, or cannot be.
+    /// Whether the ledger is locked for the steps after this loop, or cannot be.
     fn has_ledger(&mut self) -> bool {
         if self.desk.locked.is_none() {
             self.desk.locked = self.desk.lock_ledger();
@@ -335,7 +335,7 @@ impl Keeper<'_> {
         self.put_aside().is_empty()
     }
 
-    /// The new version is what should run from now on.
+    /// The new version should run from now on.
     fn commit(&mut self) -> Result<(), RunError> {
         let Some(updating) = &self.desk.updating else {
             return Ok(());
@@ -357,7 +357,7 @@ impl Keeper<'_> {
         self.tell_leaving_to_end()
     }
 
-    /// The old version is what should run.
+    /// The old version should run.
     fn take_back(&mut self) {
         let Some(updating) = &self.desk.updating else {
             return;
@@ -370,7 +370,7 @@ impl Keeper<'_> {
             let holds = before.get(name);
             holds.is_some_and(|holds| holds.contains(&hold))
         };
-        // What is shed is so by the mission's mode, which stays: only the new version of a cell was shed alone.
+        // Cells are shed by the mission's mode, which stays: only the new version of a cell was shed alone.
         let new: Vec<(String, Hold)> = (self.state.cells.iter())
             .flat_map(|(name, cell)| cell.holds.iter().map(|hold| (name.clone(), *hold)))
             .filter(|(name, hold)| !had(name, *hold))
@@ -386,7 +386,7 @@ impl Keeper<'_> {
             }
             self.note(Entry::CellReleased { cell, why });
         }
-        // What the update had given another try is as it was.
+        // Holds that the update had lifted for another try are as before.
         for (cell, holds) in before {
             let now = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
             let now = now.unwrap_or_default();
@@ -408,7 +408,7 @@ impl Keeper<'_> {
         self.answer_update(false);
     }
 
-    /// Frees what the old versions held.
+    /// Frees the holdings of the old versions.
     fn forget_leaving(&mut self, locked: Result<Locked, LedgerError>) {
         let limit = |name: &str| {
             let live = self.live(self.mission().position(name)?)?;
@@ -444,7 +444,7 @@ impl Keeper<'_> {
         self.desk.say(updating.client, Say::Updated(told), true);
     }
 
-    /// Sends SIGTERM to what an update has put aside.
+    /// Sends SIGTERM to the cells that an update has put aside.
     pub(super) fn tell_leaving_to_end(&mut self) -> Result<(), RunError> {
         (self.put_aside()).try_for_each(|at| self.tell_to_end(at))
     }
@@ -486,8 +486,8 @@ impl Keeper<'_> {
         }
     }
 
-    /// Whether a cell that an earlier supervisor has started, at this time of the monotonic clock, is what the mission means by
-    /// it now.
+    /// Whether a cell that an earlier supervisor has started, at this time of the monotonic clock, is as the mission means it
+    /// now.
     pub(super) fn is_still_meant(&self, at: usize, since_ns: i64) -> bool {
         let cell = &self.mission().cells[at];
         let unfinished = self.state.update.as_ref().is_some_and(|update| {

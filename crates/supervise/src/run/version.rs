@@ -15,15 +15,15 @@ pub(super) struct Cell {
     /// Whether that is in the second of the cell's two places.
     pub(super) beside: bool,
     pub(super) watch: CellWatch,
-    /// What it had written that is gone, until its end is on record.
+    /// The last output of the life that is gone, until its end is on record.
     pub(super) tail: Option<OutputTail>,
     /// Why its last start failed.
     pub(super) failure: Option<String>,
-    /// `None`: it is what the mission means.
+    /// `None`: it is as the mission means it.
     pub(super) aside: Option<Box<Aside>>,
 }
 
-/// What has to be known of a version that an update replaces or removes, while it runs.
+/// The state to know of a version that an update replaces or removes, while it runs.
 pub(super) struct Aside {
     /// As its mission had it.
     pub(super) declared: mission::Cell,

@@ -16,7 +16,7 @@ pub struct Signals {
     hands_on: bool,
 }
 
-/// Whom other signals are handed on to; 0: nobody.
+/// The process that other signals are handed on to; 0: none.
 static TO: AtomicI32 = AtomicI32::new(0);
 /// Those that came while there was nobody, a bit for each number.
 static WAITING: AtomicU64 = AtomicU64::new(0);
@@ -99,8 +99,8 @@ fn hand_on(signal: i32) {
     deliver();
 }
 
-/// Hands on pending signals, if there is a process. Whoever takes one out of the pending ones delivers it, and nobody
-/// else does.
+/// Hands on pending signals, if there is a process. The thread that takes one out of the pending ones delivers it, and
+/// no other does.
 fn deliver() {
     let pid = TO.load(Ordering::SeqCst);
     if pid > 1 {

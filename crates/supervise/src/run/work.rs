@@ -30,24 +30,24 @@ const IN_TURN_NS: i64 = 1_000_000_000;
 /// release it.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
-/// What the mechanisms change for that they keep for a mission.
+/// The reason to change a mission's reservations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Room for what an update starts.
+    /// Room for the cells that an update starts.
     Grows,
-    /// What an update has replaced is given back.
+    /// Room of cells that an update has replaced is given back.
     Finishes,
-    /// What an update needed that was taken back is given back.
+    /// Room of an update that was taken back is given back.
     TakenBack,
 }
 
-/// Whether they do, one change at a time, or what came of the last.
+/// Whether they do, one change at a time, or the result of the last.
 #[derive(Debug, Default)]
 pub(super) enum Fitting {
     #[default]
     Idle,
     UnderWay,
-    /// Why it was, and whether nothing is left of what is not needed; a sentence why not.
+    /// Why it was, and whether nothing unneeded is left; a sentence why not.
     Came(Why, Result<bool, String>),
 }
 
@@ -60,7 +60,7 @@ impl Fitting {
         *self = Fitting::Came(why, result);
     }
 
-    /// What came of a change for this, once; what came of another one says nothing of it.
+    /// The result of a change for this, once; that of another one says nothing of it.
     pub(super) fn take(&mut self, wanted: Why) -> Option<Result<bool, String>> {
         match std::mem::take(self) {
             Fitting::Came(why, result) if why == wanted => Some(result),
@@ -73,7 +73,7 @@ impl Fitting {
     }
 }
 
-/// What has come out of a step.
+/// The outcome of a step.
 pub(super) enum Done {
     Started {
         cell: String,
@@ -86,7 +86,7 @@ pub(super) enum Done {
         /// How it ended, where only its engine could tell.
         end: Option<End>,
         tail: Option<OutputTail>,
-        /// What could not be removed, as sentences.
+        /// Failed removals, as sentences.
         left: Vec<String>,
     },
     /// Stopped where it stands; `Ok(false)`: it was not wanted any more.
@@ -101,7 +101,7 @@ pub(super) enum Done {
         generation: u64,
         result: Result<(), String>,
     },
-    /// What the mechanisms keep fits what it was to, and whether nothing else is left.
+    /// The mechanisms keep the right reservations, and whether nothing else is left.
     Fitted {
         why: Why,
         result: Result<bool, String>,
@@ -112,20 +112,20 @@ pub(super) enum Done {
 pub(super) struct Work {
     /// The cell of those that are started one after the other whose turn it is, until it was made, and when it was begun, CLOCK_MONOTONIC ns.
     pub(super) in_turn: Option<(String, i64)>,
-    /// When it was last seen whose turn has come, CLOCK_MONOTONIC ns.
+    /// When the turn was last checked, CLOCK_MONOTONIC ns.
     turn_seen_ns: i64,
     /// Lives of cells that an earlier supervisor has left and that are cleared, and whether each was in the second of its places.
     pub(super) clearing: BTreeMap<(String, u64), bool>,
-    /// What the mechanisms keep, as it is being changed.
+    /// The mechanisms' reservations, as they are being changed.
     pub(super) fitting: Fitting,
     waker: Waker,
     done: Receiver<Done>,
     hand_in: Sender<Done>,
-    /// Where what cells write goes.
+    /// Where the output of cells goes.
     pub(super) output_to: OutputTo,
     output: Output,
     ballast: Ballast,
-    /// What the supervisor has reserved for itself, and the part of its loop in it.
+    /// The supervisor's own reservation, and the part of its loop in it.
     pub(super) reserve: Reserve,
     pub(super) member: Member,
 }
@@ -149,7 +149,7 @@ impl Work {
         }
     }
 
-    /// What to sleep on: readable when something has come out.
+    /// A descriptor to sleep on: readable when a step has an outcome.
     pub(super) fn fd(&self) -> RawFd {
         self.waker.fd()
     }
@@ -158,7 +158,7 @@ impl Work {
         &self.output
     }
 
-    /// Whether nothing is under way but what the cells' phases tell.
+    /// Whether nothing is under way but the steps of the cells' phases.
     pub(super) fn is_idle(&self) -> bool {
         self.clearing.is_empty() && !self.fitting.is_under_way()
     }
@@ -169,8 +169,8 @@ impl Work {
         self.next_turn().is_none_or(|next| next <= now_ns)
     }
 
-    /// When [`Work::turn_has_come`] is to be asked again, CLOCK_MONOTONIC ns. Once it has been seen to have come, only what is ready
-    /// or ends changes anything; one that has come since is not lost.
+    /// When [`Work::turn_has_come`] is to be asked again, CLOCK_MONOTONIC ns. Once it has been seen to have come, only a cell that
+    /// is ready or ends changes anything; one that has come since is not lost.
     pub(super) fn asks_for_turn_ns(&self) -> Option<i64> {
         self.next_turn().filter(|next| *next > self.turn_seen_ns)
     }
@@ -186,7 +186,7 @@ impl Work {
         (lives.find(|(name, _)| name == cell)).map(|(_, generation)| *generation)
     }
 
-    /// What has come out since the last time.
+    /// The outcomes since the last time.
     pub(super) fn fetch(&mut self) -> Vec<Done> {
         self.waker.was_woken();
         self.done.try_iter().collect()
@@ -235,7 +235,7 @@ impl Work {
         });
     }
 
-    /// Clears what is left of a cell that nobody watches.
+    /// Clears the remains of a cell that nobody watches.
     pub(super) fn clear(&mut self, cell: String, generation: u64, beside: bool, what: Clearing) {
         self.clearing.insert((cell.clone(), generation), beside);
         self.hand_out(move || {
@@ -267,8 +267,8 @@ impl Work {
         });
     }
 
-    /// Has a step done that holds a cell or lets it go. What came of it, if it is done at once, within 2 ms; else that is fetched as
-    /// [`Done::Stepped`].
+    /// Has a step done that holds a cell or lets it go. Returns its result, if it is done at once, within 2 ms; else that is fetched
+    /// as [`Done::Stepped`].
     pub(super) fn step(
         &self,
         cell: String,
@@ -285,8 +285,8 @@ impl Work {
         )
     }
 
-    /// Has what the mechanisms keep changed by this step. What came of it, if it is done at once, within 2 ms; else that is fetched as
-    /// [`Done::Fitted`].
+    /// Has the mechanisms' reservations changed by this step. Returns its result, if it is done at once, within 2 ms; else that is
+    /// fetched as [`Done::Fitted`].
     pub(super) fn fit(
         &self,
         why: Why,
@@ -298,7 +298,7 @@ impl Work {
         )
     }
 
-    /// What comes of a step, if it is done at once; else that is fetched as what `done` makes of it.
+    /// The result of a step, if it is done at once; else that is fetched as the outcome that `done` makes of it.
     fn soon<T: Send + 'static>(
         &self,
         step: impl FnOnce() -> T + Send + 'static,
@@ -375,7 +375,7 @@ fn lock<T>(turn: &Mutex<Turn<T>>) -> MutexGuard<'_, Turn<T>> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where what is left of a cell lies.
+/// Where the remains of a cell lie.
 pub(super) struct Clearing {
     pub(super) dir: PathBuf,
     pub(super) page: PathBuf,

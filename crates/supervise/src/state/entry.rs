@@ -20,17 +20,17 @@ use super::{Limit, State};
 pub struct Record {
     /// When.
     pub at: Stamp,
-    /// What.
+    /// The entry.
     pub entry: Entry,
 }
 
-/// What a supervisor has done or is about to do.
+/// An act of a supervisor, done or about to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// A supervisor has taken over.
     SupervisorStarted(super::Supervisor),
-    /// A mission was admitted: it, or what it has become by a cell more or less, is what should run from now on.
+    /// A mission was admitted: it, or its later form with a cell more or less, should run from now on.
     MissionAdmitted {
         /// Name of the mission.
         name: String,
@@ -59,7 +59,7 @@ pub enum Entry {
         cell: String,
         /// See [`Entry::CellStarting`].
         generation: u64,
-        /// Its first process, and what holds it.
+        /// Its first process, and its hold.
         started: Started,
     },
     /// A cell has ended.
@@ -91,7 +91,7 @@ pub enum Entry {
         task: String,
         /// The bound on its response time, ns.
         bound_ns: u64,
-        /// What is otherwise, a clause.
+        /// The difference, a clause.
         why: String,
     },
     /// It counts again: for a second, all that its proof assumes and that is looked at has held.
@@ -136,7 +136,7 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         sources: BTreeMap<String, String>,
     },
-    /// The new version is what should run from now on.
+    /// The new version should run from now on.
     UpdateCommitted {
         /// Number of the update.
         update: u64,
@@ -194,7 +194,7 @@ impl Text {
     }
 }
 
-/// What is known of a running cell.
+/// The known data of a running cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     /// Its first process.

@@ -1,4 +1,4 @@
-//! What the entries of a journal add up to.
+//! The state that the entries of a journal add up to.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::stamp::Stamp;
 
 use super::{Entry, Hold, Limit, Mode, Record, Started, Text};
 
-/// What the entries of a journal add up to: what should run, and what ran.
+/// The state from a journal's entries: the mission to run, and the cells that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// The last supervisor.
@@ -28,7 +28,7 @@ pub struct State {
     pub sources: BTreeMap<String, String>,
     /// Its mode.
     pub mode: Mode,
-    /// What is known of cells, by name. A cell of the mission that was never started nor held is not among them.
+    /// The known cells, by name. A cell of the mission that was never started nor held is not among them.
     pub cells: BTreeMap<String, Cell>,
     /// An update that was begun and neither committed nor rolled back.
     pub update: Option<Update>,
@@ -51,7 +51,7 @@ pub struct Supervisor {
     pub boot_id: String,
 }
 
-/// What is known of a cell.
+/// The known state of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// How often it has been started; that of the next start is one more.
@@ -134,7 +134,7 @@ impl State {
         self.cells.get(cell)?.holds.first().copied()
     }
 
-    /// Every instance that may exist: cell, generation, and what is known of it.
+    /// Every instance that may exist: cell, generation, and its known state.
     pub fn instances(&self) -> impl Iterator<Item = (&str, u64, &Instance)> {
         self.cells.iter().flat_map(|(name, cell)| {
             let instances = cell.instances.iter();

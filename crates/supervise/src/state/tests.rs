@@ -1,4 +1,4 @@
-//! What journals add up to.
+//! The states that journals add up to.
 
 use std::collections::BTreeMap;
 

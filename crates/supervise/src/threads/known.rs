@@ -133,7 +133,7 @@ pub(super) fn depth(pid: i32) -> usize {
 }
 
 /// Puts a thread of a cell that has no agent into a class. Its id may be a stranger's as soon as it has ended, so the cell is asked before
-/// and after, and a stranger gets back what it had.
+/// and after, and a stranger gets its class back.
 ///
 /// # Errors
 /// Why it was not, a clause.

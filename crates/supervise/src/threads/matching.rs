@@ -230,7 +230,7 @@ mod tests {
     fn a_child_process_is_not_its_parent() {
         let threads = [thread(9, 9, "control"), thread(1, 2, "control")];
         assert_eq!(found(&["control"], &threads), [Ok((1, Sign::Name))]);
-        // Nor does the parent keep the task when it ends: the child is another process, and matched as what it is.
+        // Nor does the parent keep the task when it ends: the child is another process, and matched as such.
         assert_eq!(found(&["control"], &threads[..1]), [Ok((0, Sign::Name))]);
     }
 

@@ -137,7 +137,7 @@ impl Threads {
     ) -> Vec<String> {
         let noted = agent.map(Agent::noted).unwrap_or_default();
         let mut told = self.requests.of_cell(self.band, &noted, agent);
-        // Without tasks there is nothing to match, and every thread has what it was given at its call.
+        // Without tasks there is nothing to match, and every thread has the class given at its call.
         if self.wanted.is_empty() {
             return told;
         }
@@ -157,7 +157,7 @@ impl Threads {
         matches!(&self.wanted[..], [one] if one.begins_late() && !one.is_named)
     }
 
-    /// Brings the list of threads up to date; returns what was asked for, by the ids in the cell.
+    /// Brings the list of threads up to date; returns the requests, by the ids in the cell.
     fn meet(
         &mut self,
         inside: &Inside,
@@ -175,7 +175,7 @@ impl Threads {
             .extend(new.into_iter().map(|known| (known.tid, known)));
         // One that has ended has no name any more.
         self.known.retain(|_, known| known.read_name());
-        // Only once all are met it is known who of the noted is gone.
+        // Only once all are met it is known which of the noted are gone.
         let has_all = self.known.len() >= listed.len();
         let ids: BTreeSet<u32> = self.known.values().map(|known| known.inner).collect();
         if let Some(agent) = agent.filter(|_| has_all)
@@ -334,7 +334,7 @@ impl Threads {
             }
         }
         if let Some(agent) = agent.filter(|_| !by_agent.is_empty()) {
-            // One that is gone is seen by whoever looks for it.
+            // One that is gone is seen at the next look for it.
             let _ = agent.grant(by_agent);
         }
         told

@@ -1,4 +1,4 @@
-//! News of what a cell's threads ask for and are not given: each told once in a life of the cell.
+//! News of classes that a cell's threads ask for and are not given: each told once in a life of the cell.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use model::mission::Band;
 
 use super::{Seen, Wanted};
 
-/// What was told in this life.
+/// The news told in this life.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     tasks: BTreeSet<usize>,
@@ -18,7 +18,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// What is new of the tasks' threads, as clauses.
+    /// The news of the tasks' threads, as clauses.
     pub(super) fn of_tasks(&mut self, wanted: &[Wanted], seen: &[Seen]) -> Vec<String> {
         let mut told: Vec<String> = (seen.iter())
             .filter_map(|seen| self.of_task(wanted, seen))
@@ -45,7 +45,7 @@ impl Requests {
         is_new.then(|| format!("{name} asks for {asked} and runs at {granted}, as admitted{key}"))
     }
 
-    /// What is new of a cell with these priorities, as clauses.
+    /// The news of a cell with these priorities, as clauses.
     pub(super) fn of_cell(
         &mut self,
         band: Option<Band>,
@@ -185,7 +185,7 @@ mod tests {
             ["a asks for FIFO 80 and runs at FIFO 89, as admitted"]
         );
         assert!(requests.of_tasks(&wanted, &all).is_empty());
-        // What is asked for is what is given.
+        // The class asked for is the one given.
         let same = [seen(Some(0), 89, 89)];
         assert!(Requests::default().of_tasks(&wanted, &same).is_empty());
     }

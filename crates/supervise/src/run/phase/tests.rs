@@ -30,7 +30,7 @@ fn gone(end: End, cause: Option<Cause>, asked: bool) -> Gone {
     Gone { end, cause, asked }
 }
 
-/// Every kind of phase. What runs has number 1.
+/// Every kind of phase. The running instance has number 1.
 fn phases() -> Vec<Phase<u32>> {
     let nexts = [Next::Stays, Next::Waits, Next::Due(5)];
     let mut phases = vec![Phase::Running(1), Phase::Starting(3, None)];
@@ -53,7 +53,7 @@ fn phases() -> Vec<Phase<u32>> {
     phases
 }
 
-/// Every kind of event. What is made has number 2.
+/// Every kind of event. The made instance has number 2.
 fn events() -> Vec<Event<u32>> {
     let memory = Some(Cause::Memory(crate::cause::ForMemory { limit_bytes: None }));
     vec![
@@ -90,10 +90,10 @@ fn has(effects: &[Effect<u32>], kind: &str) -> bool {
     (effects.iter()).any(|effect| name(effect).split(['(', ' ']).next() == Some(kind))
 }
 
-/// What holds of any event in any phase.
+/// The invariants of any event in any phase.
 fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &[Effect<u32>]) {
     let pair = format!("{before:?} with {event:?}: {after:?} by {effects:?}");
-    // What runs is neither lost nor there twice: it is in the phase, or handed on to be removed.
+    // A running instance is neither lost nor there twice: it is in the phase, or handed on to be removed.
     let mut lives: Vec<u32> = before.live().copied().into_iter().collect();
     lives.extend(match event {
         Event::Made(live) => Some(*live),
@@ -124,7 +124,7 @@ fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &
     // It is watched exactly when it has begun to run.
     let begins = matches!(event, Event::Made(_)) && before.is_starting();
     assert_eq!(has(effects, "Begin"), begins, "{pair}");
-    // Nothing is left only once its end, or its failed creation, is on record; and then somebody says what follows.
+    // Nothing is left only once its end, or its failed creation, is on record; and then somebody decides the next step.
     let ends = before.is_there() && !after.is_there();
     let told = has(effects, "TellEnd") || has(effects, "TellNotMade");
     assert_eq!(told, ends, "{pair}");
@@ -135,19 +135,19 @@ fn check(before: &Phase<u32>, event: &Event<u32>, after: &Phase<u32>, effects: &
         has(effects, "TellEnd") && before.is_told(),
         "{pair}"
     );
-    // Who is asked, or killed at once, is asked as he begins to end.
+    // A cell that is asked, or killed at once, is asked as it begins to end.
     let is_ending = matches!(after, Phase::Ending(..));
     assert!(
         is_ending || !(has(effects, "Ask") || has(effects, "Kill")),
         "{pair}"
     );
-    // Whatever is there was told to end once it was asked; and what runs, once it has to be killed.
+    // A present life was told to end once it was asked; and a running one, once it has to be killed.
     match event {
         Event::AskEnd(_) => assert_eq!(after.is_told(), after.is_there(), "{pair}"),
         Event::Kill(_) => assert!(after.is_told() || after.live().is_none(), "{pair}"),
         _ => {}
     }
-    // What was told to end does not become wanted by that, and only `Follow` says what follows.
+    // A life told to end does not become wanted by that, and only `Follow` sets the next step.
     assert!(!before.is_told() || after.is_told() || ends, "{pair}");
     if !matches!(event, Event::Follow(_)) && before.next() != Next::Stays {
         assert!(after.next() == before.next() || makes, "{pair}");
@@ -164,7 +164,7 @@ fn every_phase_with_every_event_keeps_what_runs_and_does_nothing_twice() {
     }
 }
 
-/// Every pair in which something changes but for what follows, by the name of the phase after it.
+/// Every pair in which something changes but for the next step, by the name of the phase after it.
 #[test]
 fn only_these_events_take_a_cell_from_phase_to_phase() {
     let kind = |phase: &Phase<u32>| match phase {
@@ -255,7 +255,7 @@ fn a_kill_for_memory_is_told_where_nobody_else_has_ended_it() {
     assert_eq!(ended(Phase::Running(1)), memory);
     assert_eq!(ending(Ending::Asked(1, 2)), Some(Cause::Asked));
     assert_eq!(ending(Ending::Killed(rule(), false)), by(rule()));
-    // What turns out to have exited was not killed.
+    // A program that turns out to have exited was not killed.
     let removing = Phase::<u32>::Removing(gone(KILLED, memory, false), Next::Stays);
     let (_, effects) = removing.decide(Event::Removed(Some(DONE)), NOW);
     let told = Effect::TellEnd(gone(DONE, None, false));
@@ -330,7 +330,7 @@ proptest! {
             prop_assert_eq!(there, after.is_there());
             phase = after;
         }
-        // Whatever it was in, it ends: asked, killed, and removed.
+        // It ends from any phase: asked, killed, and removed.
         let way_out = [
             Event::NotMade(String::new()),
             Event::Kill(rule()),

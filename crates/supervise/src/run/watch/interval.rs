@@ -1,4 +1,4 @@
-//! How often a cell is looked at, and for what.
+//! How often the aspects of a cell are looked at.
 
 use model::mission::{Cell, Observed, Ready};
 
@@ -8,7 +8,7 @@ const MS: i64 = 1_000_000;
 const SECOND_NS: i64 = 1_000 * MS;
 /// How often a cell is looked at whose first job is awaited, ns.
 const AWAITED_NS: i64 = 2 * MS;
-/// The longest time between two looks at a page whose jobs count, ns; what an incident has to say is no older.
+/// The longest time between two looks at a page whose jobs count, ns; the data of an incident is no older.
 const LONGEST_NS: i64 = 500 * MS;
 /// The shortest, ns.
 const SHORTEST_NS: i64 = MS;
@@ -18,10 +18,10 @@ const MEMORY_NS: i64 = 250 * MS;
 const FORKS_NS: i64 = SECOND_NS;
 /// Heartbeats have no times of their own: with them a cell is looked at so often, at the least, ns.
 const HEARTBEAT_NS: i64 = 10 * MS;
-/// Jobs of the shortest period between two looks: half of what the page keeps.
+/// Jobs of the shortest period between two looks: half of those that the page keeps.
 const JOBS: i64 = 16;
 
-/// How often a cell is looked at, and for what.
+/// How often the aspects of a cell are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {
     /// Its jobs, for the rules and for incidents, ns.
@@ -30,7 +30,7 @@ pub(super) struct Interval {
     is_ruled: bool,
     /// Its heartbeats, where it reports no jobs, ns.
     heartbeats_ns: Option<i64>,
-    /// What the kernel counts of it, ns.
+    /// The kernel's counts of it, ns.
     outside_ns: Option<i64>,
     pub(super) ready: Ready,
     /// Whether threads that do not run are of interest.
@@ -134,7 +134,7 @@ impl Interval {
     }
 }
 
-/// When to look next at what is looked at so often: cells that are looked at as often as each other are so together.
+/// When to look next at this interval: cells that are looked at as often as each other are so together.
 pub(super) fn next_ns(looked_ns: i64, every_ns: i64) -> i64 {
     let since_ns = looked_ns.rem_euclid(every_ns.max(1));
     (looked_ns - since_ns).saturating_add(every_ns.max(1))

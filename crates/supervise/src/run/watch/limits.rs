@@ -16,7 +16,7 @@ use crate::state::Limit;
 /// The counters of one life of a cell.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
-    /// Processes killed for memory, whatever ran out.
+    /// Processes killed for lack of memory anywhere.
     kills: Counter,
     /// How often the cell itself came up against its limit of memory.
     own: Counter,
@@ -39,19 +39,19 @@ pub(super) struct Limits {
     ended_for_memory: Option<bool>,
 }
 
-/// A kill that was seen so shortly before the end of a program may be what ended it, ns: the kernel counts a kill before it
+/// A kill that was seen so shortly before the end of a program may have ended it, ns: the kernel counts a kill before it
 /// sends the signal, and a large process takes its time to go. One whose budget is used up takes many periods, and is known
 /// by its dying.
 const JUST_NS: i64 = 1_000_000_000;
 
 impl Limits {
-    /// Whose program is this process.
+    /// With this process as its program.
     pub(super) fn of_program(mut self, pid: i32) -> Limits {
         self.program = Some(pid);
         self
     }
 
-    /// For these groups and those below them, where engines put theirs; `told`: what was already reported for this
+    /// For these groups and those below them, where engines put theirs; `told`: the limits already reported for this
     /// life.
     pub(super) fn of(groups: &[PathBuf], told: &[Limit]) -> Limits {
         let groups = with_those_below(groups);
@@ -82,13 +82,13 @@ impl Limits {
         }
     }
 
-    /// Its program runs: it has not ended of what was counted up to now.
+    /// Its program runs: it has not ended of the kills counted up to now.
     pub(super) fn outlived(mut self) -> Limits {
         self.seen_kills = self.kills.now();
         self
     }
 
-    /// The program has ended: what is counted now stands when its groups are gone. Nothing is left to wake anybody for: files
+    /// The program has ended: the present counts stand when its groups are gone. Nothing is left to wake anybody for: files
     /// of groups that are gone are always "changed".
     pub(super) fn keep(&mut self, now_ns: i64) {
         self.kills.keep();
@@ -96,7 +96,7 @@ impl Limits {
         self.peak.keep();
         self.forks.keep();
         self.forks.files.clear();
-        // The first time: what is killed later is what the program has left behind.
+        // The first time: processes killed later are those that the program has left behind.
         if self.ended_for_memory.is_none() {
             self.look_at_kills(now_ns);
             self.ended_for_memory = Some(self.doomed || self.has_just_killed(now_ns));
@@ -161,7 +161,7 @@ impl Limits {
         !told && self.forks.now() > 0
     }
 
-    /// What the kernel signals (POLLPRI) when a fork is refused.
+    /// Files on which the kernel signals (POLLPRI) a refused fork.
     pub(super) fn alarms(&self) -> impl Iterator<Item = RawFd> {
         self.forks.files.iter().map(AsRawFd::as_raw_fd)
     }
@@ -287,7 +287,7 @@ mod tests {
             let memory = ForMemory {
                 limit_bytes: Some(64 << 20),
             };
-            // The group is gone, what it had counted is not.
+            // The group is gone, its counts are not.
             put(events, "");
             assert_eq!(limits.memory_kill(), Some(Cause::Memory(memory)));
             assert_eq!(limits.reached(4), [Limit::Memory(memory)]);
@@ -316,12 +316,12 @@ mod tests {
         // The kill was counted, and seen, a moment before the program was gone.
         assert!(killed(after(1), JUST_NS / 2));
         assert!(!killed(after(1), hour_ns));
-        // An adopted cell had outlived what was counted before.
+        // An adopted cell had outlived the kills counted before.
         assert!(!killed(Limits::of(&groups, &[]).outlived(), 1));
         let (again, adopted) = (after(1), Limits::of(&groups, &[]).outlived());
         put(2);
         assert!(killed(again, hour_ns) && killed(adopted, hour_ns));
-        // What the program has left behind is killed after its end.
+        // Processes that the program has left behind are killed after its end.
         let mut ended = after(1);
         put(1);
         ended.keep(hour_ns);

@@ -1,6 +1,6 @@
-//! What the supervisor sees of a running cell: the page in which its application reports its jobs, and what the kernel
-//! counts for it; all of it goes to the cell's health monitor. Looking costs time, so each cell is looked at as seldom as
-//! its rules allow: when a silence would be over, and otherwise by the shortest period that a rule needs.
+//! The supervisor's view of a running cell: the page in which its application reports its jobs, and the kernel's counts
+//! for it; all of it goes to the cell's health monitor. Looking costs time, so each cell is looked at as seldom as its
+//! rules allow: when a silence would be over, and otherwise by the shortest period that a rule needs.
 
 mod interval;
 mod limits;
@@ -37,7 +37,7 @@ use crate::state::Limit;
 #[derive(Debug)]
 pub(in crate::run) struct CellWatch {
     health: CellHealth,
-    /// Of each task, what says which of its releases are left out; `None`: its jobs come when they come.
+    /// Of each task, the grid that shows which of its releases are left out; `None`: its jobs come when they come.
     grids: Vec<Option<Grid>>,
     interval: Interval,
     page: Option<Page>,
@@ -55,7 +55,7 @@ pub(in crate::run) struct CellWatch {
     life: Option<Life>,
 }
 
-/// What the kernel counts of a cell. Opened before its program runs: one that ends at once may take its groups, and the
+/// The kernel's counts of a cell. Opened before its program runs: one that ends at once may take its groups, and the
 /// counters in them, away before anybody looks.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Counters {
@@ -85,11 +85,11 @@ struct Life {
 struct BudgetLook {
     from_ns: i64,
     used_ns: i64,
-    /// What was used beyond the budget before: the kernel sees it at its tick and takes it off the next period.
+    /// The use beyond the budget before: the kernel sees it at its tick and takes it off the next period.
     over_ns: i64,
 }
 
-/// What a look has shown.
+/// The results of a look.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Looked {
     pub(in crate::run) findings: Vec<Finding>,
@@ -99,7 +99,7 @@ pub(in crate::run) struct Looked {
     pub(in crate::run) overran: bool,
     /// It has come up against a limit.
     pub(in crate::run) limits: bool,
-    /// What cannot be believed or read of its page, as a sentence; told once a life.
+    /// The part of its page that cannot be believed or read, as a sentence; told once a life.
     pub(in crate::run) broken: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl CellWatch {
         })
     }
 
-    /// What the page of the cell's next life is made of.
+    /// The definition of the page of the cell's next life.
     pub(in crate::run) fn paging(&self) -> Paging {
         Paging::of(self.tasks())
     }
@@ -246,7 +246,7 @@ impl CellWatch {
         let Some(mut life) = self.life else {
             return looked;
         };
-        // Before the jobs: what a job uses after this instant is not held against those that have ended.
+        // Before the jobs: a job's use after this instant is not held against those that have ended.
         let used_ns = self.outside.cell_ns();
         if let Some(overrun) = &mut self.overrun {
             overrun.earn(now_ns);
@@ -416,7 +416,7 @@ impl CellWatch {
         });
     }
 
-    /// Its program has ended, and its groups are still there: what they count stays known.
+    /// Its program has ended, and its groups are still there: their counts stay known.
     pub(in crate::run) fn keep_counters(&mut self, now_ns: i64) {
         self.outside.keep();
         self.limits.keep(now_ns);
@@ -435,7 +435,7 @@ impl CellWatch {
         }
     }
 
-    /// What the kernel signals (POLLPRI) when it comes up against one.
+    /// Files on which the kernel signals (POLLPRI) that it comes up against one.
     pub(in crate::run) fn alarms(&self) -> impl Iterator<Item = RawFd> {
         self.life.iter().flat_map(|_| self.limits.alarms())
     }
@@ -479,7 +479,7 @@ impl CellWatch {
         self.outside.cell_ns()
     }
 
-    /// What its application reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by
+    /// Its application's reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by
     /// name.
     pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
         let of_page = self.tasks().iter().zip(self.totals());
@@ -510,7 +510,7 @@ impl CellWatch {
         self.health.tasks()
     }
 
-    /// What is known of the time before an incident.
+    /// The evidence of the time before an incident.
     pub(in crate::run) fn evidence(&self, output_tail: Option<OutputTail>) -> Evidence {
         let mut counters = std::collections::BTreeMap::new();
         if let Some(ns) = self.outside.cell_ns() {

@@ -1,4 +1,4 @@
-//! What can be seen of a cell without its cooperation.
+//! A cell's use, seen without its cooperation.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use host::root::Root;
 
 use super::limits::with_those_below;
 
-/// What can be seen of a cell without its help: cpu time and memory.
+/// Counts of a cell that can be seen without its help: cpu time and memory.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     clock: Option<libc::clockid_t>,
@@ -19,7 +19,7 @@ pub(super) struct Outside {
     memory: Vec<File>,
     hits: u64,
     ran_ns: i64,
-    /// What was counted of memory and cpu time when the program had ended; its groups may be gone.
+    /// The counts of memory and cpu time when the program had ended; its groups may be gone.
     kept_hits: Option<u64>,
     kept_ns: Option<i64>,
 }
@@ -98,7 +98,7 @@ impl Outside {
         sum_of_hits(&self.memory).or(self.kept_hits)
     }
 
-    /// The program has ended: what is counted now stands when its groups are gone.
+    /// The program has ended: the present counts stand when its groups are gone.
     pub(super) fn keep(&mut self) {
         self.kept_hits = self.read_hits();
         self.kept_ns = self.cell_ns();
@@ -139,11 +139,11 @@ fn budget_group(pid: i32) -> Option<PathBuf> {
 /// Where cpu time is counted.
 const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
 
-/// Those of these files that say what is looked for.
+/// Those of these files with the text that is looked for.
 pub(super) fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
     let paths = (groups.iter()).flat_map(|group| names.iter().map(|name| group.join(name)));
     let says = |path: &PathBuf| host::file::text(path).is_ok_and(|text| says(&text));
-    // What could be read a moment ago can be opened.
+    // A file that could be read a moment ago can be opened.
     let files = paths.filter(says).map(File::open);
     files.filter_map(Result::ok).collect()
 }

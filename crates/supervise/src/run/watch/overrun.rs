@@ -3,26 +3,25 @@
 /// Whether a cell has used more cpu time than its tasks could have if every job kept to its wcet.
 ///
 /// The cpu time of single jobs cannot be measured from outside, so the cpu time of all processes of the cell, between
-/// an anchor and now, is compared with what the jobs since then may have used: the wcet of each that has ended, and of
-/// the one of each task that may be running. What is found is certain; what is not found may be an overrun all the
-/// same, shorter than a wcet of each task together. The anchor moves on whenever the cell has used less than its jobs
-/// may.
+/// an anchor and now, is compared with the time that the jobs since then may have used: the wcet of each that has
+/// ended, and of the one of each task that may be running. A found overrun is certain; an unfound one may exist,
+/// shorter than a wcet of each task together. The anchor moves on whenever the cell has used less than its jobs may.
 ///
 /// The kernel adds to the cpu time that others see of a thread at its tick and when the thread stops: at the anchor a tick of each cpu
 /// may be missing, which is allowed once more.
 ///
-/// How many jobs have ended is what the cell says. It is believed up to one a period, however long ago the look before was, and
+/// The number of ended jobs is the cell's word. It is believed up to one a period, however long ago the look before was, and
 /// those of a second before that which were late: a cell that makes jobs up is found when it has used that up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Overrun {
     tasks: Vec<Believed>,
     /// Cpu time at the anchor, ns.
     anchor_ns: Option<i64>,
-    /// What the jobs that have ended since may have used, ns.
+    /// The time that the jobs that have ended since may have used, ns.
     allowed_ns: i64,
     /// Until when jobs have been earned.
     earned_ns: Option<i64>,
-    /// What may have been used at any instant and is not counted yet, ns.
+    /// The time that may have been used at any instant and is not counted yet, ns.
     unseen_ns: i64,
 }
 
@@ -81,7 +80,7 @@ impl Overrun {
     pub(in crate::run) fn earn(&mut self, now_ns: i64) {
         let since_ns = now_ns.saturating_sub(self.earned_ns.replace(now_ns).unwrap_or(now_ns));
         for task in &mut self.tasks {
-            // Only what is left over is bounded: the cpu time of a look that is late is of all this time, too.
+            // Only the remainder is bounded: the cpu time of a look that is late is of all this time, too.
             let left_ns = task.credit_ns.min(task.most_ns());
             task.credit_ns = left_ns.saturating_add(since_ns.max(0));
         }
@@ -111,7 +110,7 @@ impl Overrun {
         let since_ns = used_ns.saturating_sub(anchor_ns);
         let found = since_ns > self.allowed_ns.saturating_add(running_ns);
         if found || since_ns <= self.allowed_ns {
-            // What jobs have left over is not lent to the next ones.
+            // Time that jobs have left over is not lent to the next ones.
             self.anchor_ns = Some(used_ns);
             self.allowed_ns = 0;
         }
@@ -143,7 +142,7 @@ mod tests {
             }
         }
 
-        /// Nor are they where what was used comes into the counts only at ticks and at the ends of jobs.
+        /// Nor are they where use comes into the counts only at ticks and at the ends of jobs.
         #[test]
         fn none_is_found_in_counts_that_are_a_tick_old(
             jobs in prop::collection::vec((1i64..=100, 0i64..=100), 1..200),

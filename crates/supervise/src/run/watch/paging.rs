@@ -10,7 +10,7 @@ use crate::page::{Declared, Page, Place};
 /// Where a cell finds its page.
 const IN_THE_CELL: &str = "/cell/page";
 
-/// What the page of a cell is made of.
+/// The definition of a cell's page.
 #[derive(Debug)]
 pub(in crate::run) struct Paging {
     tasks: Vec<Declared>,
@@ -27,7 +27,7 @@ impl Paging {
         }
     }
 
-    /// Creates it in this directory: the page, and what is to be mounted into the cell; otherwise why there is none.
+    /// Creates it in this directory: the page, and its mount into the cell; otherwise why there is none.
     pub(in crate::run) fn make(
         &self,
         dir: &Path,

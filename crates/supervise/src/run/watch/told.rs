@@ -1,11 +1,11 @@
-//! What a page has reported over one life of a cell.
+//! The reports of a page over one life of a cell.
 
 use std::collections::BTreeMap;
 
 use crate::health::Event;
 use crate::page::{News, Nonsense};
 
-/// What a page has reported over one life of a cell, so that nothing is reported twice.
+/// The reports of a page over one life of a cell, so that nothing is reported twice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     /// The last job of each slot that was seen to run.
@@ -41,8 +41,8 @@ impl Told {
         self.nonsense
     }
 
-    /// What the news say, in the order in which it happened, each with its instant: between the look before and this one, which
-    /// was `stalled` if it came later than it should have.
+    /// The events of the news, in the order in which they happened, each with its instant: between the look before and this
+    /// one, which was `stalled` if it came later than it should have.
     pub(super) fn events(
         &mut self,
         all: &[News],
