@@ -40,7 +40,7 @@ pub fn child(words: &[String]) -> i32 {
 /// The exit code of a child that could not write its error to its log, as when the disk is full.
 pub(crate) const UNSAID: i32 = 74;
 
-/// Makes the cell of an application whose note is in a directory; `words` are what [`crate::app::Launcher`] put behind [`APP`].
+/// Makes the cell of an application whose note is in a directory; `words` are those that [`crate::app::Launcher`] put behind [`APP`].
 fn application(words: &[String]) -> Result<()> {
     embedded::Errors::listen();
     let [parent, work_dir, sources, ends @ ..] = words else {

@@ -137,7 +137,7 @@ of_libraries!(
     std::ffi::NulError
 );
 
-/// Adds the step that failed to an error.
+/// Adds the failed step to an error.
 pub(crate) trait Doing<T> {
     /// `doing` names the step and its object, such as `cannot mount /proc`.
     fn doing<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>;

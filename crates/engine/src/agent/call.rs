@@ -122,7 +122,7 @@ impl Judge<'_> {
         let priority = u8::try_from(asked.priority).unwrap_or(0);
         let class = match self.granted.real_time {
             _ if !is_real_time => Class::of_policy(asked.policy, 0),
-            // It gets its class once it is known whose thread it is.
+            // It gets its class once its task is known.
             RealTime::ByTask | RealTime::None => return Ok(()),
             RealTime::Band {
                 lowest,
