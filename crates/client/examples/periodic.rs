@@ -1,4 +1,4 @@
-//! A control loop with a period and a cpu time of your choice, which reports its jobs: what `examples/missions/neighbour.toml` runs.
+//! A control loop with a period and a cpu time of your choice, which reports its jobs: the program of `examples/missions/neighbour.toml`.
 
 use std::env;
 use std::time::Duration;

@@ -26,7 +26,7 @@ impl Client {
     /// # Errors
     /// When there is a page that cannot be used, or the variable names a file that does not exist.
     pub fn open_from_env() -> Result<Client, OpenError> {
-        // SAFETY: the name ends with a NUL; what is found is used at once.
+        // SAFETY: the name ends with a NUL; the value found is used at once.
         let named = unsafe { libc::getenv(VARIABLE.as_ptr()) };
         if !named.is_null() {
             // SAFETY: not null, and a C string.

@@ -10,7 +10,7 @@ use crate::layout::VERSION;
 pub enum OpenError {
     /// The file cannot be opened or mapped.
     System {
-        /// What was attempted.
+        /// The failed step, a participle.
         tried: &'static str,
         /// The operating system's error number.
         errno: i32,

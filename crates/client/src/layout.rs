@@ -3,7 +3,7 @@
 //! In this order, without gaps: one [`Head`], a [`Counters`] for each slot, an [`Identity`] for each slot, a [`Ring`] for each
 //! slot. A slot is one task. Numbers are in the byte order of the machine, times are [`crate::now_ns`].
 //!
-//! **Who writes.** The supervisor writes head and identities before the cell starts. From then on each slot has one writer, the
+//! **Writers.** The supervisor writes head and identities before the cell starts. From then on each slot has one writer, the
 //! thread that runs the task's jobs. Jobs are numbered from 0. Job k stands in record `k % RING` of the ring, so that the last
 //! [`RING`] jobs can be seen.
 //!
@@ -11,8 +11,8 @@
 //! `begun` = k + 1 (release). At its end: `end_ns`; `late`, `worst_response_ns`; `ended` = k + 1 (release).
 //!
 //! **How it is read without tearing.** Read `ended`; acquire fence; read the records; acquire fence; read `begun` again. A record
-//! k below `ended` is intact if k + RING > `begun`: its slot is reused only while `begun` is k + RING or more. What was
-//! overwritten meanwhile is known to be missing. Neither side ever waits for the other, and a writer that was killed at any
+//! k below `ended` is intact if k + RING > `begun`: its slot is reused only while `begun` is k + RING or more. Records
+//! overwritten meanwhile are known to be missing. Neither side ever waits for the other, and a writer that was killed at any
 //! instruction leaves everything before its last job readable.
 
 use core::ffi::CStr;
@@ -56,7 +56,7 @@ pub struct Head {
 /// Value of [`Head::gate`] while opening a task must wait; any other value lets it proceed.
 pub const CLOSED: u32 = 1;
 
-/// What changes with every job, in its own cache line.
+/// Counters that change with every job, in their own cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Counters {
@@ -76,7 +76,7 @@ pub struct Counters {
     pub reserved: [AtomicU64; 2],
 }
 
-/// What a slot is for.
+/// The identity of a slot's task.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Identity {

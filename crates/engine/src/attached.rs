@@ -1,5 +1,5 @@
-//! A cell whose runtime stays: it waits for the payload as its parent and deletes the container at its end. This is
-//! what `crun run` and `runc run` do unless they are told to detach.
+//! A cell whose runtime stays: it waits for the payload as its parent and deletes the container at its end,
+//! as `crun run` and `runc run` do unless they are told to detach.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Creates such a cell with an OCI runtime ([`model::EngineKind::runtimes`]); returns as soon as the payload's pid is known.
 ///
 /// # Errors
-/// In the engine's own words; whatever was made until then is removed.
+/// In the engine's own words; all that was made until then is removed.
 pub fn attach(spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
     made::create(spec, || make(spec), info(spec.engine).wipe)
 }

@@ -1,4 +1,4 @@
-//! What every engine and every cell can do.
+//! The operations of every engine and every cell.
 
 use std::path::PathBuf;
 
@@ -31,12 +31,12 @@ pub struct Rights {
     pub devices: Vec<PathBuf>,
 }
 
-/// What a cell runs, and what it may do.
+/// The program of a cell, and its rights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellSpec {
     /// Name, unique on the machine, such as `timecell-8123-4-1-podman`.
     pub id: String,
-    /// What makes the cell.
+    /// The engine that makes the cell.
     pub engine: EngineKind,
     /// Directory that holds the static binary as `/timecell` and empty mount points, nothing else.
     pub rootfs: PathBuf,
@@ -46,9 +46,9 @@ pub struct CellSpec {
     pub shared: PathBuf,
     /// Private directory of this cell: bundle, state, log, and the note that [`crate::sweep`] reads.
     pub work_dir: PathBuf,
-    /// Who runs a rootless cell; `None` for rootful engines.
+    /// The user of a rootless cell; `None` for rootful engines.
     pub user: Option<User>,
-    /// What is granted.
+    /// The granted rights.
     pub rights: Rights,
 }
 
@@ -57,7 +57,7 @@ pub trait Engine: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> EngineKind;
 
-    /// What it needs of this machine, met and unmet; if one is unmet, the engine cannot be measured here.
+    /// Its requirements of this machine, met and unmet; if one is unmet, the engine cannot be measured here.
     fn requirements(&self) -> Vec<Requirement>;
 
     /// Program version, such as `crun 1.8.1`; `None` when it is not there.
@@ -66,13 +66,13 @@ pub trait Engine: Send + Sync {
     /// Whether the cell may set its own class and affinity; otherwise the coordinator does so by pid.
     fn cell_sets_class(&self) -> bool;
 
-    /// What each of its cells takes of the machine while it waits.
+    /// Resources of the machine that each of its cells takes while it waits.
     fn footprint(&self) -> Footprint;
 
     /// Creates the cell and starts its payload; returns as soon as the payload's pid is known.
     ///
     /// # Errors
-    /// In the engine's own words; whatever was made until then is removed.
+    /// In the engine's own words; all that was made until then is removed.
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError>;
 }
 
@@ -88,10 +88,10 @@ pub trait Cell: Send {
     /// The last lines that cell and engine wrote, for error texts.
     fn log_tail(&self) -> String;
 
-    /// Kills what still runs and removes container, cgroups, mounts and state. May be called again.
+    /// Kills its live processes and removes container, cgroups, mounts and state. May be called again.
     ///
     /// # Errors
-    /// Names what could not be removed.
+    /// Names the parts that could not be removed.
     fn remove(&mut self) -> Result<(), EngineError>;
 }
 
@@ -100,6 +100,6 @@ pub trait Cell: Send {
 pub struct CellProcess {
     /// As the host sees it.
     pub pid: i32,
-    /// What the kernel calls it, such as `conmon`.
+    /// Its name in the kernel, such as `conmon`.
     pub name: String,
 }

@@ -1,7 +1,7 @@
-//! Removing the cgroups of a cell with whatever runs in them: half-made containers carry no other mark. Every engine puts
+//! Removing the cgroups of a cell with all processes in them: half-made containers carry no other mark. Every engine puts
 //! them under `/<id>` of each hierarchy or, in version 2, of a cpuset partition at its top.
 //!
-//! What still runs in them is part of the cell and is killed: a container whose creation was cut short has a
+//! A process that still runs in them is part of the cell and is killed: a container whose creation was cut short has a
 //! process that bears no mark yet.
 
 use std::fs;
@@ -67,7 +67,7 @@ pub fn any_lives(prefix: &str) -> bool {
 /// Removes the groups whose ids begin with `prefix`, of cells of which nothing runs any more.
 ///
 /// # Errors
-/// What the system says of the first that stays.
+/// The system's error about the first that stays.
 pub fn remove_empty(prefix: &str) -> Result<()> {
     let groups = of_prefix(prefix).into_iter();
     let mut empty = groups.filter(|group| first_in(group.clone()).is_none());
@@ -84,8 +84,9 @@ fn of_prefix(prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Memory that groups whose ids begin with `prefix` hold and that cannot be reclaimed, bytes: what processes have written to, and files in memory.
-/// Cached files of disks are left out, as the kernel reclaims those when somebody needs room; so is the kernel's own memory for the groups.
+/// Memory that groups whose ids begin with `prefix` hold and that cannot be reclaimed, bytes: pages that processes have written to, and files in
+/// memory. Cached files of disks are left out, as the kernel reclaims those when somebody needs room; so is the kernel's own memory for the
+/// groups.
 pub fn memory_taken(prefix: &str) -> u64 {
     let Ok(cgroups) = host::cgroup::detect() else {
         return 0;

@@ -19,7 +19,7 @@ use crate::engines::{embedded, info};
 use crate::error::{Doing, Result, refused};
 use crate::{agent, made, note, process};
 
-/// Does what the arguments of `oci-child` say, which an engine put there. Returns the exit code.
+/// Obeys the arguments of `oci-child`, which an engine put there. Returns the exit code.
 ///
 /// Call it before any thread is started.
 pub fn child(words: &[String]) -> i32 {
@@ -40,7 +40,7 @@ pub fn child(words: &[String]) -> i32 {
 /// The exit code of a child that could not write its error to its log, as when the disk is full.
 pub(crate) const UNSAID: i32 = 74;
 
-/// Makes the cell of an application whose note is in a directory; `words` are what [`crate::app::Launcher`] put behind [`APP`].
+/// Makes the cell of an application whose note is in a directory; `words` are those that [`crate::app::Launcher`] put behind [`APP`].
 fn application(words: &[String]) -> Result<()> {
     embedded::Errors::listen();
     let [parent, work_dir, sources, ends @ ..] = words else {
@@ -79,7 +79,7 @@ fn application(words: &[String]) -> Result<()> {
     }
 }
 
-/// Gives up what a supervisor has and no cell may inherit: class, niceness, cpus, groups, protection when memory is short.
+/// Gives up a supervisor's properties that no cell may inherit: class, niceness, cpus, groups, protection when memory is short.
 fn be_ordinary(oom_score_adj: u16) -> Result<()> {
     host::sched::set_class(0, &Class::Other)?;
     let cpus = host::cpus::possible()?;
@@ -90,7 +90,7 @@ fn be_ordinary(oom_score_adj: u16) -> Result<()> {
     umask(Mode::WGRP | Mode::WOTH);
     let protection = "/proc/self/oom_score_adj";
     let own = host::file::text(protection).unwrap_or_default();
-    // Who is more ready to go than the cell is to be stays so: only the lowering of it is privileged.
+    // A score above the cell's stays: only lowering it is privileged.
     if own
         .trim()
         .parse::<i32>()

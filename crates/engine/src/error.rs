@@ -1,4 +1,4 @@
-//! Why a cell could not be made or removed: what the engine was doing, and the system's or a program's reason as the source.
+//! Why a cell could not be made or removed: the engine's step, and the system's or a program's reason as the source.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use model::EngineKind;
 use crate::app::BundleError;
 use crate::rootfs::RootfsError;
 
-/// What a function of this crate answers that can fail.
+/// The result of a function of this crate that can fail.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an engine could not make, or not remove, a cell.
@@ -21,7 +21,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct EngineError {
     /// The engine.
     pub engine: EngineKind,
-    /// What was attempted, such as `start the cell`.
+    /// The failed step, such as `start the cell`.
     pub doing: String,
     /// The cause, in the engine's own words where it gave some.
     pub source: Error,
@@ -31,7 +31,7 @@ pub struct EngineError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for is not possible here: a sentence that says why.
+    /// The request is not possible here: a sentence that says why.
     #[error("{0}")]
     Refused(String),
     /// A step failed; the source says why.
@@ -42,7 +42,7 @@ pub enum Error {
         /// Why it failed.
         source: Box<Error>,
     },
-    /// A step failed, and there is more to say than why, such as what would help or what was left behind.
+    /// A step failed, and there is more to say than why, such as a remedy or the remains.
     #[error("{source}{more}")]
     Noted {
         /// Why the step failed.
@@ -137,9 +137,9 @@ of_libraries!(
     std::ffi::NulError
 );
 
-/// Says of an error what was being done.
+/// Adds the failed step to an error.
 pub(crate) trait Doing<T> {
-    /// `doing` names the step and what it was about, such as `cannot mount /proc`.
+    /// `doing` names the step and its object, such as `cannot mount /proc`.
     fn doing<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>;
 }
 

@@ -1,8 +1,8 @@
-//! What a cell takes of limited resources, so that the limit that will stop a crowd of cells can be named before the first
-//! of them is made.
+//! A cell's share of limited resources, so that the limit that will stop a crowd of cells can be named before the first of
+//! them is made.
 
-/// What one cell takes while it waits, beside the open file that its maker holds for it. Counted on Linux 6.18 with eight
-/// cells of each engine; memory is about the least that was seen, all else is exact.
+/// Resources of one cell while it waits, beside the open file that its maker holds for it. Counted on Linux 6.18 with
+/// eight cells of each engine; memory is about the least that was seen, all else is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
     /// Processes and threads of the machine.

@@ -1,4 +1,4 @@
-//! What is known of every cell: enough to find and remove all of it.
+//! The facts known of every cell: enough to find and remove all of it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CellSpec, User};
 
-/// What is known of every cell, whatever runs in it: enough to find all of it and to remove it.
+/// The facts known of a cell of any kind: enough to find all of it and to remove it.
 pub(crate) trait Identity {
     /// Name, unique on the machine.
     fn id(&self) -> &str;
-    /// What makes the cell.
+    /// The engine that makes the cell.
     fn engine(&self) -> EngineKind;
     /// Its private directory.
     fn work_dir(&self) -> &Path;
-    /// Who runs it without root's powers.
+    /// The user who runs it without root's powers.
     fn user(&self) -> Option<&User>;
 }
 

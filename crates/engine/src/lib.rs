@@ -1,4 +1,4 @@
-//! What makes cells: a folder of engines behind one trait and one list.
+//! The engines that make cells: one folder behind one trait and one list.
 //!
 //! An engine creates a cell that runs our own static binary or any application ([`app`]), reports its pid, kills it and
 //! removes it. It measures nothing and decides nothing about scheduling; cpus and classes are up to the coordinator.

@@ -49,7 +49,7 @@ pub fn needed(program: &Path) -> Result<Vec<PathBuf>, RootfsError> {
         program: program.to_owned(),
         source: Box::new(error),
     };
-    // What ldd(1) does, without its shell script: both glibc's and musl's loaders know the option, and run nothing of the program.
+    // As ldd(1) does, without its shell script: both glibc's and musl's loaders know the option, and run nothing of the program.
     let listed = Command::new(&interpreter)
         .arg("--list")
         .arg(program)
@@ -132,7 +132,7 @@ mod tests {
             let copied = dir.path().join(library.strip_prefix("/").unwrap());
             assert!(copied.is_file(), "{}", copied.display());
         }
-        // Once more: what is there stays.
+        // Once more: present files stay.
         add(dir.path(), program).unwrap();
     }
 

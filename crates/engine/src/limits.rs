@@ -1,4 +1,4 @@
-//! The resource limits of a cell, within what this process may grant.
+//! The resource limits of a cell, as far as this process may grant them.
 
 use crate::Rights;
 use crate::app::{Grants, Scheduling};
@@ -67,8 +67,8 @@ pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
     limits
 }
 
-/// The limits that were granted and cannot be given, each with what can. Not those that bound nothing: who has CAP_IPC_LOCK locks what it
-/// wants, and whose calls for classes are answered gets what was granted.
+/// The granted limits that cannot be given, each with the most that can. Not those that bound nothing: a cell with CAP_IPC_LOCK locks any
+/// amount, and one whose calls for classes are answered gets its grants.
 pub(crate) fn short_of(grants: &Grants) -> Vec<(Limit, u64)> {
     let wanted = Wanted::of(grants);
     let given = wanted.within_reach();
@@ -112,7 +112,7 @@ impl Wanted {
         }
     }
 
-    /// What of it can be set. Raising a hard limit needs CAP_SYS_RESOURCE, which even root may lack.
+    /// The limits that can be set. Raising a hard limit needs CAP_SYS_RESOURCE, which even root may lack.
     fn within_reach(&self) -> Vec<Limit> {
         let own = host::caps::limits().ok();
         let free = host::caps::effective().is_ok_and(|caps| caps.has("CAP_SYS_RESOURCE"))

@@ -1,4 +1,4 @@
-//! What all engines share: note first, make, undo on failure; and the cell they hand out.
+//! The common steps of all engines: note first, make, undo on failure; and the cell they hand out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::process::{self, Process};
 use crate::{Cell, CellProcess, CellSpec, EngineError, marks, note, programs};
 use host::file::gone;
 
-/// What an engine's making yields.
+/// A payload as its engine made it.
 pub(crate) struct Payload {
     pub(crate) pid: i32,
     /// Where the payload is a child of this process.
@@ -19,7 +19,7 @@ pub(crate) struct Payload {
     pub(crate) helper: Option<Child>,
 }
 
-/// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
+/// Removes an engine's own state of a cell, but no processes; may be called again and on half a cell.
 pub(crate) type Wipe = fn(&dyn Identity) -> Result<()>;
 
 /// The log of engine and payload in a cell's private directory.
@@ -101,7 +101,7 @@ pub(crate) fn create(
     }
 }
 
-/// Clears away a cell that could not be made for this reason, and adds what could not be cleared.
+/// Clears away a cell that could not be made for this reason, and adds the parts that could not be cleared.
 pub(crate) fn undone(cell: &dyn Identity, wipe: Wipe, source: Error) -> Error {
     match clear(cell, wipe) {
         Ok(()) => source,
@@ -115,7 +115,7 @@ pub(crate) fn clear(cell: &dyn Identity, wipe: Wipe) -> Result<()> {
     finish(cell, wipe)
 }
 
-/// What is left to remove once the processes have ended.
+/// Removes the rest once the processes have ended.
 pub(crate) fn finish(cell: &dyn Identity, wipe: Wipe) -> Result<()> {
     wipe(cell)?;
     remove_dir(&state(cell))?;
@@ -190,7 +190,7 @@ impl Cell for Made {
             if let Some(child) = &mut self.child {
                 // As for the processes that are not our children.
                 let _ = host::sched::bandwidth::release(self.pid);
-                // Reaping right here is what frees the pid, so no other process can be hit.
+                // Only reaping right here frees the pid, so no other process can be hit.
                 let _ = child.kill();
                 child.wait()?;
             } else if let Some(process) = self.process {

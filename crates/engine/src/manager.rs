@@ -33,7 +33,7 @@ pub fn forms(engine: EngineKind) -> &'static [Form] {
     info(engine).calls.map_or(&[], |calls| calls.forms())
 }
 
-/// What such a network needs of this machine for containers of an engine, besides the engine's own needs.
+/// Requirements of such a network for containers of an engine, besides the engine's own.
 pub fn network_needs(engine: EngineKind, network: Network) -> Vec<Requirement> {
     (info(engine).calls).map_or_else(Vec::new, |calls| calls.network_needs(network))
 }
@@ -42,7 +42,7 @@ impl Manager {
     /// Sets `spec.engine` (one that has [`forms`]) up with an image of `spec.rootfs`, where it can have one.
     ///
     /// # Errors
-    /// In the manager's own words; what was made until then is removed.
+    /// In the manager's own words; all that was made until then is removed.
     pub fn set_up(spec: &CellSpec) -> Result<Manager, EngineError> {
         let failed = |cause: Error| made::error(spec, "set up the container manager", cause);
         let calls = (info(spec.engine).calls)
@@ -70,7 +70,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // What cannot be removed now, `timecell clean` finds by the note.
+        // `timecell clean` finds any remains by the note.
         let _ = crate::sweep(&self.spec.work_dir);
         if !self.had_mount_points {
             // Fails where somebody uses it by now.

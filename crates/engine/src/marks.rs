@@ -96,7 +96,7 @@ pub(crate) fn belonging(cell: &dyn Identity, path: &Path) -> Vec<i32> {
 }
 
 /// Pids of the live processes of the cells whose ids begin with `prefix`, and of those that have `path` in their arguments: one pass over all
-/// processes. `user`: whom the notes of the cells name.
+/// processes. `user`: the one that the notes of the cells name.
 pub fn processes_of_many(prefix: &str, path: &Path, user: Option<u32>) -> Vec<i32> {
     let found = processes(|id| id.starts_with(prefix), user.as_slice(), Some(path));
     found.iter().map(|process| process.pid).collect()
@@ -188,7 +188,7 @@ pub(crate) fn is_of(pid: i32, id: &str) -> bool {
 /// Id of the cell to which a process belongs: the one in whose groups it is, or whose mark it carries as a process of root's or of this program's
 /// user.
 ///
-/// The environment of a process in a cell's groups is not read: that waits for whoever holds its address space, which may be a thread that its
+/// The environment of a process in a cell's groups is not read: that waits for the holder of its address space, which may be a thread that its
 /// budget, or the freezer, keeps from running.
 pub fn cell_id_of(pid: i32) -> Option<String> {
     cell_of(pid).or_else(|| marks(&memory_of(pid, "environ", None)).next())

@@ -58,7 +58,7 @@ pub(crate) fn mount_with(
     .doing(doing)
 }
 
-/// Makes what a directory, or anything else, is mounted on.
+/// Makes the mount point of a directory, or of anything else.
 pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<()> {
     let made = if is_dir {
         fs::create_dir_all(place)
@@ -71,8 +71,8 @@ pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<()> {
 
 /// Unmounts everything below `dir`, the newest first.
 ///
-/// What lies below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link is
-/// followed, neither at the end nor before.
+/// Mount points below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link
+/// is followed, neither at the end nor before.
 pub(crate) fn remove_below(dir: &Path) -> Result<()> {
     let text = host::file::text("/proc/self/mountinfo")?;
     // Mount points are listed without links.
@@ -89,7 +89,7 @@ pub(crate) fn remove_below(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unmounts what is mounted at a path without links; fine if nothing is.
+/// Unmounts the mount at a path without links; fine if there is none.
 fn unmount(point: &Path) -> io::Result<()> {
     let opened = match open_without_links(point, OFlags::PATH) {
         Ok(opened) => opened,

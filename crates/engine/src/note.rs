@@ -1,5 +1,5 @@
 //! The note `cell.json` in a cell's private directory: written before anything is made, removed last, so that
-//! whatever a killed coordinator left behind can be found and undone.
+//! all remains of a killed coordinator can be found and undone.
 
 use std::fs;
 use std::io;
@@ -38,11 +38,11 @@ pub(crate) fn write(spec: &CellSpec) -> Result<()> {
     keep(spec, &spec.work_dir)
 }
 
-/// Writes what is known of a cell as its note, making the directory if needed.
+/// Writes a cell's specification as its note, making the directory if needed.
 pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
-        // Whatever this process's own mask lets others do.
+        // Not writable by others, even without a umask.
         builder.recursive(true).mode(0o755).create(work_dir)?;
         let whole = path(work_dir);
         let part = whole.with_extension("json.part");

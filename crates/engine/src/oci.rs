@@ -1,4 +1,4 @@
-//! The OCI bundle of a cell, where a runtime keeps its state, and what the machine must be like for one.
+//! The OCI bundle of a cell, where a runtime keeps its state, and the machine's requirements for one.
 
 use std::fs;
 use std::io;

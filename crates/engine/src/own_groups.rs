@@ -42,8 +42,8 @@ impl Groups {
     }
 
     /// The same, in that of version 2 within the group of this name at the top, which is there, and with one of the name `inner` in it for
-    /// the processes: the outer one is for those who hold the cell, and may be there. What they use is version 2, so that elsewhere there
-    /// is no need of it.
+    /// the processes: the outer one is for those who hold the cell, and may be there. They use version 2, so that elsewhere there is no
+    /// need of it.
     pub(crate) fn make_inside(
         id: &str,
         within: Option<&str>,

@@ -55,7 +55,7 @@ impl Process {
     /// Opens it, never a later one with the same pid; `None` if it is gone.
     pub(crate) fn open(self) -> Option<OwnedFd> {
         let pidfd = pidfd::open(self.pid).ok()?;
-        // Asked once the descriptor is there: what it stands for cannot change any more.
+        // Asked once the descriptor is there: its process cannot change any more.
         (Process::of(self.pid) == Some(self)).then_some(pidfd)
     }
 
@@ -111,7 +111,7 @@ pub(crate) fn kill_each(processes: &[Process]) -> Vec<Error> {
 
 /// Runs `command` to its end, its output appended to `log`; the error holds its last lines.
 ///
-/// Output goes to a file, never to a pipe: what it starts in the background keeps its output open.
+/// Output goes to a file, never to a pipe: its background processes keep its output open.
 pub(crate) fn run(command: &mut Command, log: &Path) -> Result<()> {
     run_on(command, log, Stdio::null())
 }
@@ -122,7 +122,7 @@ pub(crate) fn run_on(command: &mut Command, log: &Path, input: Stdio) -> Result<
     run_with(command, log, input, output.into())
 }
 
-/// As [`run`], without what the program writes to its standard output.
+/// As [`run`], without the program's standard output.
 pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<()> {
     run_with(command, log, Stdio::null(), Stdio::null())
 }
@@ -168,7 +168,7 @@ fn start(command: &mut Command, log: &Path, input: Stdio, output: Stdio) -> Resu
         .doing(|| format!("{} cannot be started", command.get_program().display()))
 }
 
-/// What a program said before it ended.
+/// The output and the end of a program.
 pub(crate) struct Answer {
     pub(crate) status: ExitStatus,
     pub(crate) out: String,
@@ -194,8 +194,8 @@ impl Answer {
     }
 }
 
-/// What `command` prints before it ends, as far as it fits into a pipe. A command that does not end within the time that programs have to make or
-/// remove a cell is killed.
+/// The output of `command`, as far as it fits into a pipe. A command that does not end within the time that programs have to make or remove a
+/// cell is killed.
 pub(crate) fn output(command: &mut Command) -> Result<Answer> {
     output_within(command, PATIENCE)
 }

@@ -1,7 +1,8 @@
-//! Putting what a rootless cell needs of the host within its user's reach.
+//! Putting a rootless cell's needs of the host within its user's reach.
 //!
 //! Private directories belong to the user. The shared directory and the files in it keep their owner and are opened to the
-//! user's group, so that cells of other engines can share it too; whoever makes files in it after the cell must open those.
+//! user's group, so that cells of other engines can share it too; a process that makes files in it after the cell must open
+//! those.
 
 use std::fs;
 use std::io;
@@ -30,7 +31,7 @@ pub(crate) fn become_user(command: &mut Command, cell: &dyn Identity) {
     }
 }
 
-/// Puts what the cell needs within the user's reach; the directories `own` become the user's.
+/// Puts the cell's needs within the user's reach; the directories `own` become the user's.
 pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<()> {
     let log = made::log(spec);
     let owner = Owner {

@@ -21,13 +21,13 @@ pub enum RootfsError {
     NotStatic {
         /// The binary.
         program: PathBuf,
-        /// What loads its libraries, such as `/lib64/ld-linux-x86-64.so.2`; `None`: not found in the beginning of the file.
+        /// The loader of its libraries, such as `/lib64/ld-linux-x86-64.so.2`; `None`: not found in the beginning of the file.
         interpreter: Option<String>,
     },
     /// Not a binary for this kind of machine.
     #[error("{0} is not a 64-bit ELF program")]
     NotElf(PathBuf),
-    /// A program cannot be taken into a cell with what it is linked against.
+    /// A program cannot be taken into a cell with its libraries.
     #[error("the libraries of {program} cannot be found: {source}")]
     Libraries {
         /// The program.
@@ -48,7 +48,7 @@ pub enum RootfsError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -93,7 +93,7 @@ fn own_dir(dir: &Path, uid: u32) -> io::Result<()> {
 
 /// Prepares a root filesystem in `dir` with the running program in it; returns `dir`.
 ///
-/// May be called again, and by several processes at once: what is there already is kept.
+/// May be called again, and by several processes at once: present files are kept.
 ///
 /// # Errors
 /// When the running program is not static or the directory will not do.
@@ -215,7 +215,7 @@ pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsErr
     Err(RootfsError::NotElf(named.to_owned()))
 }
 
-/// What the opening of a program tells of the loader that it asks for.
+/// The loader that a program asks for, as told by its opening.
 enum Loader {
     None,
     /// Its name, where that lies within the opening.
@@ -228,11 +228,11 @@ fn loader(head: &[u8]) -> Loader {
     find_loader(head).unwrap_or(Loader::Untold)
 }
 
-/// `None`: what is looked for lies beyond the opening.
+/// `None`: the loader's name lies beyond the opening.
 fn find_loader(head: &[u8]) -> Option<Loader> {
     const PT_INTERP: usize = 3;
     let bytes = |at: usize, length: usize| head.get(at..at.checked_add(length)?);
-    // 64 bits, little endian: what timecell is built for.
+    // 64 bits, little endian, as timecell is built.
     if bytes(0, 6)? != b"\x7fELF\x02\x01" {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::{CellSpec, EngineError, oci, reach};
 /// and the step that was done then.
 pub const STAMPS: &str = embedded::STAMPS;
 
-/// Where [`STAMPS`] may be written by whoever runs the cell; goes with the cell's other state.
+/// Where [`STAMPS`] may be written by the cell's user; goes with the cell's other state.
 pub fn stamps_file(spec: &CellSpec) -> PathBuf {
     made::state(spec).join("stamps")
 }
@@ -24,7 +24,7 @@ pub fn stamps_file(spec: &CellSpec) -> PathBuf {
 ///
 /// For timing OCI runtimes ([`EngineKind::runtimes`]) on equal terms, by root or, with `spec.user`, by that user: the bundle
 /// is the same and not part of the time. The caller gives the command its standard streams and removes
-/// `spec.work_dir`; what a failed command leaves behind, [`crate::sweep`] removes.
+/// `spec.work_dir`; remains of a failed command are removed by [`crate::sweep`].
 ///
 /// # Errors
 /// For other engines, and when the bundle cannot be written or the runtime is not installed.

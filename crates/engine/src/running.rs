@@ -29,7 +29,7 @@ pub enum NotRunning {
     /// No engine knows it.
     #[error("neither podman nor docker has a container `{name}`{why}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Why an engine could not be asked, a clause after a semicolon; empty where all were.
         why: String,
@@ -37,7 +37,7 @@ pub enum NotRunning {
     /// It exists, but no process of it runs.
     #[error("the container `{name}` of {engine} is not running")]
     Stopped {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Its engine.
         engine: &'static str,
@@ -45,13 +45,13 @@ pub enum NotRunning {
     /// Two engines have one.
     #[error("podman and docker both have a container `{name}`; name the one you mean by its id")]
     Several {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
 }
 
 impl NotRunning {
-    /// What was asked for.
+    /// The requested name.
     pub fn name(&self) -> &str {
         match self {
             NotRunning::Unknown { name, .. }
@@ -61,7 +61,7 @@ impl NotRunning {
     }
 }
 
-/// What an engine says of a container.
+/// An engine's answer about a container.
 enum Answer {
     Runs(Running),
     Stopped,

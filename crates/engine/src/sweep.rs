@@ -1,4 +1,4 @@
-//! Removing what cells left behind when their coordinator was killed.
+//! Removing the remains of cells whose coordinator was killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use crate::engines::info;
 use crate::identity::{Identity, Noted};
 use crate::{EngineError, made, marks, note};
 
-/// Removes whatever the cell of this private directory left behind when its coordinator was killed.
+/// Removes all remains of the cell of this private directory after its coordinator was killed.
 ///
 /// Does nothing if there is no note of a cell; may be called again. The cell's log stays.
 ///
 /// # Errors
-/// Names what could not be removed.
+/// Names the parts that could not be removed.
 pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
     let spec = match note::read(work_dir) {
         Ok(Some(spec)) => spec,
@@ -53,7 +53,7 @@ pub fn is_left(work_dir: &Path) -> bool {
 const AT_ONCE: usize = 8;
 
 /// As [`sweep`] for the cells of many private directories: all of their processes are killed first, so that a crowd at
-/// high priority does not hold up its own removal. Returns how many cells there were, and what could not be removed.
+/// high priority does not hold up its own removal. Returns how many cells there were, and the failed removals.
 pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
     let mut specs = Vec::new();
     let mut left = Mutex::new(Vec::new());

@@ -72,7 +72,7 @@ pub fn find(name: &str) -> Result<Unit, NoUnit> {
     }
 }
 
-/// What `systemctl show` says; `None`: it does not run.
+/// The unit as `systemctl show` describes it; `None`: it does not run.
 fn read(name: &str, out: &str) -> Option<Unit> {
     let value = |key: &str| {
         let mut lines = out.lines().filter_map(|line| line.split_once('='));

@@ -13,8 +13,8 @@ use crate::programs::is_root;
 /// Ids that a rootless cell's user namespace needs besides the user's own.
 const SUB_IDS: u64 = 65_536;
 
-/// The user for rootless cells: the one `given`, else who called `sudo`, else this process's user if that is not root,
-/// else the first login user with entries in `/etc/subuid` and `/etc/subgid`.
+/// The user for rootless cells: the one `given`, else the caller of `sudo`, else this process's user if that is not
+/// root, else the first login user with entries in `/etc/subuid` and `/etc/subgid`.
 ///
 /// # Errors
 /// The unmet requirement, whose fix is the command that gives such a user.
@@ -29,7 +29,7 @@ pub fn of_id(uid: u32) -> Option<User> {
     Files::at(Path::new("/etc")).of_id(uid)
 }
 
-/// What is known about users.
+/// The users' accounts and id ranges.
 struct Files {
     accounts: Vec<Account>,
     subuid: Vec<Range>,

@@ -1,4 +1,4 @@
-//! Prints what the doctor finds on this machine.
+//! Prints the doctor's findings on this machine.
 
 fn main() {
     let provenance = timecell_host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION"));

@@ -1,5 +1,5 @@
-//! What the whole machine has done since boot: switches, interrupts, cpu time, bytes to disks and networks.
-//! Two readings show what happened between them; nothing here belongs to one process or one cell.
+//! Activity of the whole machine since boot: switches, interrupts, cpu time, bytes to disks and networks. Two readings
+//! show the activity between them; nothing here belongs to one process or one cell.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads the counts of this machine; what the kernel does not report is 0.
+    /// Reads the counts of this machine; counts that the kernel does not report are 0.
     pub fn read() -> Activity {
         Activity::read_at(&Root::live())
     }
@@ -56,7 +56,7 @@ impl Activity {
         }
     }
 
-    /// What happened since an `earlier` reading.
+    /// The counts since an `earlier` reading.
     pub fn since(&self, earlier: &Activity) -> Activity {
         let softirqs = self.softirqs.iter().map(|(kind, count)| {
             let before = earlier.softirqs.get(kind).copied().unwrap_or(0);
@@ -99,7 +99,7 @@ fn softirqs(text: &str) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The kernel counts what goes to block devices in KiB.
+/// The kernel counts writes to block devices in KiB.
 fn written(vmstat: &str) -> u64 {
     let line = vmstat
         .lines()

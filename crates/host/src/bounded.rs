@@ -195,7 +195,7 @@ impl Helper {
             self.from.read_exact(&mut number).ok()?;
             match c_int::from_ne_bytes(number) {
                 0 => return Some(Ok(bytes)),
-                // The bytes read before a process ended may still tell whose it is.
+                // The bytes read before a process ended may still tell its cell.
                 ..0 if !bytes.is_empty() => return Some(Ok(bytes)),
                 error @ ..0 => return Some(Err(io::Error::from_raw_os_error(-error))),
                 more => {

@@ -1,4 +1,4 @@
-//! What the calling process may do: effective capabilities and resource limits.
+//! Rights of the calling process: effective capabilities and resource limits.
 
 use crate::process::value;
 use crate::root::{Root, Unreadable};
@@ -121,7 +121,7 @@ pub fn own_uid(root: &Root) -> Option<u32> {
 /// One resource limit. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// What is enforced now.
+    /// The limit in force.
     pub soft: Option<u64>,
     /// How far the process may raise the soft limit by itself.
     pub hard: Option<u64>,

@@ -1,6 +1,6 @@
 //! The kernel's clocks, in ns.
 
-/// What a clock shows, ns; `None`: there is no such clock, or it is of a process that is gone. Neither allocates nor waits.
+/// The time of a clock, ns; `None`: there is no such clock, or it is of a process that is gone. Neither allocates nor waits.
 #[inline]
 pub fn read(clock: libc::clockid_t) -> Option<i64> {
     let mut at = libc::timespec {

@@ -11,7 +11,7 @@ use crate::error::{Doing, Result};
 use crate::root::Root;
 use crate::sched::{self, SchedError};
 
-/// What keeps a process to its cpus.
+/// The means that keep a process to its cpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keeps {
     /// The cpuset of this group, and the affinity.

@@ -106,7 +106,7 @@ pub enum CounterError {
     /// The task has ended, or the kernel lacks perf.
     #[error("{} cannot be counted ({reason})", counter.name())]
     Other {
-        /// What was asked for.
+        /// The requested counter.
         counter: Counter,
         /// The system's answer.
         reason: String,
@@ -154,7 +154,7 @@ impl TaskCounters {
         })
     }
 
-    /// What is counted, in the order of [`TaskCounters::read`].
+    /// The counters, in the order of [`TaskCounters::read`].
     pub fn counters(&self) -> &[Counter] {
         &self.counters
     }
@@ -162,7 +162,7 @@ impl TaskCounters {
     /// Reads the group by one system call, without allocating.
     ///
     /// # Errors
-    /// What the kernel said; a short answer is an error too.
+    /// The kernel's error; a short answer is an error too.
     pub fn reading(&self) -> std::io::Result<Reading> {
         let Some(leader) = self.files.first() else {
             return Ok(Reading::default());

@@ -53,7 +53,7 @@ pub fn shares(before: &[CpuTicks], after: &[CpuTicks]) -> Vec<(u32, f64)> {
     after.iter().filter_map(share).collect()
 }
 
-/// What the kernel lets real-time tasks take of each cpu.
+/// The kernel's limit on real-time tasks on each cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtLimit {
     /// No limit.

@@ -1,5 +1,5 @@
-//! What the kernel shows of its scheduler in debugfs, and why it often cannot be read: debugfs may not be mounted, belongs to root,
-//! and is closed to everybody where the kernel is locked down.
+//! The kernel's scheduler in debugfs, and why it often cannot be read: debugfs may not be mounted, belongs to root, and is closed
+//! to everybody where the kernel is locked down.
 
 use crate::root::{Root, Unreadable};
 
@@ -14,7 +14,7 @@ pub fn path(file: &str) -> String {
 /// The text of a file of debugfs.
 ///
 /// # Errors
-/// The reason, and what would make it readable.
+/// The reason, with a remedy where there is one.
 pub fn read(root: &Root, file: &str) -> Result<String, Unreadable> {
     let path = path(file);
     root.read(&path).map_err(|error| {

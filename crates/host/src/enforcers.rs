@@ -1,5 +1,5 @@
-//! Which enforcers this kernel has, what each needs, what is missing and which to prefer. This is only about whether they exist:
-//! what is free for cells is a question of admission.
+//! Which enforcers this kernel has, their needs, the missing ones and the preferred one. This is only about whether they exist:
+//! their free share for cells is a question of admission.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub struct Found {
     pub has: bool,
     /// Whether a mission can use it: the kernel has it, and timecell holds cells of missions by it.
     pub holds_missions: bool,
-    /// How it works here, or what is missing; a clause.
+    /// How it works here, or the missing part; a clause.
     pub found: String,
 }
 
@@ -52,7 +52,7 @@ pub fn found(root: &Root) -> Vec<Found> {
 /// How a mechanism works on this kernel, a clause.
 ///
 /// # Errors
-/// What is missing, a clause.
+/// The missing part, a clause.
 pub fn here(root: &Root, enforcer: Enforcer) -> Result<String> {
     match enforcer {
         Enforcer::RtCgroup => rt_cgroup(root).map(|(top, _)| {
@@ -105,7 +105,7 @@ fn anywhere(root: &Root) -> String {
 
 const ANYWHERE: &str = "; a cell may run on any cpu and cannot be confined to some of them";
 
-/// The top group of the real-time groups and what it may give.
+/// The top group of the real-time groups and its budget.
 ///
 /// # Errors
 /// Why this kernel has no such groups, or lets none of them run anything, a clause.
@@ -134,7 +134,7 @@ const NO_RUNTIME: &str = "kernel.sched_rt_runtime_us is 0";
 /// Where groups for the freezer of cgroup v2 are made: the top of that tree.
 ///
 /// # Errors
-/// What is missing, a clause.
+/// The missing part, a clause.
 pub fn freezer(root: &Root) -> Result<PathBuf> {
     let cgroups = cgroup::detect_at(root)?;
     let top = match cgroups.v2 {

@@ -10,7 +10,7 @@ use rustix::event::epoll::EventFlags;
 /// does not wait, and -1 waits forever.
 ///
 /// # Errors
-/// What `epoll_wait` says, including `EINTR`.
+/// Errors of `epoll_wait`, including `EINTR`.
 pub fn wait(epoll: impl AsFd, most: usize, timeout_ms: i32) -> io::Result<Vec<(u64, EventFlags)>> {
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; most];
     let room = i32::try_from(most).unwrap_or(i32::MAX);

@@ -1,4 +1,4 @@
-//! Why something of the machine is missing or was refused: what was being done, and the system's reason as the source.
+//! Why something of the machine is missing or was refused: the failed step, and the system's reason as the source.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::hcbs::HcbsError;
 use crate::root::{Unreadable, reason_of};
 use crate::rtgroup::RtGroupError;
 
-/// What a function of this crate answers that can fail in one of these ways.
+/// The result of a function of this crate that can fail in one of these ways.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something was not done, or is not to be had. Each prints as one clause.
@@ -54,9 +54,9 @@ impl From<&str> for Error {
     }
 }
 
-/// Says of an error what was being done.
+/// Adds the failed step to an error.
 pub(crate) trait Doing<T> {
-    /// `doing` names the step and what it was about, such as `/sys/fs/cgroup/a cannot be made`.
+    /// `doing` names the step and its object, such as `/sys/fs/cgroup/a cannot be made`.
     fn doing(self, doing: impl FnOnce() -> String) -> Result<T>;
 }
 

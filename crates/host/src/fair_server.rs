@@ -4,7 +4,7 @@
 use crate::root::{Root, Unreadable};
 use crate::{debugfs, kernel};
 
-/// What a cpu's fair server may take.
+/// The share that a cpu's fair server may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FairServer {
     /// So much, ns; 0: it is off.
@@ -14,7 +14,7 @@ pub struct FairServer {
 }
 
 impl FairServer {
-    /// What the kernel gives it when it boots.
+    /// The kernel's default at boot.
     pub const USUAL: FairServer = FairServer {
         runtime_ns: 50_000_000,
         period_ns: 1_000_000_000,
@@ -50,7 +50,7 @@ pub(crate) fn runtime_file(cpu: u32) -> String {
     format!("sched/fair_server/cpu{cpu}/runtime")
 }
 
-/// What the server of this cpu may take.
+/// The share that the server of this cpu may take.
 ///
 /// # Errors
 /// If debugfs does not say.
@@ -73,8 +73,8 @@ pub fn of_cpu(root: &Root, cpu: u32) -> Result<FairServer, Unreadable> {
     }
 }
 
-/// What to reckon with on these cpus: the most that a server of one of them may take, and the default where that cannot be read.
-/// `None`: this kernel has no fair server, or all of them are off.
+/// The share to reckon with on these cpus: the most that a server of one of them may take, and the default where that cannot be
+/// read. `None`: this kernel has no fair server, or all of them are off.
 pub fn most(root: &Root, cpus: &[u32]) -> Option<FairServer> {
     if is_there(root) == Some(false) {
         return None;

@@ -1,4 +1,4 @@
-//! What almost every use of a file needs: an error that names the file, and treating what is already done as success.
+//! The needs of almost every use of a file: an error that names it, and success where nothing is left to do.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use crate::foreign_file::read_from;
 /// The most bytes of a file that is read whole, without another bound: room for a list of all the process ids that Linux has.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What the system says about a file.
+/// The system's error about a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct FileError {
@@ -37,7 +37,7 @@ pub fn at<E: Into<io::Error>>(path: &Path) -> impl Fn(E) -> FileError {
 /// and the descriptors of processes, see [`crate::bounded`].
 ///
 /// # Errors
-/// When there is more, or what the system says.
+/// When there is more, or on an error of the system.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_from(File::open(path)?, MOST_BYTES)
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 /// Opens a regular file for reading. A FIFO would wait for its writer, and a link might lead to an endless device.
 ///
 /// # Errors
-/// When it is something else, or what the system says.
+/// When it is something else, or on an error of the system.
 pub fn open(path: &Path) -> io::Result<File> {
     itself(OpenOptions::new().read(true), path)
 }
@@ -45,10 +45,10 @@ pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File>
 }
 
 /// Opens a program for reading, by its path in the root filesystem at `root`: links are followed beneath it. The file that is looked at is
-/// the one that is opened, whoever exchanges its name meanwhile, and opening it waits for nobody.
+/// the one that is opened, even if its name is exchanged meanwhile, and opening it waits for nobody.
 ///
 /// # Errors
-/// When it is no regular file, when somebody holds a lease of it (`WouldBlock`), or what the system says; without `/proc`, `Unsupported`.
+/// When it is no regular file, when somebody holds a lease of it (`WouldBlock`), or on an error of the system; without `/proc`, `Unsupported`.
 pub fn program(root: &Path, inside: &Path) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = if root == Path::new("/") {
@@ -101,7 +101,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
 /// The same for an open file.
 ///
 /// # Errors
-/// When there is more, or what the system says.
+/// When there is more, or on an error of the system.
 pub fn read_from(file: File, most_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most_bytes + 1).read_to_end(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! Files and directories of the host that are looked up once: whatever is checked, read or mounted afterwards is what was found, by its descriptor,
-//! whoever exchanges names meanwhile.
+//! Files and directories of the host that are looked up once: all later checks, reads and mounts are of the found one, by its descriptor, even if
+//! names are exchanged meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ impl Found {
     /// Follows a path. Links are followed where nobody else can put one; `..` leads back on the way that was taken.
     ///
     /// # Errors
-    /// When a part of the way is a link that another user made, or can put there (`InvalidInput`); or what the system says.
+    /// When a part of the way is a link that another user made, or can put there (`InvalidInput`); or on an error of the system.
     pub fn at(path: &Path) -> io::Result<Found> {
         let user = own_uid();
         let mut way = vec![Found::root()?];
@@ -123,12 +123,12 @@ impl Found {
         &self.path
     }
 
-    /// A path that leads to it in this process, whatever has become of its name.
+    /// A path that leads to it in this process, even after its name has changed.
     pub fn way(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
 
-    /// What the system says about it.
+    /// Its metadata, by the descriptor.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,6 +1,6 @@
 //! Whether a directory is one's own ground: nobody else can replace it or put anything into it.
 //!
-//! What such a directory holds is acted upon: it decides which processes are ended, and which files and directories are
+//! The contents of such a directory are acted upon: they decide which processes are ended, and which files and directories are
 //! written, mounted and removed. Root's ground is root's alone. Another user's may also be root's, who can do everything anyway.
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -25,11 +25,11 @@ const STICKY: u32 = 0o1000;
 pub struct Foreign {
     /// The directory.
     pub dir: PathBuf,
-    /// What somebody else can change: the directory, one above it, or a link on the way.
+    /// The part that somebody else can change: the directory, one above it, or a link on the way.
     pub at: PathBuf,
-    /// Who or why.
+    /// Why it is foreign.
     how: How,
-    /// Whose ground was asked for.
+    /// The user for whom it was checked.
     user: u32,
 }
 
@@ -100,7 +100,7 @@ fn check_for(user: u32, dir: &Path) -> Result<(), Foreign> {
         return Err(fault);
     }
     match last {
-        // Names in it are not protected by its being sticky: who comes first makes them.
+        // Names in it are not protected by its being sticky: the first to come makes them.
         Some((at, found)) if whole && found.mode() & (OTHERS_WRITE | GROUP_WRITES) != 0 => {
             match written_by(user, &found) {
                 Some(how) => Err(foreign(&at, how)),
@@ -111,7 +111,7 @@ fn check_for(user: u32, dir: &Path) -> Result<(), Foreign> {
     }
 }
 
-/// Who else can put something else in the place of what is named in it, or of the link itself.
+/// How another user can replace something named in it, or the link itself.
 fn changed_by(user: u32, found: &Metadata) -> Option<How> {
     if found.uid() != user && found.uid() != 0 {
         return Some(How::BelongsTo(found.uid()));
@@ -122,7 +122,7 @@ fn changed_by(user: u32, found: &Metadata) -> Option<How> {
     written_by(user, found)
 }
 
-/// Whether nobody else can put something else in the place of what was found in a directory, nor change it where it is one itself.
+/// Whether nobody else can replace the thing found in a directory, nor change it where it is one itself.
 pub(crate) fn stays(user: u32, dir: &Metadata, found: &Metadata) -> bool {
     if found.is_dir() || found.is_symlink() {
         return changed_by(user, found).is_none();
@@ -133,7 +133,7 @@ pub(crate) fn stays(user: u32, dir: &Metadata, found: &Metadata) -> bool {
 
 pub(crate) fn written_by(user: u32, found: &Metadata) -> Option<How> {
     let mode = found.mode();
-    // Many systems give every user a group of the same number, and let it write to what is theirs.
+    // Many systems give every user a group of the same number, and let it write to their files.
     let own_group = user != 0 && found.gid() == user;
     match () {
         () if mode & OTHERS_WRITE != 0 => Some(How::OthersWrite),
@@ -189,7 +189,7 @@ fn check_inside(dir: &Path, at: &Path) -> Result<(), Foreign> {
 /// Opens a regular file of one's own or root's, to which nobody else may write, for reading; never follows a link and never waits.
 ///
 /// # Errors
-/// When it is another user's, may be written by one, or is something else, or what the system says.
+/// When it is another user's, may be written by one, or is something else, or on an error of the system.
 pub fn open(path: &Path) -> io::Result<File> {
     own(foreign_file::open(path)?)
 }
@@ -211,10 +211,10 @@ pub fn append(path: &Path) -> io::Result<File> {
     own(foreign_file::itself(options.append(true), path)?)
 }
 
-/// Replaces a file: whatever had its name before, such as a link, loses the name and is otherwise untouched.
+/// Replaces a file: anything that had its name before, such as a link, loses it and is otherwise untouched.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
     gone(fs::remove_file(path))?;
@@ -226,7 +226,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// As [`replace`], but creates an empty file and returns it open.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn create(path: &Path) -> io::Result<File> {
     gone(fs::remove_file(path))?;
     let mut options = OpenOptions::new();

@@ -2,7 +2,7 @@
 //!
 //! That user may work against it: exchange links and directories between check and use, and hard-link foreign files into
 //! place. So nothing is named twice: every entry is opened once, below the open directory that holds it and never through a
-//! link, and what was opened is checked and given. The contents of a directory go first and the directory itself last, so
+//! link, and the opened one is checked and given. The contents of a directory go first and the directory itself last, so
 //! that nobody else can put anything there during the walk.
 
 use std::fs::{self, File, Permissions};
@@ -25,8 +25,8 @@ pub struct Owner {
 
 /// Gives a directory of ours and all of ours in it to `owner`.
 ///
-/// Ours is what belongs to this process's user and has one name only. A directory that is not ours, or that others may write to, is left as it is
-/// with its contents, since others may have put anything there.
+/// A thing is ours if it belongs to this process's user and has one name only. A directory that is not ours, or that others may write to, is left
+/// as it is with its contents, since others may have put anything there.
 ///
 /// # Errors
 /// When something cannot be opened or given; fine if there is nothing at `root`.
@@ -50,8 +50,8 @@ pub fn give_one(path: &Path, owner: Owner) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file or directory of ours to the group of `owner` and adds these permission bits; what belongs to anybody else,
-/// what is neither file nor directory and a file with several names is left as it is.
+/// Gives a file or directory of ours to the group of `owner` and adds these permission bits; foreign ones, those
+/// neither file nor directory and files with several names are left as they are.
 ///
 /// # Errors
 /// When it cannot be opened or given.
@@ -120,7 +120,7 @@ pub(crate) fn own_uid() -> u32 {
     geteuid().as_raw()
 }
 
-/// The way to what is open, whatever its name is by now.
+/// The way to an open file, even if it was renamed.
 fn through(opened: &File) -> std::path::PathBuf {
     format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }

@@ -26,7 +26,7 @@ impl CommandLine {
     }
 
     /// The value of `name=value`; the empty text if it stands there without one. As in the kernel,
-    /// the last mention counts, and what follows ` -- ` belongs to init.
+    /// the last mention counts, and words after ` -- ` belong to init.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .split_whitespace()

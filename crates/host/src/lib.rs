@@ -1,6 +1,6 @@
 //! Linux as timecell sees it: scheduling classes, cgroups, cpus, latency switches, provenance and
-//! the doctor's checks. Here lives everything that reads or sets the state of the machine; what
-//! makes cells, measures them or judges the numbers lives in other crates.
+//! the doctor's checks. Here lives everything that reads or sets the state of the machine; the code that makes cells,
+//! measures them or judges the numbers lives in other crates.
 
 pub mod activity;
 pub mod bounded;

@@ -1,4 +1,4 @@
-//! Files that are locked for a moment by whoever changes what the whole machine shares. This is not the journal's lock, which a
+//! Files locked for a moment while state is changed that the whole machine shares. This is not the journal's lock, which a
 //! supervisor holds all the time and which identifies it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -7,13 +7,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What all supervisors and measurements of a machine share; it lasts until the reboot.
+/// The directory that all supervisors and measurements of a machine share; it lasts until the reboot.
 pub const PLACE: &str = "/run/timecell";
 
 /// Locks a file of this directory, which is made where it is not there, within this time; it is given back by closing the file.
 ///
 /// # Errors
-/// `TimedOut` when another process keeps it locked, or what the system says.
+/// `TimedOut` when another process keeps it locked, or the system's error.
 pub fn take(dir: &Path, name: &str, patience: Duration) -> io::Result<File> {
     (DirBuilder::new().mode(0o755).recursive(true)).create(dir)?;
     let file = OpenOptions::new()

@@ -9,7 +9,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Brings it up in the network namespace of the process of this pidfd (setns(2) takes one from Linux 5.8).
 ///
 /// # Errors
-/// What the kernel says: the process has ended, or this one lacks CAP_SYS_ADMIN or CAP_NET_ADMIN there.
+/// The kernel's error: the process has ended, or this one lacks CAP_SYS_ADMIN or CAP_NET_ADMIN there.
 pub fn up(process: BorrowedFd) -> io::Result<()> {
     std::thread::scope(|scope| {
         // A namespace is a thread's: one that ends here takes it along.

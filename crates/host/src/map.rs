@@ -1,4 +1,4 @@
-//! Memory shared with whoever maps the same file.
+//! Memory shared with all processes that map the same file.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ impl Map {
     /// The whole of a file, as long as it is now.
     ///
     /// # Errors
-    /// What the kernel says; of an empty file, EINVAL.
+    /// The kernel's error; of an empty file, EINVAL.
     pub fn of(file: &File) -> io::Result<Map> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         Map::with(file, length, MapFlags::empty())
@@ -70,7 +70,7 @@ impl Map {
         self.at
     }
 
-    /// Writes to each page what is there, so that touching it later never faults. Nobody else may write to it meanwhile.
+    /// Rewrites a byte of each page, so that touching it later never faults. Nobody else may write to it meanwhile.
     pub fn touch(&self) {
         for offset in (0..self.length).step_by(4096) {
             // SAFETY: the offset is inside the mapping.
@@ -92,7 +92,7 @@ impl Map {
 /// Allocates this many bytes of a file now: without room in its file system, touching the mapped file would be a SIGBUS.
 ///
 /// # Errors
-/// ENOSPC, or what else the kernel says.
+/// ENOSPC, or another error of the kernel.
 pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     let bytes = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: an open descriptor, no memory.

@@ -1,11 +1,11 @@
-//! What is mounted: the lines of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+//! The mounts: the lines of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
 
 use std::path::PathBuf;
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// What of the file system is seen at the point; "/" for all of it.
+    /// The part of the file system seen at the point; "/" for all of it.
     pub root: String,
     /// Where it is mounted.
     pub point: PathBuf,

@@ -1,4 +1,4 @@
-//! Events of perf_event_open(2): the one call, shared by what counts tasks and what watches the cpu time of a group.
+//! Events of perf_event_open(2): the one call, shared by the counters of tasks and the watch on a group's cpu time.
 
 use std::fs::File;
 use std::io;
@@ -14,11 +14,11 @@ pub struct Event {
     /// It overflows after so much; 0: never.
     pub sample_period: u64,
     sample_type: u64,
-    /// What is read of it.
+    /// The fields read of it.
     pub read_format: u64,
     /// The bits of the structure, the first (`disabled`) the lowest.
     pub flags: u64,
-    /// Overflows after which who waits is woken.
+    /// Overflows after which a waiter is woken.
     pub wakeup_events: u32,
     bp_type: u32,
     config1: u64,
@@ -29,10 +29,10 @@ pub const HARDWARE: u32 = 0;
 /// Kind of events that the kernel counts by itself.
 pub const SOFTWARE: u32 = 1;
 
-/// What is counted.
+/// The target of the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// A thread (0: the calling one) on whatever cpu, in the group of events of this leader (-1: in none).
+    /// A thread (0: the calling one) on any cpu, in the group of events of this leader (-1: in none).
     Thread(i32, i32),
     /// The cgroup whose open directory this is, on one cpu.
     Group(i32, u32),
@@ -58,7 +58,7 @@ impl Event {
     /// Opens it; closed on exec.
     ///
     /// # Errors
-    /// What the kernel says, such as ENOENT where there is no such hardware, or EACCES.
+    /// The kernel's error, such as ENOENT where there is no such hardware, or EACCES.
     pub fn open(&self, of: Of) -> io::Result<File> {
         const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
         const PID_CGROUP: libc::c_ulong = 1 << 2;

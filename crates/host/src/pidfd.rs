@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// A descriptor of the process that has this pid now.
 ///
 /// # Errors
-/// What the kernel says: there is no such process, or it is a thread (EINVAL).
+/// The kernel's error: there is no such process, or it is a thread (EINVAL).
 pub fn open(pid: i32) -> io::Result<OwnedFd> {
     let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
     Ok(pidfd_open(pid.ok_or(Errno::INVAL)?, PidfdFlags::empty())?)
@@ -20,7 +20,7 @@ pub fn open(pid: i32) -> io::Result<OwnedFd> {
 /// Sends a signal that has a name, such as SIGTERM.
 ///
 /// # Errors
-/// What the kernel says: the process has ended (ESRCH), or is not to be signalled by this one; EINVAL for real-time signals and 0.
+/// The kernel's error: the process has ended (ESRCH), or is not to be signalled by this one; EINVAL for real-time signals and 0.
 pub fn send(process: impl AsFd, signal: i32) -> io::Result<()> {
     let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
     Ok(pidfd_send_signal(process, signal)?)
@@ -29,7 +29,7 @@ pub fn send(process: impl AsFd, signal: i32) -> io::Result<()> {
 /// Sends SIGKILL; fine if the process has ended.
 ///
 /// # Errors
-/// What the kernel says else.
+/// Other errors of the kernel.
 pub fn kill(process: impl AsFd) -> io::Result<()> {
     match pidfd_send_signal(process, Signal::KILL) {
         Err(error) if error != Errno::SRCH => Err(error.into()),

@@ -1,5 +1,5 @@
-//! Where and when a measurement was made: the machine, the kernel, the privileges, and what the
-//! doctor found at that moment. Without it a record proves nothing.
+//! Where and when a measurement was made: the machine, the kernel, the privileges, and the doctor's findings at that
+//! moment. Without it a record proves nothing.
 
 use crate::caps;
 use crate::cpus;
@@ -53,13 +53,13 @@ pub struct Provenance {
     pub memory_bytes: Option<u64>,
     /// Parameters the kernel was booted with.
     pub cmdline: Option<String>,
-    /// What lies between this system and the hardware.
+    /// The layers between this system and the hardware.
     pub virtualization: Virtualization,
     /// User id of the collecting process.
     pub uid: Option<u32>,
     /// Effective capabilities of the collecting process.
     pub capabilities: Vec<String>,
-    /// What the doctor found.
+    /// The doctor's findings.
     pub checks: Vec<Check>,
     /// The programs that make cells; empty until the caller fills it.
     #[serde(default)]

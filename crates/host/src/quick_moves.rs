@@ -13,8 +13,8 @@ use crate::root::Root;
 
 const OPTION: &str = "favordynmods";
 
-/// As long as this lives, moves do not wait; forks and exits cost some tens of nanoseconds more. Dropped, it puts back what was; a
-/// process that is killed leaves the option on.
+/// As long as this lives, moves do not wait; forks and exits cost some tens of nanoseconds more. Dropped, it restores the old setting;
+/// a process that is killed leaves the option on.
 #[derive(Debug)]
 pub struct QuickMoves {
     changed: bool,

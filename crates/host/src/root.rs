@@ -92,7 +92,7 @@ impl Root {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// One number from a file, in whatever unit the file has.
+    /// One number from a file, in the file's unit.
     pub fn read_number<N: std::str::FromStr>(
         &self,
         absolute: impl AsRef<Path>,

@@ -14,7 +14,7 @@ pub struct RtThread {
     pub pid: i32,
     /// The thread.
     pub tid: i32,
-    /// What the kernel calls it.
+    /// Its name in the kernel.
     pub name: String,
     /// Class and priority, such as `FIFO 90`, or `DEADLINE`.
     pub class: String,
@@ -25,11 +25,11 @@ pub struct RtThread {
 }
 
 /// All real-time threads of programs, but for those of the processes that `passed_over` names by their id and their parent's. The
-/// kernel's own threads are left out: what they cost every cell is in the measured wake-up latency. A thread that ends meanwhile is
+/// kernel's own threads are left out: their cost to every cell is in the measured wake-up latency. A thread that ends meanwhile is
 /// left out too.
 ///
 /// `passed_over` is asked of a process without a parent first, before anything is read of it, and with it only if it has such a
-/// thread. On the machine itself that is asked of the kernel, as reading what `/proc` says of every process takes some ten times as long.
+/// thread. On the machine itself that is asked of the kernel, as reading `/proc` of every process takes some ten times as long.
 pub fn all(root: &Root, mut passed_over: impl FnMut(i32, Option<i32>) -> bool) -> Vec<RtThread> {
     let pids = root.names_in("/proc").into_iter();
     let pids = pids.filter_map(|name| name.parse::<i32>().ok());

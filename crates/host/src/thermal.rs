@@ -15,13 +15,13 @@ const DRIVERS: [&str; 6] = [
     "soc_thermal",
     "k8temp",
 ];
-/// What a cpu can have; another reading is a sensor that is not there, millicelsius.
+/// Temperatures that a cpu can have; another reading is a sensor that is not there, millicelsius.
 const PLAUSIBLE: std::ops::RangeInclusive<i64> = -60_000..=200_000;
 
 /// A temperature sensor of the cpu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
-    /// What the kernel calls it, such as `x86_pkg_temp`.
+    /// Its name in the kernel, such as `x86_pkg_temp`.
     pub name: String,
     root: Root,
     file: PathBuf,

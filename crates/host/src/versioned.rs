@@ -24,7 +24,7 @@ struct Version {
     schema: u32,
 }
 
-/// What a file of this version says.
+/// The contents of a file of this version.
 ///
 /// # Errors
 /// [`Unusable`].

@@ -3,7 +3,7 @@
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 
-/// What lies between this system and the hardware.
+/// The layers between this system and the hardware.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Virtualization {
     /// Whether a hypervisor was found; `None` if nothing tells.

@@ -1,4 +1,4 @@
-//! Under which user root writes: what goes below a user's directory is written as that user.
+//! Under which user root writes: files below a user's directory are written as that user.
 //!
 //! A user may replace any of their directories with a link while root walks through it. Writing as that user, root reaches nothing
 //! that the user could not have reached.
@@ -15,7 +15,7 @@ use crate::handover::{Owner, own_uid};
 /// Links on one way, as many as the kernel follows.
 pub(crate) const MOST_LINKS: usize = 40;
 
-/// Who writes below this path: `None` for root itself, and for whoever is not root.
+/// The writer below this path: `None` for root itself, and for any caller other than root.
 ///
 /// The path need not be there yet. The first directory or link on the way, from the root of the filesystem, that is not root's
 /// decides: its owner can put something else in place of everything below.

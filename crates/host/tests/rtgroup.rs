@@ -113,7 +113,7 @@ fn root_a_child_gets_fifo_in_a_group_and_leaves_no_group() {
 }
 
 fn root_groups_follow_one_another_without_refusal() {
-    // Each takes more than half of what is free, so an echo of the one before would refuse it.
+    // Each takes more than half of the free runtime, so an echo of the one before would refuse it.
     let most = rtgroup::largest_free_runtime().unwrap() * 3 / 4;
     for _ in 0..10 {
         let group = RtGroup::create(&name("again"), most, 1_000_000).unwrap();

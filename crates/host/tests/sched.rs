@@ -26,7 +26,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A test and what it needs: the reason why it cannot run here, if it cannot.
+/// A test and its need: the reason why it cannot run here, if it cannot.
 type Test = (&'static str, fn(), fn() -> Option<&'static str>);
 
 const TESTS: [Test; 7] = [
@@ -248,7 +248,7 @@ fn root_what_a_thread_held_that_has_ended_is_waited_for() {
     };
     let free_us = || bandwidth::free_bandwidth_us(&cpus).unwrap();
     let mut others = Vec::new();
-    // What is left then one thread could take alone.
+    // One thread could then take the rest alone.
     while free_us() > 900_000 {
         let other = Sleeper::start();
         bandwidth::set_class_when_free(other.pid(), &of(450_000), bandwidth::GIVEN_BACK).unwrap();

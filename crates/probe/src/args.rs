@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use host::sched::Class;
 use model::{Counters, Pacing, Timetable, Work};
 
-/// Who sets class and affinity.
+/// The process that sets class and affinity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClassBy {
     /// The probe itself.
@@ -83,7 +83,7 @@ pub struct ProbeArgs {
     pub samples: Option<PathBuf>,
     /// Whether that file is a ring that the coordinator empties during the run, instead of having room for every job.
     pub ring: bool,
-    /// What a job does.
+    /// The work of a job.
     pub work: Work,
     /// How releases are laid out.
     pub pacing: Pacing,
@@ -97,7 +97,7 @@ pub struct ProbeArgs {
     pub deadline: Option<DeadlineArgs>,
     /// Cpu to be pinned to.
     pub cpu: u32,
-    /// Who sets class and affinity.
+    /// The process that sets class and affinity.
     pub class_by: ClassBy,
     /// How to wait.
     pub barrier: BarrierKind,
@@ -155,7 +155,7 @@ pub struct TurnsArgs {
     pub arms: u32,
     /// The index of this cell's arm.
     pub arm: u32,
-    /// What the order is drawn from.
+    /// Seed from which the order is drawn.
     pub seed: u64,
 }
 
@@ -198,7 +198,7 @@ impl TurnsArgs {
 pub struct ArgsError(pub(crate) String);
 
 impl Default for ProbeArgs {
-    /// What is not said: nothing is recorded, at best effort, on cpu 0.
+    /// Defaults of omitted words: nothing is recorded, at best effort, on cpu 0.
     fn default() -> ProbeArgs {
         ProbeArgs {
             control: PathBuf::new(),

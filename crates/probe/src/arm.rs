@@ -1,4 +1,4 @@
-//! Arming: locks memory, touches pages, sets cpu and class, and checks what was really granted.
+//! Arming: locks memory, touches pages, sets cpu and class, and reads the granted class back.
 
 use host::sched::{self, Class, SchedError};
 
@@ -16,7 +16,7 @@ pub(crate) enum Locked {
     Essentials = 2,
 }
 
-/// Locks all memory, or else what the loop writes to: its samples and its stack.
+/// Locks all memory, or else the memory that the loop writes to: its samples and its stack.
 pub(crate) fn lock_memory(samples: Option<&Map>) -> Locked {
     // SAFETY: mlockall only changes how this process's pages are kept.
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0 {

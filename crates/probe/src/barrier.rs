@@ -30,7 +30,7 @@ pub enum BarrierError {
     /// The deadline passed.
     #[error("after {waited_s} s only {reached} of {cells} cells were {what}")]
     TimedOut {
-        /// What was waited for.
+        /// The awaited state, an adjective.
         what: &'static str,
         /// Seconds waited.
         waited_s: i64,
@@ -187,7 +187,7 @@ impl Barrier {
         go_ns
     }
 
-    /// Calls the trial off: everyone who waits gives up.
+    /// Calls the trial off: all waiters give up.
     pub fn abort(&self) {
         let head = self.control.head();
         if head.go.load(Acquire) != GO {
@@ -225,7 +225,7 @@ impl Wake {
     }
 }
 
-/// What a cell's program did instead of its jobs.
+/// The program's failure that kept a cell from its jobs.
 fn of_program(stage: u32, number: i32) -> Option<String> {
     Some(match stage {
         stage if stage == Stage::Exit as u32 => format!("its program {}", ending(number)),

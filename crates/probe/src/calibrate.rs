@@ -1,4 +1,4 @@
-//! How long one multiply-accumulate step takes on this cpu, in cpu time: what preemption takes away is not counted.
+//! How long one multiply-accumulate step takes on this cpu, in cpu time: time lost to preemption is not counted.
 
 use crate::clock;
 use crate::work::mac;
@@ -11,7 +11,7 @@ const MOST_TRIES: u32 = 200;
 /// How far the least two tries may be apart, in millionths of the least: 2 %.
 const CLOSE_PPM: u32 = 20_000;
 
-/// What a calibration found.
+/// The result of a calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Calibration {
     /// Cpu time of one step in ps: the least of all tries.

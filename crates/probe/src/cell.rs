@@ -99,7 +99,7 @@ pub(crate) fn report(control: &ControlMap, slot: &Slot, state: State) {
     futex::wake_all(&control.head().events);
 }
 
-/// What every thread that measures does; `take` gives it its cpus and its class, `cpu_ns` is of [`Plan`].
+/// The steps of a thread that measures; `take` gives it its cpus and its class, `cpu_ns` is of [`Plan`].
 pub(crate) fn live(
     args: &ProbeArgs,
     cpu_ns: i64,
@@ -180,7 +180,7 @@ pub(crate) fn live(
             }
         }
     } else {
-        // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
+        // Only the stamp was wanted: out of the way first, so that the next steps do not delay a peer's stamp.
         clock::sleep_for(AFTER_STAMP_NS);
     }
     // A peer that shares the cpu must not wait for this process to take itself apart. A deadline thread is taken out of
@@ -364,7 +364,7 @@ fn measured<R: Recorder>(
     Ok(())
 }
 
-/// What does the jobs.
+/// The executor of the jobs.
 enum Worker {
     /// The probe itself.
     Own,
@@ -377,7 +377,7 @@ enum Worker {
 }
 
 impl Worker {
-    /// Who does them; a program that reports its jobs is started.
+    /// The executor of these jobs; a program that reports its jobs is started.
     fn of(args: &ProbeArgs) -> Result<Worker, (Stage, i32)> {
         let failed = |errno| (Stage::Start, errno);
         Ok(match (args.program.is_empty(), &args.page) {

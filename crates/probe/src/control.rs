@@ -10,7 +10,7 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"TCBP");
 /// Version of the layout; coordinator and cell are the same binary, so it only catches mix-ups.
 pub const VERSION: u32 = 2;
 
-/// What every cell and the coordinator share.
+/// The part that every cell and the coordinator share.
 #[repr(C, align(128))]
 pub struct Head {
     /// [`MAGIC`].
@@ -65,7 +65,7 @@ pub struct Slot {
     pub calibrations: AtomicU32,
     /// How far apart the least two tries were, in millionths.
     pub spread_ppm: AtomicU32,
-    /// Pid of the payload as the coordinator sees it, 0 until it knows; for those who watch from outside.
+    /// Pid of the payload as the coordinator sees it, 0 until it knows; for outside observers.
     pub pid: AtomicI32,
 }
 
@@ -128,12 +128,12 @@ pub enum Stage {
     Nonsense = 10,
     /// Its program, which was to be stopped, ended on its own; the number beside it is the wait status.
     Ended = 11,
-    /// Its program never caught up in a turn with what was due while it was stopped.
+    /// Its program never caught up in a turn with the jobs due while it was stopped.
     Behind = 12,
 }
 
 impl Stage {
-    /// What the cell was doing, as the start of a sentence.
+    /// The cell's failed step, as the start of a sentence.
     pub fn doing(number: u32) -> &'static str {
         match number {
             1 => "cannot map its samples file",

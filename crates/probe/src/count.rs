@@ -1,6 +1,6 @@
 //! The measuring thread counts its own activations: one reading of its group of counters for each job, after the end of
-//! the job was taken, so that no instant on record has the reading in it. What it delays is the way to sleep; only a
-//! job whose release has passed by then starts later by it.
+//! the job was taken, so that no instant on record has the reading in it. It delays the way to sleep; only a job whose
+//! release has passed by then starts later by it.
 //!
 //! The difference to the reading before is recorded with the sample. Hardware counters if there is a PMU, else those of the
 //! kernel; docs/src/isolation.md explains their use.
@@ -21,7 +21,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Counters of the calling thread, if it is to count; and what the header is to say of it.
+    /// Counters of the calling thread, if it is to count; and their entries for the header.
     pub(crate) fn of_this_thread(
         asked: Counters,
         period_ns: i64,
@@ -61,7 +61,7 @@ impl Meter {
         (meter, say)
     }
 
-    /// What is counted so far; of a reading that failed, nothing.
+    /// The counts so far; `None` for a reading that failed.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<Reading> {
         self.counters.reading().ok()
@@ -136,7 +136,7 @@ impl<'a> CountedSheet<'a> {
         })
     }
 
-    /// What the header is to say of the loop that is over.
+    /// The header's sums of the loop that is over.
     pub(crate) fn sums(&self, header: Header) -> Header {
         let since = |of: fn(&Reading) -> u64| of(&self.last).saturating_sub(of(&self.first));
         Header {

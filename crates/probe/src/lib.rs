@@ -1,4 +1,4 @@
-//! What runs inside a cell: arming, the release barrier, the measuring loop.
+//! The code that runs inside a cell: arming, the release barrier, the measuring loop.
 //!
 //! The cell's side is [`run`]; the coordinator's side of the barrier is [`Barrier`]. Both meet in one shared
 //! page ([`control`]). Engines, which make cells, are one crate up.

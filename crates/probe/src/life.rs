@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32};
 use crate::map::{Map, preallocated};
 use crate::{EXIT_ABANDONED, EXIT_BAD_ARGS, clock};
 
-/// What payload and coordinator share.
+/// The page that payload and coordinator share.
 #[repr(C)]
 struct Page {
     /// The first clock reading of the payload, CLOCK_MONOTONIC ns; 0 until then.
@@ -36,7 +36,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Makes the page at `path`, on tmpfs; what was there is replaced.
+    /// Makes the page at `path`, on tmpfs; an old one is replaced.
     ///
     /// # Errors
     /// When the file cannot be made or mapped.
@@ -63,7 +63,7 @@ impl Life {
         words
     }
 
-    /// Forgets what the payload before wrote.
+    /// Clears the times of the payload before, and `wedge`.
     pub fn reset(&self) {
         let page = self.page();
         for word in [&page.first_ns, &page.last_ns, &page.beat_ns] {
@@ -107,7 +107,7 @@ fn told(word: &AtomicI64) -> Option<i64> {
     Some(word.load(Acquire)).filter(|ns| *ns != 0)
 }
 
-/// The payload; `words` are what stands behind `timecell probe life`. Returns the process's exit code.
+/// The payload; `words` are those behind `timecell probe life`. Returns the process's exit code.
 pub fn life(words: &[String]) -> i32 {
     let first_ns = clock::now();
     let (path, beat_ns) = match words {

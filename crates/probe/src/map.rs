@@ -90,7 +90,7 @@ pub fn prepare_samples(path: &Path, planned: u64) -> io::Result<()> {
     prepare(path, planned, planned)
 }
 
-/// The same with room for what each job counts, see [`ProbeArgs::counters`](crate::ProbeArgs::counters).
+/// The same with room for each job's counts, see [`ProbeArgs::counters`](crate::ProbeArgs::counters).
 ///
 /// # Errors
 /// As [`prepare_samples`].

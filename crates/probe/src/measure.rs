@@ -9,7 +9,7 @@ use crate::map::Map;
 use crate::program::Program;
 use crate::work::mac;
 
-/// What to measure.
+/// The jobs to measure.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub work: Work,
@@ -21,7 +21,7 @@ pub(crate) struct Plan<'a> {
     pub jobs: u32,
     /// When its turns are, for periodic jobs; `None`: nobody else's lie between them.
     pub turns: Option<Timetable>,
-    /// Whose execution each job is, for [`Work::Program`].
+    /// The program that each job executes, for [`Work::Program`].
     pub program: Option<&'a Program>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) trait Recorder {
     fn write_header(&mut self, header: &Header);
     /// Writes the next record and then the count, so that a cell killed here leaves only whole records behind.
     fn put(&mut self, sample: Sample);
-    /// Forgets what was written.
+    /// Forgets the written records.
     fn restart(&mut self);
     /// Records that found no room.
     fn lost(&self) -> u32;
@@ -175,7 +175,7 @@ fn job(plan: &Plan<'_>, tally: &mut Tally, start_ns: i64) -> i64 {
     }
 }
 
-/// Of what a job declares, the part that it computes, in hundredths: waking up and reading the clocks is billed to it, too.
+/// The part of a job's declared time that it computes, in hundredths: waking up and reading the clocks is billed to it, too.
 const COMPUTES: i64 = 97;
 
 /// Repeats `steps` until another portion as long as the longest would take more than a job of `cpu_ns` computes, as the kernel
@@ -255,7 +255,7 @@ impl Releases for Grid {
 /// hundred nanoseconds, once in a turn, between the end of a job and the sleep.
 struct Arm {
     turns: Timetable,
-    /// What the timetable counts from.
+    /// Origin of the timetable, CLOCK_MONOTONIC ns.
     origin_ns: i64,
     lap: u32,
     turn_ns: i64,

@@ -18,7 +18,7 @@ use crate::{EXIT_BAD_ARGS, arm, clock};
 const LARGEST: u32 = 20;
 const BYTES: u64 = 4096;
 
-/// What payload and coordinator share.
+/// The page that payload and coordinator share.
 #[repr(C)]
 struct Page {
     solutions: AtomicU64,
@@ -27,7 +27,7 @@ struct Page {
     cpu_ns: AtomicI64,
 }
 
-/// What a payload found, and when.
+/// The result of a payload, with its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Solved {
     /// Solutions found.
@@ -43,7 +43,7 @@ pub struct Queens {
     map: Map,
 }
 
-/// What a payload is to do.
+/// The arguments of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueensArgs {
     /// The control page, as seen from inside the cell; the payload takes its first slot.
@@ -58,7 +58,7 @@ pub struct QueensArgs {
     pub cpus: Vec<u32>,
     /// SCHED_FIFO priority, or `None` for best effort.
     pub fifo: Option<u8>,
-    /// Who sets class and affinity.
+    /// The process that sets class and affinity.
     pub class_by: ClassBy,
 }
 
@@ -81,7 +81,7 @@ impl QueensArgs {
         words
     }
 
-    /// Reads what stands behind `timecell probe queens`.
+    /// Reads the words behind `timecell probe queens`.
     ///
     /// # Errors
     /// Names the word that is missing or not understood.
@@ -119,7 +119,7 @@ impl QueensArgs {
 }
 
 impl Queens {
-    /// Makes the page at `path`, on tmpfs; what was there is replaced.
+    /// Makes the page at `path`, on tmpfs; an old one is replaced.
     ///
     /// # Errors
     /// When the file cannot be made or mapped.
@@ -134,7 +134,7 @@ impl Queens {
         })
     }
 
-    /// What the payload found; `None` until it has.
+    /// The payload's result; `None` until it is there.
     pub fn solved(&self) -> Option<Solved> {
         let page = page(&self.map);
         let ended = page.ended_ns.load(Acquire);
@@ -152,7 +152,7 @@ fn page(map: &Map) -> &Page {
     unsafe { &*map.as_ptr().cast::<Page>() }
 }
 
-/// The payload; `words` are what stands behind `timecell probe queens`. Returns the process's exit code.
+/// The payload; `words` are those behind `timecell probe queens`. Returns the process's exit code.
 pub fn queens(words: &[String]) -> i32 {
     let present_ns = clock::now();
     let args = match QueensArgs::from_words(words) {
@@ -266,7 +266,7 @@ fn solve<E: Send>(
     })
 }
 
-/// What is taken by the queens that stand.
+/// Columns and diagonals taken by the queens that stand.
 struct Board {
     n: usize,
     columns: [bool; LARGEST as usize],

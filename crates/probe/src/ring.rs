@@ -1,12 +1,12 @@
 //! The ring of a histogram run: a shared file of fixed size that the loop fills and the coordinator empties.
 //!
-//! The loop does what it does in a raw run, one 32-byte record and one count, at addresses that come round again.
-//! A histogram kept by the loop itself would cost it a search for the bin and a read-modify-write for each metric,
-//! on addresses that depend on what was measured, and would forget which job was the slow one.
+//! The loop does the same as in a raw run, one 32-byte record and one count, at addresses that come round again. A
+//! histogram kept by the loop itself would cost it a search for the bin and a read-modify-write for each metric, on
+//! addresses that depend on the measured values, and would forget which job was the slow one.
 //!
 //! One writer, one reader, no lock. The loop looks at the reader's place only when the ring seems full to it, so
-//! that no cache line goes back and forth for each job. What finds no room is lost, and counted: the next record's
-//! index tells the reader how many.
+//! that no cache line goes back and forth for each job. A record that finds no room is lost, and counted: the next
+//! record's index tells the reader how many.
 
 use std::io;
 use std::path::Path;
@@ -283,7 +283,7 @@ mod tests {
             reader.drain(&mut check);
             writer.join().unwrap()
         });
-        // What was lost after the last record that found room shows in the sum only.
+        // Records lost after the last that found room show in the sum only.
         assert!(lost <= u64::from(at_end));
         assert!(u64::from(last) >= next);
         let trailing = u64::from(at_end) - lost;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     proptest! {
-        /// However reading and writing take turns, what was taken, missed and lost adds up to what was put.
+        /// However reading and writing take turns, the records taken, missed and lost add up to those put.
         #[test]
         fn taken_missed_and_lost_add_up(turns in prop::collection::vec((0u32..3000, any::<bool>(), 0u32..3), 1..20)) {
             let dir = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ pub struct TaskArgs {
     pub bounded: bool,
 }
 
-/// What a cell that runs a task set is to do.
+/// The arguments of a cell that runs a task set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetArgs {
     /// Where the work is calibrated.
@@ -55,7 +55,7 @@ impl SetArgs {
         words
     }
 
-    /// Reads what stands behind `timecell probe set`.
+    /// Reads the words behind `timecell probe set`.
     ///
     /// # Errors
     /// Names the word that is missing or not understood.
@@ -102,7 +102,7 @@ fn task(words: &[String]) -> Result<TaskArgs, ArgsError> {
     })
 }
 
-/// The payload; `words` are what stands behind `timecell probe set`. Returns the process's exit code: that of the first
+/// The payload; `words` are those behind `timecell probe set`. Returns the process's exit code: that of the first
 /// thread that failed.
 pub fn set(words: &[String]) -> i32 {
     let present_ns = clock::now();

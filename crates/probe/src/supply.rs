@@ -22,7 +22,7 @@ use crate::crowd::Crowd;
 use crate::map::{ControlMap, Map, preallocated};
 use crate::{EXIT_BAD_ARGS, arm, clock};
 
-/// Gaps that a file has room for: ten times what a minute on a restless virtual machine takes.
+/// Gaps that a file has room for: ten times those of a minute on a restless virtual machine.
 const CAPACITY: u64 = 1 << 18;
 /// The least gap, ns: below it are cache misses and the clock's own unevenness.
 const LEAST_GAP_NS: i64 = 1_000;
@@ -47,7 +47,7 @@ pub enum SpinClass {
     },
 }
 
-/// What the payload is to do.
+/// The arguments of the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupplyArgs {
     /// The control page, as seen from inside the cell.
@@ -98,7 +98,7 @@ impl SupplyArgs {
         ]
     }
 
-    /// Reads what stands behind `timecell probe supply`.
+    /// Reads the words behind `timecell probe supply`.
     ///
     /// # Errors
     /// Names the word that is missing or not understood.
@@ -174,7 +174,7 @@ impl SupplyArgs {
     }
 }
 
-/// Makes the gaps file at `path`, on tmpfs, for so many stretches; what was there is replaced.
+/// Makes the gaps file at `path`, on tmpfs, for so many stretches; an old one is replaced.
 ///
 /// # Errors
 /// When shared memory is full or the place is not writable.
@@ -286,7 +286,7 @@ fn spin(sheet: &mut Sheet<'_>, length_ns: i64, least_gap_ns: i64) -> (i64, i64, 
     (begin, last, readings)
 }
 
-/// The payload; `words` are what stands behind `timecell probe supply`. Returns the process's exit code.
+/// The payload; `words` are those behind `timecell probe supply`. Returns the process's exit code.
 pub fn supply(words: &[String]) -> i32 {
     let present_ns = clock::now();
     let args = match SupplyArgs::from_words(words) {

@@ -1,4 +1,4 @@
-//! What a job does.
+//! The work of a job.
 
 /// On a cache line of its own: where the stack happens to begin differs with the environment, and must not make one
 /// cell look slower than another.
@@ -8,7 +8,7 @@ struct Line(i32);
 /// The thesis's dummy workload: `product += j * j` for j below `steps`, on a volatile 32-bit integer.
 ///
 /// Each step loads and stores `product` in memory, as the C program's `volatile int` does; the wrapping
-/// arithmetic is what its compiled code computes.
+/// arithmetic is that of its compiled code.
 #[inline(never)]
 pub(crate) fn mac(steps: u32) -> i32 {
     let mut product = Line(0);

@@ -1,5 +1,5 @@
 //! One call that changes class, priority or cpus of a thread: read from its caller's memory, checked as the kernel checks it,
-//! and answered with what was granted.
+//! and answered with the grant.
 
 use std::cell::RefCell;
 use std::io;
@@ -24,7 +24,7 @@ const MOST_MASK: usize = 8192;
 /// The error number of a call.
 pub(super) type Answer = Result<(), i32>;
 
-/// What a cell's calls are answered by.
+/// The judge of a cell's calls.
 pub(super) struct Judge<'a> {
     pub(super) page: &'a Page,
     pub(super) granted: &'a Granted,
@@ -122,7 +122,7 @@ impl Judge<'_> {
         let priority = u8::try_from(asked.priority).unwrap_or(0);
         let class = match self.granted.real_time {
             _ if !is_real_time => Class::of_policy(asked.policy, 0),
-            // It gets its class once it is known whose thread it is.
+            // It gets its class once its task is known.
             RealTime::ByTask | RealTime::None => return Ok(()),
             RealTime::Band {
                 lowest,
@@ -190,7 +190,7 @@ const fn is_fixed(policy: i32) -> bool {
     policy == libc::SCHED_FIFO || policy == libc::SCHED_RR
 }
 
-/// What sets classes.
+/// The setter of granted classes.
 pub(super) struct Setter<'a> {
     pub(super) page: &'a Page,
     /// Whether the cell's threads are lowered; `None`: they never are.
@@ -201,9 +201,9 @@ pub(super) struct Setter<'a> {
 const AGAIN: Duration = Duration::from_micros(500);
 
 impl Setter<'_> {
-    /// Puts a thread into the class that was granted to it, once the cell has a budget: whoever asks without one waits for
-    /// it like the cell's real-time threads. If the budget ends meanwhile, the thread is lowered like the others, whether
-    /// it was seen before or after it got the class.
+    /// Puts a thread into the class that was granted to it, once the cell has a budget: a thread that asks without one
+    /// waits for it like the cell's real-time threads. If the budget ends meanwhile, the thread is lowered like the
+    /// others, whether it was seen before or after it got the class.
     pub(super) fn set(&self, target: i32, class: &Class, resets_on_fork: bool) -> Answer {
         loop {
             while self.is_down() {
@@ -346,7 +346,7 @@ impl Memory<'_> {
             unsafe { libc::process_vm_readv(self.caller, &raw const to, 1, &raw const from, 1, 0) };
         match usize::try_from(read) {
             Ok(read) if read == length && (self.waits)() => Ok(()),
-            // Whatever is answered, nobody hears it.
+            // Nobody hears this answer.
             Ok(read) if read == length => Err(libc::ESRCH),
             _ => Err(libc::EFAULT),
         }

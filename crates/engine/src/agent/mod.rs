@@ -1,7 +1,7 @@
 //! A cell's agent: a small process of ours beside the cell that answers its calls of sched_setscheduler(2),
-//! sched_setparam(2), sched_setattr(2) and sched_setaffinity(2), which the cell's filter hands to it. It sets what was
-//! granted, never what was asked for, notes the request, and lets the call succeed, so that no thread of the cell runs at a
-//! class, at a priority or on a cpu that was not granted, not for an instant.
+//! sched_setparam(2), sched_setattr(2) and sched_setaffinity(2), which the cell's filter hands to it. It sets the grant,
+//! never the request, notes the request, and lets the call succeed, so that no thread of the cell runs at a class, at a
+//! priority or on a cpu that was not granted, not for an instant.
 //!
 //! Here live its process, the page through which the supervisor grants classes to single threads, and the supervisor's
 //! side of both. Which thread gets which class is the supervisor's decision. The filter is [`crate::seccomp`]'s.
@@ -148,8 +148,8 @@ impl Agent {
         }
     }
 
-    /// Grants these threads, by their ids in the cell's pid namespace, a class each: from now on, and whatever they ask for.
-    /// Returns whether all could be noted; more than 1,023 threads cannot.
+    /// Grants these threads, by their ids in the cell's pid namespace, a class each: from now on, and against any request of
+    /// theirs. Returns whether all could be noted; more than 1,023 threads cannot.
     ///
     /// # Errors
     /// When the agent is gone.
@@ -165,7 +165,7 @@ impl Agent {
         Ok(all)
     }
 
-    /// From now on the cell's threads may have no real-time class, whatever they ask for or were granted; or again.
+    /// From now on the cell's threads may have no real-time class, against all requests and grants; or again.
     pub fn suspend(&self, suspended: bool) {
         self.page.suspend(suspended);
         // Grants that came meanwhile. Where nobody hears it, that is seen otherwise.
@@ -182,7 +182,7 @@ impl Agent {
         self.page.noted()
     }
 
-    /// What was asked for beyond the grants since the cell began.
+    /// Requests beyond the grants since the cell began.
     pub fn excess(&self) -> Excess {
         self.page.excess()
     }

@@ -21,7 +21,7 @@ use host::sched::{Class, SCHED_DEADLINE};
 /// `TCAG`, then the version.
 const MAGIC: u32 = 0x5443_4147;
 const VERSION: u32 = 2;
-/// Threads of a cell that have a row; further ones get what a thread without a task gets, and are counted.
+/// Threads of a cell that have a row; further ones are treated like a thread without a task, and are counted.
 pub const ROWS: usize = 1023;
 
 /// Nothing was granted to the thread itself.
@@ -67,7 +67,7 @@ struct Row {
     asked_priority: AtomicU32,
 }
 
-/// What a cell has asked for beyond its grants, and was not given.
+/// Refused requests of a cell beyond its grants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Excess(u32);
 
@@ -148,7 +148,7 @@ impl Page {
     /// Makes a page for a cell that is to be created.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn make(path: &Path) -> io::Result<Page> {
         let file = (OpenOptions::new().read(true).write(true))
             .create_new(true)
@@ -165,7 +165,7 @@ impl Page {
     /// Opens the page of a cell that exists.
     ///
     /// # Errors
-    /// What the kernel says, or that the file is no page of this version.
+    /// The kernel's error, or that the file is no page of this version.
     pub(super) fn open(path: &Path) -> io::Result<Page> {
         let file: File = (OpenOptions::new().read(true).write(true))
             .custom_flags(libc::O_NOFOLLOW)
@@ -207,7 +207,7 @@ impl Page {
         }
         let mut rows = (1..).zip(self.all_rows());
         let taken = rows.find(|(used, row)| {
-            // Whoever reads rows sees this one before it is taken.
+            // Readers see this row before it is taken.
             self.head().used.fetch_max(*used, SeqCst);
             let taken = row.thread.compare_exchange(0, thread, SeqCst, Relaxed);
             taken.is_ok()
@@ -268,7 +268,7 @@ impl Page {
         self.rows().iter().filter_map(of).collect()
     }
 
-    /// What was asked for in excess.
+    /// The requests in excess.
     pub(super) fn excess(&self) -> Excess {
         Excess(self.head().excess.load(Relaxed))
     }

@@ -197,7 +197,7 @@ struct AgentProcess<'a> {
     id: &'a str,
 }
 
-/// What woke a wait.
+/// The reason that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Woke {
     /// A call, or grants to put in force.
@@ -245,7 +245,7 @@ impl AgentProcess<'_> {
             }
         }
         let [calls, ended, _] = asked.map(|asked| asked.revents());
-        // Whoever of it is left is not told what it may have.
+        // Threads that are left of it get no more answers.
         let over = ended.contains(PollFlags::IN)
             || calls.intersects(PollFlags::HUP | PollFlags::ERR) && !calls.contains(PollFlags::IN);
         Ok(if over { Woke::Over } else { Woke::Wanted })
@@ -253,7 +253,7 @@ impl AgentProcess<'_> {
 
     /// Answers calls and puts grants in force, as long as they come.
     fn work(&self, pidfd: BorrowedFd<'_>) -> io::Result<()> {
-        // Nobody in the cell may look into it, whatever user it is there.
+        // Nobody in the cell may look into it, not even its own user there.
         // SAFETY: no memory is involved.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
         let is_own = |thread: i32| self.is_apart() || marks::is_of(thread, self.id);

@@ -33,7 +33,7 @@ pub enum Asking {
     Killed,
 }
 
-/// What was seen since a sent signal stopped being pending.
+/// Observations since a sent signal stopped being pending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looks {
     /// How often another signal would have been dropped.
@@ -42,7 +42,7 @@ pub struct Looks {
     blocked: u8,
 }
 
-/// What happens to a signal that is sent to a process.
+/// The fate of a signal that is sent to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The program handles or ignores it, or it ends the program.
@@ -69,7 +69,7 @@ pub(super) fn to_end(pid: i32, pidfd: &OwnedFd, signal: i32) -> io::Result<Askin
 }
 
 /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. One that goes on blocking it while it is no
-/// longer pending has taken it by itself. `looks` is what was seen before.
+/// longer pending has taken it by itself. `looks` are the observations before.
 ///
 /// # Errors
 /// As [`to_end`].
@@ -108,7 +108,7 @@ impl Looks {
     }
 }
 
-/// What would happen to a signal that is sent now.
+/// The fate of a signal sent now.
 fn fate_now(pid: i32, signal: i32) -> Fate {
     match fate(&status(pid), signal) {
         // While a thread waits for signals, the kernel shows them as not blocked.
@@ -119,7 +119,7 @@ fn fate_now(pid: i32, signal: i32) -> Fate {
     }
 }
 
-/// Whether the first thread waits in sigwait or one of its kin for this signal: what is sent to the process is sent to it.
+/// Whether the first thread waits in sigwait or one of its kin for this signal: a signal to the process reaches it.
 fn waits_for(pid: i32, signal: i32) -> bool {
     let call = match bounded::read(format!("/proc/{pid}/syscall"), MOST_BYTES) {
         // Nothing is known: that is no reason to kill it.
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Ends as who has taken the signal and cleans up, with no handler.
+    /// Takes the signal and ends after its clean-up, with no handler.
     extern "C" fn waits_in_a_signalfd() {
         // SAFETY: a set and a record on the stack.
         unsafe {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// What is made of one that is asked once it sleeps in this call, and how it ended.
+    /// The end of one that is asked once it sleeps in this call, and the answer to its asker.
     fn asked_in(then: extern "C" fn(), call: i64) -> Option<(i32, Asking)> {
         let (pid, mut go_on) = first(then)?;
         let pidfd = pidfd::open(pid).unwrap();
@@ -320,7 +320,7 @@ mod tests {
         status
     }
 
-    /// How it ended that was asked while it blocked that, and was told to go on then, and what was made of it.
+    /// The end of one that was asked while it blocked that, and told to go on then, and the asker's last answer.
     fn asked(then: extern "C" fn()) -> Option<(i32, Asking)> {
         // Namespaces are root's.
         let (pid, mut go_on) = first(then)?;

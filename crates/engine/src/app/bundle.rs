@@ -1,4 +1,4 @@
-//! OCI bundles: what a cell takes from one, and what is left out.
+//! OCI bundles: the parts that a cell takes from one, and those left out.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::Ids;
 
-/// What is taken from an OCI bundle, and what is not.
+/// The parts of an OCI bundle that are taken, and those that are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     /// The root filesystem, absolute.
@@ -27,7 +27,7 @@ pub struct Bundle {
     pub ids: Ids,
     /// Host name.
     pub hostname: Option<String>,
-    /// What else the bundle asks for, in its own words (rights, mounts, hooks) and a cell does not get.
+    /// Further requests of the bundle, in its own words (rights, mounts, hooks), which a cell does not get.
     pub ignored: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Bundle {
 pub struct BundleError {
     /// The file, with the line where one is known.
     pub file: String,
-    /// What is wrong, and what would be valid.
+    /// The fault, and a valid form.
     pub what: String,
 }
 
@@ -145,7 +145,7 @@ impl Bundle {
             what,
         };
         let told = |error: io::Error| failed(error.to_string());
-        // Whoever made the bundle may not be who reads it: a FIFO would wait for its writer.
+        // The bundle's maker may be another than its reader: a FIFO would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let opened = dir.open_beneath(Path::new("config.json"), flags);
         let file = opened.map_err(|error| match error.kind() {

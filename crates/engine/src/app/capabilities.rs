@@ -42,7 +42,7 @@ pub(crate) fn keep(granted: &[String], is_root: bool) -> Result<()> {
     caps::set(None, CapSet::Effective, &granted).doing(DOING)?;
     caps::set(None, CapSet::Permitted, &granted).doing(DOING)?;
     if !is_root {
-        // Others than root keep over exec only what is ambient.
+        // Users other than root keep only ambient capabilities over exec.
         caps::set(None, CapSet::Inheritable, &granted).doing(DOING)?;
         caps::set(None, CapSet::Ambient, &granted).doing(DOING)?;
     }

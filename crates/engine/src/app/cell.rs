@@ -49,7 +49,7 @@ pub struct AppCell {
     /// When a process that is not our child was first seen to have ended.
     pub(super) gone: Option<Instant>,
     pub(super) removed: bool,
-    /// Bytes of output of earlier cells in its place: what [`Cell::log_tail`] quotes is this one's own.
+    /// Bytes of output of earlier cells in its place: [`Cell::log_tail`] quotes this one's own.
     pub(super) said_before: u64,
 }
 
@@ -64,7 +64,7 @@ impl AppCell {
         self.apps.knows_ends()
     }
 
-    /// Whether its program sleeps until it is started, and so stays on the cpu where it ran last, whatever group it is moved to.
+    /// Whether its program sleeps until it is started, and so stays on the cpu where it ran last, in any group.
     pub fn sleeps_before_start(&self) -> bool {
         self.apps.sleeps()
     }
@@ -95,7 +95,7 @@ impl AppCell {
             return Err(TWICE.into());
         }
         if !self.apps.start(&self.spec)? {
-            // Whoever had it before was killed between the word and its note.
+            // The supervisor before was killed between the word and its note.
             self.note_start()?;
             return Err(TWICE.into());
         }
@@ -204,8 +204,8 @@ impl AppCell {
         asking::to_end(self.process.pid, &self.pidfd, signal)
     }
 
-    /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. Call it every 5 ms or so with what was
-    /// seen last, as long as the answer is [`Asking::Blocked`].
+    /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. Call it every 5 ms or so with the last
+    /// observations, as long as the answer is [`Asking::Blocked`].
     ///
     /// # Errors
     /// As [`AppCell::kill`].
@@ -267,7 +267,7 @@ impl AppCell {
         Ok((tail, self.log.as_ref().map_or(lent, Log::dropped_bytes)))
     }
 
-    /// The groups of the cell, one in each hierarchy: to read what it used, and to set what is not in the spec.
+    /// The groups of the cell, one in each hierarchy: to read its usage, and to set limits that are not in the spec.
     pub fn groups(&self) -> Vec<PathBuf> {
         crate::cgroups::places(&self.spec.id)
     }
@@ -290,7 +290,7 @@ impl AppCell {
             // The runtime of a supervisor that was killed may still wait for the program that it was to start.
             marks::kill_of(&self.spec)?;
         }
-        // Its output is whoever's who has the log: a full disk is no reason to leave a cell behind.
+        // Its output is the log owner's: a full disk is no reason to leave a cell behind.
         let log = self.log.take();
         // Reaps it where it is ours; the status is asked for once more where it was not told yet.
         let waited = self.wait(TELLING).map_err(Error::from);

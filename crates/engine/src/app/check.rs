@@ -1,4 +1,4 @@
-//! Checks of what a cell is asked to be, before anything is made: each fault is one sentence.
+//! Checks of a cell's specification, before anything is made: each fault is one sentence.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -130,7 +130,7 @@ fn named(spec: &AppSpec, program: &Program, root: Option<&Found>) -> Result<()> 
     }
 }
 
-/// What an image is on the host.
+/// An image on the host.
 #[derive(Debug, Default)]
 struct Looked {
     root: Option<Found>,

@@ -1,5 +1,4 @@
-//! The `config.json` of an application's cell: what the cell is granted, with all of our restrictions, whatever its image
-//! asks for.
+//! The `config.json` of an application's cell: the cell's grants, with all of our restrictions, regardless of its image.
 
 use std::fs;
 use std::io;
@@ -36,7 +35,7 @@ const READ_ONLY: [&str; 6] = [
     "/proc/bus",
     "/proc/fs",
     "/proc/irq",
-    // Whoever watches pressure makes the kernel work.
+    // Watching pressure makes the kernel work.
     "/proc/pressure",
     "/proc/sys",
     "/proc/sysrq-trigger",
@@ -113,7 +112,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value> {
     }
     let mut capabilities = json!({ "bounding": held, "effective": held, "permitted": held });
     if program.ids.uid != 0 {
-        // Others than root keep over exec only what is ambient.
+        // Users other than root keep only ambient capabilities over exec.
         capabilities["inheritable"] = json!(granted);
         capabilities["ambient"] = json!(granted);
     }

@@ -30,7 +30,7 @@ const DOING: &str = "create the cell";
 /// cpus and its groups before its first instruction.
 ///
 /// # Errors
-/// Before anything is made, what in the specification is not possible; later, what the engine says. Whatever was made until then is removed.
+/// Before anything is made, an impossible part of the specification; later, the engine's error. All that was made until then is removed.
 pub fn create(
     spec: &AppSpec,
     streams: Streams,
@@ -45,7 +45,7 @@ pub fn create(
             spec.work_dir.display()
         )));
     }
-    // What has this id already was not made here, and is not undone here.
+    // A cell that has this id already was not made here, and is not undone here.
     free(spec).map_err(failed)?;
     note::keep(spec, &spec.work_dir).map_err(failed)?;
     make(&checked, streams, launcher)
@@ -123,7 +123,7 @@ fn make(checked: &Checked, streams: Streams, launcher: &Launcher) -> Result<AppC
     })
 }
 
-/// What a killed supervisor has left in a cell's private directory.
+/// The remains that a killed supervisor has left in a cell's private directory.
 #[derive(Debug)]
 pub enum Adoption {
     /// A cell whose program is there, waiting or running: it is adopted.
@@ -163,7 +163,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     else {
         return Ok(Adoption::Ended);
     };
-    // The descriptor keeps another process from getting the pid between this look and whatever is done to it.
+    // The descriptor keeps another process from getting the pid between this look and the next steps.
     if !marks::is_of(process.pid, &spec.id) && !host::pidfd::ended_within(&pidfd, Duration::ZERO) {
         return Err(failed(refused!(
             "its record names process {}, which is not in the cell's groups and is not seen to carry its mark; it is left alone",
@@ -233,8 +233,8 @@ pub fn writes_output(engine: EngineKind) -> bool {
     info(engine).apps.is_some_and(Apps::writes_output)
 }
 
-/// What this cell needs of the machine beyond its engine, met and unmet. Without the met ones it cannot be created; a
-/// limit that is not met is lower than what was granted.
+/// Requirements of this cell, those of its engine included, met and unmet. Without the met ones it cannot be created; a
+/// limit that is not met is lower than the grant.
 pub fn requirements(spec: &AppSpec) -> Vec<Requirement> {
     let mut needs = engines::by_kind(spec.engine, &engines::Options::default()).requirements();
     if spec.grants.seccomp != Seccomp::Off {

@@ -41,7 +41,7 @@ const fn common(major: u32, minor: Option<u32>) -> Rule {
     }
 }
 
-/// What every cell may use: null, zero, full, random, urandom, tty, ptmx and the pseudo terminals. Their nodes are in the
+/// Devices of every cell: null, zero, full, random, urandom, tty, ptmx and the pseudo terminals. Their nodes are in the
 /// cell.
 const COMMON: [Rule; 8] = [
     common(1, Some(3)),
@@ -147,7 +147,7 @@ struct Instruction {
     immediate: i32,
 }
 
-/// What the program keeps in registers; r0 is its answer and r1 what it is given.
+/// The program's registers; r0 is its answer and r1 its argument.
 const KIND: u8 = 2;
 const ACCESS: u8 = 3;
 const MAJOR: u8 = 4;
@@ -252,7 +252,7 @@ fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
 }
 
 /// # Safety
-/// `attributes` points to so many bytes, which are what the command takes.
+/// `attributes` points to so many bytes, as the command takes them.
 unsafe fn bpf(command: i32, attributes: *const u8, size: usize) -> io::Result<i32> {
     // SAFETY: as the caller warrants.
     match unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) } {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What opening a device so answers in the group: 0 or the error number.
+    /// Result of opening a device so in the group: 0 or the error number.
     fn answer(group: &Group, device: &std::ffi::CStr, flags: i32) -> i32 {
         let processes = fs::OpenOptions::new()
             .write(true)

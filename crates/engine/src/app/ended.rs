@@ -1,4 +1,4 @@
-//! How a cell's program ended, and who learns it.
+//! How a cell's program ended, and the processes that learn it.
 //!
 //! The kernel tells a process's status to its parent. The parent of a cell's program is gone once the cell is made, so
 //! the program becomes the child of the nearest process that has asked to be a *subreaper*: the supervisor. When the
@@ -58,7 +58,7 @@ pub(crate) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
     }))
 }
 
-/// What the kernel says about the end of a process that is not our child.
+/// The kernel's word about the end of a process that is not our child.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// How it ended.

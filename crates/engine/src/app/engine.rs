@@ -1,5 +1,5 @@
-//! What an engine does for cells of applications, in two processes: the supervisor's, which makes the cell and lets its program begin,
-//! and the one that [`super::Launcher`] calls, which makes the container or becomes it.
+//! An engine's part in cells of applications, in two processes: the supervisor's, which makes the cell and lets its program begin, and
+//! the one that [`super::Launcher`] calls, which makes the container or becomes it.
 
 use std::fmt::Debug;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ pub(crate) trait Apps: Sync + Debug {
     /// Makes the cell; its program waits for [`Apps::start`].
     fn make(&self, making: Making<'_>) -> Result<Made>;
 
-    /// What is left to do once its process exists.
+    /// The rest of the making, once its process exists.
     fn complete(&self, spec: &AppSpec, process: BorrowedFd<'_>) -> Result<()> {
         let _ = (spec, process);
         Ok(())
@@ -57,7 +57,7 @@ pub(crate) trait Apps: Sync + Debug {
         false
     }
 
-    /// Whether a program that waits for its start sleeps, and so stays on the cpu where it ran last, whatever group it is moved to.
+    /// Whether a program that waits for its start sleeps, and so stays on the cpu where it ran last, in any group.
     fn sleeps(&self) -> bool {
         false
     }
@@ -80,7 +80,7 @@ pub(crate) trait Images {
     fn requirement(&self, name: &str) -> Requirement;
 }
 
-/// What a cell is made from and by.
+/// The sources and tools for making a cell.
 pub(crate) struct Making<'a> {
     pub(crate) spec: &'a AppSpec,
     /// `None` where only the engine knows the image.
@@ -93,7 +93,7 @@ pub(crate) struct Making<'a> {
     pub(crate) stdin: Stdio,
     /// Its log, if it has one.
     pub(crate) log: Option<&'a mut Log>,
-    /// What the cell's process reports until its program is executed.
+    /// Reports of the cell's process until its program is executed.
     pub(crate) report: Report,
     /// The cell's end of the report, inherited by the call.
     pub(crate) end: OwnedFd,

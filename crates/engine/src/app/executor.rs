@@ -99,7 +99,7 @@ pub(crate) fn execute(
     Err(Error::from(error).noted(hint)).doing(|| format!("cannot execute {}", program.display()))
 }
 
-/// Resets every signal to its default: what this program, its libraries and its parents do with signals must not reach the program that follows.
+/// Resets every signal to its default: the settings of this program, its libraries and its parents must not reach the program that follows.
 pub(crate) fn forget_signals() -> Result<()> {
     const LAST: i32 = 64;
     // The kernel's own structure, longer than on any architecture: all zeroes is SIG_DFL. The C library would keep two

@@ -120,11 +120,11 @@ pub(super) fn thaw(spec: &AppSpec) -> Result<()> {
 
 /// As [`thaw`], where there is anything to thaw: on version 1 a frozen process cannot even die.
 pub(crate) fn thaw_if_there(cgroups: &Cgroups, id: &str) {
-    // On version 2 it does, whoever has frozen it.
+    // On version 2 it does, even if others froze it.
     if let Some(mount) = cgroups.v1_mount("freezer") {
         let dir = mount.point.join(id);
         if dir.exists() {
-            // What is not thawed does not end, and that is reported.
+            // A process that is not thawed does not end, and that is reported.
             let _ = Freezer::V1(dir).set(false);
         }
     }
@@ -150,7 +150,7 @@ fn find_in(cgroups: &Cgroups, spec: &AppSpec) -> Option<Freezer> {
         true => crate::cgroups::groups_below(&own),
         false => Vec::new(),
     };
-    // Where there is none below, there is nobody to freeze, and whoever tries is told: the group around it is somebody else's.
+    // Where there is none below, there is nobody to freeze, and an attempt fails: the group around it is somebody else's.
     Some(Freezer::V2(match (spec.is_enclosed, below.is_empty()) {
         (false, _) => vec![own],
         (true, true) => vec![own.join("cell")],

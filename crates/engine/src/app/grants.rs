@@ -1,4 +1,4 @@
-//! What a cell's processes may do beyond what every process may.
+//! Rights of a cell's processes beyond those of every process.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 // Cells of an earlier version are taken over, whose notes say less.
 #[serde(default)]
 pub struct Grants {
-    /// Who sets the classes, priorities and cpus of its threads.
+    /// The authority over classes, priorities and cpus of its threads.
     pub scheduling: Scheduling,
     /// Whether a thread that holds a mutex runs with the priority of one that waits for it (PTHREAD_PRIO_INHERIT). No
-    /// budget holds a cell of several threads that has this: the kernel does not throttle whoever inherits.
+    /// budget holds a cell of several threads that has this: the kernel does not throttle a thread that inherits.
     #[serde(default)]
     pub priority_inheritance: bool,
-    /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can escape whatever else is
-    /// refused; CAP_SYS_NICE lifts no bounds of [`Scheduling::Granted`].
+    /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can escape despite all
+    /// other refusals; CAP_SYS_NICE lifts no bounds of [`Scheduling::Granted`].
     pub capabilities: Vec<String>,
     /// RLIMIT_MEMLOCK in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
@@ -33,20 +33,20 @@ pub struct Grants {
     pub seccomp: Seccomp,
 }
 
-/// Who sets the classes, priorities and cpus of a cell's threads.
+/// The authority over classes, priorities and cpus of a cell's threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
-    /// Only others outside the cell, by pid; its threads inherit what they have. RLIMIT_RTPRIO is 0.
+    /// Only others outside the cell, by pid; its threads inherit their settings. RLIMIT_RTPRIO is 0.
     FromOutside,
-    /// Its threads may ask: sched_setscheduler(2) and the like succeed, and set what was granted, never what was asked for. By the cell's
-    /// agent where the engine can hand it the calls, else without any effect.
+    /// Its threads may ask: sched_setscheduler(2) and the like succeed, and set the grant, never the request. By the cell's agent where
+    /// the engine can hand it the calls, else without any effect.
     Granted(Granted),
-    /// Its threads, by whatever its capabilities and limits allow: no budget holds such a cell.
+    /// Its threads, as far as its capabilities and limits allow: no budget holds such a cell.
     Any,
 }
 
-/// What a cell's threads get when they ask for a class or for cpus.
+/// Grants to a cell's threads that ask for a class or for cpus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// For a thread that asks for a real-time class, unless the supervisor has granted it one of its own.
@@ -59,7 +59,7 @@ pub struct Granted {
     pub held_in: Option<(PathBuf, PathBuf)>,
 }
 
-/// What a thread gets that asks for a real-time class.
+/// The grant to a thread that asks for a real-time class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RealTime {
@@ -82,9 +82,9 @@ pub enum RealTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// What breaks isolation, and what container engines also refuse: ptrace, kernel keyrings, io_uring and the like.
+    /// Calls that break isolation, and others that container engines refuse: ptrace, kernel keyrings, io_uring and the like.
     Default,
-    /// Only what breaks isolation.
+    /// Only calls that break isolation.
     Cage,
     /// Nothing. For comparisons: only its missing capabilities confine such a cell.
     Off,

@@ -113,7 +113,7 @@ fn limit_memory(cgroups: &Cgroups, spec: &AppSpec, bytes: u64) -> Result<()> {
             if swap.exists() {
                 write(&swap, "0")?;
             }
-            // A cell that has lost one of its processes is no longer what was started.
+            // A cell that has lost one of its processes is no longer whole.
             write(&dir.join("memory.oom.group"), "1")
         }
     }

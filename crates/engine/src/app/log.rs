@@ -18,8 +18,8 @@ use super::Ids;
 ///
 /// The cell writes into a named pipe that it holds open at both ends itself, so that neither the end nor the killing of
 /// the supervisor breaks it: until somebody adopts the cell, up to 256 KiB wait in the pipe, and a cell that
-/// writes more waits too. Whoever has the log calls [`Log::drain`] when it is readable. The newer half is in the file
-/// `output`, the older in `output.old`; what was older still is counted. A later cell in the same directory continues where the last one ended.
+/// writes more waits too. The log's holder calls [`Log::drain`] when it is readable. The newer half is in the file `output`, the older in
+/// `output.old`; still older output is counted. A later cell in the same directory continues where the last one ended.
 #[derive(Debug)]
 pub struct Log {
     pipe: File,
@@ -27,15 +27,15 @@ pub struct Log {
     written: u64,
     dir: PathBuf,
     half: u64,
-    /// Shared with whoever reports it while another thread drains.
+    /// Shared with the thread that reports it while another one drains.
     dropped_bytes: Arc<AtomicU64>,
 }
 
-/// The most that one call of [`Log::drain`] moves, bytes: what a pipe holds. A cell that writes without end must not keep the drainer from the
+/// The most that one call of [`Log::drain`] moves, bytes: a full pipe. A cell that writes without end must not keep the drainer from the
 /// others.
 pub const DRAINED_BYTES: u64 = PIPE_BYTES as u64;
 
-/// Most reads of one call: what a pipe holds where every write has a page of it to itself (O_DIRECT), however short it is.
+/// Most reads of one call: the writes in a full pipe where each has a page to itself (O_DIRECT), however short it is.
 const READS: u64 = DRAINED_BYTES >> 12;
 
 /// Room in the pipe, in bytes, where the kernel grants it; else 64 KiB.
@@ -62,7 +62,7 @@ impl Log {
     pub(crate) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
         let path = pipe_path(dir);
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
-        // Programs open /dev/stdout again, as whoever they are.
+        // Programs open /dev/stdout again, as their own user.
         chown(&path, Some(ids.uid), Some(ids.gid))?;
         let end = OpenOptions::new().read(true).write(true).open(&path)?;
         // A refusal leaves it as it is.
@@ -88,11 +88,11 @@ impl Log {
         })
     }
 
-    /// Moves what the cell has written since the last call into the files, at most [`DRAINED_BYTES`] and by no more reads than
-    /// a full pipe takes; never waits for the cell. Returns the number of bytes.
+    /// Moves the cell's output since the last call into the files, at most [`DRAINED_BYTES`] and by no more reads than a full
+    /// pipe takes; never waits for the cell. Returns the number of bytes.
     ///
     /// # Errors
-    /// When the files cannot be written; what was read by then is counted as dropped.
+    /// When the files cannot be written; output read by then is counted as dropped.
     pub fn drain(&mut self) -> io::Result<u64> {
         let mut buffer = [0; 64 << 10];
         let mut moved = 0;
@@ -135,7 +135,7 @@ impl Log {
         Arc::clone(&self.dropped_bytes)
     }
 
-    /// What is kept, the oldest first: at most `most_bytes` of its end.
+    /// The kept output, the oldest first: at most `most_bytes` of its end.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -183,7 +183,7 @@ impl AsFd for Log {
     }
 }
 
-/// What is kept of the output of the cell with this private directory; see [`Log::tail`].
+/// The kept output of the cell with this private directory; see [`Log::tail`].
 pub(crate) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for path in [old_path(dir), new_path(dir)] {

@@ -1,5 +1,5 @@
 //! Programs and interpreters that are named through `/proc`: `/proc/self/exe` is the program of the process that makes the
-//! cell, `/proc/self/fd/N` what it has open. Neither is a file of the image, so neither is executed: names are checked before the
+//! cell, `/proc/self/fd/N` its open files. Neither is a file of the image, so neither is executed: names are checked before the
 //! cell is made, and the path that the kernel resolves just before the program is executed.
 
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ const INTO_PROC: [&str; 5] = [
     "/dev/stderr",
 ];
 
-/// Checks that program and interpreters, by their names in the image at `root`, are files of the image. What is not there yet, or is mounted later,
+/// Checks that program and interpreters, by their names in the image at `root`, are files of the image. Files that appear or are mounted later,
 /// [`check_here`] checks again.
 ///
 /// # Errors
@@ -119,7 +119,7 @@ fn resolve(root: &Path, path: &Path) -> PathBuf {
     at
 }
 
-/// What a path consists of, the last part first.
+/// The parts of a path, the last first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(PathBuf::from(name)),
@@ -146,7 +146,7 @@ pub(super) fn check_here(program: &Path) -> Result<()> {
         }
         let next = match interpreter(Path::new("/"), &at) {
             Ok(Some(next)) => next,
-            // What this user may execute and not read has a loader of its own choice, which the kernel opens.
+            // A program that this user may execute and not read has a loader of its own choice, which the kernel opens.
             Ok(None) => break,
             Err(why) if why.kind() == io::ErrorKind::PermissionDenied => break,
             Err(why) => return Err(unread(&at, &why)),

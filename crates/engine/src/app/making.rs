@@ -20,7 +20,7 @@ use crate::note::MARK;
 /// The hidden word for this kind of cell.
 pub(crate) const APP: &str = "app";
 
-/// What the process that makes a cell is handed; streams and report by their numbers.
+/// Arguments of the process that makes a cell; streams and report by their numbers.
 #[derive(Debug)]
 pub(crate) struct Handed {
     pub(crate) stdout: RawFd,

@@ -1,7 +1,7 @@
 //! Cells that run applications: any root filesystem, OCI bundle, static program or image, isolated so that it
 //! cannot get out, and created in two steps, so that the caller can set class, cpus and groups before the first instruction. Here live
-//! the specification of such a cell, what its engines share in making it, its output, its end and its adoption from a
-//! supervisor that was killed. Which cells there are, and what they may do, is decided above.
+//! the specification of such a cell, the steps of its making that engines share, its output, its end and its adoption from a
+//! supervisor that was killed. Which cells there are, and their rights, are decided above.
 
 mod asking;
 mod bundle;

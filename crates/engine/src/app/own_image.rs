@@ -44,8 +44,8 @@ fn sealed(program: &Path) -> io::Result<OwnImage> {
     let mut copy = memory()?;
     io::copy(&mut from, &mut copy)?;
     copy.rewind()?;
-    // Memory is made for everybody to write. The seals forbid that, but whoever holds it open for writing keeps it from
-    // being executed (ETXTBSY), and no cell may do that to the cells that are made after it.
+    // Memory is made for everybody to write. The seals forbid that, but a process that holds it open for writing keeps
+    // it from being executed (ETXTBSY), and no cell may do that to the cells that are made after it.
     copy.set_permissions(Permissions::from_mode(0o555))?;
     let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     fcntl_add_seals(&copy, seals)?;
@@ -126,8 +126,9 @@ mod tests {
         let image = sealed(&program).unwrap();
         assert_eq!(says(&image), b"hello\n");
         let before = fs::read(&program).unwrap();
-        // Whoever gets hold of it may ask for a descriptor to write to, and for another size. Other processes ask: a child
-        // that another test forks meanwhile would keep a descriptor of ours, and so keep the copy from being executed.
+        // A process that gets hold of it may ask for a descriptor to write to, and for another size. Other processes ask:
+        // a child that another test forks meanwhile would keep a descriptor of ours, and so keep the copy from being
+        // executed.
         let held = format!("/proc/{}/fd/{}", std::process::id(), image.0.as_raw_fd());
         for attempt in ["printf x 1<>$0", "truncate -s 0 $0", "truncate -s +4096 $0"] {
             let tried = Command::new("sh").args(["-c", attempt, &held]).output();

@@ -13,7 +13,7 @@ use super::spec::{AppSpec, Ids, Image};
 use crate::error::Result;
 use crate::note::MARK;
 
-/// What a cell executes, from its specification and its image.
+/// The program of a cell, from its specification and its image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Program {
     /// Whether nobody else can change the directory that is its root filesystem; false where there is none.
@@ -43,7 +43,7 @@ fn path(state: &Path) -> PathBuf {
     state.join("program.json")
 }
 
-/// Writes down for that process what was read; the image is not read again.
+/// Writes the program down for that process; the image is not read again.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -63,7 +63,7 @@ pub(crate) fn kept(state: &Path) -> Result<Option<Program>> {
 }
 
 impl Program {
-    /// What the specification, and a bundle where there is one, say.
+    /// The program of the specification, and of a bundle where there is one.
     ///
     /// # Errors
     /// When there is nothing to run.

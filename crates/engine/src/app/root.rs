@@ -2,7 +2,7 @@
 //! seen outside, and it is gone with the last process in it.
 //!
 //! A directory is used as it is where it has every mount point. Where one is missing, or the cell may write, an
-//! overlay in memory takes what is made or written, so that the user's directory is never changed.
+//! overlay in memory takes the new and the written files, so that the user's directory is never changed.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::error::{Doing, Result, refused};
 use crate::made;
 use crate::mounts::mount_with;
 
-/// What every cell's runtime mounts on.
+/// Mount points of every cell's runtime.
 pub(crate) const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
 
 /// Where the root of a cell is, for its runtime.
@@ -114,8 +114,8 @@ fn has_mount_points(root: &Found, spec: &AppSpec) -> bool {
     missing(root, spec).is_none()
 }
 
-/// Checks that the image has no links where a cell gets its own directories or files of the host: whoever mounts there may follow them, and create or
-/// replace files in the host directory that they name.
+/// Checks that the image has no links where a cell gets its own directories or files of the host: a runtime that mounts there may follow them, and
+/// create or replace files in the host directory that they name.
 ///
 /// # Errors
 /// One sentence, which names the link.
@@ -161,7 +161,7 @@ fn link_on(root: &Found, path: &Path) -> Option<PathBuf> {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
                 return Some(Path::new("/").join(at));
             }
-            // What is below is not there either.
+            // Anything below is not there either.
             Err(_) => return None,
         }
     }

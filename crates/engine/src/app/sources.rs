@@ -1,5 +1,5 @@
 //! Files and directories of the host that a cell is made from: each is looked up once, by [`check`](super::check), and is mounted by its descriptor
-//! in the processes that make the cell. Whoever owns a directory on the way may exchange names meanwhile.
+//! in the processes that make the cell. The owner of a directory on the way may exchange names meanwhile.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ use super::spec::{AppSpec, Image};
 use crate::error::{Doing, Result, refused};
 use crate::mounts::make_place;
 
-/// What a cell is made from.
+/// The sources of a cell.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// The root filesystem; `None`: an empty one, or one that only the engine knows.
@@ -50,7 +50,7 @@ impl Sources {
         descriptors: Vec<OwnedFd>,
     ) -> Result<Sources> {
         let is_own = program.is_some_and(|program| program.root_is_own);
-        // No cell inherits them, nor what is executed on the way to one.
+        // No cell inherits them, nor any program executed on the way to one.
         for descriptor in &descriptors {
             fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
         }

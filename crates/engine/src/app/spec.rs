@@ -17,25 +17,25 @@ pub struct AppSpec {
     /// Name, unique on the machine: letters, digits, `-`, `_` and `.`, at most 128 of them, a letter or digit first. It
     /// becomes the name of the cell's cgroups.
     pub id: String,
-    /// What makes the cell: embedded, crun, runc, podman, or bare.
+    /// The engine that makes it: embedded, crun, runc, podman, or bare.
     pub engine: EngineKind,
     /// Private directory of this cell, absolute: note, state, output. Nobody else's files may be in it.
     pub work_dir: PathBuf,
-    /// What it is made from; paths are of the host and absolute.
+    /// Its image; paths are of the host and absolute.
     pub image: Image,
-    /// Program inside the cell and its first arguments; empty: what the image says.
+    /// Program inside the cell and its first arguments; empty: those of the image.
     pub command: Vec<String>,
     /// Further arguments; without `command` they replace those of the image.
     pub args: Vec<String>,
     /// Environment variables, on top of the image's.
     pub env: BTreeMap<String, String>,
-    /// Working directory inside the cell; `None`: what the image says, else `/`.
+    /// Working directory inside the cell; `None`: the image's, else `/`.
     pub cwd: Option<PathBuf>,
     /// User and group; `None`: those of a bundle or image, else 65534 (nobody).
     pub ids: Option<Ids>,
-    /// Host name inside the cell; `None`: what a bundle says, else the cell's name.
+    /// Host name inside the cell; `None`: a bundle's, else the cell's name.
     pub hostname: Option<String>,
-    /// Whether it may write to its root; what it writes is kept in memory and lost with the cell.
+    /// Whether it may write to its root; its writes are kept in memory and lost with the cell.
     pub writable_root: bool,
     /// Files and directories of the host.
     pub binds: Vec<Bind>,
@@ -45,17 +45,17 @@ pub struct AppSpec {
     pub devices: Vec<Device>,
     /// Which network it sees.
     pub network: Network,
-    /// What its cgroups allow.
+    /// The limits of its cgroups.
     pub limits: Limits,
     /// Whether its own groups lie in one around them, by which it is held from outside: nobody inside, no engine's `pause` and no
-    /// [`AppCell::thaw`](super::AppCell::thaw) undoes what that does. The outer one is named `<id>` either way.
+    /// [`AppCell::thaw`](super::AppCell::thaw) undoes that. The outer one is named `<id>` either way.
     #[serde(default)]
     pub is_enclosed: bool,
     /// The group at the top of cgroup v2 in which its own lies: a partition of cpus ([`host::isolate::Partitions`]); `None`: at the top
     /// itself, as in every other hierarchy.
     #[serde(default)]
     pub within: Option<String>,
-    /// What its processes may do.
+    /// The rights of its processes.
     pub grants: Grants,
     /// How early it is killed when the machine's memory is short, 0 to 1000 (proc_pid_oom_score_adj(5)).
     #[serde(default)]
@@ -126,8 +126,8 @@ pub struct Bind {
     pub target: PathBuf,
     /// Whether the cell may write to it.
     pub writable: bool,
-    /// Where the source leads, links followed, if that has been decided before: a source that now leads elsewhere is refused, since whoever may write
-    /// to a directory on its path could have replaced a part of it with a link. `None`: wherever it leads.
+    /// Where the source leads, links followed, if that has been decided before: a source that now leads elsewhere is refused, since a user who may
+    /// write to a directory on its path could have replaced a part of it with a link. `None`: wherever it leads.
     #[serde(default)]
     pub leads_to: Option<PathBuf>,
 }
@@ -153,7 +153,7 @@ pub struct Tmpfs {
     pub size_bytes: u64,
 }
 
-/// What a cell's cgroups allow.
+/// The limits of a cell's cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// The most memory in bytes, files in memory included and swap excluded; `None`: no limit of its own.

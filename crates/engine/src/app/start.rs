@@ -2,7 +2,7 @@
 //!
 //! The process that is to become a cell's program listens on a socket in the cell's state, as the runtime library
 //! does, and executes the program after the first connection has been closed. It holds the far end of a pipe, which the
-//! kernel closes at the moment of execution; before that, the process can report what went wrong.
+//! kernel closes at the moment of execution; before that, the process can report a failure.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ use crate::oci;
 
 /// The name of the socket, the runtime library's.
 const SOCKET: &str = "notify.sock";
-/// What a bare cell says when it is ready to start.
+/// A bare cell's word that it is ready to start.
 const READY: &[u8] = b"ready\n";
 
 fn socket_dir(spec: &AppSpec) -> PathBuf {

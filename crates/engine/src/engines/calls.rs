@@ -24,7 +24,7 @@ model::choice! {
     }
 }
 
-/// What a container's files come from.
+/// The source of a container's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// An image in the manager's storage.
@@ -40,7 +40,7 @@ pub struct Form {
     pub name: &'static str,
     /// Where the files come from.
     pub source: Source,
-    /// What it has of the network.
+    /// Its network.
     pub network: Network,
 }
 
@@ -54,18 +54,18 @@ impl Form {
     }
 }
 
-/// What a container manager does.
+/// The calls of a container manager.
 pub(crate) trait Calls: Sync {
     /// The ways that are measured; the first is the usual one.
     fn forms(&self) -> &'static [Form];
 
-    /// What such a network needs of this machine besides the engine's own needs.
+    /// Requirements of such a network besides those of the engine.
     fn network_needs(&self, network: Network) -> Vec<Requirement> {
         let _ = network;
         Vec::new()
     }
 
-    /// Makes image, storage and whatever else must exist before the calls; it lasts as long as the answer.
+    /// Makes image, storage and all else that must exist before the calls; it lasts as long as the answer.
     fn prepare(&self, spec: &CellSpec) -> Result<Option<Namespaces>>;
 
     /// One call that creates a container, runs the payload, waits for its end and removes the container.

@@ -33,6 +33,6 @@ pub(super) static INFO: Info = Info {
 static RUNTIME: Runtime = Runtime {
     name: "crun",
     without_root: &["--cgroup-manager=disabled"],
-    // What is before a colon would be taken for where to log.
+    // crun takes the text before a colon for the kind of log.
     log_prefix: "file:",
 };

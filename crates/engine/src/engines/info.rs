@@ -1,4 +1,4 @@
-//! What this crate knows about an engine: one static description for each, from which everything else in the crate follows.
+//! This crate's knowledge about an engine: one static description for each, from which everything else in the crate follows.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,20 +9,20 @@ use crate::error::Result;
 use crate::made::Wipe;
 use crate::{CellSpec, Engine, programs};
 
-/// What the user may choose about engines.
+/// The user's choices about engines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Who runs rootless cells; `None`: see [`crate::users::choose`].
+    /// The user who runs rootless cells; `None`: see [`crate::users::choose`].
     pub rootless_user: Option<String>,
 }
 
-/// An engine: how it makes cells that measure, and what else it can do. What is known without running anything is in [`model::EngineKind`].
+/// An engine: how it makes cells that measure, and its other abilities. Facts known without running anything are in [`model::EngineKind`].
 pub(crate) struct Info {
     /// The engine itself.
     pub(crate) engine: fn(&Options) -> Box<dyn Engine>,
     /// The installed programs that it consists of besides ours.
     pub(crate) programs: fn() -> Vec<PathBuf>,
-    /// Removes what it keeps of any cell.
+    /// Removes its own state of any cell.
     pub(crate) wipe: Wipe,
     /// Of OCI runtimes: the command that makes a cell from its bundle, starts it, waits for its end and deletes it.
     pub(crate) run: Option<Commands<Command>>,

@@ -1,5 +1,5 @@
-//! The engines, a folder or file each, and the list of them. Here lives what differs from engine to engine: making, starting and removing
-//! its cells. What all of them share, and whoever asks for a cell of any engine, is beside this folder and never names one.
+//! The engines, a folder or file each, and the list of them. Here lives all that differs from engine to engine: making, starting and
+//! removing its cells. The code that all of them share, or that asks for a cell of any engine, is beside this folder and never names one.
 
 mod bare;
 pub(crate) mod calls;

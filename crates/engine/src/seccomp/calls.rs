@@ -1,4 +1,4 @@
-//! The system calls that cells are refused, by what they would let a cell do.
+//! The system calls that cells are refused, by the harm that they would let a cell do.
 //!
 //! Calls up to [`HIGHEST`] were looked at; a kernel that has newer ones answers them with ENOSYS, as an older one would.
 
@@ -73,17 +73,17 @@ pub(super) const SHARES: [Refusal; 3] = [
     ),
 ];
 
-/// An operation of futex(2), whatever is said beside it of clocks and of who shares the futex.
+/// An operation of futex(2), with any clock, shared or private.
 const fn operation(number: u32) -> When {
     const PRIVATE: u32 = 128;
     const CLOCK_REALTIME: u32 = 256;
     When::masked(1, !(PRIVATE | CLOCK_REALTIME), number)
 }
 
-/// Whoever holds a futex of these runs with the priority or the reservation of whoever waits for it, and the kernel throttles
-/// neither a group nor a deadline thread that does (`rt_nr_boosted` and `is_dl_boosted` in kernel/sched). Told that there are
-/// none, C libraries refuse to make such mutexes. The newer calls futex_wait(2), futex_requeue(2) and so on have no such
-/// operations.
+/// A thread that holds a futex of these runs with the priority or the reservation of a thread that waits for it, and the
+/// kernel throttles neither a group nor a deadline thread that does (`rt_nr_boosted` and `is_dl_boosted` in kernel/sched).
+/// Told that there are none, C libraries refuse to make such mutexes. The newer calls futex_wait(2), futex_requeue(2) and so
+/// on have no such operations.
 pub(super) const INHERITANCE: Refusal = Refusal {
     errno: libc::ENOSYS,
     ..refuse_when(
@@ -128,7 +128,7 @@ pub(super) const MOUNTS: [Refusal; 12] = [
     refuse("open_by_handle_at", libc::SYS_open_by_handle_at),
 ];
 
-/// The machine's clocks, its kernel, and what belongs to all.
+/// The machine's clocks, its kernel, and its shared resources.
 pub(super) const MACHINE: [Refusal; 17] = [
     refuse("clock_settime", libc::SYS_clock_settime),
     refuse("clock_adjtime", libc::SYS_clock_adjtime),
@@ -167,7 +167,7 @@ const UDP_LITE_LEVEL: When = level(libc::IPPROTO_UDPLITE);
 
 /// Options of sockets that take from all cells.
 ///
-/// Programs for packets: the kernel translates each and has one small store for all that are translated, whoever they are for
+/// Programs for packets: the kernel translates each and has one small store for the translations of all cells
 /// (`bpf_jit_limit`): once it is full, no cell gets its filter of system calls, and none starts.
 ///
 /// Encapsulation and receive offload of UDP: the first and the last socket with either rewrite the kernel's code, for which it interrupts
@@ -219,7 +219,7 @@ const fn bit(argument: u8, bit: i32) -> When {
     When::masked(argument, bit.cast_unsigned(), bit.cast_unsigned())
 }
 
-/// What the machine has a fixed number of, which no limit of a cell counts: huge pages, and contexts of asynchronous
+/// Resources of a fixed number on the machine that no limit of a cell counts: huge pages, and contexts of asynchronous
 /// input and output (`fs.aio-max-nr`).
 pub(super) const UNCOUNTED: [Refusal; 4] = [
     refuse_when("mmap", libc::SYS_mmap, &[bit(3, libc::MAP_HUGETLB)]),
@@ -274,7 +274,7 @@ pub(super) const KEYRINGS: [Refusal; 3] = [
     refuse("keyctl", libc::SYS_keyctl),
 ];
 
-/// What container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
+/// Calls that container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
 pub(super) const SELDOM_USED: [Refusal; 11] = [
     refuse("ptrace", libc::SYS_ptrace),
     refuse("process_vm_readv", libc::SYS_process_vm_readv),

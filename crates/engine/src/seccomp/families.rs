@@ -11,7 +11,7 @@ use super::calls::refuse;
 use super::{Refusal, When};
 use crate::app::{Network, Seccomp};
 
-/// Divided by network namespaces: a cell reaches with them what its own namespace holds. AF_PACKET asks for
+/// Divided by network namespaces: a cell reaches with them the contents of its own namespace. AF_PACKET asks for
 /// CAP_NET_RAW beside.
 const DIVIDED: u64 = family(libc::AF_UNIX)
     | family(libc::AF_INET)
@@ -20,7 +20,7 @@ const DIVIDED: u64 = family(libc::AF_UNIX)
     | family(libc::AF_PACKET)
     | family(libc::AF_CAN);
 
-/// What the host's network holds beside: links to a hypervisor, coprocessors and radios.
+/// Contents of the host's network beside: links to a hypervisor, coprocessors and radios.
 const OF_THE_HOST: u64 = DIVIDED
     | family(libc::AF_TIPC)
     | family(libc::AF_BLUETOOTH)
@@ -42,7 +42,7 @@ const ROUTES_ON_THE_HOSTS: [When; count(OF_THE_HOST) + NETLINK_BITS] =
 /// The kernel itself refuses netlink protocols from 32 on.
 const NETLINK_BITS: usize = 5;
 
-/// What keeps a cell to the families of its network.
+/// Refusals that keep a cell to the families of its network.
 pub(super) fn refusals(network: Network, level: Seccomp) -> [Refusal; 5] {
     let when: &[When] = match (network, level) {
         (Network::None, Seccomp::Default) => &ROUTES_WITHOUT_NETWORK,

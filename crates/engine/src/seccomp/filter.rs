@@ -15,7 +15,7 @@ use super::{Answers, Refusal, Test, When, notify};
 
 use crate::error::{Doing, Result};
 
-/// Programs for the kernel that refuse what a policy refuses. A call is refused if any of them refuses it.
+/// Programs for the kernel that carry out a policy's refusals. A call is refused if any of them refuses it.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     refusing: Vec<BpfProgram>,
@@ -131,7 +131,7 @@ fn foreign_calls() -> BpfProgram {
     vec![
         // The number is the first field of seccomp_data.
         step(LOAD, 0, 0, 0),
-        // -1 is what a skipped call has, and none of x32.
+        // A skipped call has -1, and none of x32 does.
         #[cfg(target_arch = "x86_64")]
         step(IF_EQUAL, u32::MAX, 2, 0),
         #[cfg(target_arch = "x86_64")]
@@ -152,8 +152,8 @@ mod tests {
     use crate::app::{Granted, Grants, Network, RealTime, Scheduling, Seccomp};
     use crate::seccomp::policy;
 
-    /// What a call answers under the filter of these grants: 0 or the error number, as told by a child's exit status; a
-    /// signal is negative.
+    /// The answer of a call under the filter of these grants: 0 or the error number, as told by a child's exit status;
+    /// a signal is negative.
     fn answer(grants: &Grants, call: impl Fn() -> i64) -> i32 {
         let answers = matches!(grants.scheduling, Scheduling::Granted(_));
         let answers = answers.then_some(Answers::Nothing);
@@ -183,7 +183,7 @@ mod tests {
 
     fn set_class(policy: i32) -> i64 {
         let priority = 0_i32;
-        // SAFETY: a pointer to one integer, which is what the kernel's sched_param is.
+        // SAFETY: a pointer to one integer, like the kernel's sched_param.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) }
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let clone = |flags: i64| unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
         let user = i64::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
         assert_eq!(answer(&grants, || clone(user)), EPERM);
-        // The kernel ignores what stands above the flags, and so must the filter.
+        // The kernel ignores the bits above the flags, and so must the filter.
         assert_eq!(answer(&grants, || clone(user | 1 << 40)), EPERM);
         assert_eq!(answer(&grants, || clone(libc::SIGCHLD.into())), 0);
         let clone3 = || unsafe { libc::syscall(libc::SYS_clone3, 0, 0) };

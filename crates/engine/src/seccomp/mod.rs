@@ -1,6 +1,6 @@
-//! Which system calls a cell is refused, and which are answered for it. Here live the tables of calls, the policy that follows from what the cell was
-//! granted, and its two forms: a program for the kernel, built without any native library, and the `linux.seccomp`
-//! of an OCI bundle. Where and when a filter is installed is the engines' business.
+//! Which system calls a cell is refused, and which are answered for it. Here live the tables of calls, the policy that follows from the cell's
+//! grants, and its two forms: a program for the kernel, built without any native library, and the `linux.seccomp` of an OCI bundle. Where and when a
+//! filter is installed is the engines' business.
 
 mod calls;
 mod families;
@@ -21,7 +21,7 @@ pub(crate) struct Refusal {
     pub(crate) name: &'static str,
     /// Its number on this architecture.
     pub(crate) number: i64,
-    /// What the caller is told; 0: that it was done, which it was not.
+    /// The caller's error number; 0: success, though nothing was done.
     pub(crate) errno: i32,
     /// It is refused if any of these holds; always, if there are none.
     pub(crate) when: &'static [When],
@@ -33,7 +33,7 @@ pub(crate) struct When {
     /// Which argument, from 0.
     pub(crate) argument: u8,
     pub(crate) test: Test,
-    /// What must also hold of another argument.
+    /// A condition that must also hold of another argument.
     pub(crate) also: Option<&'static When>,
 }
 

@@ -9,7 +9,7 @@ use super::{Answers, Refusal, SCHEDULING, Test};
 
 /// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused; calls of [`SCHEDULING`] are answered by the agent that
 /// listens at `socket`. Calls of other architectures than
-/// this one are not listed, so the runtimes' libseccomp kills who makes them.
+/// this one are not listed, so the runtimes' libseccomp kills their caller.
 pub(crate) fn profile(
     policy: &[Refusal],
     answers: Option<Answers>,

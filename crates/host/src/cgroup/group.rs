@@ -42,7 +42,7 @@ pub fn processes(group: &Path) -> Vec<i32> {
 /// Moves a process into a group.
 ///
 /// # Errors
-/// What the kernel says about `cgroup.procs`.
+/// The kernel's error about `cgroup.procs`.
 pub fn enter(group: &Path, pid: i32) -> Result<(), FileError> {
     let file = group.join("cgroup.procs");
     fs::write(&file, pid.to_string()).map_err(at(&file))

@@ -173,7 +173,7 @@ impl Cgroups {
 
     /// The directory of the group in which process `pid` (0: the calling one) is, in the version 1
     /// hierarchy of this controller. `None` if there is no such hierarchy, no such process, or the
-    /// group lies outside of what is mounted here.
+    /// group lies outside of the mounted part.
     pub fn v1_group(&self, root: &Root, controller: &str, pid: i32) -> Option<PathBuf> {
         let mount = self.v1_mount(controller)?;
         let text = root.read(proc_path(pid, "cgroup")).ok()?;

@@ -1,4 +1,4 @@
-//! The clock source: what does reading the time cost?
+//! The clock source: the cost of reading the time.
 
 use super::{Check, Question, State};
 use crate::fix::{Fix, Form};

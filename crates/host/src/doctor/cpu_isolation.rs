@@ -12,7 +12,7 @@ const QUESTION: Question = Question {
     why: "Ordinary work, timer ticks and RCU callbacks on a cpu delay the real-time tasks there unless the kernel keeps them away.",
 };
 
-/// What the kernel keeps off the cpus for real-time work, and could.
+/// The kernel's isolation of the cpus for real-time work, present and possible.
 struct Isolation {
     isolated: Vec<u32>,
     nohz: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The fair server: what ordinary tasks may take from real-time ones on each cpu, since Linux 6.12.
+//! The fair server: the share that ordinary tasks may take from real-time ones on each cpu, since Linux 6.12.
 
 use std::collections::BTreeMap;
 

@@ -75,7 +75,7 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
     }
 }
 
-/// Whoever holds /dev/cpu_dma_latency open keeps all cpus awake for as long as he does; this is for those that matter.
+/// A process that holds /dev/cpu_dma_latency open keeps all cpus awake meanwhile; this is for those that matter.
 pub(super) fn fix(root: &Root, rt: &[u32]) -> Fix {
     let mut fix = Fix::of(QUESTION.id);
     for cpu in rt {

@@ -104,8 +104,7 @@ pub(super) fn fix(root: &Root, rt: &[u32], taken: &[u32]) -> Fix {
             name_cpus(rt)
         ));
     }
-    // What is left of a choice that somebody made, such as near the device's memory, is kept; the kernel refuses cpus of which none
-    // is online.
+    // The rest of somebody's choice, such as near the device's memory, is kept; the kernel refuses cpus of which none is online.
     let kept_off = |cpus: Vec<u32>| {
         let left = others(&others(&cpus, rt), taken);
         match left.iter().any(|cpu| rest.contains(cpu)) {
@@ -123,7 +122,7 @@ pub(super) fn fix(root: &Root, rt: &[u32], taken: &[u32]) -> Fix {
         }
     }
     if let Some(cpus) = default(root) {
-        // Where none of them is meant, it is left as it is, also with what is taken.
+        // Where none of them is meant, it is left as it is, also with taken cpus.
         let set = match cpus.iter().any(|cpu| rt.contains(cpu)) {
             true => kept_off(cpus),
             false => cpus,

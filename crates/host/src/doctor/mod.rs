@@ -1,6 +1,6 @@
-//! The doctor's checks: each reads one aspect of the machine and says what it found, whether it is
-//! fit for real time, why it matters and what would fix it. Nothing here changes the machine: what a check can fix it returns as
-//! a [`Fix`], which [`fix`](crate::fix) applies. What runs containers is examined elsewhere.
+//! The doctor's checks: each reads one aspect of the machine and gives its finding, whether it is fit for real time, why it
+//! matters and a remedy. Nothing here changes the machine: a check returns its possible remedy as a [`Fix`], which
+//! [`fix`](crate::fix) applies. Container engines are examined elsewhere.
 //!
 //! A check is one file with `check(&Root) -> Check`, or `check(&Root, cpus)` where it is about the cpus for real-time work, and one
 //! line in `ASPECTS`; with a `fix` beside it where something can be done about it.
@@ -39,11 +39,11 @@ use std::borrow::Cow;
 /// One aspect to examine.
 struct Aspect {
     check: Look,
-    /// What could be done about it, if anything.
+    /// The possible remedy, if any.
     fix: Option<Proposal>,
 }
 
-/// What fixes it.
+/// The function that makes the fix.
 #[derive(Clone, Copy)]
 enum Proposal {
     /// It needs no more than the cpus for real-time work.
@@ -52,7 +52,7 @@ enum Proposal {
     Beside(fn(&Root, &[u32], &[u32]) -> Fix),
 }
 
-/// What a check looks at.
+/// The object of a check.
 enum Look {
     /// The machine as a whole.
     Machine(fn(&Root) -> Check),
@@ -160,11 +160,11 @@ pub struct Check {
     pub title: Cow<'static, str>,
     /// The judgement.
     pub state: State,
-    /// What was found, with units; if the state is unknown, why.
+    /// The finding, with units; if the state is unknown, why.
     pub found: String,
     /// Why it matters, in one sentence.
     pub why: Cow<'static, str>,
-    /// What would make it better, as a command or kernel parameter where there is one.
+    /// The remedy, as a command or kernel parameter where there is one.
     #[serde(alias = "mend")]
     pub fix: Option<String>,
 }
@@ -176,7 +176,7 @@ impl Check {
     }
 }
 
-/// What one check asks: the parts of a [`Check`] that do not depend on the machine.
+/// The question of one check: the parts of a [`Check`] that do not depend on the machine.
 struct Question {
     id: &'static str,
     title: &'static str,
@@ -217,8 +217,8 @@ pub fn examine_for(root: &Root, cpus: &[u32]) -> Vec<Check> {
     looked.collect()
 }
 
-/// What can be done about what the checks find, for real-time work on these cpus, in the order of the checks; nothing is moved to
-/// cpus that are `taken` for such work by others. Nothing is changed.
+/// The possible remedies for the checks' findings, for real-time work on these cpus, in the order of the checks; nothing is moved
+/// to cpus that are `taken` for such work by others. Nothing is changed.
 pub fn fixes_for(root: &Root, cpus: &[u32], taken: &[u32]) -> Vec<Fix> {
     let fixes = ASPECTS.iter().filter_map(|aspect| aspect.fix);
     fixes

@@ -79,7 +79,7 @@ pub(super) fn check(root: &Root) -> Check {
     let found = format!(
         "at most {most} user namespaces; subordinate ids of {whose}: {uids} users, {gids} groups"
     );
-    // What images need: ids 0 to 65,535.
+    // Images need ids 0 to 65,535.
     if uids < 65_536 || gids < 65_536 {
         let name = match whose.as_str() {
             "any user" => "USER",

@@ -51,7 +51,7 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
         )
 }
 
-/// Switching it off takes cpus away from everything that runs on them, and what was bound to them does not come back by itself.
+/// Switching it off takes cpus away from everything that runs on them, and tasks bound to them do not return by themselves.
 pub(super) fn fix(root: &Root, rt: &[u32]) -> Fix {
     let fix = Fix::of(QUESTION.id);
     match check(root, rt).state {

@@ -39,7 +39,7 @@ pub(super) fn check(root: &Root) -> Check {
         .with_fix("swapoff -a (permanently: remove the swap lines from /etc/fstab)")
 }
 
-/// Bringing back what was swapped out takes as long as it takes, and fails where memory is short.
+/// Bringing back swapped pages takes as long as it takes, and fails where memory is short.
 pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
     let fix = Fix::of(QUESTION.id);
     match check(root).state {

@@ -1,6 +1,6 @@
-//! What would make the machine fitter for real time, as files to write and kernel parameters, and applying it: [`apply`] writes the
-//! files after it has noted how to [put them back](undo), and [`persist`] writes what makes the fixes last. What is wrong with the
-//! machine, and what fixes it, is for the [doctor](crate::doctor) to say.
+//! Fixes that make the machine fitter for real time, as files to write and kernel parameters, and applying them: [`apply`] writes
+//! the files after it has noted how to [put them back](undo), and [`persist`] writes texts that make the fixes last. The machine's
+//! faults and their fixes are for the [doctor](crate::doctor) to name.
 
 mod form;
 pub mod persist;
@@ -50,18 +50,18 @@ pub struct Parameter {
     pub value: String,
 }
 
-/// What makes one check better.
+/// The remedy for one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
     /// The check's name for programs.
     pub id: Cow<'static, str>,
-    /// What can be written while the machine runs, also what is written already.
+    /// Files to write while the machine runs, also those written already.
     pub writes: Vec<Write>,
     /// Whether each file is written on its own; otherwise all are written or none.
     pub one_by_one: bool,
     /// Kernel parameters that help from the next boot on.
     pub parameters: Vec<Parameter>,
-    /// What is left to the user, and why; clauses.
+    /// Steps left to the user, and why; clauses.
     pub left: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ pub enum FixError {
     BadUndo {
         /// The undo file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
 }
@@ -149,7 +149,7 @@ pub enum FixError {
 /// A file that was not written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failed {
-    /// What was to be changed.
+    /// The intended change.
     #[serde(flatten)]
     pub change: Change,
     /// Why it is not.
@@ -178,8 +178,8 @@ pub fn must_be_root() -> Result<(), FixError> {
     }
 }
 
-/// Makes the open changes of these fixes. How to put them back is written to `undo` before anything is changed; what that file holds from an earlier
-/// call is kept.
+/// Makes the open changes of these fixes. How to put them back is written to `undo` before anything is changed; changes in that file from an earlier
+/// call are kept.
 ///
 /// If one file of a fix cannot be written, the fix is taken back, unless its files count one by one.
 ///
@@ -203,7 +203,7 @@ pub fn apply(root: &Root, fixes: &[Fix], undo: &Path) -> Result<Applied, FixErro
     for fix in fixes {
         one(root, fix, &mut applied);
     }
-    // What was not changed need not be put back.
+    // Unchanged files need not be put back.
     let mut exact = before;
     exact.note(applied.changed.iter().cloned());
     exact.note_stayed(&applied);
@@ -320,7 +320,7 @@ enum NotSet {
 /// Writes a value and reads it back.
 fn set(root: &Root, change: &Change, value: &str) -> Result<(), NotSet> {
     let mut options = OpenOptions::new();
-    // In a made-up tree of a test there are ordinary files, which would keep the end of what was longer.
+    // In a made-up tree of a test there are ordinary files, which would keep the end of a longer text.
     options.write(true).truncate(!root.is_live());
     (options.open(root.path(&change.path)))
         .and_then(|mut file| file.write_all(value.as_bytes()))

@@ -1,5 +1,5 @@
-//! What makes fixes survive a reboot: a line of kernel parameters, a file for sysctl and a unit for systemd, as texts. Each says
-//! where it goes; nothing here installs it.
+//! Texts that make fixes survive a reboot: a line of kernel parameters, a file for sysctl and a unit for systemd. Each says where
+//! it goes; nothing here installs it.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::root::Root;
 pub struct Piece {
     /// Its name.
     pub name: &'static str,
-    /// What to do with it, a clause.
+    /// How to install it, a clause.
     pub how: String,
     /// Its whole text.
     pub text: String,
@@ -28,7 +28,7 @@ const PARAMETERS: &str = "kernel-parameters";
 const SYSCTL: &str = "90-timecell.conf";
 const UNIT: &str = "timecell-doctor.service";
 
-/// Kernel parameters that do at the start what writing a file does, of fixes that name them only until they are made.
+/// Kernel parameters that act at the start like writing a file, of fixes that name them only until they are made.
 const OF_FILES: [(&str, &str); 2] = [
     (
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -40,7 +40,7 @@ const OF_FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The pieces that these fixes for `cpus` need, including what `earlier` calls have changed. `program` is what the unit starts.
+/// The pieces that these fixes for `cpus` need, including changes of `earlier` calls. The unit starts `program`.
 pub fn pieces(
     root: &Root,
     fixes: &[Fix],
@@ -128,8 +128,8 @@ fn sysctl(fixes: &[Fix]) -> Option<Piece> {
     })
 }
 
-/// Numbers of interrupts and what a kernel offers change from start to start, so that the unit has them looked up. It stands also
-/// where a fix could not be made: what was changed is put back when it is stopped.
+/// Numbers of interrupts and features of a kernel change from start to start, so that the unit has them looked up. It stands also
+/// where a fix could not be made: the changes are put back when it is stopped.
 fn unit(cpus: &[u32], program: &Path) -> Piece {
     let program = quoted(&program.display().to_string());
     let text = format!(

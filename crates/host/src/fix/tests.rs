@@ -49,7 +49,7 @@ fn what_is_changed_is_put_back_and_a_second_time_does_nothing() {
     assert!(applied.failed.is_empty() && applied.stayed.is_empty());
     assert_eq!(holds(&root, TIMERS), "0");
     assert_eq!(holds(&root, "/proc/irq/default_smp_affinity"), "7");
-    // Nothing is open any more, and the file keeps what the machine had at first.
+    // Nothing is open any more, and the file keeps the machine's first values.
     let again = apply(&root, &[timers(&root)], &undo).unwrap();
     assert!(again.changed.is_empty());
     let back = undo::put_back(&root, &undo).unwrap().unwrap();
@@ -107,7 +107,7 @@ fn what_somebody_else_has_changed_is_left_and_what_is_absent_is_put_back_later()
     assert_eq!(absent(&back), [irq]);
     let again = undo::put_back(&root, &undo).unwrap().unwrap();
     assert_eq!(absent(&again), [irq]);
-    // What is there and cannot be read is no cpu that is offline.
+    // A file that is there and cannot be read is no cpu that is offline.
     std::fs::create_dir(root.path(irq)).unwrap();
     let unreadable = undo::put_back(&root, &undo).unwrap().unwrap();
     assert_eq!((unreadable.failed.len(), unreadable.absent.len()), (1, 0));
@@ -252,7 +252,7 @@ fn what_lasts_is_written_for_each_place() {
     };
     assert_eq!(line.text, "isolcpus=managed_irq,domain,3 irqaffinity=0-2\n");
     assert!(line.how.ends_with("it replaces isolcpus=3"), "{}", line.how);
-    // Also what is set already: it would not be after the next start.
+    // Also a value that is set already: it would not be after the next start.
     assert!(
         sysctl.text.contains("kernel.timer_migration = 0\n"),
         "{}",
@@ -297,7 +297,7 @@ fn what_an_earlier_call_has_changed_lasts_as_well() {
     let first = pieces(&fixes);
     assert!(first[0].contains("transparent_hugepage=madvise clocksource=tsc"));
     assert!(first[1].contains("kernel.sched_rt_runtime_us = 950000\n"));
-    // In a made-up tree a file holds what was written, and no list.
+    // In a made-up tree a file holds the written text, and no list.
     let fixes: Vec<Fix> = (fixes.into_iter())
         .filter(|fix| fix.id != "transparent-huge-pages")
         .collect();
@@ -325,7 +325,7 @@ fn what_an_earlier_call_has_changed_lasts_as_well() {
     expected.sort_unstable();
     assert_eq!(words, expected);
     assert_eq!(pieces(&after)[1..], first[1..]);
-    // What somebody has changed since is theirs.
+    // Files that somebody has changed since are theirs.
     let tree = tree.file(&current, "acpi_pm\n").file(RUNTIME, "600000\n");
     let root = tree.root();
     let earlier = undo::noted(&root, &undo).changes;

@@ -1,4 +1,4 @@
-//! The undo file: what was changed, how it was before, and putting that back.
+//! The undo file: the changes, the values before, and putting those back.
 //!
 //! It is trusted only where it is the caller's own, and only files that a fix may name are written. Its changes last until the
 //! reboot, and so does it.
@@ -49,13 +49,13 @@ pub struct Change {
     pub was: String,
     /// The value that it was given.
     pub set: String,
-    /// Another value that it may have as well: what an earlier call gave it, as long as `set` may not be written yet.
+    /// Another value that it may have as well: that of an earlier call, as long as `set` may not be written yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<String>,
 }
 
 impl Change {
-    /// What a fix has still to change.
+    /// The open changes of a fix.
     pub fn open_of(fix: &Fix) -> impl Iterator<Item = Change> {
         fix.open().map(|write| Change::of(fix, write))
     }
@@ -71,10 +71,10 @@ impl Change {
         }
     }
 
-    /// The same with what the file has now.
+    /// The same with the file's present value.
     pub(super) fn having(&self, now: String) -> Change {
         let mut change = self.clone();
-        // What no fix could have written would make the undo file one that is not believed.
+        // A value that no fix could have written would make the undo file one that is not believed.
         if is_one_line(&now) {
             change.set = now;
         }
@@ -126,7 +126,7 @@ pub(super) struct Undo {
     stayed: Vec<String>,
 }
 
-/// What earlier calls in this boot have left, as far as anything tells.
+/// Changes that earlier calls in this boot have left, as far as anything tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Noted {
     /// Files that were changed and not put back.
@@ -135,7 +135,7 @@ pub struct Noted {
     pub stayed: Vec<String>,
 }
 
-/// What an undo file says; users other than root may also read what root has written. Empty where there is no trusted one.
+/// The contents of an undo file; users other than root may also read one of root's. Empty where there is no trusted one.
 pub fn noted(root: &Root, path: &Path) -> Noted {
     let undo = Undo::read_by(path, foreign_file::read).ok().flatten();
     match undo.filter(|undo| undo.boot_id == boot_id(root)) {
@@ -164,8 +164,8 @@ pub struct PutBack {
     pub other_boot: bool,
 }
 
-/// Puts back what an undo file lists, the last change first. What is done is removed from the file, so that a second call does
-/// nothing. `None`: there is no such file.
+/// Puts back the changes in an undo file, the last one first. Finished changes are removed from the file, so that a second call
+/// does nothing. `None`: there is no such file.
 ///
 /// # Errors
 /// [`FixError`], with nothing changed.
@@ -186,14 +186,14 @@ pub fn put_back(root: &Root, path: &Path) -> Result<Option<PutBack>, FixError> {
         for change in &undo.changes {
             super::may_write(root, &change.path)?;
         }
-        // Before anything is changed: whoever may not write the file changes nothing either.
+        // Before anything is changed: a user who may not write the file changes nothing either.
         undo.save(path)?;
         for change in undo.changes.into_iter().rev() {
             left.changes.extend(one(root, change, &mut done));
         }
         left.changes.reverse();
     }
-    // What stays in it is seen to be done the next time. A file that somebody has kept elsewhere is his to remove.
+    // Changes left in it are seen to be done the next time. A file that somebody has kept elsewhere is his to remove.
     let _ = match path == Path::new(USUAL) {
         true => left.save_or_remove(path),
         false => left.save(path),
@@ -201,7 +201,7 @@ pub fn put_back(root: &Root, path: &Path) -> Result<Option<PutBack>, FixError> {
     Ok(Some(done))
 }
 
-/// Puts one back; what of it stays in the undo file.
+/// Puts one back; returns its entry if it stays in the undo file.
 fn one(root: &Root, change: Change, done: &mut PutBack) -> Option<Change> {
     let now = match change.form.read(root, &change.path, &change.set) {
         Ok(now) => now,
@@ -228,7 +228,7 @@ fn one(root: &Root, change: Change, done: &mut PutBack) -> Option<Change> {
     } else {
         match super::take_back(root, &change) {
             Ok(()) => done.put_back.push(change),
-            // With what it has now, so that the next time it is tried again.
+            // With its present value, so that the next time it is tried again.
             Err(now) => {
                 let stays = now.change.clone();
                 done.failed.push(*now);
@@ -249,7 +249,7 @@ impl Undo {
         }
     }
 
-    /// What an earlier call has left, if that was in this boot.
+    /// The undo file of an earlier call, if that was in this boot.
     pub(super) fn read_or_new(root: &Root, path: &Path) -> Result<Undo, FixError> {
         let earlier = Undo::read(path)?;
         Ok((earlier.filter(|undo| undo.boot_id == boot_id(root)))
@@ -297,7 +297,7 @@ impl Undo {
         Ok(Some(undo))
     }
 
-    /// Adds changes that are about to be made: whoever is killed before leaves the file with what an earlier call gave it.
+    /// Adds changes that are about to be made: a process killed before leaves the file with an earlier call's value.
     pub(super) fn expect(&mut self, changes: impl IntoIterator<Item = Change>) {
         self.add(changes, |known, was| match known.earlier.as_deref() {
             Some(earlier) if earlier == was => known.earlier.clone(),
@@ -310,8 +310,8 @@ impl Undo {
         self.add(changes, |_, _| None);
     }
 
-    /// Of a file that was changed before, the oldest value counts. `earlier` says which other value it may have now, from what is
-    /// known and from what it had last.
+    /// Of a file that was changed before, the oldest value counts. `earlier` says which other value it may have now, from the
+    /// known change and its last value.
     fn add(
         &mut self,
         changes: impl IntoIterator<Item = Change>,
@@ -343,7 +343,7 @@ impl Undo {
         }
     }
 
-    /// Writes it in place of what was there.
+    /// Writes it in place of the old one.
     pub(super) fn save(&self, path: &Path) -> Result<(), FixError> {
         let failed = |error: &std::io::Error| FixError::NoUndo {
             path: path.to_owned(),
@@ -361,7 +361,7 @@ impl Undo {
             let mut text = serde_json::to_vec_pretty(self)?;
             text.push(b'\n');
             file.write_all(&text)?;
-            // Whoever is killed here leaves the old one whole.
+            // A process killed here leaves the old one whole.
             std::fs::rename(&part, path)
         };
         write().map_err(|error| failed(&error))

@@ -1,5 +1,5 @@
-//! The note of what cpu.rt.max reserves, as an earlier timecell wrote it: it exists until the reboot, also beside cells that a later
-//! version adopts.
+//! The note of reservations by cpu.rt.max, as an earlier timecell wrote it: it exists until the reboot, also beside cells that a
+//! later version adopts.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::rtgroup::Budget;
 /// The version of it.
 pub(super) const SCHEMA: u32 = 1;
 
-/// What it says: only missions reserved anything, and each place of a cell was noted without the name of its group.
+/// Its contents: only missions reserved anything, and each place of a cell was noted without the name of its group.
 #[derive(Debug, Deserialize)]
 pub(super) struct Note {
     pub(super) before: Budget,
@@ -22,7 +22,7 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// What each reserves, by what the names of its groups begin with: for each group, us in every second.
+    /// The reservation of each, by the prefix of its groups' names: for each group, us in every second.
     pub(super) fn owners(self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let owners = self.missions.into_iter().map(|(mission, places)| {
             let owner = format!("{CELLS_PREFIX}{mission}.");

@@ -1,10 +1,10 @@
 //! Real-time budgets of cgroup v2: the files `cpu.rt.max` of the hierarchical constant bandwidth servers, which only patched kernels
-//! have. This file reads and writes one budget and says what the kernel answers; [`Top`] keeps what each owner has the group at the
-//! top reserve. Who may have how much is decided elsewhere.
+//! have. This file reads and writes one budget and gives the kernel's answer; [`Top`] keeps each owner's reservation in the group at
+//! the top. The shares are decided elsewhere.
 //!
 //! A group's budget is `<runtime> <period>` in microseconds, on each cpu, or `max`: its threads run by the budget of the nearest group
-//! above that has one. The group at the top has a runtime of 0 until somebody writes one, and runs nothing by it: it is what all groups
-//! below may have together. This follows version 6 of the patch series; the interface may change.
+//! above that has one. The group at the top has a runtime of 0 until somebody writes one, and runs nothing by it: it is the total that
+//! all groups below may have together. This follows version 6 of the patch series; the interface may change.
 
 mod earlier;
 mod room;
@@ -26,7 +26,7 @@ use crate::{cgroup, cpus, fair_server};
 /// The file with a group's budget.
 pub const MAX: &str = "cpu.rt.max";
 
-/// What a group has for its own threads, without what the groups below it have: as version 6 of the series calls the file, and as
+/// A group's budget for its own threads, without those of the groups below: as version 6 of the series calls the file, and as
 /// version 7 does. The group at the top has neither.
 pub const OWN: [&str; 2] = ["cpu.rt.internal", "cpu.rt.max.effective.local"];
 
@@ -49,7 +49,7 @@ pub enum HcbsError {
     Top {
         /// Asked for, us in every second.
         asked_us: u64,
-        /// What it reserves, us in every second.
+        /// Its present reservation, us in every second.
         has_us: u64,
         /// Whether that is because of SCHED_DEADLINE (EBUSY), and not of the limit of all real time (EINVAL).
         busy: bool,
@@ -65,9 +65,9 @@ pub enum HcbsError {
         group: String,
         /// The budget that was asked for.
         asked: Budget,
-        /// What the top group reserves, us in every second.
+        /// The top group's reservation, us in every second.
         has_us: u64,
-        /// What other groups hold of it, us in every second.
+        /// Other groups' share of it, us in every second.
         held_us: u64,
         /// The kernel's reason.
         reason: String,
@@ -77,12 +77,12 @@ pub enum HcbsError {
     NotTaken {
         /// The file that says so.
         file: String,
-        /// What it says.
+        /// Its text.
         says: String,
         /// The budget that was written.
         asked: Budget,
     },
-    /// What is reserved cannot be noted, a sentence.
+    /// The reservation cannot be noted, a sentence.
     #[error("{0}")]
     Note(String),
     /// A file could not be read or written.
@@ -111,7 +111,7 @@ fn beside(busy: bool) -> &'static str {
 /// The top of the tree of cgroup v2, on a kernel that has these budgets.
 ///
 /// # Errors
-/// [`HcbsError::Absent`] with what is missing.
+/// [`HcbsError::Absent`] with the missing part.
 pub fn detect_at(root: &Root) -> Result<PathBuf, HcbsError> {
     let cgroups = cgroup::detect_at(root).map_err(|error| HcbsError::Absent(error.to_string()))?;
     let top = cgroups.v2.map(|mount| mount.point);
@@ -152,7 +152,7 @@ fn parse(text: &str) -> Option<Option<Budget>> {
     }))
 }
 
-/// What the top group reserves for groups; nothing where it says nothing.
+/// The top group's reservation for groups; 0 where it has none.
 ///
 /// # Errors
 /// As [`budget_of`].
@@ -163,8 +163,8 @@ pub fn reserved(root: &Root, top: &Path) -> Result<Budget, HcbsError> {
     }))
 }
 
-/// The groups at the top that hold something of what it reserves, by their names in ascending order, each with what it and the groups
-/// below it hold: us in every second, rounded up.
+/// The groups at the top that hold a share of its reservation, by their names in ascending order, each with the share of it and the
+/// groups below it: us in every second, rounded up.
 pub fn shares_in(root: &Root, top: &Path) -> Vec<(String, u64)> {
     let mut shares: Vec<(String, u64)> = (root.dirs_in(top).into_iter())
         .map(|group| {
@@ -177,7 +177,7 @@ pub fn shares_in(root: &Root, top: &Path) -> Vec<(String, u64)> {
     shares
 }
 
-/// What a group holds of the next one above with a budget: its own budget, else those of the groups in it.
+/// A group's share of the next one above with a budget: its own budget, else those of the groups in it.
 fn held_by(root: &Root, group: &Path) -> u64 {
     if let Ok(Some(budget)) = budget_of(root, group) {
         return budget.per_second_up_us();
@@ -190,12 +190,12 @@ fn held_by(root: &Root, group: &Path) -> u64 {
 /// Makes the group at the top reserve this much, retrying while removed groups and ended SCHED_DEADLINE threads still count.
 ///
 /// # Errors
-/// [`HcbsError::Top`], or what the system says.
+/// [`HcbsError::Top`], or the system's error.
 pub fn reserve(root: &Root, top: &Path, budget: Budget) -> Result<(), HcbsError> {
     let has = reserved(root, top)?;
     let is_more = budget.per_second_us() > has.per_second_us();
     let patience = |errno: i32| match errno {
-        // What was reserved before has room for groups that are gone: more is refused for other reasons.
+        // An old reservation has room for groups that are gone: more is refused for other reasons.
         libc::EINVAL if !is_more => Some(PATIENCE),
         libc::EBUSY if is_more && !have_it(root, budget.per_second_up_us()) => Some(GIVEN_BACK),
         _ => None,
@@ -259,15 +259,15 @@ pub fn give(root: &Root, top: &Path, group: &Path, budget: Budget) -> Result<(),
     if parse(&says(MAX)) != Some(Some(budget)) {
         return not_taken(MAX, says(MAX));
     }
-    // What is left of it for its own threads is all of it but for what the kernel's fractions round off, as it has no groups with
-    // budgets below.
+    // The rest for its own threads is all of it but for the rounding of the kernel's fractions, as it has no groups with budgets
+    // below.
     match own_file(root, group) {
         Some(file) if says(file).starts_with("0 ") => not_taken(file, says(file)),
         _ => Ok(()),
     }
 }
 
-/// Which of the two files this kernel has that say what a group has for its own threads; `None`: neither.
+/// Which of the two files this kernel has with a group's budget for its own threads; `None`: neither.
 pub fn own_file(root: &Root, group: &Path) -> Option<&'static str> {
     OWN.into_iter().find(|file| root.exists(group.join(file)))
 }
@@ -286,7 +286,7 @@ fn text_of(budget: Budget) -> String {
     format!("{} {}", budget.runtime_us, budget.period_us)
 }
 
-/// Whether threads of SCHED_DEADLINE that are there have what would be reserved: there is no use in waiting for those that have ended.
+/// Whether threads of SCHED_DEADLINE that are there hold the asked reservation: there is no use in waiting for those that have ended.
 fn have_it(root: &Root, asked_us: u64) -> bool {
     let cpus = cpus::online_at(root).unwrap_or_default();
     let ordinary_us = fair_server::most(root, &cpus).map_or(0, |server| {
@@ -419,7 +419,7 @@ mod tests {
         assert!(!root.exists(&nowhere));
     }
 
-    /// The kernel counts what threads of SCHED_DEADLINE held that have ended until it would have been due, and says EBUSY meanwhile.
+    /// The kernel counts the bandwidth of ended SCHED_DEADLINE threads until it would have been due, and says EBUSY meanwhile.
     #[test]
     fn what_is_given_back_late_is_tried_for_again_and_nothing_else() {
         let refusing = |times: u32, errno: i32, patience: fn(i32) -> Option<Duration>| {
@@ -456,7 +456,7 @@ mod tests {
             .file("/proc/sys/kernel/sched_rt_runtime_us", "950000\n")
             .file("/proc/sys/kernel/sched_rt_period_us", "1000000\n");
         assert!(have_it(&tree.root(), 950_001));
-        // Whatever threads of this machine have, up to a cpu.
+        // With any threads of this machine, up to a cpu.
         assert!(!have_it(&tree.root(), 450_000));
     }
 

@@ -1,10 +1,10 @@
-//! What servers and ordinary work may have of each cpu.
+//! The shares of servers and ordinary work of each cpu.
 
 use crate::root::Root;
 use crate::rtgroup::Budget;
 use crate::{cpus, fair_server};
 
-/// What the kernel lets real-time threads have of each cpu (`kernel.sched_rt_runtime_us`), us in every second; all of it where nothing
+/// The kernel's limit on real-time threads on each cpu (`kernel.sched_rt_runtime_us`), us in every second; all of it where nothing
 /// limits it.
 pub fn limit_us(root: &Root) -> u64 {
     let number = |file: &str| root.read_number::<i64>(format!("/proc/sys/kernel/{file}"));
@@ -18,7 +18,7 @@ pub fn limit_us(root: &Root) -> u64 {
     }
 }
 
-/// What the largest fair server has of its cpu, us in every second, rounded up.
+/// The largest fair server's share of its cpu, us in every second, rounded up.
 pub fn ordinary_us(root: &Root) -> u64 {
     let online = cpus::online_at(root).unwrap_or_default();
     fair_server::most(root, &online).map_or(0, |server| {

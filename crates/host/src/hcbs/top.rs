@@ -1,6 +1,6 @@
-//! What the group at the top of cgroup v2 reserves for all groups with real-time budgets: nothing by default, so whoever makes groups
-//! must have it reserve enough and give that back afterwards. All missions and measurements of a machine share it; a note records what
-//! each has reserved there, and what it was before the first of them. The beginning of a group's name tells whose it is.
+//! The reservation of the group at the top of cgroup v2 for all groups with real-time budgets: nothing by default, so makers of groups
+//! must have it reserve enough and give that back afterwards. All missions and measurements of a machine share it; a note records each
+//! reservation there, and the value before the first of them. The beginning of a group's name tells its owner.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,32 +15,32 @@ use crate::root::Root;
 use crate::rtgroup::Budget;
 use crate::{lock, versioned};
 
-/// What the names of the groups of all missions' cells begin with.
+/// The prefix of the names of the groups of all missions' cells.
 pub const CELLS_PREFIX: &str = "timecell-cell-";
 /// The version of the note.
 const SCHEMA: u32 = 2;
 /// How long one waits for others that change it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The period in which what is reserved is counted, us: what all others are converted to.
+/// The period in which reservations are counted, us: all others are converted to it.
 const PERIOD_US: u64 = 1_000_000;
 
-/// What is noted of what the group at the top reserves.
+/// The note of the reservations in the group at the top.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     schema: u32,
-    /// What it reserved before the first owner asked for more, or somebody else wrote since.
+    /// Its budget before the first owner asked for more, or the one that somebody else wrote since.
     before: Budget,
-    /// What was written to it last.
+    /// The budget written to it last.
     written: Budget,
-    /// What somebody was about to write, who may have been killed before or after that.
+    /// The budget that a process was about to write, which may have been killed before or after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     meant: Option<Budget>,
-    /// Of each owner, by what the names of its groups begin with: for each group, us in every second.
+    /// Of each owner, by the prefix of its groups' names: for each group, us in every second.
     owners: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Note {
-    /// What the file says, also one of the version before.
+    /// The note in a file, also in one of the version before.
     fn parse(bytes: &[u8]) -> Result<Note, versioned::Unusable> {
         match versioned::parse::<earlier::Note>(bytes, earlier::SCHEMA) {
             Ok(note) => Ok(Note {
@@ -55,19 +55,19 @@ impl Note {
         }
     }
 
-    /// What the owner of these groups reserves, us in every second; 0 if it reserves nothing.
+    /// The reservation of the owner of these groups, us in every second; 0 if it reserves nothing.
     pub fn of(&self, owner: &str) -> u64 {
         let groups = self.owners.get(owner).into_iter().flatten();
         groups.map(|(_, us)| *us).fold(0, u64::saturating_add)
     }
 
-    /// Everybody who reserves something, by what the names of its groups begin with.
+    /// All owners of reservations, by the prefix of their groups' names.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.owners.keys().map(String::as_str)
     }
 
-    /// What the owner of these groups holds, us in every second: of each what is reserved for it, or what the group of these `shares` has where
-    /// that is more, as a version that an update has replaced does until it is gone.
+    /// The share of the owner of these groups, us in every second: of each group its reservation, or its share in `shares` where that is
+    /// more, as that of a version that an update has replaced until it is gone.
     pub fn held_by(&self, owner: &str, shares: &[(String, u64)]) -> u64 {
         let noted = self.owners.get(owner).into_iter().flatten();
         let there = shares.iter().filter(|(group, _)| group.starts_with(owner));
@@ -75,7 +75,7 @@ impl Note {
         sum_of_each(noted.chain(there))
     }
 
-    /// What the group at the top reserves beside these groups once this owner reserves nothing, us in every second.
+    /// The reservation of the group at the top beside these groups once this owner reserves nothing, us in every second.
     pub fn reserved_without(&self, owner: &str, shares: &[(String, u64)]) -> u64 {
         let mut rest = self.clone();
         rest.owners.remove(owner);
@@ -84,15 +84,15 @@ impl Note {
         (rest.before.per_second_us()).max(rest.needed_us(&others))
     }
 
-    /// What the group at the top has to reserve beside these groups: of one that is there with another budget than is noted, the
-    /// larger one.
+    /// The reservation that the group at the top needs beside these groups: of one that is there with another budget than the
+    /// noted, the larger one.
     fn needed_us(&self, shares: &[(String, u64)]) -> u64 {
         let noted = self.owners.values().flatten();
         sum_of_each(noted.chain(shares.iter().map(|(group, us)| (group, us))))
     }
 }
 
-/// What these groups hold together: one that is named twice, the larger of the two.
+/// The shares of these groups together: one that is named twice, the larger of the two.
 fn sum_of_each<'a>(groups: impl Iterator<Item = (&'a String, &'a u64)>) -> u64 {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     for (group, us) in groups {
@@ -148,7 +148,7 @@ impl Top {
         groups.map(|(group, _)| self.path.join(group)).collect()
     }
 
-    /// What is noted; `None`: nobody reserves anything.
+    /// The note; `None`: nobody reserves anything.
     ///
     /// # Errors
     /// When the note cannot be read or understood: another version of timecell wrote it, for instance.
@@ -183,8 +183,8 @@ impl Top {
         Ok(reserved.is_some_and(|reserved| *reserved >= us))
     }
 
-    /// What new groups can have together on each cpu, us in every second: what the kernel allows all real-time work, less the largest fair server,
-    /// less what is reserved or held already. SCHED_DEADLINE threads, of which the kernel reports nothing, are not subtracted.
+    /// The total that new groups can have on each cpu, us in every second: the kernel's limit on all real-time work, less the largest fair server,
+    /// less all reserved or held shares. SCHED_DEADLINE threads, of which the kernel reports nothing, are not subtracted.
     ///
     /// # Errors
     /// As [`Top::note`].
@@ -202,11 +202,11 @@ impl Top {
         self.dir.join("hcbs.json")
     }
 
-    /// Changes what an owner reserves for its groups, each with its share in us in every second, and makes the group at the top reserve what all
-    /// need, and no less than it did before the first owner. If the kernel refuses more, nothing changes.
+    /// Changes an owner's reservations for its groups, each with its share in us in every second, and makes the group at the top reserve the
+    /// need of all groups, and no less than it did before the first owner. If the kernel refuses more, nothing changes.
     ///
     /// # Errors
-    /// What the kernel or the system says.
+    /// The kernel's or the system's error.
     pub fn change(
         &self,
         owner: &str,
@@ -242,7 +242,7 @@ impl Top {
         let groups = note.owners.entry(owner.to_owned()).or_default();
         let had = groups.clone();
         change(groups);
-        // A group that is not gone yet has its budget, so it stays noted for whoever asks again.
+        // A group that is not gone yet has its budget, so it stays noted for the next call.
         for (group, _) in had {
             if let Some((_, us)) = shares.iter().find(|(name, us)| *name == group && *us > 0) {
                 groups.entry(group).or_insert(*us);
@@ -260,8 +260,8 @@ impl Top {
             },
         };
         (note.written, note.meant) = (now, Some(wanted));
-        // Whoever is killed in between leaves a note by which the rest can be put in order: what the group at the top reserves then is what
-        // it did, or what it is about to. Nobody's room goes before it is given back, or is used before it is there.
+        // A process killed in between leaves a note by which the rest can be put in order: the group at the top then has its old
+        // reservation, or the one that was about to be written. Nobody's room goes before it is given back, or is used before it is there.
         let more = wanted.per_second_us() > now.per_second_us();
         let between = match (&known, more) {
             (Some(known), false) => Note {
@@ -365,7 +365,7 @@ mod tests {
         machine.has("b.", &[]);
         assert_eq!(machine.reserves(), "0 1000000");
         assert!(!machine.is_noted());
-        // Who has nothing changes nothing.
+        // An owner of nothing changes nothing.
         machine.has("a.", &[]);
         assert!(!machine.is_noted());
     }
@@ -424,12 +424,12 @@ mod tests {
         machine.has("a.", &[("a.x", 300_000)]);
         machine.group("a.x", "30000 100000");
         assert_eq!(machine.top().groups("a.").len(), 1);
-        // It is to have less once it is started anew, and has what it has until then.
+        // It is to have less once it is started anew, and keeps its budget until then.
         machine.has("a.", &[("a.x", 100_000)]);
         assert_eq!(machine.reserves(), "300000 1000000");
         machine.has("a.", &[]);
         assert_eq!(machine.reserves(), "300000 1000000");
-        // Whoever asks again once it is gone gets it all back.
+        // The next call once it is gone gives it all back.
         assert!(machine.is_noted());
         fs::remove_dir_all(machine.0.path().join("c/a.x")).unwrap();
         machine.has("a.", &[]);
@@ -445,7 +445,7 @@ mod tests {
         let note = machine.top().note().unwrap().unwrap();
         let groups = [
             ("theirs".to_owned(), 500_000),
-            // It has what it had before an update, which is more than what is noted for its next life.
+            // It has its budget from before an update, which is more than the noted one for its next life.
             ("a.x".to_owned(), 300_000),
             ("a.y".to_owned(), 50_000),
             // One that is noted no more, and not gone yet.
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(machine.reserves(), "0 1000000");
     }
 
-    /// Whoever is killed before or after the group is written, while another mission has its part.
+    /// A process killed before or after the group is written, while another mission has its part.
     #[test]
     fn what_one_of_two_was_killed_at_is_not_taken_for_what_was_there_before() {
         for (had, has) in [
@@ -558,7 +558,7 @@ mod tests {
             all.insert("b.x".to_owned(), 900_000);
         };
         let refuse = |asked: Budget| {
-            // Whoever is killed just now leaves a note.
+            // A process killed just now leaves a note.
             assert_eq!(top.note().unwrap().unwrap().meant, Some(asked));
             Err(HcbsError::Top {
                 asked_us: asked.per_second_us(),

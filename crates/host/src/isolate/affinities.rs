@@ -17,7 +17,7 @@ use crate::sched;
 /// A task: its id, and when it began, in clock ticks since boot.
 type Id = (i32, u64);
 
-/// What a task may use at a moment.
+/// The cpus that a task may use at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     /// It.
@@ -62,30 +62,30 @@ fn effective(root: &Root, group: &Path) -> Vec<u32> {
     parse_list(&text.unwrap_or_default()).unwrap_or_default()
 }
 
-/// What is known of a task.
+/// The noted affinity of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Noted {
-    /// What it was bound to before anything was taken from it.
+    /// Its cpus before any were taken from it.
     was: Vec<u32>,
-    /// What it was left with by the last change: with anything else it has bound itself since. `None` while a change is under way.
+    /// Its cpus after the last change: with any others it has bound itself since. `None` while a change is under way.
     left: Option<Vec<u32>>,
 }
 
-/// What tasks were bound to before there were partitions, one note for all of them.
+/// The affinities of tasks from before there were partitions, one note for all of them.
 #[derive(Debug, Default)]
 pub(super) struct Note(HashMap<Id, Noted>);
 
 impl Note {
-    /// What is written there; nothing where nothing is.
+    /// The written note; empty where there is none.
     pub(super) fn read(file: &Path) -> Note {
         let text = crate::file::text(file).unwrap_or_default();
         Note(text.lines().filter_map(parse).collect())
     }
 
-    /// Writes it down for whoever comes after this process, even if it is killed.
+    /// Writes it down for the processes after this one, even if it is killed.
     ///
     /// # Errors
-    /// What the system says; what was written before is there then.
+    /// The system's error; the old note is there then.
     pub(super) fn write(&self, file: &Path) -> io::Result<()> {
         if let Some(dir) = file.parent() {
             std::fs::create_dir_all(dir)?;
@@ -103,13 +103,13 @@ impl Note {
         std::fs::rename(new, file)
     }
 
-    /// Whether whoever changed cpusets last was killed over it.
+    /// Whether the last process to change cpusets was killed over it.
     pub(super) fn is_open(&self) -> bool {
         self.0.values().any(|noted| noted.left.is_none())
     }
 
-    /// Before cpusets change: what tasks are bound to, by what was known and how it is. Of one that could not be closed, what was known counts:
-    /// what a task may use now can be what the change has left it.
+    /// Before cpusets change: notes the affinities of tasks, from the known and the present ones. Of one that could not be closed, the known
+    /// one counts: its present one can be the remains that the change has left it.
     pub(super) fn open(&mut self, before: &Affinities) {
         let tasks = before.0.iter().filter_map(|(id, seen)| {
             let was = match self.0.get(id) {
@@ -124,9 +124,9 @@ impl Note {
         self.0 = tasks.collect();
     }
 
-    /// After cpusets have changed: has each task that the kernel has bound to all there is bound (`bind`) to what there is of what it was
-    /// bound to. One that lost all stays where the kernel has put it, and so does one that the kernel has bound to anything else: it
-    /// remembers what was asked for, which may be more than could be seen.
+    /// After cpusets have changed: has each task that the kernel has bound to all there is bound (`bind`) to those of its old cpus that
+    /// are there. One that lost all stays where the kernel has put it, and so does one that the kernel has bound to anything else: it
+    /// remembers the requested cpus, which may be more than could be seen.
     pub(super) fn close(&mut self, after: &Affinities, mut bind: impl FnMut(i32, &[u32]) -> bool) {
         self.0.retain(|id, _| after.0.contains_key(id));
         for (id, noted) in &mut self.0 {
@@ -178,13 +178,13 @@ mod tests {
 
     const CPUS: [u32; 4] = [0, 1, 2, 3];
 
-    /// What the kernel does to tasks of the group at the top when partitions come and go, as cpuset.c and sched/core.c have it.
-    /// The real one is asked by tests/guest.
+    /// The kernel's treatment of tasks of the group at the top when partitions come and go, as cpuset.c and sched/core.c have
+    /// it. The real one is asked by tests/guest.
     struct Kernel {
         /// From 6.2 on.
         remembers: bool,
         taken: Vec<u32>,
-        /// Each with what it has asked for.
+        /// Each with its requested cpus.
         tasks: HashMap<Id, (Vec<u32>, Vec<u32>)>,
     }
 
@@ -229,7 +229,7 @@ mod tests {
             &self.tasks[&(tid, 9)].1
         }
 
-        /// What a partition's coming or going does. `killed`: by a process that is killed in the middle of it.
+        /// The effect of a partition's coming or going. `killed`: by a process that is killed in the middle of it.
         fn partitions(&mut self, note: &mut Note, taken: &[u32], killed: bool) {
             note.open(&self.seen());
             self.change(taken);
@@ -307,7 +307,7 @@ mod tests {
             kernel.bind(2, &[3]);
             note.open(&kernel.seen());
             kernel.change(&[3]);
-            // What was made of it there could not be written down.
+            // The outcome there could not be written down.
             let open = Note(note.0.clone());
             note.close(&kernel.seen(), |tid, cpus| {
                 kernel.bind(tid, cpus);

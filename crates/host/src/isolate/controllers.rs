@@ -1,7 +1,7 @@
-//! Keeping the cgroup v2 controllers that our groups at the top depend on. Whoever else manages the tree takes away those that none of its own
+//! Keeping the cgroup v2 controllers that our groups at the top depend on. Another manager of the tree takes away those that none of its own
 //! groups needs: systemd does, when its units start and stop and at `daemon-reload`, and with a controller everybody's groups lose their
-//! partitions, cpus and limits. The kernel refuses that (EBUSY) as long as any group below hands the controller down, even an empty one
-//! (the kernel's cgroup-v2, "Top-down Constraint"). That empty group is made here.
+//! partitions, cpus and limits. The kernel refuses that (EBUSY) as long as any group below hands the controller down, even an empty one (the
+//! kernel's cgroup-v2, "Top-down Constraint"). That empty group is made here.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::cgroup::SUBTREE_CONTROL as CONTROL;
 use crate::error::{Doing, Result};
 use crate::file::{gone, there};
 
-/// What the names of such groups begin with.
+/// The prefix of the names of such groups.
 pub const PREFIX: &str = "timecell-controllers-";
 
-/// What cells have files of: their cpus, their memory, and how many processes they may have.
+/// Controllers whose files cells have: of cpus, memory and the number of processes.
 const KEPT: [&str; 3] = ["cpuset", "memory", "pids"];
 
 impl Partitions {
@@ -24,16 +24,16 @@ impl Partitions {
     }
 
     /// Hands the controllers down from the top and makes the group of this name, which keeps anybody else from taking them away. Tasks stay bound to
-    /// what they are bound to, which kernels before 6.2 forget when a group gets a cpuset.
+    /// their cpus, which kernels before 6.2 forget when a group gets a cpuset.
     ///
     /// # Errors
-    /// What the kernel refused, a sentence. Fine if they are kept already.
+    /// The step that the kernel refused, a sentence. Fine if they are kept already.
     pub fn keep_controllers(&self, name: &str) -> Result<()> {
         let group = self.path(name);
         let _ = self.finish();
         let top = self.path("");
         let absent = missing(self, &top);
-        // Before anything is changed: whoever undoes it needs it, also after this process was killed.
+        // Before anything is changed: undoing needs it, also after this process was killed.
         let note = match absent.contains(&"cpuset") {
             true => Some(self.note()?),
             false => None,
@@ -54,7 +54,7 @@ impl Partitions {
     /// Stops keeping them for this name; the top goes on handing them down until somebody takes them away. Fine if there is no such group.
     ///
     /// # Errors
-    /// What the kernel refused, a sentence.
+    /// The step that the kernel refused, a sentence.
     pub fn leave_controllers(&self, name: &str) -> Result<()> {
         let group = self.path(name);
         gone(fs::remove_dir(self.at(&group))).doing(|| group.display().to_string())
@@ -72,7 +72,7 @@ impl Partitions {
         let was_there = self.at(&self.path(name)).exists();
         let done = change();
         if done.is_err() && !was_there {
-            // What refused the change is what is told; `timecell clean` removes it else.
+            // The refusal of the change is told; `timecell clean` removes it else.
             let _ = self.leave_controllers(name);
         }
         done
@@ -172,7 +172,7 @@ mod tests {
         assert!(partitions.kept_for().is_empty());
         assert_eq!(then(Ok(3)), Ok(3));
         assert_eq!(partitions.kept_for(), ["m"]);
-        // Another one's refusal leaves what was there.
+        // Another one's refusal leaves the old one.
         assert_eq!(then(Err("no")), Err("no"));
         assert_eq!(partitions.kept_for(), ["m"]);
     }

@@ -1,8 +1,8 @@
 //! Load balancing: cpus taken out of it by the cpuset file system.
 //!
 //! Version 1: one cpuset of the other cpus goes on balancing, and every cpuset that includes the cpus stops (cpuset(7),
-//! "sched_load_balance"). No task is moved to another group. Version 2: a partition in state `isolated`, which whoever
-//! uses the cpus must join (the kernel's cgroup-v2, "cpuset.cpus.partition").
+//! "sched_load_balance"). No task is moved to another group. Version 2: a partition in state `isolated`, which the
+//! users of the cpus must join (the kernel's cgroup-v2, "cpuset.cpus.partition").
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::root::{Root, reason_of};
 /// Levels of groups that are looked through.
 const DEPTH: usize = 8;
 
-/// Takes the cpus out of load balancing if that is possible; says in `found` what became of it. Returns the group that
-/// users of the cpus must join, if there is one.
+/// Takes the cpus out of load balancing if that is possible; tells the outcome in `found`. Returns the group that users
+/// of the cpus must join, if there is one.
 pub(super) fn split(
     root: &Root,
     journal: &mut Journal,
@@ -167,7 +167,7 @@ fn taken_already(group: &Path, cpus: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Removes a group that was made here; whoever is still in it goes to the group above.
+/// Removes a group that was made here; processes still in it go to the group above.
 pub(super) fn remove(group: &Path) -> Option<String> {
     if !group.exists() {
         return None;

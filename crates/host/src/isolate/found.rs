@@ -1,4 +1,4 @@
-//! The outcome of keeping cpus free: what was moved, what was not, and why it could not be done at all.
+//! The outcome of keeping cpus free: the moved work, the work left, and why it could not be done at all.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum IsolateError {
     Unreadable(#[from] crate::root::Unreadable),
 }
 
-/// What was moved off the cpus, and what could not be.
+/// The work moved off the cpus, and the work that could not be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolated {
     /// The cpus kept free.
@@ -45,7 +45,7 @@ pub struct Isolated {
     pub irqs_left: Vec<String>,
     /// Whether unbound kernel work is kept off the cpus; `None` where the kernel offers no switch.
     pub workqueues: Option<bool>,
-    /// What became of load balancing over the cpus, one sentence.
+    /// The state of load balancing over the cpus, one sentence.
     pub balancing: String,
     /// Cpus isolated at boot (`isolcpus=`) or by a cpuset partition before.
     pub isolcpus: Vec<u32>,

@@ -1,6 +1,6 @@
 //! Keeping cpus free of other work while something is measured on them: affinities of tasks, interrupts and
 //! workqueues, and the cpuset file system where it allows it. Every change is written down in a journal before it is
-//! made, so that it can be undone by whoever finds the journal. What runs on the cpus is no concern of this module.
+//! made, so that any process that finds the journal can undo it. Work on the cpus is no concern of this module.
 
 mod affinities;
 mod controllers;
@@ -40,7 +40,7 @@ impl Isolation {
     /// Keeps `cpus` free of other work. `journal` is a new file on which every change is noted before it is made;
     /// [`put_back`] undoes them from it.
     ///
-    /// What cannot be moved is not an error: [`Isolation::found`] counts and names it.
+    /// Work that cannot be moved is not an error: [`Isolation::found`] counts and names it.
     ///
     /// # Errors
     /// When no cpu would be left for other work, or the journal cannot be written. Then every change is undone.
@@ -95,7 +95,7 @@ impl Isolation {
         Ok(isolation)
     }
 
-    /// What was moved and what was not.
+    /// The work moved, and the work left.
     pub fn found(&self) -> &Isolated {
         &self.found
     }

@@ -1,6 +1,6 @@
 //! Cpuset partitions for SCHED_DEADLINE threads, by cgroup v2: a group at the top whose cpus are a root domain of their own, so that
 //! such threads can be kept to them, and on which nobody outside the group runs (the kernel's cgroup-v2, "cpuset.cpus.partition").
-//! They outlive the process that made them. What runs in one is none of this module's business.
+//! They outlive the process that made them. The threads in one are none of this module's business.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::error::{Doing, Result};
 use crate::file::gone;
 use crate::root::Root;
 
-/// What the names of all groups begin with that have cpus for themselves.
+/// The prefix of the names of all groups that have cpus for themselves.
 pub const PREFIX: &str = GROUP;
 
-/// The file that notes what tasks were bound to before there were partitions.
+/// The file that notes the affinities of tasks from before there were partitions.
 const NOTE: &str = "partitions.affinities";
 
-/// Where partitions are made, and which there are. Whoever makes or removes one, or undoes what was left half done, sees to it that nobody
+/// Where partitions are made, and which there are. A process that makes or removes one, or undoes half-done work, sees to it that nobody
 /// else on the machine does so meanwhile.
 #[derive(Debug, Clone)]
 pub struct Partitions {
@@ -154,9 +154,9 @@ impl Partitions {
         if let Some(off) = cpus.iter().find(|cpu| !online.contains(cpu)) {
             return Err(format!("cpu {off} is offline")).doing(doing);
         }
-        // Before anything is changed: whoever undoes it needs it, also after this process was killed.
+        // Before anything is changed: undoing needs it, also after this process was killed.
         let note = self.note().doing(doing)?;
-        // Groups that had no cpusets get them now, by which kernels before 6.2 forget what tasks in them are bound to.
+        // Groups that had no cpusets get them now, by which kernels before 6.2 forget the affinities of tasks in them.
         let made = cgroup::hand_down_in(&self.root, &self.top, "cpuset")
             .and_then(|()| cpuset::make_partition(&self.root.path(&there.path), cpus, "root"));
         // `finish` does it again and tells; the partition is as it was asked for.
@@ -197,8 +197,8 @@ impl Partitions {
         removed.doing(doing)
     }
 
-    /// Binds tasks to what they were bound to where whoever made or removed a partition last was killed over it or could not write down
-    /// what has become of that, or somebody else has removed the last one.
+    /// Gives tasks their affinities back where the process that made or removed a partition last was killed over it or could not write
+    /// down the outcome, or somebody else has removed the last one.
     ///
     /// # Errors
     /// When it cannot be written down, a sentence: it is done once more the next time, also to tasks that were bound otherwise meanwhile.
@@ -223,7 +223,7 @@ impl Partitions {
         self.root.dirs_in(&self.top)
     }
 
-    /// Writes down what tasks are bound to, before cpusets change.
+    /// Writes down the affinities of tasks, before cpusets change.
     pub(super) fn note(&self) -> Result<Note> {
         let file = self.notes.join(NOTE);
         let mut note = Note::read(&file);
@@ -232,14 +232,14 @@ impl Partitions {
         Ok(note)
     }
 
-    /// Binds tasks to what there is of what they were bound to, after cpusets have changed. Where there is no room to write that down, what was
-    /// written before stays, and whoever comes next does it once more.
+    /// Binds tasks to those of their old cpus that are there, after cpusets have changed. Where there is no room to write that down, the old
+    /// note stays, and the next process does it once more.
     pub(super) fn bring_back(&self, mut note: Note) -> Result<()> {
         let file = self.notes.join(NOTE);
         note.close(&Affinities::now(&self.root), affinities::bind);
         let written = match self.are_there() {
             true => note.write(&file),
-            // What it says is true no more.
+            // Its contents are true no more.
             false => gone(std::fs::remove_file(&file)),
         };
         written.doing(|| {
@@ -420,7 +420,7 @@ mod tests {
             .file("/run/partitions.affinities", "4194304 9 1-2\n");
         let partitions = of(&tree).unwrap();
         let file = tree.root().path("/run/partitions.affinities");
-        // As where there is no room: what is written anew has this name first.
+        // As where there is no room: a new file has this name first.
         let new = file.with_extension("new");
         std::fs::create_dir(&new).unwrap();
         let why = partitions.finish().unwrap_err().to_string();

@@ -14,7 +14,7 @@ const LOOKS: usize = 6;
 /// Names kept of one kind of task.
 const NAMES: usize = 24;
 
-/// What the journal knows of a task.
+/// The journal's knowledge of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     start: u64,
@@ -121,7 +121,7 @@ fn named(names: &mut Vec<String>, name: String) {
 }
 
 /// Gives tasks their affinities back. A task that has changed its own since keeps it. Tasks that came since have
-/// inherited what was set, and get what the nearest known of their ancestors gets back.
+/// inherited the set ones, and get those that the nearest known of their ancestors gets back.
 pub(super) fn bring_back(known: &HashMap<i32, Known>) -> Vec<String> {
     let mut problems = Vec::new();
     for _ in 0..LOOKS {
@@ -150,7 +150,7 @@ pub(super) fn bring_back(known: &HashMap<i32, Known>) -> Vec<String> {
     problems
 }
 
-/// What a task had before and got; `None` if it, or the one that it inherited from, was not moved.
+/// A task's affinities before and after; `None` if it, or the one that it inherited from, was not moved.
 fn due<'a>(
     task: &Task,
     by_id: &HashMap<i32, &Task>,

@@ -1,4 +1,4 @@
-//! Undoing a journal, from its last line to its first, by whoever finds it. Paths that isolating never writes are refused.
+//! Undoing a journal, from its last line to its first, by any process that finds it. Paths that isolating never writes are refused.
 
 use std::collections::HashMap;
 use std::path::Path;

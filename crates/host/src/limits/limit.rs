@@ -4,7 +4,7 @@ use rustix::process::{self, getrlimit};
 
 use crate::root::Root;
 
-/// What is counted.
+/// The counted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Processes and threads.
@@ -28,7 +28,7 @@ pub enum Kind {
 /// One limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// What is counted.
+    /// The counted resource.
     pub kind: Kind,
     /// In words, such as `processes and threads of the machine`.
     pub what: String,

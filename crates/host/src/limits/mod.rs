@@ -1,5 +1,5 @@
-//! The limits of a machine that many processes run into: what each is, how much of it is in use now, and how it is
-//! raised. One file for each kind of thing that is counted. Nothing is judged here.
+//! The limits of a machine that many processes run into: their values, their present use, and how each is raised. One
+//! file for each kind of thing that is counted. Nothing is judged here.
 
 mod cgroups;
 mod files;

@@ -1,4 +1,4 @@
-//! This process's limits on open files and processes, raised as far as that needs no privilege: whoever looks after thousands of
+//! This process's limits on open files and processes, raised as far as that needs no privilege: a supervisor of thousands of
 //! cells has a descriptor for each, and unprivileged engines start several processes for each.
 
 use rustix::process::{Rlimit, getrlimit, setrlimit};

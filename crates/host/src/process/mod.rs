@@ -1,4 +1,4 @@
-//! What the kernel reports of processes and threads in `/proc`: which exist, names, start times, cpu time, memory, whether one is dying;
+//! The kernel's reports of processes and threads in `/proc`: which exist, names, start times, cpu time, memory, whether one is dying;
 //! and the calling thread's id. That a process has ended is an answer (`None`); that the kernel does not report the time or memory of a
 //! live one is an error, so that neither is mistaken for 0.
 
@@ -24,7 +24,7 @@ pub fn thread_id() -> i32 {
     i32::try_from(id).expect("ids of threads are ints")
 }
 
-/// What the kernel calls a process, or any thread by its id; `None` once it is gone.
+/// The kernel's name of a process, or of any thread by its id; `None` once it is gone.
 pub fn name(tid: i32) -> Option<String> {
     first_line(&format!("/proc/{tid}/comm"))
 }
@@ -62,7 +62,7 @@ pub fn boot_id() -> io::Result<String> {
     Ok(crate::file::text(BOOT_ID)?.trim().to_owned())
 }
 
-/// What `/proc/PID/status` says of a process, or of any thread by its id; nothing once it is gone.
+/// The text of `/proc/PID/status` of a process, or of any thread by its id; nothing once it is gone.
 pub fn status(tid: i32) -> String {
     Root::live()
         .read(format!("/proc/{tid}/status"))
@@ -107,7 +107,7 @@ pub fn is_dying(pid: i32) -> bool {
         || Stat::of(pid).is_some_and(|stat| stat.has_flag(EXITING | SIGNALED))
 }
 
-/// What a number in `/proc` stands for.
+/// The kind of thing behind a number in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A process of a program.
@@ -118,7 +118,7 @@ pub enum Kind {
     Kernel,
 }
 
-/// What has this id now, by `Tgid` of its status and the flags of its stat; `None`: nothing has.
+/// The kind of thing that has this id now, by `Tgid` of its status and the flags of its stat; `None`: nothing has.
 pub fn kind(pid: i32) -> Option<Kind> {
     let leader: i32 = value(&status(pid), "Tgid")?.parse().ok()?;
     let stat = Stat::of(pid)?;
@@ -154,8 +154,8 @@ pub fn scheduled_in(schedstat: &[u8]) -> Option<i64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Cpu time so far of all threads that a process has now, ns; `None` once it is gone. What threads used that have
-/// ended is in none of them: the sum may fall.
+/// Cpu time so far of all threads that a process has now, ns; `None` once it is gone. The time of threads that have
+/// ended is not in it: the sum may fall.
 ///
 /// # Errors
 /// As [`scheduled_ns`].

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What the kernel reports of a process or a thread in one line.
+/// The kernel's report of a process or a thread in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     line: String,
@@ -28,7 +28,7 @@ impl Stat {
         Some(Stat { line, name_end })
     }
 
-    /// Field 2: what the kernel calls it.
+    /// Field 2: its name in the kernel.
     pub fn name(&self) -> &str {
         let before = &self.line[..self.name_end];
         before.split_once('(').map_or("", |(_, name)| name)
@@ -67,7 +67,7 @@ impl Stat {
     }
 }
 
-/// What is in a file of `/proc`, up to the end of its line, whatever bytes a program has put there; `None` if it cannot be read.
+/// The text of a file of `/proc`, up to the end of its line, with any bytes of a program in it; `None` if it cannot be read.
 pub(super) fn first_line(path: &str) -> Option<String> {
     let text = Root::live().read_bytes(path).ok()?;
     let line = text.strip_suffix(b"\n").unwrap_or(&text);

@@ -19,7 +19,7 @@ impl Budget {
         self.scaled(false)
     }
 
-    /// The same rounded up: what a group of this budget takes from the one above at most.
+    /// The same rounded up: the most that a group of this budget takes from the one above.
     pub fn per_second_up_us(&self) -> u64 {
         self.scaled(true)
     }

@@ -35,9 +35,9 @@ pub enum RtGroupError {
         runtime_us: u64,
         /// Period asked for, in microseconds.
         period_us: u64,
-        /// What the ancestor has, scaled to a period of 1 s, in microseconds.
+        /// The ancestor's runtime, scaled to a period of 1 s, in microseconds.
         has_us: u64,
-        /// What its groups leave of it, scaled to a period of 1 s, in microseconds.
+        /// The part that its groups leave free, scaled to a period of 1 s, in microseconds.
         free_us: u64,
     },
     /// The kernel refused although the files say that enough is free.
@@ -51,7 +51,7 @@ pub enum RtGroupError {
         runtime_us: u64,
         /// Period asked for, in microseconds.
         period_us: u64,
-        /// What looks free in the parent, scaled to a period of 1 s, in microseconds.
+        /// The runtime that looks free in the parent, scaled to a period of 1 s, in microseconds.
         free_us: u64,
         /// The kernel's reason.
         reason: String,
@@ -67,7 +67,7 @@ pub enum RtGroupError {
     /// A file of the group could not be read or written.
     #[error("{action} {path} failed: {reason}")]
     Io {
-        /// What was tried.
+        /// The failed step.
         action: &'static str,
         /// The file or directory.
         path: String,

@@ -93,7 +93,7 @@ pub fn budget_of(root: &Root, group: &Path) -> Result<Budget, RtGroupError> {
 }
 
 /// The largest runtime, in microseconds, that a new top-level group with a period of 1 s could get
-/// on each cpu: what the root group has less what its children hold.
+/// on each cpu: the root group's runtime less its children's.
 ///
 /// # Errors
 /// [`RtGroupError::Absent`] if there are no such budgets.
@@ -103,8 +103,8 @@ pub fn largest_free_runtime() -> Result<u64, RtGroupError> {
     free_in(&root, &top)
 }
 
-/// What the children of `group` leave of its budget, in microseconds per 1 s. Every child counts
-/// rounded up, so the answer errs to the safe side.
+/// The part of `group`'s budget that its children leave, in microseconds per 1 s. Every child counts rounded up, so the
+/// answer errs to the safe side.
 ///
 /// # Errors
 /// [`RtGroupError::Absent`] if the directory has no such budget.
@@ -114,7 +114,7 @@ pub fn free_in(root: &Root, group: &Path) -> Result<u64, RtGroupError> {
     Ok(has.saturating_sub(held.fold(0, u64::saturating_add)))
 }
 
-/// The children of `group` that hold something of its budget, by their names in ascending order, and what each holds in
+/// The children of `group` that hold a share of its budget, by their names in ascending order, and each share in
 /// microseconds per 1 s, rounded up.
 pub fn shares_in(root: &Root, group: &Path) -> Vec<(String, u64)> {
     let mut shares: Vec<(String, u64)> = (root.dirs_in(group).into_iter())
@@ -157,7 +157,7 @@ impl RtGroup {
     /// was promised.
     ///
     /// # Errors
-    /// [`RtGroupError`] names the ancestor that refused and what it has free. Nothing is left behind.
+    /// [`RtGroupError`] names the ancestor that refused and its free runtime. Nothing is left behind.
     pub fn create(name: &str, runtime_us: u64, period_us: u64) -> Result<Self, RtGroupError> {
         check_name(name)?;
         let impossible = runtime_us == 0 || runtime_us > period_us;
@@ -193,7 +193,7 @@ impl RtGroup {
                 continue;
             }
             fs::create_dir(&at).map_err(|error| io_error("making", &at, &error))?;
-            // From here on `drop` removes what was made, also if the budget is refused.
+            // From here on `drop` removes the made groups, also if the budget is refused.
             if last {
                 group.gone = false;
             } else {

@@ -1,5 +1,5 @@
-//! Bandwidth of SCHED_DEADLINE: what the kernel would still admit, what threads hold of it, and giving it back. The
-//! kernel admits threads while the sum of their runtime / period stays within `kernel.sched_rt_runtime_us` /
+//! Bandwidth of SCHED_DEADLINE: the free part, the part that threads hold, and giving it back. The kernel admits
+//! threads while the sum of their runtime / period stays within `kernel.sched_rt_runtime_us` /
 //! `kernel.sched_rt_period_us` of each cpu (`__dl_overflow` in kernel/sched/deadline.c); newer kernels count a server
 //! of 5 % of each cpu for ordinary work among them.
 //!
@@ -33,7 +33,7 @@ pub const GIVEN_BACK: Duration = Duration::from_secs(5);
 /// How often a waiting caller checks whether the kernel has lost count.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-/// What a kernel that has lost count refuses: a thousandth of a cpu, ns.
+/// A share that a kernel that has lost count refuses: a thousandth of a cpu, ns.
 const LITTLE_NS: u64 = 100_000;
 const LITTLE_PERIOD_NS: u64 = 100_000_000;
 
@@ -46,8 +46,8 @@ const NO_SHARE_NS: u64 = 2_000_000_000;
 /// How closely they ask, ns of that period: 10 us in a second.
 const STEP_NS: u64 = 100;
 
-/// As [`set_class`]; what the kernel refuses because other deadline threads hold the bandwidth (EBUSY) is tried again
-/// until `patience` is over.
+/// As [`set_class`]; a refusal because other deadline threads hold the bandwidth (EBUSY) is tried again until
+/// `patience` is over.
 ///
 /// # Errors
 /// As [`set_class`], [`SchedError::OverBandwidth`] only after that time.
@@ -78,7 +78,7 @@ fn when_free(
             Err(SchedError::OverBandwidth { .. }) if Instant::now() < until => {
                 if Instant::now() >= look_at {
                     if count_is_lost() {
-                        // Who may not is refused as before.
+                        // If that is not allowed, the refusal stays.
                         let _ = recount();
                     }
                     look_at = Instant::now() + BETWEEN_LOOKS;
@@ -90,8 +90,8 @@ fn when_free(
     }
 }
 
-/// Whether the kernel refuses next to nothing though threads hold less than half of what it admits. Threads that have
-/// ended and are counted still do not look like this unless they fill the other half to a thousandth of a cpu.
+/// Whether the kernel refuses next to nothing though threads hold less than half of its limit. Threads that have ended
+/// and are counted still do not look like this unless they fill the other half to a thousandth of a cpu.
 fn count_is_lost() -> bool {
     let Ok(cpus) = crate::cpus::online() else {
         return false;
@@ -107,9 +107,9 @@ fn count_is_lost() -> bool {
     matches!(asked, Some((_, Err(SchedError::OverBandwidth { .. }))))
 }
 
-/// Makes the kernel count what deadline threads hold anew, by a cpuset that comes and goes (cgroup v1, where each change
-/// does so; on version 2 only partitions do). Threads that have ended and are counted still are subtracted once too
-/// often by it, so it is for a count that is lost already.
+/// Makes the kernel count the bandwidth of deadline threads anew, by a cpuset that comes and goes (cgroup v1, where each
+/// change does so; on version 2 only partitions do). Threads that have ended and are counted still are subtracted once
+/// too often by it, so it is for a count that is lost already.
 ///
 /// # Errors
 /// Where there is no cpuset hierarchy of version 1, or it may not be changed.
@@ -127,10 +127,10 @@ pub fn recount() -> io::Result<()> {
     fs::remove_dir(&group)
 }
 
-/// Takes every deadline thread of process `pid` out of its class, what it held free at once; it is in class OTHER then.
+/// Takes every deadline thread of process `pid` out of its class, its bandwidth free at once; it is in class OTHER then.
 ///
 /// # Errors
-/// What the kernel says, except that a thread has ended.
+/// The kernel's error, except that a thread has ended.
 pub fn release(pid: i32) -> Result<(), SchedError> {
     let threads = process::threads(pid);
     let mut first = Ok(());
@@ -147,8 +147,8 @@ pub fn release(pid: i32) -> Result<(), SchedError> {
     first
 }
 
-/// A thread that asks the kernel for deadline classes, and keeps what it got until this is dropped. It is taken out of the class from
-/// outside then.
+/// A thread that asks the kernel for deadline classes, and keeps the granted one until this is dropped. It is taken out of the class
+/// from outside then.
 #[derive(Debug)]
 pub struct Asker {
     thread: i32,
@@ -158,13 +158,13 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Has a thread ask so; with what became of it. `None`: there is no such thread, or it ended before it said so.
+    /// Has a thread ask so; with the answer. `None`: there is no such thread, or it ended before it said so.
     pub fn new<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<(Asker, T)> {
         let (say, said) = mpsc::channel();
         let (stay, gone) = mpsc::channel::<()>();
         let asks = move || {
             let _ = say.send((crate::process::thread_id(), ask()));
-            // Ends when whoever asks has let go of its end.
+            // Ends when the asker has let go of its end.
             let _ = gone.recv();
         };
         let ends = std::thread::Builder::new().spawn(asks).ok()?;
@@ -189,12 +189,12 @@ impl Drop for Asker {
     }
 }
 
-/// Takes one deadline thread out of its class, what it held free at once. Not the calling one: it has the least runtime every two seconds
-/// for a moment, and a tick that comes just then has it pay that back, a whole tick by thousands of periods. Of another thread the
-/// caller ends that moment, whatever came.
+/// Takes one deadline thread out of its class, its bandwidth free at once. Not the calling one: it has the least runtime every two
+/// seconds for a moment, and a tick that comes just then has it pay that back, a whole tick by thousands of periods. Of another thread
+/// the caller ends that moment, in any case.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn leave(thread: i32) -> Result<(), SchedError> {
     let (least, longest) = period_bounds_us(&Root::live());
     let period_ns = NO_SHARE_NS.clamp(least * 1_000, longest.max(least).saturating_mul(1_000));
@@ -213,7 +213,7 @@ pub fn period_bounds_us(root: &Root) -> (u64, u64) {
     (bound("min", 100), bound("max", 1 << 22))
 }
 
-/// What deadline threads may take of `cpus` cpus together, us of every second; `None` where nothing is set, or -1,
+/// The limit of all deadline threads on `cpus` cpus together, us of every second; `None` where nothing is set, or -1,
 /// which takes every thread.
 pub fn bandwidth_limit_us(root: &Root, cpus: usize) -> Option<u64> {
     let runtime: i64 = root
@@ -226,7 +226,7 @@ pub fn bandwidth_limit_us(root: &Root, cpus: usize) -> Option<u64> {
     Some(per_second(runtime, period)? * cpus as u64)
 }
 
-/// What deadline threads of this machine hold together, us of every second. Looks at every thread.
+/// The bandwidth of all deadline threads of this machine together, us of every second. Looks at every thread.
 pub fn bandwidth_held_us() -> u64 {
     let threads = process::all().into_iter().flat_map(process::threads);
     let held = |thread: i32| match get_class(thread).ok()? {
@@ -244,12 +244,12 @@ pub fn bandwidth_held_us() -> u64 {
     threads.filter_map(held).sum()
 }
 
-/// What the kernel would still admit on `cpus` in deadline threads, us of every second, all cpus together; rounded
-/// down. Threads of this process ask for it, hold it for about a millisecond and give it back; `cpus` must be the
-/// whole root domain.
+/// The bandwidth that the kernel would still admit on `cpus` in deadline threads, us of every second, all cpus
+/// together; rounded down. Threads of this process ask for it, hold it for about a millisecond and give it back; `cpus`
+/// must be the whole root domain.
 ///
 /// # Errors
-/// What the kernel says but "too much".
+/// The kernel's errors but "too much".
 pub fn free_bandwidth_us(cpus: &[u32]) -> Result<u64, SchedError> {
     let (least, longest) = period_bounds_us(&Root::live());
     let ns = |us: u64| us.saturating_mul(1_000);
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(per_second(1, 0), None);
     }
 
-    /// What may come between the two system calls of leaving, as long as it takes: a thread that does both itself goes on no more.
+    /// A delay of any length between the two system calls of leaving: a thread that does both itself goes on no more.
     #[test]
     fn whoever_stands_still_in_between_goes_on_when_it_is_taken_out_from_outside() {
         let (say, said) = mpsc::channel();
@@ -357,7 +357,7 @@ mod tests {
         });
         let thread = said.recv().unwrap();
         match ended.recv_timeout(Duration::from_millis(300)) {
-            // Who may have no such thread has none that stands still.
+            // Without the right to such a thread, none stands still.
             Ok(Err(_)) => {}
             Ok(Ok(())) => panic!("it ran 20 ms of a runtime of 1 us"),
             Err(_) => {

@@ -1,20 +1,20 @@
-//! Why the kernel refused what was asked of the scheduler.
+//! Why the kernel refused a request to the scheduler.
 
 use super::class::Class;
 
-/// Why the kernel did not do what was asked of the scheduler.
+/// Why the kernel refused a request to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchedError {
     /// The caller lacks the privilege for a real-time class (EPERM).
     #[error("{class} was refused for process {pid}: {why}; {fix}")]
     NoPrivilege {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
         /// Which privilege is missing.
         why: String,
-        /// What would give it.
+        /// The remedy.
         fix: &'static str,
     },
     /// The rt cgroup of the process has no runtime (EPERM although the privilege is there).
@@ -22,7 +22,7 @@ pub enum SchedError {
         "{class} was refused for process {pid}: its group {group} has no real-time budget (cpu.rt_runtime_us is 0); give it one, or move the process to a group that has one"
     )]
     NoRtBudget {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
@@ -34,7 +34,7 @@ pub enum SchedError {
         "{class} was refused for process {pid} for two reasons: {why}, and its group {group} has no real-time budget (cpu.rt_runtime_us is 0)"
     )]
     NoPrivilegeNoBudget {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
@@ -49,7 +49,7 @@ pub enum SchedError {
         "{class} was refused for process {pid}: its affinity is narrower than its root domain; widen it, or give it an exclusive cpuset"
     )]
     AffinityTooNarrow {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
@@ -59,7 +59,7 @@ pub enum SchedError {
         "{class} was refused for process {pid}: with the deadline tasks already there it would exceed what the kernel admits (95% of these cpus unless changed)"
     )]
     OverBandwidth {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
@@ -67,11 +67,11 @@ pub enum SchedError {
     /// The parameters are not ones the kernel accepts (EINVAL).
     #[error("{class} was refused for process {pid}: {why}")]
     Invalid {
-        /// What was asked for.
+        /// The requested class.
         class: Class,
         /// The process; 0 is the calling one.
         pid: i32,
-        /// What would be right.
+        /// Why it is invalid, a clause.
         why: String,
     },
     /// There is no such process (ESRCH).

@@ -63,7 +63,7 @@ impl Attributes {
 /// Gives a thread a policy by its number, with SCHED_RESET_ON_FORK or without it; any but DEADLINE. The nice value stays. Allocates nothing.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_policy(tid: i32, policy: i32, priority: i32) -> io::Result<()> {
     let param = KernelSchedParam { priority };
     // SAFETY: the kernel only reads `param`, which has its layout and outlives the call.
@@ -96,7 +96,7 @@ fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
 /// As [`set_class`] or [`set_class_reset_on_fork`], with the kernel's own error. Allocates nothing.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_unexplained(pid: i32, class: &Class, reset_on_fork: bool) -> io::Result<()> {
     match class {
         Class::Deadline {
@@ -134,7 +134,7 @@ pub fn set_unexplained(pid: i32, class: &Class, reset_on_fork: bool) -> io::Resu
 /// thread).
 ///
 /// # Errors
-/// [`SchedError::NoSuchProcess`], or what the kernel said.
+/// [`SchedError::NoSuchProcess`], or the kernel's error.
 pub fn get_class(pid: i32) -> Result<Class, SchedError> {
     Ok(get_class_and_reset(pid)?.0)
 }
@@ -194,7 +194,7 @@ pub fn set_affinity(pid: i32, cpus: &[u32]) -> Result<(), SchedError> {
 /// ascending order.
 ///
 /// # Errors
-/// [`SchedError::NoSuchProcess`], or what the kernel said.
+/// [`SchedError::NoSuchProcess`], or the kernel's error.
 pub fn get_affinity(pid: i32) -> Result<Vec<u32>, SchedError> {
     let mut mask = vec![0usize; MASK_WORDS];
     let bytes = mask.len() * size_of::<usize>();
@@ -233,7 +233,7 @@ fn other(call: &'static str, pid: i32, error: &io::Error) -> SchedError {
     }
 }
 
-/// Finds out what an error number of setting a class means here.
+/// Explains an error number of setting a class.
 fn explain(pid: i32, class: &Class, errno: i32) -> SchedError {
     let class = class.clone();
     match errno {

@@ -23,7 +23,7 @@ pub fn trial(name: &str, unmet: Option<&str>, run: impl FnOnce() + Send + 'stati
     reason = "each test that includes this module has one of them"
 )]
 pub enum Threads {
-    /// One: they change what belongs to the whole machine.
+    /// One: they change state of the whole machine.
     One,
     /// As many as `--test-threads` says, else as there are cpus.
     Cpus,

@@ -110,7 +110,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Writes the headers, which have in common with the first what a thread of the program has.
+    /// Writes the headers: the first one's with each task's own counts and period.
     pub(super) fn write_headers(&self, first: &Header) {
         for other in &self.0 {
             let following = &other.taken.following;

@@ -37,13 +37,13 @@ impl Endless {
             .process_group(0);
         let own = move || {
             arm::pin(cpu).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
-            // Where whoever starts it has given up the class. Without the right to take it back it stays as it is.
+            // Its starter may have given up the class. Without the right to take it back it stays as it is.
             if let Some(priority) = fifo {
                 let _ = arm::take_class(&Class::Fifo { priority });
             }
             Ok(())
         };
-        // SAFETY: the process has one thread, so that what is called behind the fork finds no lock held.
+        // SAFETY: the process has one thread, so that no lock is held behind the fork.
         unsafe { command.pre_exec(own) };
         Endless { command }
     }
@@ -138,7 +138,7 @@ fn has_ended(process: &OwnedFd, patience_ns: i64) -> bool {
 }
 
 impl Running {
-    /// Sends a signal to it and to what it has started.
+    /// Sends a signal to its process group.
     fn signal(&self, signal: libc::c_int) {
         // SAFETY: no memory is involved. The group is that of a child that was not waited for, and nobody else's.
         unsafe { libc::kill(-self.0.id().cast_signed(), signal) };

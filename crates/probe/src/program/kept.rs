@@ -1,4 +1,4 @@
-//! A recorder for tests: keeps what is put.
+//! A recorder for tests: keeps the samples.
 
 use record::samples::layout::{Header, Sample};
 

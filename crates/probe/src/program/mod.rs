@@ -29,14 +29,14 @@ const ENDING_NS: i64 = 2_000_000_000;
 
 /// A program, its arguments and its environment, ready to be started without an allocation.
 pub(crate) struct Program {
-    /// What the pointers point to.
+    /// The texts behind the pointers.
     _texts: Vec<CString>,
     argv: Vec<*mut libc::c_char>,
     environment: Vec<*mut libc::c_char>,
     settings: Settings,
 }
 
-/// How it is started: nothing to read, what it prints is dropped, what it complains about goes to the cell's log.
+/// How it is started: no input, its output is dropped, its errors go to the cell's log.
 struct Settings {
     actions: libc::posix_spawn_file_actions_t,
     attributes: libc::posix_spawnattr_t,
@@ -126,7 +126,7 @@ impl Settings {
                     0,
                 ))?;
             }
-            // A group of its own, which 0 stands for: what it starts is stopped and ended with it.
+            // A group of its own, which 0 stands for: its children are stopped and ended with it.
             told(libc::posix_spawnattr_setpgroup(
                 &raw mut settings.attributes,
                 0,

@@ -161,7 +161,7 @@ impl Watched {
             };
         }
         fence(Acquire);
-        // What was written anew meanwhile is not what it was.
+        // Records written anew meanwhile are of later jobs.
         let begun = counters.begun.load(Relaxed);
         if !numbers.is_empty() && numbers.start + RING as u64 <= begun.saturating_sub(1) {
             return Err(LOST);

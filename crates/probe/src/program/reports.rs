@@ -50,7 +50,7 @@ impl Reporting {
     /// Maps the page, and a samples file of each task beside the one that is compared.
     ///
     /// # Errors
-    /// The errno of what does not work.
+    /// The errno of the step that failed.
     pub fn new(args: &ProbeArgs, page: &Path) -> Result<Reporting, i32> {
         let errno = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         let file = (OpenOptions::new().read(true).write(true).open(page)).map_err(errno)?;
@@ -103,7 +103,7 @@ impl Started {
         sheet: &mut R,
         go_ns: i64,
     ) -> Result<Tally, (Stage, i32)> {
-        // Whoever looks must not delay whom he looks at.
+        // The observer must not delay the observed program.
         if let Some(priority) = fifo.filter(|&priority| priority > 1) {
             let _ = arm::take_class(&Class::Fifo {
                 priority: priority - 1,
@@ -194,7 +194,7 @@ impl Started {
         clock::process_cpu_time_of(self.pid)
     }
 
-    /// Sends a signal to it and to what it has started.
+    /// Sends a signal to its process group.
     pub fn signal(&mut self, signal: libc::c_int) {
         if self.has_ended().is_none() {
             // SAFETY: no memory is involved. The group is that of a child that was not waited for, and nobody else's.

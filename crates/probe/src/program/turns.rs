@@ -1,10 +1,10 @@
 //! A program that reports its jobs and takes turns: outside of them it is stopped.
 //!
 //! It knows nothing of turns and keeps its own releases. When it continues, it finds that some have passed: it skips them, or
-//! does those jobs one after the other. Either way it is behind for a while, and what it does then says nothing about the cell.
-//! So its jobs count from the first that was released within the turn and found nothing before it to be done; that one is job 0
-//! of the turn, and the next come each a period later. A turn is some periods longer than its jobs, for catching up. What is
-//! released outside of turns belongs to nobody: it is neither executed nor missed.
+//! does those jobs one after the other. Either way it is behind for a while, and its jobs then say nothing about the cell. So
+//! its jobs count from the first that was released within the turn and found nothing before it to be done; that one is job 0 of
+//! the turn, and the next come each a period later. A turn is some periods longer than its jobs, for catching up. Jobs released
+//! outside of turns belong to nobody: they are neither executed nor missed.
 
 use model::Timetable;
 use record::samples::layout::Sample;
@@ -20,7 +20,7 @@ use crate::measure::{Plan, Recorder, Tally};
 /// that was due while it did that.
 const LATE_JOBS: u32 = 2;
 
-/// Least time between two looks, ns: whoever looks has the program's class, and must not take its cpu.
+/// Least time between two looks, ns: the observer has the program's class, and must not take its cpu.
 const LEAST_LOOK_NS: i64 = 100_000;
 
 impl Started {
@@ -167,7 +167,7 @@ impl InTurns {
         }
     }
 
-    /// A turn is over: was its time too short for what the program made up for?
+    /// A turn is over: was its time too short for the jobs that the program made up for?
     fn settle(&mut self) {
         self.too_long += u32::from(self.made_up > LATE_JOBS && !self.is_in_time);
         (self.made_up, self.is_in_time) = (0, false);

@@ -3,8 +3,8 @@
 //! The library insists on cgroups wherever it sees some mounted; an unprivileged user may make none, on version
 //! 1 not at all, and root's are made faster elsewhere. So the child enters a mount namespace (without root's
 //! powers in a user namespace, where it is root over nothing but itself) and moves into a file system that holds
-//! only what making this one container takes: `/proc`, `/dev` and the cell's own directories. There is nothing
-//! of cgroups in it, so none are touched.
+//! only the needs of this one container's making: `/proc`, `/dev` and the cell's own directories. There is nothing of
+//! cgroups in it, so none are touched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use rustix::thread::UnshareFlags;
 use crate::error::{Doing, Result};
 use crate::mounts::{keep_mounts_private, make_place, mount, unshare};
 
-/// Enters it; `state` and what is `seen` keep their paths. A directory comes before its contents.
+/// Enters it; `state` and `seen` keep their paths. A directory comes before its contents.
 pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<()> {
     let (uid, gid) = (geteuid(), getegid());
     let root = state.join("root");
@@ -56,7 +56,7 @@ pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<()> {
     bind(&root, state, false)?;
     shown.push(state.to_owned());
     for one in seen {
-        // What is in a directory that is shown is there with it. Nothing is made in it, nor followed: it may be a cell's.
+        // Contents of a shown directory are there with it. Nothing is made in it, nor followed: it may be a cell's.
         if !shown.iter().any(|outer| one.starts_with(outer)) {
             bind(&root, one, true)?;
             shown.push((*one).to_owned());

@@ -1,5 +1,5 @@
-//! What the runtime library says when something goes wrong: its returned errors often lack the cause, which it
-//! only reports as an event. Everything below the level of an error is switched off where it arises.
+//! The runtime library's error messages: its returned errors often lack the cause, which it only reports as an event.
+//! Everything below the level of an error is switched off where it arises.
 
 use std::fmt;
 use std::io::Write as _;

@@ -45,7 +45,7 @@ impl Apps for Cells {
         )?;
         create(spec, making.program, making.sources)?;
         let made = process::run(&mut making.call, &made::log(spec));
-        // podman has written into the cell's streams: the container's name, or what went wrong.
+        // podman has written into the cell's streams: the container's name, or its error.
         let said = log.take()?;
         made.map_err(|why| if said.is_empty() { why } else { said.into() })?;
         Ok(Made {
@@ -118,7 +118,7 @@ fn podman(cell: &dyn Identity) -> Result<Command> {
 /// Says in podman's usual storage for which cell a container was made: another of the same name may not be ours.
 const LABEL: &str = "timecell.work-dir";
 
-/// What the marker says when the container has a label; containers of earlier versions have none.
+/// The marker's text when the container has a label; containers of earlier versions have none.
 const LABELLED: &str = "labelled";
 
 fn label(cell: &dyn Identity) -> String {
@@ -142,7 +142,8 @@ fn create(spec: &AppSpec, program: Option<&Program>, sources: &Sources) -> Resul
     process::run_quiet(&mut create, &made::log(spec))
 }
 
-/// Where the root filesystem is for podman, whose processes look at it by its path again and again: an empty directory, or a mount of what was checked.
+/// Where the root filesystem is for podman, whose processes look at it by its path again and again: an empty directory, or a mount of the checked
+/// one.
 fn root(spec: &AppSpec) -> PathBuf {
     made::state(spec).join("rootfs")
 }
@@ -152,7 +153,8 @@ fn source(spec: &AppSpec, index: usize) -> PathBuf {
     made::state(spec).join("sources").join(index.to_string())
 }
 
-/// Mounts what the cell is made from in the cell's own state, until [`super::wipe`]. A runtime makes what a cell may write to writable again in the cell.
+/// Mounts the cell's sources in the cell's own state, until [`super::wipe`]. A runtime makes those that a cell may write to writable again in the
+/// cell.
 fn show(spec: &AppSpec, sources: &Sources) -> Result<()> {
     let state = made::state(spec);
     if (state.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
@@ -243,11 +245,11 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<()> {
     }
     for limit in limits::of_app(&spec.grants) {
         let name = limit.name.trim_start_matches("RLIMIT_").to_lowercase();
-        // podman has -1 for what is not limited.
+        // podman's -1 means no limit.
         let value = i64::try_from(limit.value).unwrap_or(-1);
         command.args(["--ulimit", &format!("{name}={value}:{value}")]);
     }
-    // Given so that podman does not choose a number above what this process may grant.
+    // Given so that podman does not choose a number above this process's own limit.
     if spec.grants.processes.is_none()
         && let Some(most) = limits::processes()
     {
@@ -293,7 +295,7 @@ fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Res
     Ok(())
 }
 
-/// Image, program and what is said about them.
+/// Image, program and their settings.
 fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Result<()> {
     let ids = |command: &mut Command, ids: Ids| {
         command.args(["--user", &format!("{}:{}", ids.uid, ids.gid)]);

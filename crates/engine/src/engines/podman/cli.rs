@@ -1,4 +1,4 @@
-//! What rootful and rootless podman share: the command line, a private storage for each cell, and its removal.
+//! The common part of rootful and rootless podman: the command line, a private storage for each cell, and its removal.
 //!
 //! The storage is private so that the user's own podman is neither seen nor changed, and so that removing a cell
 //! is removing a directory. Locks are kept in files there, because podman's usual lock table is one for the whole
@@ -34,7 +34,7 @@ pub(crate) struct Cli<'a> {
     pub(crate) rootless: bool,
 }
 
-/// Where podman looks for programs, whatever this process's own PATH is.
+/// Where podman looks for programs, regardless of this process's own PATH.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The image of the payload. Nothing else is in the storage.
@@ -257,7 +257,7 @@ impl<'a> Cli<'a> {
         if let Some(user) = self.cell.user()
             && !believed(pid, user.uid, self.cell.id())
         {
-            // It has run to its end already. Whoever gets the number next is not meant.
+            // It has run to its end already. A later process of that number is not meant.
             if has_ended(pid) {
                 return Ok(NO_PID);
             }
@@ -270,7 +270,7 @@ impl<'a> Cli<'a> {
         Ok(pid)
     }
 
-    /// Sets what a cell may and may not do, whichever way it is started.
+    /// Sets the rights and limits of a cell, whichever way it is started.
     pub(crate) fn confine(&self, spec: &CellSpec, command: &mut Command) {
         command
             .args(["--no-hosts", "--http-proxy=false"])
@@ -296,7 +296,7 @@ impl<'a> Cli<'a> {
                 let name = limit.name.trim_start_matches("RLIMIT_").to_lowercase();
                 command.args(["--ulimit", &format!("{name}={0}:{0}", limit.value)]);
             }
-            // Given so that podman does not choose a number above what this process may grant.
+            // Given so that podman does not choose a number above this process's own limit.
             if let Some(most) = limits::processes() {
                 command.args(["--ulimit", &format!("nproc={most}:{most}")]);
             }
@@ -314,7 +314,7 @@ impl<'a> Cli<'a> {
             let _ = process::run_quiet(&mut command, &made::log(self.cell));
         }
         self.kill_helpers()?;
-        // What was on the way to making the cell, or cleans up behind it.
+        // Processes on the way to making the cell, or cleaning up behind it.
         if marks::kill_to_the_last(self.cell)? {
             marks::kill_of(self.cell)?;
         }
@@ -330,7 +330,7 @@ impl<'a> Cli<'a> {
             self.home().join("tmp/pause.pid"),
             self.home().join("runtime-dir/libpod/tmp/pause.pid"),
         ] {
-            // The process is held first: what is found of it then is true of whoever is killed.
+            // The process is held first: the findings then are true of the killed one.
             if let Ok(pid) = parse_pid(&file)
                 && let Some(process) = Process::of(pid)
                 && self.cell.user().is_none_or(|user| is_of(pid, user.uid))
@@ -343,8 +343,8 @@ impl<'a> Cli<'a> {
     }
 }
 
-/// The configuration file: nothing of the machine's own configuration is read. What podman starts carries the cell's mark,
-/// as podman itself does.
+/// The configuration file: nothing of the machine's own configuration is read. Podman's children carry the cell's mark, as
+/// podman itself does.
 ///
 /// Kernel keyrings are limited to some 200 for a user, and cells have no use for them.
 fn config(id: &str) -> String {

@@ -65,7 +65,7 @@ impl Images for Storage {
 fn numbers(user: &str) -> Result<Ids> {
     let (uid, gid) = user.split_once(':').unwrap_or((user, ""));
     let number = |text: &str| match text {
-        // The group of a user without one is that of its files, or root's; whoever looks at a page needs to be its user.
+        // The group of a user without one is that of its files, or root's; a reader of a page needs to be its user.
         "" => Ok(0),
         text => (text.parse::<u32>()).map_err(|_| {
             refused!(

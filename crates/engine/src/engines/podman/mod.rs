@@ -1,4 +1,4 @@
-//! `podman`, run by root; and what the rootless engine shares with it.
+//! `podman`, run by root; and the code that the rootless engine shares with it.
 
 mod app;
 pub(super) mod cli;

@@ -1,4 +1,4 @@
-//! What all OCI runtimes that are separate programs share: the command line that drives their cells.
+//! The common part of all OCI runtimes that are separate programs: the command line that drives their cells.
 
 mod app;
 
@@ -14,14 +14,14 @@ use crate::note::MARK;
 use crate::oci::{self, Power};
 use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, process, programs, reach};
 
-/// A runtime's program, and what only it wants.
+/// A runtime's program, and its own needs.
 #[derive(Debug)]
 pub(super) struct Runtime {
     /// Its name, and that of the Debian package that has it.
     pub(super) name: &'static str,
     /// Options without root's powers, when no group may be made on version 1, nor without a delegated one on version 2.
     pub(super) without_root: &'static [&'static str],
-    /// What stands before the path of a file to log to.
+    /// Prefix of the path of a file to log to.
     pub(super) log_prefix: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Runtime {
 pub(super) struct Program {
     pub(super) kind: EngineKind,
     pub(super) runtime: &'static Runtime,
-    /// What it needs besides its program and root.
+    /// Its requirements besides its program and root.
     pub(super) needs: fn() -> Vec<Requirement>,
     pub(super) footprint: Footprint,
     pub(super) wipe: Wipe,
@@ -100,7 +100,7 @@ impl Runtime {
         Ok(steps)
     }
 
-    /// Removes what it keeps of a cell.
+    /// Removes its own state of a cell.
     pub(super) fn wipe(&self, cell: &dyn Identity) -> Result<()> {
         if oci::runtime_state(cell).join(cell.id()).exists()
             && let Ok(mut command) = self.command(cell)
@@ -114,7 +114,7 @@ impl Runtime {
         cgroups::remove(cell.id())
     }
 
-    /// The program with its state of this cell, as whoever runs the cell.
+    /// The program with its state of this cell, as the cell's user.
     fn command(&self, cell: &dyn Identity) -> Result<Command> {
         let name = self.name;
         let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
