@@ -309,7 +309,7 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Notes why a cell failed, and decides what follows.
+    /// Notes why a cell failed, and whether to go on.
     fn fail(&mut self, index: usize, why: String) -> Result<(), Ended> {
         self.record.cells[index].failure = Some(why);
         self.mind_failures().map(drop)

@@ -260,7 +260,7 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// Checks that the threads from this slot on have these classes, by what they report.
+    /// Checks that the threads from this slot on have these classes, by their reports.
     pub(crate) fn verify(&self, first: usize, wanted: &[Class]) -> Result<(), String> {
         verify::threads(&self.barrier, first, wanted)
     }

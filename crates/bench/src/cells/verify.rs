@@ -71,7 +71,7 @@ fn same(wanted: &sched::Class, got: &sched::Class) -> Result<(), String> {
     }
 }
 
-/// Checks that the threads from this slot on have these classes, by what they report.
+/// Checks that the threads from this slot on have these classes, by their reports.
 pub(super) fn threads(
     barrier: &Barrier,
     first: usize,
