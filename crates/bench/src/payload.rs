@@ -226,7 +226,7 @@ fn rest_ns(trial: &Trial<'_>) -> i64 {
     }
 }
 
-/// The order to the engine: the cell of entry `index` among all `cells` of the trial.
+/// The spec of the cell of entry `index` among all `cells` of the trial.
 pub(crate) fn spec(
     trial: &Trial<'_>,
     shared: &Path,

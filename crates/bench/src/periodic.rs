@@ -82,7 +82,7 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
     }
 }
 
-/// Moves the samples of a good trial's threads into the run; none of them stay in shared memory either way.
+/// Moves the samples of a good trial's threads into the run; none stay in shared memory either way.
 pub(crate) fn keep(
     stage: &Stage,
     threads: &[Thread<'_>],

@@ -50,11 +50,11 @@ pub struct Manifest {
     pub trials_planned: u32,
     /// Trials on record.
     pub trials_done: u32,
-    /// What the experiment needs of the machine, met and unmet.
+    /// Requirements of the experiment, met and unmet.
     pub requirements: Vec<Requirement>,
     /// Trials that did not take place.
     pub not_measured: Vec<NotMeasured>,
-    /// What ended the run early, one sentence.
+    /// Why the run ended early, one sentence.
     #[serde(default)]
     pub failure: Option<String>,
     /// Every resumption of the run after it had ended early.

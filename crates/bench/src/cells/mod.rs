@@ -98,7 +98,7 @@ fn said(state: State) -> &'static str {
 }
 
 impl<'a> Cells<'a> {
-    /// Makes the control page in `shared` for so many threads, replacing the previous one. An interrupt wakes all waits here.
+    /// Makes the control page in `shared` for so many threads, replacing the previous one. An interrupt wakes all waiters.
     pub(crate) fn new(
         shared: &Path,
         slots: usize,
@@ -228,7 +228,7 @@ impl<'a> Cells<'a> {
         self.interrupted() || dead.any(|place| self.was_early(place))
     }
 
-    /// Whether the process at this place ended before its work. After the cells come the loads, whose work is never done.
+    /// Whether the process that ended here had work left. After the cells come the loads, whose work is never done.
     fn was_early(&self, place: usize) -> bool {
         let Some(made) = self.made.get(place) else {
             return true;
@@ -332,7 +332,7 @@ impl<'a> Cells<'a> {
         let once = || failures(threads, self.made.len(), |slot| self.remove_one(slot));
         let mut left = once();
         if !left.is_empty() {
-            // Retry: slow ends have had more time by now.
+            // Retry: slow cells have had more time by now.
             left = once();
         }
         self.forget();

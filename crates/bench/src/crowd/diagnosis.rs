@@ -1,4 +1,4 @@
-//! The shortage at a failed cell: matches the text of the failure with the limits of the machine at that moment.
+//! The shortage when a cell failed: matches the text of the failure with the limits of the machine at that moment.
 
 use host::limits::{self, Kind, Limit};
 use host::root::Root;
@@ -209,7 +209,7 @@ mod tests {
             found.fix.ends_with("kernel.sched_rt_runtime_us=975000"),
             "{found:?}"
         );
-        // As reported by the refused one: a cell, or the coordinator on its behalf.
+        // As reported by the refused process: a cell, or the coordinator on its behalf.
         let error = host::sched::SchedError::OverBandwidth {
             class: host::sched::Class::Other,
             pid: 1,

@@ -57,7 +57,7 @@ impl Holder for Hcbs {
         (Top::of_this_machine().and_then(|top| top.free_us())).unwrap_or(0)
     }
 
-    /// `kernel.sched_rt_runtime_us` does not stop a server of SCHED_DEADLINE; it limits their reservations together.
+    /// `kernel.sched_rt_runtime_us` does not stop a server of SCHED_DEADLINE; it limits the sum of all reservations.
     fn is_throttled(&self) -> bool {
         false
     }

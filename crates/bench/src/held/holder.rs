@@ -199,7 +199,7 @@ pub(crate) fn per_second_us(budget_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(us.div_ceil(u128::from(period_ns.max(1)))).unwrap_or(u64::MAX)
 }
 
-/// Checks that the kernel accepts the sum of these groups' budgets, which it adds up over all cpus of their cells.
+/// Checks that the kernel accepts the sum of these groups' budgets, which it adds up over all cpus.
 pub(super) fn on_every_cpu(
     what: &str,
     all: &[Budget],

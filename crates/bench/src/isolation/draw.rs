@@ -42,7 +42,7 @@ pub(super) struct ByCell {
     pub enforcer: Enforcer,
     /// How it does.
     pub means: Means,
-    /// Bandwidth of both cells together, us in every second.
+    /// Free bandwidth for both cells, us in every second.
     pub free_us: u64,
 }
 

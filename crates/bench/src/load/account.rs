@@ -32,7 +32,7 @@ pub(crate) fn usage(root: i32) -> Usage {
             continue;
         };
         usage.processes += u32::from(!stat.has_ended());
-        // Ticks of 10 ms are too coarse for hundreds of processes and for short work; the scheduler's own account is of
+        // Ticks of 10 ms are too coarse for hundreds of processes and for little work; the scheduler's own account is of
         // threads that live, and not every kernel keeps it: the larger one is nearer.
         let own = match stat.field(20) {
             Some(1) => process::scheduled_ns(pid),

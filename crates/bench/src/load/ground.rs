@@ -30,7 +30,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Makes these loads' needs; `beside` is a directory on the disk that the run is written to. Returns it with remarks for the user.
+    /// Makes it for these loads; `beside` is a directory on the disk that the run is written to. Returns it with remarks for the user.
     #[expect(
         clippy::disallowed_methods,
         reason = "the directory must be root's own"

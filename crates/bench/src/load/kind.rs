@@ -105,7 +105,7 @@ pub(crate) trait Load: Sync {
     /// Which one it is.
     fn kind(&self) -> LoadKind;
 
-    /// Its work, one sentence for listings.
+    /// Its effect, one sentence for listings.
     fn does(&self) -> &'static str;
 
     /// The program of its program form; `None`: there is none.

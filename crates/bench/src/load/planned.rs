@@ -41,7 +41,7 @@ impl PlannedLoad {
 pub struct LoadOffer {
     /// Its name.
     pub name: &'static str,
-    /// Its work.
+    /// Its effect.
     pub does: &'static str,
     /// Whether there is a built-in form.
     pub built_in: bool,

@@ -70,7 +70,7 @@ pub(super) fn class(fifo: Option<u8>) -> Class {
     fifo.map_or(Class::Other, |priority| Class::Fifo { priority })
 }
 
-/// Subjects measured here, and others.
+/// Measurable subjects, and needs.
 pub(super) struct Found {
     pub subjects: Vec<Subject>,
     pub needs: Needs,

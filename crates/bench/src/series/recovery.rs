@@ -296,7 +296,7 @@ impl Case<'_> {
         Err("could not wedge the payload".to_owned())
     }
 
-    /// Waits for a payload's writing; its own stamps tell when it did.
+    /// Waits for a payload; its own stamps tell when it wrote.
     fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<(), String> {
         const LOOK_NS: i64 = 200_000;
         let until = clock::now() + CREATION_NS;

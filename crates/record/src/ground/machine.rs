@@ -1,4 +1,4 @@
-//! The basis of a kernel's supply.
+//! Facts behind a kernel's supply.
 
 use host::root::Root;
 use host::{cpus, kernel, provenance, virt};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A tick of 100 Hz, ns.
 const SLOWEST_TICK_NS: u64 = 10_000_000;
 
-/// The basis of a kernel's supply. Two machines that agree in all of this supply alike, with any enforcer.
+/// Facts behind a kernel's supply. Two machines that agree in all of this supply alike, with any enforcer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the cpu.

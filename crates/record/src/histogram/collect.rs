@@ -208,7 +208,7 @@ impl Collector {
         Some(text)
     }
 
-    /// The end of the file, once the probe has ended normally: the last interval, including jobs missed and lost after the
+    /// The end of the file, once the probe has ended normally: the last interval, with activations missed and lost after the
     /// last record, and the probe's header.
     pub fn end(&mut self, header: &Header) -> Vec<u8> {
         let left = header.planned.saturating_sub(self.next);

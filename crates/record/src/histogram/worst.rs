@@ -43,7 +43,7 @@ impl Worst {
         }
     }
 
-    /// Value, order and job of each kept, in no order.
+    /// Value, order and job of each entry, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (i64, u64, Sample)> {
         self.kept.iter().filter_map(|Reverse((value, order, job))| {
             Some((*value, order.0, super::Job::try_from(*job).ok()?.0))

@@ -40,7 +40,7 @@ pub struct TrialRecord {
     /// Loads beside them; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRecord>,
-    /// The moves off the cells' cpus and the rest; `None` if it was not requested.
+    /// Work moved off the cells' cpus, and the rest; `None` if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<host::isolate::Isolated>,
     /// Counters read beside each cell; empty if none were requested.

@@ -8,7 +8,7 @@ use text::amount::Amount;
 use text::style::Style;
 use text::words::{capital, clean, count, judged, not_measured, times, verdict};
 
-/// One table for each part, its shares below it; then unmeasured tasks and failures. Ends with a line break.
+/// One table for each part, its shares below it; then unmeasured subjects and failures. Ends with a line break.
 pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
     let tables = wholes(summary)
         .into_iter()

@@ -140,7 +140,7 @@ fn growth(points: &[ScalePoint]) -> Vec<GrowthOf> {
     ];
     let mut all = Vec::new();
     for (what, value) in figures {
-        // A 0 has no relative distance from a line.
+        // Zero has no relative distance from a line.
         let places: Vec<(u32, f64)> = (points.iter())
             .filter_map(|p| Some((p.count, value(p)?)))
             .filter(|(_, ns)| *ns > 0.0)

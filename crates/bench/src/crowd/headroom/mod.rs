@@ -53,7 +53,7 @@ pub(super) fn limits() -> Vec<Limit> {
     limits::all(&Root::live(), uid)
 }
 
-/// A cell's share of a limit with this footprint, as so many units for so many cells; `None`: none is known.
+/// Use of a limit by a cell with this footprint, as so many units for so many cells; `None`: none is known.
 fn taken(limit: &Limit, cell: &Footprint, groups_v2: bool) -> Option<(u64, u64)> {
     let named = |end: &str| limit.name.ends_with(end);
     let each = match limit.kind {

@@ -1,5 +1,5 @@
-//! Whether each load disturbs what it should: the probe in class OTHER and in class FIFO, in turns without a load and
-//! under each of them. A load that moves no figure is broken, however busy it looks.
+//! Whether each load disturbs its target: the probe in class OTHER and in class FIFO, in turns without a load and under
+//! each of them. A load that moves no figure is broken, however busy it looks.
 
 mod figures;
 mod visit;

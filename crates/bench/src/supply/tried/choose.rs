@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// With any tick.
+        /// For any tick and budget.
         #[test]
         fn one_set_is_accepted_by_the_textbook_alone_and_one_by_what_was_measured(
             budget in 1u64..40, more in 1u64..60, tick in 1u64..11,

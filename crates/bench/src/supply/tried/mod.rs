@@ -18,7 +18,7 @@ const CELL_GUESS_NS: i64 = 100_000_000;
 /// Runs of a budget in each round: two sets, each inside it and without it.
 const RUNS: u32 = 4;
 
-/// The sets of a run.
+/// The attempts of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Trying {
     /// Of each run of a set, ns.

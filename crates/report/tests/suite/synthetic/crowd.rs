@@ -119,7 +119,7 @@ pub fn crowd(count: u32, finished: u32) -> CrowdRecord {
     }
 }
 
-/// A study's end.
+/// A study's limit.
 pub fn pids() -> GaveOut {
     GaveOut {
         what: "process ids".to_owned(),

@@ -34,7 +34,7 @@ pub struct CpuHistogram {
 pub struct Scatter {
     /// The counter.
     pub name: String,
-    /// Over what it counted.
+    /// The span of a count.
     pub per: Per,
     /// Length of a window, ns.
     pub window_ns: i64,
