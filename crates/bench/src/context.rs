@@ -1,4 +1,4 @@
-//! What a trial is given, and its outcome.
+//! The input and outcome of a trial.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) struct Trial<'a> {
     pub rootfs: &'a Path,
     pub ground: &'a Ground,
     pub rt_group: Option<&'a RtGroup>,
-    /// What each cell holds for itself, if anything.
+    /// The reservation of each cell, if any.
     pub reserved: Option<Reservation>,
     pub interrupt: &'a Interrupt,
     pub run: &'a Run,

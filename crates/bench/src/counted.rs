@@ -1,4 +1,4 @@
-//! What the cells' own threads counted for each activation, from their samples files, added to what was read from outside.
+//! The counts of the cells' own threads for each activation, from their samples files, added to readings from outside.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ pub(crate) fn counts_itself(shared: &Path, id: &str) -> bool {
     header(shared, id).is_some_and(|header| found(&header).has_counts())
 }
 
-/// Adds to the record of each cell what its thread counted, or why it did not although it was asked to.
+/// Adds to the record of each cell its thread's counts, or why requested ones are missing.
 pub(crate) fn tell(trial: &Trial<'_>, shared: &Path, record: &mut TrialRecord) {
     let asked = trial.plan.experiment.counters;
     if !matches!(asked, Counters::WhereCheap | Counters::Activations) {

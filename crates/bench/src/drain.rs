@@ -1,6 +1,6 @@
 //! Empties the rings of a histogram trial while it runs: tens of milliseconds behind the cells, on other cpus, in class OTHER. The
-//! histograms go to the disk interval by interval, in a separate thread, so that a slow disk does not keep the rings waiting. What the
-//! disk has no room for goes to shared memory instead, from where it is salvaged.
+//! histograms go to the disk interval by interval, in a separate thread, so that a slow disk does not keep the rings waiting. Data without
+//! room there goes to shared memory instead, from where it is salvaged.
 
 use std::fs::File;
 use std::io::Write;
@@ -47,7 +47,7 @@ struct Drained {
     ended: bool,
 }
 
-/// What a trial tells its drain.
+/// The input of a trial's drain.
 pub(crate) struct Rings<'a> {
     /// Ring and log of each cell, and where the rest of its log goes when the disk is full.
     pub files: Vec<(PathBuf, PathBuf, PathBuf)>,
@@ -113,7 +113,7 @@ impl<'a> Drain<'a> {
         }
     }
 
-    /// A cell that is done gets the end of its log at once: what it measured no longer depends on this process.
+    /// A cell that is done gets the end of its log at once: its measurements no longer depend on this process.
     fn look(&mut self, barrier: Option<&Barrier>) {
         let now = clock::now();
         for (index, cell) in self.cells.iter_mut().enumerate() {
@@ -169,8 +169,8 @@ impl<'a> Drain<'a> {
         sum
     }
 
-    /// Takes what is left in the rings and waits until all is on the disk. Logs of cells that ended normally get their end written, others
-    /// only what was measured.
+    /// Takes the rest out of the rings and waits until all is on the disk. Logs of cells that ended normally get their end written, others
+    /// only the measurements.
     pub(crate) fn finish(mut self) -> Result<(), BenchError> {
         // Before the rings: a cell that reports only then that it is complete may have written more into them since.
         let headers: Vec<_> = self.cells.iter().map(|cell| cell.ring.header()).collect();

@@ -25,7 +25,7 @@ pub enum BenchError {
     Place {
         /// File or directory.
         path: PathBuf,
-        /// What was attempted.
+        /// The operation.
         doing: &'static str,
         /// The system's answer.
         source: std::io::Error,
@@ -43,7 +43,7 @@ pub enum BenchError {
         /// Where its samples are.
         place: PathBuf,
     },
-    /// The machine lacks what the experiment needs.
+    /// An unmet requirement of the experiment.
     #[error("{0}")]
     Unmet(String),
     /// Ctrl-C or a termination signal.

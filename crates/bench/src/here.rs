@@ -1,4 +1,4 @@
-//! What this process may use of the machine.
+//! Usable cpus and classes of this process.
 
 use host::sched::{self, SchedError};
 use model::Requirement;

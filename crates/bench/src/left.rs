@@ -1,5 +1,5 @@
-//! Tasks and interrupts that a killed coordinator left moved: whoever changes the machine before they are put back would take that for its
-//! original state.
+//! Tasks and interrupts that a killed coordinator left moved: a change of the machine before they are put back would take that for its original
+//! state.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::place::{ISOLATION, PREFIX, base, list, living_in, uid};
 
-/// The place of a coordinator of this user that is gone and has left what it moved off its cpus where it is; [`sweep_stale`](crate::sweep_stale) puts
-/// that back.
+/// The place of a gone coordinator of this user, with tasks and interrupts still off its cpus; [`sweep_stale`](crate::sweep_stale) puts them back.
 pub fn left_isolated() -> Option<PathBuf> {
     left_isolated_in(&base())
 }

@@ -1,8 +1,8 @@
 //! From an experiment to its trials to a run: plans for this machine, runs the cells, writes the record.
 //!
-//! Nothing is judged here; `report` reads what this crate wrote.
+//! Nothing is judged here; `report` reads the record.
 
-// Whatever root writes goes through `host::writer` or `record::output`; tests are exempt.
+// Root's output goes through `host::writer` or `record::output`; tests are exempt.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod cells;

@@ -1,9 +1,9 @@
-//! What a plan needs of the machine, and what cannot be measured without it.
+//! Requirements of a plan, and trials that are not measured without them.
 
 use model::Requirement;
 use record::NotMeasured;
 
-/// What is collected while a plan is checked against the machine.
+/// Findings of checking a plan against the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     /// Met and unmet, each once.
@@ -12,7 +12,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Notes what a trial needs and returns whether all of it is met. If not, the first unmet requirement says why the trial is not
+    /// Notes a trial's needs and returns whether all are met. If not, the first unmet requirement says why the trial is not
     /// measured.
     pub(crate) fn note(&mut self, trial: &str, needs: Vec<Requirement>) -> bool {
         let unmet = needs.iter().find(|need| !need.met);

@@ -1,4 +1,4 @@
-//! What the cells of a trial run: the arguments of their probes, and what the record says of a task's thread.
+//! The payloads of a trial's cells: the arguments of their probes, and the record of a task's thread.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ pub(crate) fn task_record(planned: &PlannedTask) -> TaskRecord {
     }
 }
 
-/// What the cell of entry `first` runs: one task, or a thread for each of its own.
+/// Words of the cell of entry `first`: one task, or a thread for each of its own.
 fn words(trial: &Trial<'_>, cells: &[CellRecord], first: usize) -> Vec<String> {
     let Some(of_cell) = trial.planned.tasks.get(first) else {
         let args = probe_args(trial, &cells[first], first);
@@ -226,7 +226,7 @@ fn rest_ns(trial: &Trial<'_>) -> i64 {
     }
 }
 
-/// What the engine is to create: the cell of entry `index` among all `cells` of the trial.
+/// The spec of the cell of entry `index` among all `cells` of the trial.
 pub(crate) fn spec(
     trial: &Trial<'_>,
     shared: &Path,

@@ -1,4 +1,4 @@
-//! Periodic threads of busy work in one cell: their samples files, their arguments, and what is kept of them.
+//! Periodic threads of busy work in one cell: their samples files, their arguments, and the kept results.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(crate) fn jobs_within(length_ns: i64, period_ns: u64) -> u32 {
     u32::try_from(jobs).unwrap_or(u32::MAX).max(1)
 }
 
-/// Makes room for what the threads measure.
+/// Makes room for the threads' samples.
 pub(crate) fn prepare(stage: &Stage, threads: &[Thread<'_>]) -> Result<(), String> {
     for thread in threads {
         let path = samples(stage, thread);
@@ -82,7 +82,7 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
     }
 }
 
-/// Moves what the threads of a good trial measured into the run; nothing of it stays in shared memory either way.
+/// Moves the samples of a good trial's threads into the run; none stay in shared memory either way.
 pub(crate) fn keep(
     stage: &Stage,
     threads: &[Thread<'_>],

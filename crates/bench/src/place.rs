@@ -1,7 +1,7 @@
 //! Where a run keeps shared files while it lasts: control pages, samples, the one-file root filesystem.
 //!
-//! One directory on tmpfs for each coordinator, with a note of who owns it. It is also the journal: through it, the next start finds and
-//! removes whatever a killed coordinator left behind.
+//! One directory on tmpfs for each coordinator, with a note of its owner. It is also the journal: through it, the next start finds and
+//! removes the remains of a killed coordinator.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -23,7 +23,7 @@ pub(crate) const ISOLATION: &str = "isolation-";
 /// Name of the directory in a run that its loads work in.
 pub(crate) const LOAD_FILES: &str = "load-files";
 
-/// Who made a place.
+/// A place's maker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     pub pid: i32,
@@ -102,14 +102,14 @@ impl Place {
         free_bytes(&base())
     }
 
-    /// Notes the directory of the run: whoever removes this place writes there what is not on record yet.
+    /// Notes the directory of the run: a sweep of this place writes there all that is not on record yet.
     pub(crate) fn note_run(&mut self, dir: &Path) -> Result<(), BenchError> {
         let dir = std::path::absolute(dir).map_err(failed(dir, "find the directory"))?;
         self.owner.run = Some(dir);
         self.write_owner()
     }
 
-    /// Leaves what a trial measured behind, because its run cannot be written now.
+    /// Leaves a trial's samples behind, because its run cannot be written now.
     pub(crate) fn keep_trial(
         &mut self,
         number: u32,
@@ -172,7 +172,7 @@ impl Place {
         Ok(dir)
     }
 
-    /// The journal on which a trial notes what it moves off its cpus.
+    /// A trial's journal of tasks and interrupts moved off its cpus.
     pub(crate) fn isolation_journal(&self, trial: u32) -> PathBuf {
         self.dir.join(format!("{ISOLATION}{trial}"))
     }

@@ -1,4 +1,4 @@
-//! What a run of an experiment will do: its trials as the machine allows them. `planning` makes it.
+//! The plan of an experiment's run: its trials as the machine allows them. `planning` makes it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct PlannedTrial {
     pub workload: Workload,
     /// The task of each entry of `cells` where cells have their own; empty: all have `workload`.
     pub own: Vec<PlannedOwn>,
-    /// What disturbs them.
+    /// Loads beside them.
     pub loads: Vec<PlannedLoad>,
     /// Whether their cpus are kept free of other work.
     pub isolate: bool,
@@ -40,17 +40,17 @@ pub struct PlannedOwn {
     pub workload: Workload,
     /// Priority of SCHED_FIFO, where it is not the experiment's.
     pub priority: Option<u8>,
-    /// What tables call the cell.
+    /// The cell's name in tables.
     pub name: Option<String>,
 }
 
-/// What a run will do.
+/// The plan of a run.
 pub struct Plan {
     /// The experiment with cpus filled in and, where no real-time class is available, the class lowered.
     pub experiment: Experiment,
-    /// What will be measured, in the order of one round.
+    /// Trials to be measured, in the order of one round.
     pub trials: Vec<PlannedTrial>,
-    /// What will not.
+    /// The others.
     pub not_measured: Vec<NotMeasured>,
     /// Met and unmet, each once.
     pub requirements: Vec<Requirement>,
@@ -275,7 +275,7 @@ pub(crate) fn by_deadline(experiment: &Experiment) -> bool {
     scale.is_some_and(|scale| scale.reserve == Some(Enforcer::Deadline))
 }
 
-/// Most activations of another task of a program while the one of this period has so many: those of its time twice, for what turns add.
+/// Most activations of another task of a program while the one of this period has so many: those of its time twice, to allow for turns.
 pub(crate) fn jobs_beside(jobs: u32, period_ns: i64, other_ns: i64) -> u32 {
     let jobs = i64::from(jobs) + 16;
     let in_time = 2 * jobs.saturating_mul(period_ns) / other_ns.max(1);

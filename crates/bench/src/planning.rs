@@ -1,4 +1,4 @@
-//! Planning an experiment for this machine: what will be measured, what not, and why.
+//! Planning an experiment for this machine: the trials measured, those not, and why.
 
 mod cpus;
 
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// A trial planned for the machine, or what it lacks.
+/// A trial's plan for the machine, or its unmet need.
 fn planned(
     experiment: &Experiment,
     trial: &TrialPlan,
@@ -155,7 +155,7 @@ fn planned(
     })
 }
 
-/// The cpus left for other work where the cells' cpus are kept free of it, or what is missing.
+/// The cpus left for other work where the cells' cpus are kept free of it, or the unmet need.
 fn rest_of(
     trial: &TrialPlan,
     cells: &[(EngineKind, u32)],

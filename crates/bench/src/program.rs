@@ -26,7 +26,7 @@ const STOPS: u32 = 3;
 /// Most of its complaints that an error quotes, bytes.
 const MOST_BYTES: u64 = 600;
 
-/// What a program does by itself.
+/// A program's own behaviour.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tried {
     /// It reports jobs.
@@ -162,7 +162,7 @@ fn in_order(seen: &[TaskOnPage], wanted: Option<&str>) -> Result<Vec<TriedTask>,
     Ok(tasks)
 }
 
-/// Stops the program for a while, as turns do, and measures how long it then works on what was due meanwhile, as a share of that time; the
+/// Stops the program for a while, as turns do, and measures how long it then works on the jobs due meanwhile, as a share of that time; the
 /// median of several tries, since the machine may be late, too.
 fn catches_up(
     running: &Running,
@@ -203,7 +203,7 @@ fn catches_up(
     Ok(shares.get(shares.len() / 2).copied())
 }
 
-/// How long a program that goes on at this instant works for what was due before, ns, of its jobs as (release, end); 0 if it skips that, and
+/// How long a program that goes on at this instant works for jobs due before, ns, of its jobs as (release, end); 0 if it skips them, and
 /// `None` as long as it is at it. `made_up`: the most jobs of that kind seen so far.
 fn behind_ns(spans: &[(i64, i64)], again_ns: i64, made_up: &mut usize) -> Option<i64> {
     let was_due = |span: &&(i64, i64)| span.0 < again_ns && span.1 > again_ns;
@@ -257,13 +257,13 @@ struct Running(Child);
 
 impl Running {
     /// Raises it above ordinary work as far as allowed: a program that others delay shows a period that is not its own. Real-time classes
-    /// are for what is known to end.
+    /// need a program known to end.
     fn before_others(&self) {
         // SAFETY: no memory is involved; a refusal leaves it where it is.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, self.0.id(), -20) };
     }
 
-    /// Sends a signal to its group, and so to what it has started, too. Until it is waited for, its pid cannot be reused.
+    /// Sends a signal to its group, and so to its descendants, too. Until it is waited for, its pid cannot be reused.
     fn signal(&self, signal: libc::c_int) {
         // SAFETY: no memory is involved.
         unsafe { libc::kill(-self.0.id().cast_signed(), signal) };
@@ -367,7 +367,7 @@ mod tests {
         let mut made_up = 0;
         assert_eq!(behind_ns(&spans[..3], 100, &mut made_up), None);
         assert_eq!(behind_ns(&spans[2..], 100, &mut made_up), Some(31));
-        // However short its jobs, what they are together is what it needs.
+        // However short its jobs, their sum is its need.
         let short = [(70, 101), (80, 102), (90, 103), (110, 111), (120, 121)];
         assert_eq!(behind(&short), Some(10));
         // It finishes the job that it was stopped in, and goes on at the next release.

@@ -35,7 +35,7 @@ pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Reads how far the run has come and what is left of the plan; records a trial that was cut off as such.
+/// Reads how far the run has come and the rest of the plan; records a trial that was cut off as such.
 pub(crate) fn read<'a>(
     run: &Run,
     plan: &'a Plan,
@@ -59,7 +59,7 @@ pub(crate) fn read<'a>(
     Ok((reached, todo))
 }
 
-/// Refuses to go on if the rest has no room: a full disk may be what ended the run.
+/// Refuses to go on if the rest has no room: a full disk may have ended the run.
 fn room_for(run: &Run, plan: &Plan, todo: &[Todo<'_>]) -> Result<(), BenchError> {
     let needed = todo.iter().map(|todo| todo.planned.run_bytes(plan)).sum();
     let free = free_bytes(run.dir());
@@ -115,7 +115,7 @@ fn last_record(run: &Run, manifest: &Manifest) -> String {
     last
 }
 
-/// What of the plan has not taken place, in its order.
+/// The plan's trials yet to take place, in its order.
 fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
     let mut on_record: BTreeMap<(u32, String), Vec<TrialRecord>> = BTreeMap::new();
     let mut number = 0;
@@ -158,8 +158,8 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
     Ok(todo)
 }
 
-/// Whether the trial was cut off by a limit of the machine, which it would meet again. What the first of the allowed failures ran out of
-/// did not end a trial that was interrupted.
+/// Whether the trial was cut off by a limit of the machine, which it would meet again. The limit behind the first allowed failure did not
+/// end an interrupted trial.
 pub(crate) fn gave_out(trial: &TrialRecord) -> bool {
     let crowd = trial.crowd.as_ref();
     crowd.is_some_and(|crowd| crowd.gave_out.is_some())

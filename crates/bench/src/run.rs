@@ -23,14 +23,14 @@ use crate::todo::{Todo, all, expected_ns, joined};
 use crate::trial;
 use crate::{BenchError, Plan, PlannedTrial};
 
-/// Runs the plan, or what is left of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
+/// Runs the plan, or the rest of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
 ///
 /// Everything made on the way (cells, cgroups, shared memory) is removed before this returns, on errors and
 /// signals too.
 ///
 /// # Errors
-/// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: the
-/// trials until then are on record. Where a run is resumed, also what [`crate::check_resume`] says.
+/// Why the run ended, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: the trials until then are on
+/// record. Where a run is resumed, also errors of [`crate::check_resume`].
 pub fn run(plan: &Plan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
     let begun = match &settings.resume {
         None => open(plan, settings, progress).map(|session| (session, all(plan))),
@@ -50,7 +50,7 @@ fn open(
     Session::open(&opening(plan), settings, begin, progress)
 }
 
-/// Resumes a run of this plan, with what is left of it.
+/// Resumes a run of this plan, with the rest of it.
 fn again<'a>(
     plan: &'a Plan,
     run: &Run,
@@ -77,7 +77,7 @@ fn opening(plan: &Plan) -> Opening<'_> {
     }
 }
 
-/// Measures what is left to do and records how that ended.
+/// Measures the rest and records how that ended.
 fn go_on(
     plan: &Plan,
     todo: Vec<Todo<'_>>,
@@ -251,7 +251,7 @@ fn keep(
     Ok(())
 }
 
-/// Leaves what trial `number` measured in its place, because `part` of it cannot be written.
+/// Leaves trial `number`'s samples in its place, because `part` of it cannot be written.
 fn unwritten(place: &mut Place, number: u32, part: u32, source: RecordError) -> BenchError {
     match place.keep_trial(number, &source) {
         Ok(()) => BenchError::Unwritten {
@@ -328,7 +328,7 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
 }
 
 /// On cgroup v1 with RT_GROUP_SCHED a new container's group has no real-time budget at all. All cells of the run share one group with
-/// whatever is free: measurements must not be throttled, and many small budgets would throttle the release itself.
+/// all free budget: measurements must not be throttled, and many small budgets would throttle the release itself.
 fn rt_group(
     plan: &Plan,
     place: &mut Place,

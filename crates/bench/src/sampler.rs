@@ -52,7 +52,7 @@ impl Sampler {
         Sampler { over, thread }
     }
 
-    /// Ends it and returns what it read.
+    /// Ends it and returns its readings.
     pub(crate) fn stop(mut self) -> Vec<CellCounters> {
         self.over.store(true, Ordering::Release);
         let thread = self.thread.take();

@@ -14,7 +14,7 @@ pub enum Way {
     Experiment(&'static str),
     /// As single measurements, repeated.
     Series(&'static SeriesScenario),
-    /// As a study of what enforcers supply.
+    /// As a study of the enforcers' supply.
     Supply,
     /// As contests of two cells.
     Isolation,
@@ -78,7 +78,7 @@ pub fn names() -> Vec<&'static str> {
     all().map(|(name, _)| name).collect()
 }
 
-/// The experiment that `what` names: a scenario, or the path of an experiment file.
+/// The experiment of this name: a scenario, or the path of an experiment file.
 ///
 /// # Errors
 /// When it is neither, cannot be read, or is faulty; the sentence names the place and the fix.
@@ -168,7 +168,7 @@ mod tests {
         assert!(way("nonsense").is_none());
     }
 
-    /// What the kernel leaves for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of
+    /// The kernel's limit for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of
     /// SCHED_DEADLINE hold them.
     #[test]
     fn trials_of_groups_ask_for_no_more_than_the_kernel_leaves() {
@@ -196,7 +196,7 @@ mod tests {
         assert!(cells.iter().all(|cell| held.contains(&cell.name.as_str())));
     }
 
-    /// What equals differ by on a machine is in the table by default.
+    /// By default the table shows the difference between equals.
     #[test]
     fn scenarios_whose_trials_take_turns_repeat_their_baseline() {
         for name in ["overhead", "concurrency", "latency"] {

@@ -1,4 +1,4 @@
-//! Cleans up after dead coordinators: finds them by their places, puts what they measured on record, and removes what they left behind.
+//! Cleans up after dead coordinators: finds them by their places, puts their measurements on record, and removes their remains.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use crate::place::{
 };
 use crate::salvage::{Gone, salvage};
 
-/// Makes the place of this process, after removing what an earlier process with its pid left.
+/// Makes the place of this process, after removing that of an earlier process with its pid.
 ///
 /// # Errors
 /// When shared memory is full or not writable.
@@ -21,7 +21,7 @@ pub(crate) fn new_place() -> Result<Place, BenchError> {
     Place::create()
 }
 
-/// What happens to samples that are not on record and cannot be written now.
+/// The fate of samples that are not on record and cannot be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsaved {
     /// They stay where they are.
@@ -30,10 +30,10 @@ pub enum Unsaved {
     Discard,
 }
 
-/// What was found of one dead coordinator.
+/// The findings on one dead coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// What was done, for the user.
+    /// The actions, for the user.
     pub sentences: Vec<String>,
     /// Whether nothing is left of it.
     pub whole: bool,
@@ -41,8 +41,8 @@ pub struct Swept {
     pub run: Option<PathBuf>,
 }
 
-/// Removes what dead coordinators of this user left behind: cells through their engines, rt cgroups, directories. What they had measured
-/// is written to their runs first.
+/// Removes the remains of this user's dead coordinators: cells through their engines, rt cgroups, directories. Their measurements are
+/// written to their runs first.
 pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(base()) else {
         return Vec::new();
@@ -161,7 +161,7 @@ fn cells_in_words(count: usize) -> String {
     }
 }
 
-/// Whether the process in the name of a place without an owner is alive: it is about to write who owns it.
+/// Whether the process in the name of a place without an owner is alive: it is about to name its owner.
 fn is_being_made(dir: &Path) -> bool {
     pid_of(dir)
         .is_some_and(|pid| pid != std::process::id().cast_signed() && start_ticks(pid).is_some())

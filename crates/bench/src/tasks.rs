@@ -1,4 +1,4 @@
-//! Planning a task set for this machine: which thread runs in which cell, on which cpu, in which class. `held` plans what holds its cells.
+//! Planning a task set for this machine: which thread runs in which cell, on which cpu, in which class. `held` plans their budgets.
 
 mod held;
 
@@ -25,7 +25,7 @@ pub struct PlannedTask {
     pub class: sched::Class,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
-    /// What holds its cell; `None`: nothing does.
+    /// Enforcer and budget of its cell, if held.
     pub held: Option<HeldBy>,
 }
 
@@ -46,7 +46,7 @@ impl PlannedTask {
         self.cpus.last().copied().unwrap_or_default()
     }
 
-    /// What a run ignores of what the set declares.
+    /// Declarations of the set that a run ignores.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let task = &self.task;
         [("jitter", task.jitter), ("blocking", task.blocking)]
@@ -66,7 +66,7 @@ impl PlannedTask {
     }
 }
 
-/// The threads of a trial, cell by cell; or what the machine lacks.
+/// The threads of a trial, cell by cell; or the unmet requirement.
 pub(crate) fn planned(
     experiment: &Experiment,
     load: &TaskLoad,

@@ -41,7 +41,7 @@ fn round(plan: &Plan, round: u32, first: u32) -> Vec<Todo<'_>> {
         .collect()
 }
 
-/// How long each trial should take, ns: what is left of one that is continued.
+/// How long each trial should take, ns: the rest of one that is continued.
 pub(crate) fn expected_ns(todo: &[Todo<'_>]) -> Vec<i64> {
     let part = |todo: &Todo| {
         // Each cell's share of its own jobs: they may have different numbers.
@@ -80,7 +80,7 @@ impl Plan {
             .unwrap_or(0)
     }
 
-    /// What runs at a time, in one round.
+    /// One round, joint trials as one.
     fn round(&self) -> Vec<Todo<'_>> {
         joined(self, round(self, 1, 1))
     }
@@ -136,7 +136,7 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
         .iter()
         .map(|todo| todo.planned.name.as_str())
         .collect();
-    // What the joint trial may take, and the room for its records, is that of its longest part.
+    // The length of the joint trial, and the room for its records, is that of its longest part.
     let jobs = group.iter().map(|todo| todo.planned.workload.jobs).max();
     let mut workload = first.planned.workload.clone();
     workload.jobs = jobs.unwrap_or(workload.jobs);

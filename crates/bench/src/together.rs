@@ -1,4 +1,4 @@
-//! The cells of one trial, whatever they run: created, placed, armed, released together, waited for, removed.
+//! The cells of one trial, of any payload: created, placed, armed, released together, waited for, removed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::session::{Interrupt, Progress, Quiet, Session};
 /// Time beyond the expected in which the threads must have ended, ns: a budget of a thousandth stretches its last steps.
 const OVERTIME_NS: i64 = 60_000_000_000;
 
-/// What surrounds all trials of a study. Dropping it leaves the machine as it was.
+/// Surroundings of a study's trials. Dropping them leaves the machine as it was.
 pub(crate) struct Surroundings {
     _quiet: Quiet,
     ground: Ground,
@@ -48,7 +48,7 @@ impl Surroundings {
         })
     }
 
-    /// What surrounds the trial of this number.
+    /// The surroundings of trial `number`.
     pub(crate) fn of<'a>(&'a self, session: &'a Session, number: u32) -> Around<'a> {
         Around {
             stage: &self.stage,
@@ -59,7 +59,7 @@ impl Surroundings {
     }
 }
 
-/// What surrounds one trial.
+/// A trial's surroundings.
 pub(crate) struct Around<'a> {
     pub stage: &'a Stage,
     pub ground: &'a Ground,
@@ -77,7 +77,7 @@ pub(crate) struct Member {
     pub classes: Vec<Class>,
     /// Real-time priority that its process may take.
     pub rtprio: u8,
-    /// What is to hold it, other than its class.
+    /// Its budget, if not held by its class.
     pub held: Option<Wanted>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Beside<'a> {
 }
 
 impl Around<'_> {
-    /// What the cell of this member is called.
+    /// The name of this member's cell.
     fn cell_name(&self, member: &str) -> String {
         format!("{}-{member}", self.number)
     }
@@ -113,8 +113,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens. Returns how exactly they
-/// were held, in the order of the held members.
+/// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays in any case. Returns how exactly they were
+/// held, in the order of the held members.
 pub(crate) fn run(
     around: &Around<'_>,
     members: &[Member],

@@ -94,7 +94,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
             .as_deref()
             .is_none_or(|why| why == INTERRUPTED)
     {
-        // What was measured stays: a run of a day is not thrown away for its last minute.
+        // Measurements stay: a run of a day is not thrown away for its last minute.
         record.failure = None;
         let ended = (0..record.cells.len()).all(|index| cells.barrier.state(index) >= State::Done);
         record.cut_off = (!ended).then(|| INTERRUPTED.to_owned());
@@ -190,7 +190,7 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Compares what the cells really got with what they were to have.
+    /// Compares the cells' classes and cpus with the requested ones.
     fn verify(&mut self) {
         for (index, cell) in self.record.cells.iter_mut().enumerate() {
             let slot = self.cells.barrier.slot(index);
@@ -254,7 +254,7 @@ impl Going<'_> {
                 trial: trial.number,
                 setting: trial.ground.setting(planned),
             })?;
-            // Says what died, if anything did.
+            // Names the dead process, if any.
             self.wait(|_, stop| match stop() {
                 true => Err(BarrierError::Stopped),
                 false => Ok(()),
@@ -309,13 +309,13 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Notes why a cell failed, and decides what follows.
+    /// Notes why a cell failed, and whether to go on.
     fn fail(&mut self, index: usize, why: String) -> Result<(), Ended> {
         self.record.cells[index].failure = Some(why);
         self.mind_failures().map(drop)
     }
 
-    /// Makes what holds the cell of entry `index`, which will be called `id`, if anything does.
+    /// Makes the holder of the cell of entry `index`, which will be called `id`, if it has one.
     fn hold(&self, index: usize, id: &str) -> Result<(), String> {
         let task = self.trial.planned.tasks.get(index);
         let Some((task, by)) = task.and_then(|task| Some((task, task.held?))) else {

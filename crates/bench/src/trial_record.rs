@@ -15,8 +15,8 @@ use crate::payload::{class, task_record};
 use crate::tasks::PlannedTask;
 use crate::turns::PlannedTurns;
 
-/// Makes what a trial needs and tells watchers of it: its directory, what is below it that it shares with the cells, its record, and the
-/// cells, none of which is there yet.
+/// Makes a trial's parts and tells watchers of it: its directory, the part of it shared with the cells, its record, and the cells, none
+/// of which is there yet.
 pub(crate) fn begin<'a>(
     trial: &Trial<'a>,
 ) -> Result<(PathBuf, PathBuf, TrialRecord, Cells<'a>), BenchError> {
@@ -103,7 +103,7 @@ fn reported(trial: &Trial<'_>, index: usize) -> Vec<ReportedRecord> {
         .collect()
 }
 
-/// What holds the cells of a task set, if anything does.
+/// The holders of the cells of a task set, if any.
 fn holds(trial: &Trial<'_>) -> Option<HoldsRecord> {
     let tasks = trial.planned.tasks.iter().enumerate();
     let cells: Vec<HeldCell> = tasks

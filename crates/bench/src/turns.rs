@@ -27,7 +27,7 @@ impl PlannedTurns {
         }
     }
 
-    /// What goes on record; the arm is each part's own.
+    /// Its record; the arm is each part's own.
     pub(crate) fn record(&self) -> TurnsRecord {
         TurnsRecord {
             jobs: self.jobs,

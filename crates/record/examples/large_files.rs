@@ -70,7 +70,7 @@ fn late(n: u64) -> u64 {
     }
 }
 
-/// What is written, and how much of it.
+/// The written file, and its size.
 struct Counted {
     file: BufWriter<File>,
     bytes: usize,

@@ -24,7 +24,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// it.
     const OVERWRITES_ON_A_FULL_DISK: bool = false;
 
-    /// Reads a file of this schema, whatever its name.
+    /// Reads a file of this schema, under any name.
     ///
     /// # Errors
     /// When it cannot be read, is malformed or cut short, or is of a newer schema.
@@ -32,7 +32,7 @@ pub trait Document: Serialize + DeserializeOwned {
         read_json(path, Self::SCHEMA)
     }
 
-    /// Replaces a file of this schema, whatever its name.
+    /// Replaces a file of this schema, under any name.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -10,7 +10,7 @@ pub enum RecordError {
     Io {
         /// File or directory.
         path: PathBuf,
-        /// What was attempted, such as `write`.
+        /// The operation, such as `write`.
         doing: &'static str,
         /// The system's error.
         source: std::io::Error,
@@ -20,7 +20,7 @@ pub enum RecordError {
     Malformed {
         /// File.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         what: String,
     },
     /// The file ends early.
@@ -28,7 +28,7 @@ pub enum RecordError {
     CutShort {
         /// File.
         path: PathBuf,
-        /// What is missing.
+        /// The lost part.
         what: String,
     },
     /// A newer timecell wrote the file.

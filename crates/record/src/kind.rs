@@ -11,7 +11,7 @@ pub enum Kind {
     Scale,
     /// Single measurements, repeated.
     Series,
-    /// What enforcers supply to cells that always want the cpu.
+    /// Supply of enforcers to cells that always want the cpu.
     Supply,
     /// Contests of two cells, and the budgets that they receive.
     Isolation,
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// What a run of this kind holds instead of trials with jobs, as a clause; `None`: it holds those.
+    /// The content of a run of this kind without trials with jobs, as a clause; `None`: it has them.
     pub(crate) const fn instead_of_jobs(self) -> Option<&'static str> {
         match self {
             Kind::Jobs | Kind::Scale => None,

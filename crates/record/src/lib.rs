@@ -2,7 +2,7 @@
 //!
 //! Nothing here measures and nothing here judges: this crate writes down and reads back. A run is never edited.
 
-// Whatever root writes goes through `host::writer` or `output`; tests may write directly.
+// Root's output goes through `host::writer` or `output`; tests may write directly.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod document;

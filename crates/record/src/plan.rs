@@ -1,5 +1,5 @@
-//! `plan.json`: what a study without an experiment file was asked for and which trials were planned from it, so that the run can be
-//! resumed. It is written once, before the first trial.
+//! `plan.json`: the options of a study without an experiment file and the trials planned from them, so that the run can be resumed.
+//! It is written once, before the first trial.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct PlanRecord {
     pub options: serde_json::Value,
     /// The trials in their order: of one round, where every round has the same.
     pub trials: Vec<String>,
-    /// What the options left to the machine and neither a trial nor a condition names, such as the usable cpus, by its name.
+    /// Choices that the options left to the machine and neither a trial nor a condition names, such as usable cpus, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub found: BTreeMap<String, String>,
 }

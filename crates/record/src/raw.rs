@@ -1,4 +1,4 @@
-//! Raw files that studies keep of their trials: what the tasks of one measured, and the gaps of its spinning cells.
+//! Raw files that studies keep of their trials: samples of the tasks of one, and the gaps of its spinning cells.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::samples::{self, Samples, copy_samples};
 
 impl Run {
-    /// Stores what a task of a trial measured, copied from `from`: the records written, not the room for more.
+    /// Stores the samples of a trial's task, copied from `from`: the records written, not the room for more.
     ///
     /// # Errors
     /// When the disk is full or a file cannot be read or written.
@@ -19,7 +19,7 @@ impl Run {
         copy_samples(from, &self.made(trial)?.join(format!("{task}.samples")))
     }
 
-    /// Reads what a task of a trial measured.
+    /// Reads the samples of a trial's task.
     ///
     /// # Errors
     /// As [`samples::read`].

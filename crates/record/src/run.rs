@@ -29,7 +29,7 @@ pub enum Status {
     Interrupted,
     /// An error ended it.
     Failed,
-    /// The process that measured was killed; what it had measured was written later.
+    /// The process that measured was killed; its measurements were written later.
     Killed,
 }
 
@@ -50,11 +50,11 @@ pub struct Manifest {
     pub trials_planned: u32,
     /// Trials on record.
     pub trials_done: u32,
-    /// What the experiment needs of the machine, met and unmet.
+    /// Requirements of the experiment, met and unmet.
     pub requirements: Vec<Requirement>,
     /// Trials that did not take place.
     pub not_measured: Vec<NotMeasured>,
-    /// What ended the run early, one sentence.
+    /// Why the run ended early, one sentence.
     #[serde(default)]
     pub failure: Option<String>,
     /// Every resumption of the run after it had ended early.
@@ -79,7 +79,7 @@ pub struct Resumption {
     pub ended: String,
     /// The number of the trial that was cut off.
     pub cut_off_trial: Option<u32>,
-    /// What differs from before, one sentence each.
+    /// Differences from before, one sentence each.
     pub differences: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Creates `base/<time>-<name>/` for a run of this kind, with what `begin` writes, which must be the file that identifies the
+    /// Creates `base/<time>-<name>/` for a run of this kind, with `begin`'s output, which must be the file that identifies the
     /// kind, the provenance, and finally the manifest.
     ///
     /// `time` is UTC as `2026-11-21T210500`; a suffix is added if the directory exists.
@@ -194,7 +194,7 @@ impl Run {
         Kind::by_files(&self.dir)?.instead_of_jobs()
     }
 
-    /// Checks that the run holds trials with jobs; the error says what reads other runs.
+    /// Checks that the run holds trials with jobs; the error names other runs' readers.
     pub(crate) fn must_have_jobs(&self) -> Result<(), RecordError> {
         let Some(held) = self.held_instead_of_jobs() else {
             return Ok(());

@@ -30,7 +30,7 @@ pub struct ScaleSummary {
     pub not_measured: Vec<NotMeasured>,
     /// Requirements that the machine did not meet.
     pub unmet: Vec<Requirement>,
-    /// What went wrong, as sentences.
+    /// Failures, as sentences.
     pub failures: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ pub struct ScalePoint {
     /// Activations that were not reached because the trial was cut off, and that no other trial made up for.
     #[serde(default)]
     pub not_reached: u64,
-    /// What cut trials off that no trial made up for, each once.
+    /// Causes of cuts that no trial made up for, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut_off: Vec<String>,
     /// Cells that failed.

@@ -1,5 +1,5 @@
-//! How well single runs decide, from many runs of the same scenario: half widths of their ratios, how many intervals hold 1, and what the
-//! conclusions say, as tables in Markdown. `tests/decide/run` makes the runs.
+//! How well single runs decide, from many runs of the same scenario: half widths of their ratios, how many intervals hold 1, and the
+//! conclusions, as tables in Markdown. `tests/decide/run` makes the runs.
 //!
 //! `cargo run -p timecell-report --example decide -- RUN...`
 

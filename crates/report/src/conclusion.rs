@@ -1,4 +1,4 @@
-//! The conclusion of a run in a sentence or two, and what was seen within the machine's states.
+//! The conclusion of a run in a sentence or two, and the findings within the machine's states.
 
 use model::EngineKind;
 use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
@@ -168,8 +168,8 @@ fn shown<'a>(compared: impl Iterator<Item = &'a Comparison>) -> Option<Vec<bool>
     Some(holm(&p_values, LEVEL))
 }
 
-/// What was shown to differ in wake-up latency and response time of trials that took turns: a sentence for each metric but the primary one
-/// in which something differs.
+/// Shown differences in wake-up latency and response time of trials that took turns: a sentence for each metric but the primary one in
+/// which something differs.
 fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
     let others = (Metric::ALL.into_iter()).filter(|metric| *metric != summary.primary);
     let sentence = |metric: Metric| {
@@ -197,7 +197,7 @@ fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
     others.filter_map(sentence).collect()
 }
 
-/// A ratio of times in words: longer or shorter, and by what share.
+/// A ratio of times in words: longer or shorter, and the share.
 fn more(ratio: f64) -> (&'static str, f64) {
     match ratio > 1.0 {
         true => ("longer", ratio - 1.0),
@@ -230,7 +230,7 @@ fn unseen_of(summary: &RunSummary, alike: &[&Compared<'_>]) -> f64 {
     (ratios.filter_map(|one| unseen(&one.comparison.ratio_of_medians))).fold(0.0, f64::max)
 }
 
-/// What the others are compared with, if it is more than the baseline.
+/// The baseline of the others, if it is more than one trial.
 fn pooled(summary: &RunSummary) -> Option<String> {
     let mut all = summary
         .cells
@@ -331,7 +331,7 @@ fn machine(summary: &RunSummary) -> Option<String> {
 struct TooLong {
     /// The least share of its jobs that do.
     share: f64,
-    /// What they do not fit in, and its length, ns.
+    /// Deadline or period, and its length, ns.
     limit: (&'static str, i64),
     median_ns: Option<i64>,
 }

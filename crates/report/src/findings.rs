@@ -1,5 +1,5 @@
-//! What was found, in sentences made from the numbers with their intervals. Where there are too few samples or
-//! rounds, the sentence says so instead of a number.
+//! Findings, in sentences made from the numbers with their intervals. Where there are too few samples or rounds, the
+//! sentence says so instead of a number.
 
 use crate::conclusion;
 use crate::tails;
@@ -69,7 +69,7 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
     }
 }
 
-/// What the conclusion, which is about medians, does not say of its cells: which tails are heavier or lighter.
+/// Beyond the conclusion, which is about medians: which tails of its cells are heavier or lighter.
 fn tails_against(summary: &RunSummary) -> Option<String> {
     let told = conclusion::told_of(summary);
     let mut all = (told.iter())
@@ -348,7 +348,7 @@ fn skew(skew: &SkewSummary) -> String {
     )
 }
 
-/// What the probe itself adds, over all cells.
+/// The probe's own cost, over all cells.
 fn probe_cost(summary: &RunSummary) -> Option<String> {
     let most = |cost: fn(&CellSummary) -> u64| {
         let costs = summary.cells.iter().map(cost);

@@ -1,12 +1,12 @@
-//! Ratios turn by turn of what the main table does not compare: of a run whose trials took turns, those of p99, and those of wake-up
-//! latency and response time.
+//! Ratios turn by turn beyond the main table: of a run whose trials took turns, those of p99, and those of wake-up latency and
+//! response time.
 
 use record::summary::{CellSummary, InTurns, Metric, RunSummary};
 
 use crate::grid::{Cell, Table, told, tone};
 use text::words::{count, fewer_rounds_of_p99, times, verdict};
 
-/// Cells that took turns with another, each with what was compared of this metric.
+/// Cells that took turns with another, each with its comparison of this metric.
 pub(crate) fn compared(summary: &RunSummary, metric: Metric) -> Vec<(&CellSummary, &InTurns)> {
     let of = |cell: &'_ CellSummary| cell.in_turns.iter().position(|t| t.metric == metric);
     let cells = summary.cells.iter();

@@ -1,5 +1,5 @@
-//! Draws what a run says: the terminal's table, the HTML report, pictures, and two runs side by side; and the pictures of demand and
-//! supply in a task set. Crates `study` and `feasibility` compute what is drawn.
+//! Draws a run's results: the terminal's table, the HTML report, pictures, and two runs side by side; and the pictures of demand and
+//! supply in a task set. Crates `study` and `feasibility` compute the data.
 //!
 //! To add something, extend one of two lists: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
 
@@ -44,7 +44,7 @@ pub use published::{beside_table, sources_table};
 pub use scale::{scale_figures, scale_html, scale_table};
 pub use series::{series_figures, series_html, series_table};
 pub use supply::{supply_figures, supply_html, supply_table};
-// Re-exports of what is shown, so that callers need no further crate.
+// Re-exports, so that callers need no further crate.
 pub use record::run::Run;
 pub use table::table;
 pub use text::style::Style;

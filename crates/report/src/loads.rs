@@ -29,7 +29,7 @@ pub(crate) fn span(values: &[f64]) -> String {
     }
 }
 
-/// Form, place and what was achieved, such as `stress-ng 0.15.06: cpu time 199 % of one cpu`.
+/// Form, place and work done, such as `stress-ng 0.15.06: cpu time 199 % of one cpu`.
 pub(crate) fn line(load: &LoadSummary) -> String {
     let place = match load.place.as_str() {
         "host" => String::new(),

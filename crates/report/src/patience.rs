@@ -1,5 +1,5 @@
-//! What a run bounds: how long it would have to be for the quantiles that it is too short for, and what it shows of the maximum, which no
-//! run bounds.
+//! A run's bounds: how long it would have to be for the quantiles that it is too short for, and its evidence on the maximum, which no run
+//! bounds.
 
 use record::summary::RunSummary;
 use stats::{DEFAULT_CONFIDENCE, needed_count};
@@ -45,8 +45,8 @@ pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
 /// A bound on the share of jobs above the largest that exceeds this is not worth a sentence.
 const MOST_ABOVE: f64 = 0.05;
 
-/// What is said in place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None` where
-/// a task's analysis bounds it, where jobs were lost, or where none ran.
+/// The words in place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None` where a
+/// task's analysis bounds it, where jobs were lost, or where none ran.
 pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
     let cells = || summary.cells.iter();
     if cells().any(|cell| cell.task.is_some() || lost(cell) > 0) {

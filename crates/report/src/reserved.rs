@@ -1,4 +1,4 @@
-//! Reservations of a task set that was run, for terminal and page: what the analysis says of each beside what was measured in it.
+//! Reservations of a task set that was run, for terminal and page: the analysis of each beside its measurements.
 
 use model::Enforcer;
 use record::summary::{CellSummary, HeldSummary, RunSummary, TaskSummary};
@@ -13,7 +13,7 @@ pub(crate) const EXPLAINED: &str = "Each cell was held to a budget in every peri
     resource model of this budget supplies enough and the budgets of a cpu fit in their periods; as supplied, if the minimum supply of \
     the enforcer does, with its lateness and cost, as mission admission counts it. What is not shown to hold need not fail.";
 
-/// A cell of a trial, with what analysis says and what was measured.
+/// A cell of a trial, with its analysis and measurements.
 pub(crate) struct Row<'a> {
     trial: &'a str,
     cell: &'a str,

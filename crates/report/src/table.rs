@@ -10,7 +10,7 @@ use text::style::{Style, Tone};
 use text::units::{Scale, Unit};
 use text::words::{self, clean, count, plural, shortened};
 
-/// The table over all cells, then what was not measured, what the machine lacks, and what failed.
+/// The table over all cells, then unmeasured trials, unmet requirements, and failures.
 ///
 /// Ends with a line break. Every cell that did not run in a real-time class says so on its own line.
 pub fn table(summary: &RunSummary, style: Style) -> String {
@@ -133,7 +133,7 @@ pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
         "max",
         |cell| cell.metrics.first(),
     );
-    // What the kernel adds before a job begins belongs next to what the job takes.
+    // The kernel's delay before a job belongs next to the job's own time.
     table
         .when(has(Metric::WakeupLatency), |table| {
             let of = |cell| metric(cell, Metric::WakeupLatency);
@@ -303,7 +303,7 @@ fn not_measured(summary: &RunSummary) -> Vec<(String, String)> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// What is to be said of the run as a whole.
+/// Sentences on the run as a whole.
 fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
     let mut sentences = Vec::new();
     // The reason why a trial was not measured is given above.

@@ -137,7 +137,7 @@ fn gains<'a>(found: &Conditions<'a>) -> Table<(&'a str, u32)> {
     })
 }
 
-/// What was found, in sentences, for runs whose trials are too many for one each.
+/// Findings, in sentences, for runs whose trials are too many for one each.
 pub(crate) fn findings(summary: &RunSummary) -> Option<Vec<String>> {
     let found = many(summary)?;
     let mut sentences = Vec::new();
@@ -183,7 +183,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Option<Vec<String>> {
     Some(sentences)
 }
 
-/// Whether cells are so many that what is said of each alike is said once.
+/// Whether cells are so many that sentences on each alike are said once.
 pub(crate) fn crowded(summary: &RunSummary) -> bool {
     many(summary).is_some()
 }

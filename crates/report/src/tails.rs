@@ -5,7 +5,7 @@ use stats::{Regimes, Spikes, TAIL_JOBS};
 use text::units::{Scale, time};
 use text::words::{count, plural, share_of_jobs};
 
-/// What a curve of this metric is called.
+/// The name of a curve of this metric.
 pub(crate) fn curve_name(metric: Metric) -> &'static str {
     match metric {
         Metric::ExecutionTime => "pWCET",
@@ -16,7 +16,7 @@ pub(crate) fn curve_name(metric: Metric) -> &'static str {
     }
 }
 
-/// For each cell what is to be said of it: of the primary metric, else of the first other one that has something.
+/// For each cell its finding: of the primary metric, else of the first other one that has something.
 fn of_cells<'a, T>(
     summary: &'a RunSummary,
     what: impl Fn(&'a TailSummary) -> Option<T>,
@@ -37,10 +37,10 @@ fn of_cells<'a, T>(
 /// At most this many cells are named one by one.
 const NAMED: usize = 4;
 
-/// A difference of at least this share of the period matters: a hundredth of what a job may take is what a careful
-/// choice of a deadline or a budget leaves over anyway, and on most machines the tick or a colder cache makes as much.
+/// A difference of at least this share of the period matters: a careful choice of a deadline or a budget leaves over a hundredth of it
+/// anyway, and on most machines the tick or a colder cache makes as much.
 const MATERIAL: f64 = 0.01;
-/// Regimes matter when both take at least this share of jobs: what is rarer shows in p99 and the maximum.
+/// Regimes matter when both take at least this share of jobs: rarer ones show in p99 and the maximum.
 const MATERIAL_SHARE: f64 = 0.01;
 
 /// How much a job differs, as a share of the period; without a period everything matters.
@@ -258,7 +258,7 @@ fn with_metric(summary: &RunSummary, tail: &TailSummary, line: String) -> String
     }
 }
 
-/// What the last point of a curve says.
+/// The last point of a curve in words.
 pub(crate) fn last_text(tail: &TailSummary) -> Option<String> {
     let last = tail.tail.curve.last()?;
     let scale = Scale::of([last.low_ns, last.value_ns, last.high_ns]);
@@ -363,8 +363,8 @@ fn alias_text(spikes: &Spikes, tail: &TailSummary) -> String {
     }
 }
 
-/// The slowest of the disturbances faster than jobs that would look the same; `None` where jobs are not evenly spaced, as in turns: what is
-/// periodic in time and faster than they are looks the same nowhere.
+/// The slowest of the disturbances faster than jobs that would look the same; `None` where jobs are not evenly spaced, as in turns: a
+/// faster one that is periodic in time looks the same nowhere.
 pub(crate) fn images(spikes: &Spikes, tail: &TailSummary) -> Option<String> {
     if tail.spacing_ns.is_some() || tail.period_ns <= 0 {
         return None;

@@ -26,7 +26,7 @@ pub(crate) fn beyond(task: &TaskSummary, worst: Option<i64>) -> bool {
         .is_some_and(|(bound, worst)| worst > bound)
 }
 
-/// What the deadlines and the bounds say, as sentences.
+/// Deadlines and bounds, as sentences.
 pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     let rows: Vec<_> = rows(summary)
         .into_iter()
@@ -79,7 +79,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// What one trial's tasks responded beyond their bounds, and how much of that is work beyond the wcet.
+/// One trial's responses beyond their bounds, and how much of that is work beyond the wcet.
 fn exceeded(group: &[&Row], all: &[Row]) -> String {
     let (cell, task, worst) = group.iter().copied().fold(group[0], |most, row| {
         let excess = |row: &Row| {

@@ -1,5 +1,5 @@
-//! The kinds of runs, and what can be done with each besides measuring and drawing it. This list refuses what a kind cannot do, in one
-//! sentence that names what it can.
+//! The kinds of runs, and the requests for each besides measuring and drawing it. This list refuses requests that a kind lacks, in one
+//! sentence that names its own.
 
 use record::RecordError;
 use record::run::Run;
@@ -15,7 +15,7 @@ pub enum Kind {
     Scale,
     /// Single measurements.
     Series,
-    /// What budgets supply.
+    /// Supply of budgets.
     Supply,
     /// Contests of two cells.
     Isolation,
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 model::choice! {
-    /// What can be asked of a run.
+    /// Requests about a run.
     pub enum Ask: words {
         /// `--fail-if`
         FailIf = "--fail-if",
@@ -50,7 +50,7 @@ model::choice! {
 }
 
 impl Ask {
-    /// What an error says of a kind that cannot do it.
+    /// An error's words on a kind that cannot do it.
     const fn refused(self) -> &'static str {
         match self {
             Ask::FailIf => "is not judged",
@@ -69,7 +69,7 @@ struct Info {
     kind: Kind,
     /// With its article.
     name: &'static str,
-    /// The noun for what has figures in it.
+    /// The noun for subjects with figures.
     subject: &'static str,
     /// Figures that thresholds may name: metrics with every statistic, and whole names.
     figures: &'static [&'static str],
@@ -200,12 +200,12 @@ impl Kind {
         own.expect("every kind is in the list")
     }
 
-    /// What it is called, with its article.
+    /// Its name, with its article.
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The noun for what has figures in it.
+    /// The noun for subjects with figures.
     pub fn subject(self) -> &'static str {
         self.info().subject
     }
@@ -215,7 +215,7 @@ impl Kind {
         self.info().asks.contains(&ask)
     }
 
-    /// Checks that it can do that; the error is what is wrong and what can be done.
+    /// Checks that it can do that; the error is the fault and the remedy.
     ///
     /// # Errors
     /// Both, without a full stop.

@@ -1,8 +1,8 @@
 //! From the record of a run to figures: summaries, verdicts on thresholds, comparisons with another run and with published figures, and
 //! the data of pictures. Nothing is drawn here.
 //!
-//! Everything is a pure function of the record and can be computed again at any time; a run is only read. Crate `bench` measures; whoever
-//! asked for a number decides whether it is good enough.
+//! Everything is a pure function of the record and can be computed again at any time; a run is only read. Crate `bench` measures; the
+//! user of a number decides whether it is good enough.
 
 mod compare;
 pub mod conditions;

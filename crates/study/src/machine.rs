@@ -2,7 +2,7 @@
 
 use host::provenance::Provenance;
 
-/// Every fact as name and value; what could not be read says so.
+/// Every fact as name and value; an unknown one says so.
 pub fn facts(p: &Provenance) -> Vec<(&'static str, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let engines: Vec<String> = p

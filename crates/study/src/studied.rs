@@ -1,4 +1,4 @@
-//! A studied run of any kind: what commands ask of it. Each kind answers from its own summary; judging, comparing and what follows a
+//! A studied run of any kind: its answers to commands. Each kind answers from its own summary; judging, comparing and steps after a
 //! measurement are written once, on top of these answers.
 
 use record::RecordError;
@@ -16,7 +16,7 @@ use crate::kind::Kind;
 use crate::published::Beside;
 use crate::{isolation, scale, series, supply};
 
-/// The summary of a run, and what can be done with it.
+/// The summary of a run, and its uses.
 pub trait Studied {
     /// The kind of the run.
     fn kind(&self) -> Kind;

@@ -3,7 +3,7 @@
 use host::sched;
 
 /// Raises the coordinator above the loads that share its few cpus: below hundreds of them it would take minutes to start and end a trial.
-/// What it starts stays in class OTHER.
+/// Its children stay in class OTHER.
 pub(crate) struct Ahead {
     before: sched::Class,
 }

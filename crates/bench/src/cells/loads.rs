@@ -86,7 +86,7 @@ impl Loads {
             .for_each(of);
     }
 
-    /// Ends them all: what they achieved, and what could not be removed.
+    /// Ends them all: their records, and failed removals.
     pub(super) fn stop(self) -> (Vec<LoadRecord>, Vec<String>) {
         let mut left = Vec::new();
         let stop = |(running, mut record): (Option<Running>, LoadRecord)| {

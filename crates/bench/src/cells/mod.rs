@@ -1,5 +1,5 @@
-//! The cells of one trial, whatever they run, with what holds them and the loads beside them: created, placed, armed, verified, released
-//! together, watched, removed. Callers decide what the cells run and what is recorded.
+//! The cells of one trial, of any payload, with their enforcers and the loads beside them: created, placed, armed, verified, released
+//! together, watched, removed. Callers decide on the payloads and the records.
 
 mod ahead;
 mod loads;
@@ -60,12 +60,12 @@ struct Made {
     group: Option<RtGroup>,
 }
 
-/// What is left of a trial.
+/// A trial's remains.
 #[derive(Default)]
 pub(crate) struct End {
-    /// What the loads achieved, in the order in which they were started.
+    /// Records of the loads, in the order in which they were started.
     pub loads: Vec<LoadRecord>,
-    /// What could not be removed, a sentence each.
+    /// Failed removals, a sentence each.
     pub left: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ fn said(state: State) -> &'static str {
 }
 
 impl<'a> Cells<'a> {
-    /// Makes the control page in `shared` for so many threads, replacing the previous one. An interrupt wakes whoever waits here.
+    /// Makes the control page in `shared` for so many threads, replacing the previous one. An interrupt wakes all waiters.
     pub(crate) fn new(
         shared: &Path,
         slots: usize,
@@ -135,7 +135,7 @@ impl<'a> Cells<'a> {
         self.interrupt.is_some_and(Interrupt::came)
     }
 
-    /// Makes what will hold the cell at `slot`; that may be its class alone.
+    /// Makes the holder of the cell at `slot`; that may be its class alone.
     pub(crate) fn hold(&self, slot: usize, wanted: &Wanted) -> Result<(), String> {
         let enforcer = wanted.held.enforcer;
         let holder = by(enforcer)
@@ -228,7 +228,7 @@ impl<'a> Cells<'a> {
         self.interrupted() || dead.any(|place| self.was_early(place))
     }
 
-    /// Whether what has ended at this place had not done its work. After the cells come the loads, whose work is never done.
+    /// Whether the process that ended here had work left. After the cells come the loads, whose work is never done.
     fn was_early(&self, place: usize) -> bool {
         let Some(made) = self.made.get(place) else {
             return true;
@@ -250,7 +250,7 @@ impl<'a> Cells<'a> {
         Some(with_words(&why, said.unwrap_or_default().trim()))
     }
 
-    /// Puts the cell at `slot` where it belongs, and into what holds it.
+    /// Puts the cell at `slot` where it belongs, and into its holder.
     pub(crate) fn place(&self, slot: usize, placement: &Placement<'_>) -> Result<(), String> {
         let pid = self.pid(slot).ok_or("the cell is gone")?;
         placement.take(pid, || {
@@ -260,7 +260,7 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// Checks that the threads from this slot on have these classes, by what they report.
+    /// Checks that the threads from this slot on have these classes, by their reports.
     pub(crate) fn verify(&self, first: usize, wanted: &[Class]) -> Result<(), String> {
         verify::threads(&self.barrier, first, wanted)
     }
@@ -327,12 +327,12 @@ impl<'a> Cells<'a> {
             .map_err(|error| error.to_string())
     }
 
-    /// Removes every cell, so many at the same time. What could not be removed, a sentence each, is left to `timecell clean`.
+    /// Removes every cell, so many at the same time. Failed removals, a sentence each, are left to `timecell clean`.
     pub(crate) fn remove(&self, threads: usize) -> Vec<String> {
         let once = || failures(threads, self.made.len(), |slot| self.remove_one(slot));
         let mut left = once();
         if !left.is_empty() {
-            // Retry: what was too slow to end has had more time by now.
+            // Retry: slow cells have had more time by now.
             left = once();
         }
         self.forget();
@@ -343,7 +343,7 @@ impl<'a> Cells<'a> {
         self.made.iter().for_each(|made| drop(lock(made).take()));
     }
 
-    /// Releases everything and removes it: loads, cells, and then what held them.
+    /// Releases everything and removes it: loads, cells, and then their holders.
     pub(crate) fn end(&self) -> End {
         self.barrier.abort();
         if let Some(interrupt) = self.interrupt {

@@ -48,7 +48,7 @@ pub(crate) fn in_parallel(
     });
 }
 
-/// Reports the end of a thread, however it ends: whoever waits for the last one must not wait forever.
+/// Reports the end of a thread, however it ends: a waiter for the last one must not wait forever.
 struct Leaving<'a> {
     left: &'a AtomicUsize,
     caller: &'a Thread,

@@ -8,7 +8,7 @@ use host::sched::{self, Class};
 
 use crate::held::enter;
 
-/// Where a cell belongs before it is armed, apart from what holds it.
+/// Where a cell belongs before it is armed, apart from its holder.
 #[derive(Debug, Default)]
 pub(crate) struct Placement<'a> {
     /// A control group with its own cpus.
@@ -20,7 +20,7 @@ pub(crate) struct Placement<'a> {
 }
 
 impl Placement<'_> {
-    /// Puts a process there; `join` puts it into what holds it, while it is in no real-time class.
+    /// Puts a process there; `join` puts it into its holder, while it is in no real-time class.
     pub(super) fn take(
         &self,
         pid: i32,

@@ -1,4 +1,4 @@
-//! Checks from outside what an armed cell really got.
+//! Checks armed cells' class and cpus from outside.
 
 use host::sched;
 use probe::Barrier;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Acquire;
 /// Asks the kernel for class and cpus of process `pid` and records them; a class other than `wanted` or a cpu other than the cell's is a
 /// failure. Some OCI runtimes silently ignore the requested class.
 ///
-/// `locked` is what the cell reported of its memory ([`probe::control::Slot::memory_locked`]).
+/// `locked` is the cell's report of its memory ([`probe::control::Slot::memory_locked`]).
 pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut CellRecord) {
     match sched::get_class(pid) {
         Ok(got) => {
@@ -71,7 +71,7 @@ fn same(wanted: &sched::Class, got: &sched::Class) -> Result<(), String> {
     }
 }
 
-/// Checks that the threads from this slot on have these classes, by what they report.
+/// Checks that the threads from this slot on have these classes, by their reports.
 pub(super) fn threads(
     barrier: &Barrier,
     first: usize,
@@ -81,7 +81,7 @@ pub(super) fn threads(
     slots.try_for_each(|(slot, wanted)| same(wanted, &reported(wanted, barrier.slot(slot))))
 }
 
-/// The same for a thread of a task set, whose slot holds what the kernel reported to it.
+/// The same for a thread of a task set, whose slot holds the kernel's report to it.
 pub(crate) fn verify_thread(wanted: &sched::Class, slot: &Slot, cell: &mut CellRecord) {
     let got = reported(wanted, slot);
     cell.real_time = got.is_real_time();

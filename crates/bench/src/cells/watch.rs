@@ -20,7 +20,7 @@ pub(crate) struct Watch {
 }
 
 struct Shared {
-    /// An epoll descriptor: it reports what became ready, however many are watched.
+    /// An epoll descriptor: it reports the ready ones, however many are watched.
     ready: OwnedFd,
     cells: Mutex<BTreeMap<usize, Arc<OwnedFd>>>,
     dead: Mutex<Vec<usize>>,
@@ -120,7 +120,7 @@ fn watch(shared: &Shared, wake: &Wake) {
             continue;
         };
         for &(name, _) in &told {
-            // The bell is never silenced: it rings for what `dead` reports anyway, or for the end.
+            // The bell is never silenced: it rings for deaths in `dead` anyway, or for the end.
             if let Ok(index) = usize::try_from(name)
                 && let Some(fd) = lock(&shared.cells).remove(&index)
             {

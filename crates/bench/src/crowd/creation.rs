@@ -34,7 +34,7 @@ pub(super) struct Crowd<'a> {
     pub(super) trial: &'a Trial<'a>,
     pub(super) cells: Cells<'a>,
     shared: &'a Path,
-    /// What the cells are to be.
+    /// The plan of each cell.
     planned: &'a [CellRecord],
     pub(super) seats: Vec<Mutex<Seat>>,
     /// Cells that may fail.
@@ -42,7 +42,7 @@ pub(super) struct Crowd<'a> {
     /// Memory that must stay free for everybody else.
     memory_reserve: Option<Bytes>,
     failed: AtomicUsize,
-    /// What had run out when the first cell failed.
+    /// The shortage when the first cell failed.
     gave_out: OnceLock<GaveOut>,
     /// Why the rest is not created, where that is not the failure of a cell.
     called_off: OnceLock<String>,
@@ -110,12 +110,12 @@ impl<'a> Crowd<'a> {
         self.failed.load(Acquire)
     }
 
-    /// What had run out when the first cell failed.
+    /// The shortage when the first cell failed.
     pub(super) fn gave_out(&self) -> Option<GaveOut> {
         self.gave_out.get().cloned()
     }
 
-    /// Notes why a cell failed; the first time, also what the machine has run out of.
+    /// Notes why a cell failed; the first time, also the machine's shortage.
     pub(super) fn fail(&self, seat: &mut Seat, why: String) {
         if seat.record.failure.is_none() {
             self.gave_out.get_or_init(|| diagnosis::of(&why));

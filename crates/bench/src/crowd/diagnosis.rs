@@ -1,11 +1,11 @@
-//! What ran out when a cell failed: matches the text of the failure with the limits of the machine at that moment.
+//! The shortage when a cell failed: matches the text of the failure with the limits of the machine at that moment.
 
 use host::limits::{self, Kind, Limit};
 use host::root::Root;
 use host::sched::bandwidth::{bandwidth_held_us, bandwidth_limit_us};
 use record::crowd::GaveOut;
 
-/// Texts of failures, and what may have run out then; the kernel says the same of several things.
+/// Texts of failures, and limits that may have run out then; the kernel says the same of several.
 const WORDS: [(&str, &[Kind]); 17] = [
     ("inotify", &[Kind::Inotify]),
     ("keyring", &[Kind::Keys]),
@@ -40,13 +40,13 @@ const WORDS: [(&str, &[Kind]); 17] = [
     ),
 ];
 
-/// From here on a limit counts as reached: what failed was given back before it was looked at.
+/// From here on a limit counts as reached: failed cells gave theirs back before the look.
 const REACHED: f64 = 0.9;
 
 /// How [`host::sched::SchedError`] and the probe report the kernel's admission test for deadline threads: no other limit is reported so.
 const NOT_ADMITTED: &str = "what the kernel admits";
 
-/// What the machine has run out of, now that a cell failed with these words.
+/// The machine's shortage, now that a cell failed with these words.
 pub(super) fn of(why: &str) -> GaveOut {
     if why.contains(NOT_ADMITTED) {
         let root = Root::live();
@@ -116,7 +116,7 @@ fn judge(why: &str, limits: &[Limit]) -> GaveOut {
     }
 }
 
-/// What runs out although no limit of the kernel is reached: time, a class, a cell that was killed.
+/// Shortages although no limit of the kernel is reached: time, a class, a cell that was killed.
 fn own(why: &str) -> Option<Limit> {
     let limit = |what: &str, name: &str, fix: &str| {
         Some(Limit {
@@ -209,7 +209,7 @@ mod tests {
             found.fix.ends_with("kernel.sched_rt_runtime_us=975000"),
             "{found:?}"
         );
-        // As reported by whoever was refused: a cell, or the coordinator on its behalf.
+        // As reported by the refused process: a cell, or the coordinator on its behalf.
         let error = host::sched::SchedError::OverBandwidth {
             class: host::sched::Class::Other,
             pid: 1,

@@ -9,7 +9,7 @@ use record::trial::TrialRecord;
 use crate::PlannedTrial;
 use crate::resume::gave_out;
 
-/// The engines that ended, and at what.
+/// Ended engines: count and reason.
 #[derive(Default)]
 pub(crate) struct Growth {
     ended: BTreeMap<EngineKind, End>,

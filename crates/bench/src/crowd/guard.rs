@@ -1,8 +1,8 @@
 //! Guard rails around hundreds of cells: the coordinator runs above them, and a watchdog stops them all when ordinary work gets no cpu
 //! time any more, or memory is about to run out.
 //!
-//! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process whatever engine made
-//! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
+//! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process with every engine, in any groups, and the
+//! signal takes effect at the next instant that it leaves the kernel.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -23,13 +23,13 @@ const LOOK_NS: i64 = 100_000_000;
 /// How far above the cells the coordinator's priority lies.
 const ABOVE: u8 = 10;
 
-/// The priority of what must run while the cells do; 1 above class OTHER.
+/// Priority of threads that must preempt the cells; 1 above class OTHER.
 pub(super) fn above(cells: Option<u8>) -> u8 {
     cells.map_or(1, |priority| priority.saturating_add(ABOVE).min(99))
 }
 
 /// The SCHED_FIFO priority that the calling thread has, 1 to 99, as the kernel says; 0 in any other class, and where the kernel cannot be
-/// asked: nobody must rely on what is not known.
+/// asked: an unknown one must not be relied on.
 pub(super) fn own_priority() -> u8 {
     match sched::get_class(0) {
         Ok(sched::Class::Fifo { priority }) => priority,
@@ -37,7 +37,7 @@ pub(super) fn own_priority() -> u8 {
     }
 }
 
-/// Keeps the calling thread above the cells until dropped; what it starts stays in class OTHER.
+/// Keeps the calling thread above the cells until dropped; its children stay in class OTHER.
 pub(super) struct InFront {
     before: sched::Class,
 }
@@ -58,7 +58,7 @@ impl Drop for InFront {
     }
 }
 
-/// What a watchdog stops the cells for.
+/// A watchdog's limits for the cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GuardLimits {
     /// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
@@ -82,7 +82,7 @@ struct Shared {
     canary_ns: AtomicI64,
     worst_ns: AtomicI64,
     froze: AtomicBool,
-    /// What there was less of than a crowd must leave.
+    /// The resource that fell below a crowd's reserve.
     short: OnceLock<GaveOut>,
     over: AtomicBool,
 }
@@ -132,7 +132,7 @@ impl Watchdog {
         self.shared.froze.load(Acquire)
     }
 
-    /// Why it has stopped the cells, and what had run out; `None` where it has not.
+    /// Why it has stopped the cells, and the shortage; `None` where it has not.
     pub(super) fn stopped(&self) -> Option<(String, GaveOut)> {
         if !self.froze() {
             return None;
@@ -152,7 +152,7 @@ impl Watchdog {
         Some((why, gave_out))
     }
 
-    /// What it saw, of a coordinator and cells with these SCHED_FIFO priorities, 0 for none.
+    /// Its record, of a coordinator and cells with these SCHED_FIFO priorities, 0 for none.
     pub(super) fn record(&self, coordinator: u8, cells: u8) -> WatchdogRecord {
         WatchdogRecord {
             worst_delay_ns: self.shared.worst_ns.load(Acquire),

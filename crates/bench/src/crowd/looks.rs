@@ -1,4 +1,4 @@
-//! What idle, armed cells use: cpu time in a window in which nothing happens, and memory.
+//! Usage of idle, armed cells: cpu time in a window in which nothing happens, and memory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 use host::process::{Resident, bytes};
 use record::crowd::CrowdMemory;
 
-/// Cpu time between two readings of the same processes ([`host::process::cpu_ns`]), ns, of those that existed at both: what a process used
-/// that ended in between is not subtracted from the others.
+/// Cpu time between two readings of the same processes ([`host::process::cpu_ns`]), ns, of those that existed at both: the time of one that
+/// ended in between is not subtracted from the others.
 pub(crate) fn used_ns(before: &[Option<i64>], after: &[Option<i64>]) -> i64 {
     let of = |(before, after): (&Option<i64>, &Option<i64>)| Some((*after)? - (*before)?);
     before.iter().zip(after).filter_map(of).sum()

@@ -66,7 +66,7 @@ pub(crate) fn run(
     }
     let ended = steps(&crowd, scale, &mut record, &mut found, progress);
     let cells = &crowd.cells;
-    // What still runs at high priority would leave next to no cpu time for the removal.
+    // Cells still at high priority would leave next to no cpu time for the removal.
     if ended.is_err() {
         guard::freeze(&cells.watch.living());
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(
     record.failure = ended.err();
     let stopped = crowd.called_off().is_some() || record.failure.as_deref() == Some(INTERRUPTED);
     if stopped && record.go_ns.is_some() {
-        // What was measured stays.
+        // Measurements stay.
         record.cut_off = record.failure.take();
     }
     note_leftovers(&mut record, &leftovers);
@@ -228,7 +228,7 @@ fn check(crowd: &Crowd<'_>) {
     }
 }
 
-/// What the cells take while nothing happens.
+/// Usage of the cells while nothing happens.
 fn idle(
     crowd: &Crowd<'_>,
     alive: &[i32],

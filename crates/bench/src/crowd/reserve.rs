@@ -24,7 +24,7 @@ const USUAL_PERCENT: u64 = 85;
 /// How long ended threads may still be counted, where they held as much as ours do.
 const GIVEN_BACK: Duration = Duration::from_millis(1_100);
 
-/// What all cells of a trial may hold together: the same for every trial of a run.
+/// Bandwidth of all cells of a trial together: the same for every trial of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pot {
     enforcer: Enforcer,
@@ -36,8 +36,7 @@ pub(crate) struct Pot {
 }
 
 impl Pot {
-    /// What there is for the cells of `plan`, and for a study that reserves by groups, in `group`; `None` where
-    /// nothing is reserved.
+    /// The bandwidth for the cells of `plan`, and for a study that reserves by groups, in `group`; `None` where nothing is reserved.
     ///
     /// # Errors
     /// When the kernel does not say how much deadline bandwidth it would admit.
@@ -110,7 +109,7 @@ impl Pot {
     }
 }
 
-/// What is free once ended threads are no longer counted.
+/// Free bandwidth once ended threads no longer count.
 fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
     let free_us = free_bandwidth_us(cpus)?;
     if free_us * 100 >= USUAL_PERCENT * SECOND_US * cpus.len() as u64 {
@@ -120,7 +119,7 @@ fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
     Ok(free_us.max(free_bandwidth_us(cpus)?))
 }
 
-/// One sentence on what each cell holds.
+/// Each cell's reservation, a sentence.
 pub(super) fn told(held: Reservation) -> String {
     let ms = held.runtime_us as f64 / 1e3;
     let of = held.period_us as f64 / 1e3;
@@ -134,7 +133,7 @@ pub(super) fn told(held: Reservation) -> String {
     }
 }
 
-/// What the study lacks to give each cell a reservation, if one is requested.
+/// The unmet requirement for a reservation of each cell, if one is requested.
 pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
     let reserve = experiment.scale.as_ref()?.reserve?;
     let (what, reason, fix) = match reserve {

@@ -108,9 +108,9 @@ fn granted(all: &[Budget], allowed: &[u32]) -> Requirement {
 }
 
 /// Each class tried by a thread of its own, which keeps it until all have theirs or one is refused; `None`: a thread ended before it
-/// reported. What they held is free again afterwards.
+/// reported. Their share is free again afterwards.
 fn tried(classes: &[Class], allowed: &[u32]) -> Option<Result<(), SchedError>> {
-    // Do not wait for what can never be free.
+    // Do not wait for more than the limit.
     let limit_us = bandwidth_limit_us(&Root::live(), allowed.len());
     let patience = match limit_us.is_none_or(|limit| together_us(classes) <= limit) {
         true => GIVEN_BACK,

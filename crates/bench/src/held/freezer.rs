@@ -81,7 +81,7 @@ impl Holder for Freezer {
     }
 }
 
-/// The group of a trial, and those who hold it.
+/// The group of a trial, and its holders.
 struct Group {
     place: Place,
     hold: Hold,
@@ -170,7 +170,7 @@ fn reservation(held: &Budget) -> Result<Reservation, ReservationError> {
 
 /// The place of the processes that hold the groups of a study; `name` is the prefix of its groups' names.
 fn place(name: &str) -> Place {
-    // This is the running program, whatever its path names by now.
+    // This is the running program, even if its path names another.
     Place::new(memory().join(format!("{name}-freezer")), "/proc/self/exe")
 }
 
@@ -265,7 +265,7 @@ fn limit(root: &Root) -> Option<RtLimit> {
     rt_limit(root).filter(|_| kernel::throttles_real_time(root) != Some(false))
 }
 
-/// What the kernel lets real-time threads have of a cpu, us in every second, rounded down.
+/// The kernel's limit for real-time threads of a cpu, us in every second, rounded down.
 pub(crate) fn real_time_us(root: &Root) -> u64 {
     match limit(root) {
         Some(RtLimit::Of {

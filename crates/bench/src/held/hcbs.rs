@@ -57,7 +57,7 @@ impl Holder for Hcbs {
         (Top::of_this_machine().and_then(|top| top.free_us())).unwrap_or(0)
     }
 
-    /// `kernel.sched_rt_runtime_us` does not stop a server of SCHED_DEADLINE; it limits what all of them may reserve together.
+    /// `kernel.sched_rt_runtime_us` does not stop a server of SCHED_DEADLINE; it limits the sum of all reservations.
     fn is_throttled(&self) -> bool {
         false
     }
@@ -123,7 +123,7 @@ struct Group {
 }
 
 impl Group {
-    /// Makes the top group reserve this for it, or nothing, in addition to what it reserves for this process's other groups.
+    /// Makes the top group reserve this for it, or nothing, in addition to this process's other groups.
     fn reserve(&self, budget: Option<rtgroup::Budget>) -> Result<(), hcbs::HcbsError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         self.top.change(&cells_of(&group_name()), |all| {

@@ -1,4 +1,4 @@
-//! What holds a cell: the trait of all enforcers, and what they share.
+//! Holding a cell: the trait of all enforcers, and their common parts.
 
 use std::path::Path;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Spot {
     }
 }
 
-/// The names of what is made for a cell. Both begin with [`group_name`], by which they are found after a `kill -9`.
+/// Names for a cell and its group. Both begin with [`group_name`], by which they are found after a `kill -9`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'a> {
     /// The cell's own id, by which its processes are found when it is ended.
@@ -80,7 +80,7 @@ pub(crate) trait Holder: Sync {
     /// Which one it is.
     fn enforcer(&self) -> Enforcer;
 
-    /// What it needs of the machine for this budget, met and unmet.
+    /// Its requirements for this budget, met and unmet.
     fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement>;
 
     /// How the thread is held, for the report.
@@ -92,8 +92,7 @@ pub(crate) trait Holder: Sync {
     /// How it holds whole cells on such a machine, which decides the minimum supply of a budget; `None`: it holds thread by thread.
     fn means(&self, machine: &Machine) -> Option<Means>;
 
-    /// What the whole cells that it holds may have together, us in every second: of each cpu, or of all cpus where a budget counts on
-    /// every cpu.
+    /// Bandwidth for all whole cells that it holds, us in every second: of each cpu, or of all cpus where a budget counts on every cpu.
     fn free_us(&self) -> u64;
 
     /// Whether its cells stop where the kernel stops all threads of class FIFO (`kernel.sched_rt_runtime_us`).
@@ -130,19 +129,19 @@ pub(crate) trait Holder: Sync {
         None
     }
 
-    /// Makes what holds the cell of these names on this cpu, before the cell is created; `None`: its class holds it. The error is one
+    /// Makes the holder of these names on this cpu, before the cell is created; `None`: the cell's class holds it. The error is one
     /// sentence; nothing is left behind then.
     fn hold(&self, _: &Budget, _cpu: u32, _: &Names<'_>) -> Result<Option<Box<dyn Held>>, String> {
         Ok(None)
     }
 
-    /// Removes what a killed process left behind, whose groups' names begin with this ([`group_name`]); its cells have been ended before.
+    /// Removes the remains of a killed process, whose groups' names begin with this ([`group_name`]); its cells have been ended before.
     fn remove_left(&self, _name: &str) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What holds a cell. It outlives the cell.
+/// A cell's holder. It outlives the cell.
 pub(crate) trait Held: Send {
     /// Takes a process, while it is in no real-time class.
     fn join(&self, pid: i32) -> Result<(), String>;
@@ -161,7 +160,7 @@ pub(crate) trait Held: Send {
     fn end(self: Box<Self>) -> Result<(), String>;
 }
 
-/// What an enforcer needs of the machine itself, and class FIFO with this priority where it is there.
+/// The enforcer's own requirement, and class FIFO with this priority where it is met.
 pub(super) fn and_fifo(own: Requirement, priority: u8) -> Vec<Requirement> {
     let fifo = own.met.then(|| fifo_requirement(priority));
     [own].into_iter().chain(fifo).collect()
@@ -200,7 +199,7 @@ pub(crate) fn per_second_us(budget_ns: u64, period_ns: u64) -> u64 {
     u64::try_from(us.div_ceil(u128::from(period_ns.max(1)))).unwrap_or(u64::MAX)
 }
 
-/// Checks that the kernel accepts the sum of these groups' budgets, which it adds up whatever cpus their cells are on.
+/// Checks that the kernel accepts the sum of these groups' budgets, which it adds up over all cpus.
 pub(super) fn on_every_cpu(
     what: &str,
     all: &[Budget],
@@ -286,7 +285,7 @@ mod tests {
         assert!(refused(&[0, 1]).reason.contains("on every cpu"));
         let on_one = refused(&[1, 1]);
         assert!(!on_one.reason.contains("on every cpu"));
-        // Studies differ in what they write.
+        // Studies differ in their advice.
         let fix = "take budget from other groups, ask less, or hold them by freezer";
         assert_eq!(on_one.fix.as_deref(), Some(fix));
     }

@@ -1,4 +1,4 @@
-//! What holds a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. Studies use it.
+//! Holding a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. Studies use it.
 
 mod deadline;
 mod freezer;
@@ -43,7 +43,7 @@ pub(crate) fn conditions(of: &[Enforcer], spot: &Spot) -> Vec<Condition> {
 
 /// A cell that is to be held.
 pub(crate) struct Wanted {
-    /// By what, and to what.
+    /// Enforcer and budget.
     pub held: Budget,
     /// Where.
     pub cpu: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// The names of what will hold it.
+    /// The names of its holder.
     pub(crate) fn names(&self) -> Names<'_> {
         Names {
             id: &self.id,
@@ -63,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// Removes what held the cells of a process that was killed; its cells were ended before.
+/// Removes the holders of a killed process's cells; its cells were ended before.
 pub(crate) fn remove_left(name: &str) -> Result<(), String> {
     let mut removed = Ok(());
     for one in ALL {

@@ -9,7 +9,7 @@ use super::setting::{Part, Setting};
 use crate::held::{self, Spot};
 
 impl IsolationPlan {
-    /// Under what conditions it is measured, for the report.
+    /// The conditions of the measurement, for the report.
     pub(super) fn conditions(&self) -> Vec<Condition> {
         let Setting {
             spot: Spot { cpu, priority, .. },

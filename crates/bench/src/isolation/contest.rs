@@ -13,9 +13,9 @@ use crate::periodic::{self, Thread, jobs_within};
 use crate::supply::stolen_while;
 use crate::together::{self, Around, Beside, Member};
 
-/// How long the jobs of an honest cell are, in thousandths of what it declared: that is a bound, and the speed of a machine is not
-/// constant. Of jobs that reach it on average, every tenth exceeds the runtime of its SCHED_DEADLINE thread on a shared virtual machine,
-/// and is late by its own fault.
+/// How long an honest cell's jobs are, in thousandths of the declared wcet: that is a bound, and the speed of a machine is not constant.
+/// Of jobs that reach it on average, every tenth exceeds the runtime of its SCHED_DEADLINE thread on a shared virtual machine, and is
+/// late by its own fault.
 pub(super) const HONEST_PERMILLE: u128 = 800;
 
 /// A contest that is to take place.
@@ -30,7 +30,7 @@ pub(super) struct Contest<'a> {
 }
 
 impl Contest<'_> {
-    /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
+    /// Runs it. Failures are on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> ContestTrial {
         let mut beside = self.load.map(|load| Beside::new(load, &self.around));
         let domain = OwnDomain::of(self.arm.enforcer, self.setting, &self.around);
@@ -69,7 +69,7 @@ impl Contest<'_> {
         jobs_within(self.setting.contest_ns, task.period_ns)
     }
 
-    /// What is to hold a cell, where its class does not.
+    /// Budget of a cell that its class does not hold.
     fn held(&self, role: Role, cell: &DrawnCell) -> Option<Wanted> {
         let held = cell.budget_of(self.arm.enforcer?)?;
         let group = format!("{}/{}", group_name(), role.name());

@@ -1,5 +1,4 @@
-//! Random task sets for two cells, and what each enforcer would have to grant them. Pure: the same seed and the same room give the same
-//! sets.
+//! Random task sets for two cells, and the budgets they need of each enforcer. Pure: the same seed and the same room give the same sets.
 
 use analysis::generate::{Random, rand_fixed_sum_within};
 use analysis::inside::fixed_priority;
@@ -22,7 +21,7 @@ const LEAST_SHARE: f64 = 0.01;
 /// After so many sets in a row that an enforcer cannot hold, it takes no part.
 const PATIENCE: u32 = 200;
 
-/// What the machine has room for, as far as that decides which sets are drawn.
+/// The room of the machine, as far as that decides which sets are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Room {
     /// Each enforcer that holds whole cells.
@@ -43,7 +42,7 @@ pub(super) struct ByCell {
     pub enforcer: Enforcer,
     /// How it does.
     pub means: Means,
-    /// What both cells may have together, us in every second.
+    /// Free bandwidth for both cells, us in every second.
     pub free_us: u64,
 }
 
@@ -95,7 +94,7 @@ fn budgets(pair: &Pair, means: Means, free_us: u64) -> Option<Budgets> {
             })
             .collect()
     };
-    // What it costs to hold a cell counts as if it were budget.
+    // The cost of holding a cell counts as if it were budget.
     let taken = |(budget, period): (Ns, Ns)| (budget + means.cost(), period);
     let victims = of(&pair.victim);
     let mut best: Option<Budgets> = None;
@@ -156,7 +155,7 @@ fn late_without(pair: &Pair, room: &Room) -> bool {
     responses[pair.attacker.len()..].contains(&None)
 }
 
-/// What the enforcers would grant a set.
+/// The grants of the enforcers to a set.
 #[derive(Debug, Clone)]
 struct Assessed {
     pair: Pair,

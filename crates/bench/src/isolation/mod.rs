@@ -1,6 +1,6 @@
 //! `isolation`: whether a cell keeps its deadlines beside one of higher priority that runs longer than it declared, with each enforcer and
-//! with none, and whether cells that spin beside each other receive the budgets they were granted. What was seen goes on record; `study`
-//! evaluates it.
+//! with none, and whether cells that spin beside each other receive the budgets they were granted. Observations go on record; `study`
+//! evaluates them.
 
 mod conditions;
 mod contest;
@@ -45,7 +45,7 @@ const CELLS_GUESS_NS: i64 = 400_000_000;
 /// Guess of the time that a load takes to start and to end, ns.
 const LOAD_GUESS_NS: i64 = 500_000_000;
 
-/// What a run will do.
+/// The plan of a run.
 pub struct IsolationPlan {
     /// Sets of each utilisation.
     pub rounds: u32,
@@ -254,7 +254,7 @@ impl IsolationPlan {
         todo
     }
 
-    /// What will be run, one name each, with the number of trials.
+    /// Trials to be run, one name each, with their number.
     pub fn trials(&self) -> Vec<(String, usize)> {
         let mut names: Vec<(String, usize)> = Vec::new();
         for (_, todo) in self.todo() {
@@ -267,12 +267,12 @@ impl IsolationPlan {
         names
     }
 
-    /// What is not measured, and why.
+    /// Trials not measured, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
         &self.needs.not_measured
     }
 
-    /// What the study needs of the machine, met and unmet.
+    /// The requirements of the study, met and unmet.
     pub fn requirements(&self) -> &[Requirement] {
         &self.needs.requirements
     }

@@ -18,7 +18,7 @@ const QUICK_UTILISATIONS: [u32; 1] = [600];
 const CONTEST_NS: (i64, i64) = (3_000_000_000, 1_500_000_000);
 /// Range of it, ns: two periods of the slowest task at the least.
 const CONTEST_RANGE_NS: (i64, i64) = (1_000_000_000, 3_600_000_000_000);
-/// How long cells spin for what they receive, and with `--quick`, ns.
+/// How long cells spin for received budgets, and with `--quick`, ns.
 const RECEIVED_NS: (i64, i64) = (10_000_000_000, 2_000_000_000);
 /// Trials of received budgets with each enforcer, and with `--quick`.
 const RECEIVED_TRIALS: (u32, u32) = (3, 1);
@@ -28,7 +28,7 @@ const PRIORITY: u8 = 80;
 const OVERRUN: f64 = 1.8;
 const SEED: u64 = 1;
 
-/// What the user may choose. `plan.json` of a run has it.
+/// The user's options. `plan.json` of a run has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IsolationOptions {
@@ -38,7 +38,7 @@ pub struct IsolationOptions {
     pub enforcers: Vec<Enforcer>,
     /// Declared utilisations of both cells together; empty: the study's own.
     pub utilisations: Vec<f64>,
-    /// How long an overrunning attacker's jobs are, as a multiple of what it declared; `None`: 1.8.
+    /// Length of an overrunning attacker's jobs, as a multiple of the declared wcet; `None`: 1.8.
     pub overrun: Option<f64>,
     /// Seed of the task sets; `None`: 1.
     pub seed: Option<u64>,

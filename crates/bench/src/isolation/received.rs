@@ -25,7 +25,7 @@ pub(super) struct Received<'a> {
 }
 
 impl Received<'_> {
-    /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
+    /// Runs it. Failures are on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> ReceivedTrial {
         let domain = OwnDomain::of(Some(self.enforcer), self.setting, &self.around);
         let (steal_ns, measured) = stolen_while(&domain.cpus, || self.measure(&domain));
@@ -129,7 +129,7 @@ impl Received<'_> {
     }
 }
 
-/// What the cell at this place is called.
+/// The name of the cell at this place.
 fn member(place: usize) -> String {
     format!("cell-{}", place + 1)
 }

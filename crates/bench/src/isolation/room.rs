@@ -1,4 +1,4 @@
-//! What the machine has room for.
+//! The machine's room for cells.
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use host::cpu_use::{RtLimit, rt_limit};
@@ -12,7 +12,7 @@ use super::draw::{ByCell, Room};
 use super::setting::Setting;
 use crate::held;
 
-/// What this machine has room for.
+/// The room of this machine.
 pub(super) fn room(setting: &Setting, root: &Root) -> Room {
     let (least, most) = period_bounds_us(root);
     let limit_us = match rt_limit(root) {

@@ -55,7 +55,7 @@ impl OwnDomain {
         self.isolation.as_ref().and_then(Isolation::group)
     }
 
-    /// Restores everything; what could not be restored is the error.
+    /// Restores everything; failures are the error.
     pub(super) fn end(self) -> Result<(), String> {
         let left = self.isolation.map(Isolation::end).unwrap_or_default();
         match left.as_slice() {

@@ -28,13 +28,13 @@ impl Grows for IsolationRecord {
     }
 }
 
-/// Runs the plan, or what is left of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
+/// Runs the plan, or the rest of it where a run is resumed. Returns the run with its record complete, also when some trials failed.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
 /// # Errors
-/// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: what was
-/// measured until then is on record.
+/// Why the run ended, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: measurements until then are on
+/// record.
 pub fn run_isolation(
     plan: &IsolationPlan,
     settings: &Settings,

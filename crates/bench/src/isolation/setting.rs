@@ -1,4 +1,4 @@
-//! The parts of the study, and what all trials have in common.
+//! The parts of the study, and all trials' common setting.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl std::str::FromStr for Part {
     }
 }
 
-/// What all trials have in common.
+/// Common setting of all trials.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     /// Where both cells run.

@@ -45,7 +45,7 @@ pub(crate) struct Launched {
     pub steps: Vec<(String, i64)>,
 }
 
-/// What every launch needs.
+/// Needs of every launch.
 pub(crate) struct Stage {
     pub place: Place,
     pub rootfs: PathBuf,
@@ -73,7 +73,7 @@ impl Stage {
         })
     }
 
-    /// The same for a run: whoever removes the place of a killed run notes the kill there.
+    /// The same for a run: a sweep of a killed run's place notes the kill there.
     pub(crate) fn of_run(run: &Run) -> Result<Stage, BenchError> {
         let mut stage = Stage::set()?;
         stage.place.note_run(run.dir())?;
@@ -95,7 +95,7 @@ impl Stage {
         self.place.dir().join(format!("trials/0/cells/{name}"))
     }
 
-    /// What the cell called `name` is to run.
+    /// The spec of the cell called `name`.
     pub(crate) fn spec(
         &self,
         name: &str,
@@ -117,7 +117,7 @@ impl Stage {
     }
 }
 
-/// The rights of a cell whose threads take real-time priorities up to this, and lock what they measure with.
+/// The rights of a cell whose threads take real-time priorities up to this, and lock their measuring memory.
 pub(crate) fn rights(rtprio: u8) -> Rights {
     Rights {
         rtprio,
@@ -139,11 +139,11 @@ pub(crate) fn page_in_cell() -> String {
 
 /// One way.
 pub(crate) trait Launcher {
-    /// Starts the program, waits for its end and removes what is left of its cell; the error is one sentence.
+    /// Starts the program, waits for its end and removes its cell's remains; the error is one sentence.
     fn launch(&mut self, stage: &Stage, number: u32) -> Result<Launched, String>;
 }
 
-/// A launch whose begin and end alone are known; the rest is what the payload wrote.
+/// A launch whose begin and end alone are known; the rest is the payload's stamps.
 fn told(stage: &Stage, asked: i64, gone: i64) -> Result<Launched, String> {
     let payload = stage.life.first_ns().zip(stage.life.last_ns());
     let (first, last) = payload.ok_or("the payload left no stamp")?;
@@ -204,7 +204,7 @@ impl Launcher for ForkExec {
     }
 }
 
-/// clone3 with namespaces and a root of its own: what is below every container engine.
+/// clone3 with namespaces and a root of its own: the base of every container engine.
 pub(crate) struct Clone3 {
     floor: Floor,
     /// Inherited by the payload, which cannot reach the page otherwise.

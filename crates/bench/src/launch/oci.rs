@@ -34,7 +34,7 @@ impl Launcher for Oci {
         } else {
             at_once(stage, &spec)
         };
-        // Also after a failure: the next launch must not meet what a runtime left half made.
+        // Also after a failure: the next launch must not meet a runtime's half-made remains.
         let swept = engine::sweep(&spec.work_dir).map_err(|error| error.to_string());
         let _ = std::fs::remove_dir_all(&spec.work_dir);
         launched.and_then(|launched| swept.map(|()| launched))

@@ -17,7 +17,7 @@ pub(super) struct CpuTime {
     threads: bool,
 }
 
-/// What was found.
+/// The finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// Cpu time so far, ns.

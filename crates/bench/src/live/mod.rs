@@ -1,5 +1,5 @@
-//! A running experiment seen from outside: what its coordinator writes (`live.json`, once for each trial) and what a watcher reads in
-//! addition. A watcher takes no lock, maps nothing and writes nothing, so the cells do not notice it.
+//! A running experiment seen from outside: its coordinator's note (`live.json`, once for each trial) and the readings of a watcher. A
+//! watcher takes no lock, maps nothing and writes nothing, so the cells do not notice it.
 
 mod cpu_time;
 mod files;

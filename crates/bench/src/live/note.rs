@@ -1,4 +1,4 @@
-//! `live.json`: what a trial is and which cells it has, in its directory in shared memory.
+//! `live.json`: the facts of a trial and its cells, in its directory in shared memory.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::context::Trial;
 pub const LIVE_SCHEMA: u64 = 1;
 pub(super) const FILE: &str = "live.json";
 
-/// A running trial. The control page's slots hold the state of its cells, the samples files what they measured.
+/// A running trial. The control page's slots hold the state of its cells, the samples files their jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     /// [`LIVE_SCHEMA`].
@@ -64,7 +64,7 @@ pub struct LiveReservation {
 pub struct LiveCell {
     /// Identity in the trial.
     pub id: String,
-    /// What makes it.
+    /// Its engine.
     pub engine: EngineKind,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
@@ -146,7 +146,7 @@ fn group(runtime_us: u64, period_us: u64) -> LiveReservation {
     }
 }
 
-/// What SCHED_DEADLINE holds a thread to.
+/// The budget of a SCHED_DEADLINE thread.
 fn own_reservation(class: &Class) -> Option<LiveReservation> {
     match class {
         Class::Deadline {

@@ -8,7 +8,7 @@ use probe::control::{self, Head, Slot};
 #[derive(Debug, Default)]
 pub(super) struct Page(Vec<u8>);
 
-/// What a slot says.
+/// A slot's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotSeen {
     pub state: u32,

@@ -1,4 +1,4 @@
-//! What a cell has measured so far: reads its samples file on from the last position.
+//! A cell's sums so far: reads its samples file on from the last position.
 //!
 //! Records are filled in order and counted after they are written. The loop's rehearsal writes records too, before the release; the header
 //! shows it, because it has no instant of release yet.
@@ -14,7 +14,7 @@ use super::files::{Allowance, Kept};
 /// Records read at once.
 const CHUNK: u64 = 4096;
 
-/// What a cell has measured until a look.
+/// The sums of a cell until a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
     /// Jobs that ran.
@@ -59,7 +59,7 @@ impl Tail {
         }
     }
 
-    /// Reads what is new. A file that is missing or invalid leaves the sums unchanged.
+    /// Reads new records. A file that is missing or invalid leaves the sums unchanged.
     pub(super) fn look(&mut self, bytes: &mut Vec<u8>) -> Sums {
         let _ = self.read_on(bytes);
         self.sums

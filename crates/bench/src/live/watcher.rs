@@ -24,7 +24,7 @@ pub struct Watcher {
     trial: Option<Watched>,
 }
 
-/// What there was to see.
+/// The outcome of a look.
 #[derive(Debug)]
 pub enum Seen<'a> {
     /// No timecell measures that this user may watch.
@@ -43,7 +43,7 @@ pub enum Seen<'a> {
 /// A trial at one instant.
 #[derive(Debug)]
 pub struct TrialView {
-    /// What its coordinator says.
+    /// Its coordinator's note.
     pub live: Live,
     /// The coordinator.
     pub pid: i32,
@@ -85,7 +85,7 @@ pub struct CellView {
     pub cpu_ns: Option<i64>,
     /// Share of one cpu that it used since the look before, 0 to the number of its threads.
     pub cpu_share: Option<f64>,
-    /// What it has measured so far.
+    /// Its sums so far.
     pub sums: Sums,
 }
 
@@ -274,7 +274,7 @@ impl Watched {
     }
 }
 
-/// What a cell's process used.
+/// Cpu time of a process.
 enum Used {
     Ns { ns: i64, share: Option<f64> },
     Unknown,
@@ -291,7 +291,7 @@ impl Cell {
             Found::Ns(ns) => {
                 let share = self.before.and_then(|(then, before)| {
                     let window = now - then;
-                    // The sum lacks what threads used that have ended meanwhile.
+                    // The sum lacks threads that have ended meanwhile.
                     (window > 0).then(|| (ns - before).max(0) as f64 / window as f64)
                 });
                 self.before = Some((now, ns));

@@ -1,16 +1,16 @@
-//! What the processes of a load have consumed, from the kernel: for programs that do not report it themselves.
+//! The consumption of a load's processes, from the kernel: for programs that do not report it themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use host::process::{self, Stat, tick_ns};
 
-/// What a process and everything below it has consumed until now.
+/// Consumption of a process and everything below it until now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Processes alive.
     pub processes: u32,
-    /// Cpu time, ns; what ended processes used is kept by those who reaped them.
+    /// Cpu time, ns; that of ended processes stays with their reapers.
     pub cpu_ns: i64,
     /// Bytes passed to write calls, to files, pipes and sockets alike; 0 where the kernel does not count them.
     pub written_bytes: u64,
@@ -32,8 +32,8 @@ pub(crate) fn usage(root: i32) -> Usage {
             continue;
         };
         usage.processes += u32::from(!stat.has_ended());
-        // Ticks of 10 ms are too coarse for hundreds of processes and for what works little; the scheduler's own account
-        // is of threads that live, and not every kernel keeps it: the larger one is nearer.
+        // Ticks of 10 ms are too coarse for hundreds of processes and for little work; the scheduler's own account is of
+        // threads that live, and not every kernel keeps it: the larger one is nearer.
         let own = match stat.field(20) {
             Some(1) => process::scheduled_ns(pid),
             _ => process::cpu_ns_of_threads(pid),

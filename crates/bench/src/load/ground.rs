@@ -1,5 +1,5 @@
-//! What the loads of a run need around them: a directory on a disk, and a network with another end that never leaves this machine. Created
-//! once, before the first trial; noted in the run's place first, so that it is removed after a `kill -9`.
+//! The surroundings of a run's loads: a directory on a disk, and a network with another end that never leaves this machine. Created once,
+//! before the first trial; noted in the run's place first, so that it is removed after a `kill -9`.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ const OWN: &str = "198.18.77.1";
 const PEER: &str = "198.18.77.2";
 const LOOPBACK: &str = "127.0.0.1";
 
-/// What is around the loads; removed on drop.
+/// The loads' surroundings; removed on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Ground {
     dir: Option<PathBuf>,
@@ -30,8 +30,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Makes what these loads need; `beside` is a directory on the disk that the run is written to. Returns it with remarks for
-    /// the user.
+    /// Makes it for these loads; `beside` is a directory on the disk that the run is written to. Returns it with remarks for the user.
     #[expect(
         clippy::disallowed_methods,
         reason = "the directory must be root's own"
@@ -209,7 +208,7 @@ fn ip(line: &str) -> Result<(), String> {
     run(&words, None).map_err(|why| format!("ip {line}: {why}"))
 }
 
-/// Runs a program to its end; the error is what it said.
+/// Runs a program to its end; the error is its output.
 fn run(words: &[String], dir: Option<&Path>) -> Result<(), String> {
     let path = find(&words[0]).ok_or_else(|| format!("`{}` is not installed", words[0]))?;
     let mut command = Command::new(path);

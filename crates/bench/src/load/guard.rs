@@ -16,7 +16,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// Where programs are looked for: a cell's environment is empty.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What the guard is to do.
+/// The guard's orders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Guarded {
     /// Cpus that the load may use.
@@ -122,7 +122,7 @@ fn pass_on(child: i32) -> i32 {
     }
 }
 
-/// Runs the program; reaps whatever the namespace leaves behind.
+/// Runs the program; reaps the namespace's remains.
 fn inner(guarded: &Guarded) -> Result<i32, String> {
     let program = &guarded.command[0];
     let mut command = Command::new(program);

@@ -10,7 +10,7 @@ use super::kind::Setting;
 use super::kinds::by_kind;
 use super::tally::Tally;
 
-/// Runs what stands behind `timecell load`; returns the exit code. Must be called before any thread is started.
+/// Runs the words behind `timecell load`; returns the exit code. Must be called before any thread is started.
 pub fn inside(words: &[String]) -> i32 {
     match words.split_first() {
         Some((word, rest)) if word == "guard" => guard::guard(rest),

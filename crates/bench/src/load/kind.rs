@@ -1,4 +1,4 @@
-//! What a kind of load is: what it does, in which forms, and how its work is measured.
+//! A kind of load: its effect, its forms, and how its work is measured.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) struct Program {
     pub version: &'static [&'static str],
 }
 
-/// What one counter of a built-in load stands for.
+/// The meaning of a built-in load's counter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gauge {
     pub quantity: &'static str,
@@ -51,7 +51,7 @@ impl Gauge {
     }
 }
 
-/// What a load needs to know of where it runs.
+/// The setting in which a load runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Cpus that it may use, ascending; never empty.
@@ -76,13 +76,13 @@ impl Setting {
     }
 }
 
-/// What a program did between two looks at it.
+/// A program's work between two looks at it.
 pub(crate) struct Window<'a> {
     pub before: Usage,
     pub after: Usage,
     /// Time between the looks, ns.
     pub window_ns: i64,
-    /// What [`Load::progress`] went on by between the looks.
+    /// The increase of [`Load::progress`] between the looks.
     pub progress: u64,
     /// All that it wrote until its end.
     pub log: &'a str,
@@ -105,10 +105,10 @@ pub(crate) trait Load: Sync {
     /// Which one it is.
     fn kind(&self) -> LoadKind;
 
-    /// What it does, one sentence for listings.
+    /// Its effect, one sentence for listings.
     fn does(&self) -> &'static str;
 
-    /// What its program form is made of; `None`: there is none.
+    /// The program of its program form; `None`: there is none.
     fn program(&self) -> Option<Program> {
         None
     }
@@ -119,25 +119,25 @@ pub(crate) trait Load: Sync {
         plan.command.clone()
     }
 
-    /// What the program form needs in the loads' directory: a command that makes it there.
+    /// Input of the program form in the loads' directory: a command that makes it there.
     fn prepare(&self, dir: &Path) -> Option<Vec<String>> {
         let _ = dir;
         None
     }
 
-    /// How far the program form has come, from what it has written so far.
+    /// How far the program form has come, from its output so far.
     fn progress(&self, log: &str) -> Option<u64> {
         let _ = log;
         None
     }
 
-    /// What the program form achieved, apart from its cpu time, which everyone gets.
+    /// The program form's results, apart from its cpu time, which everyone gets.
     fn told(&self, window: &Window<'_>) -> Vec<Achieved> {
         let _ = window;
         Vec::new()
     }
 
-    /// What the counters of the built-in form stand for; the first must advance for the load to count as alive.
+    /// Meaning of the built-in form's counters; the first must advance for the load to count as alive.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }

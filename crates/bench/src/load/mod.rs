@@ -1,8 +1,8 @@
-//! Deliberate interference beside the cells: one file per load behind one trait, in `kinds`, and what they share (the guard that
-//! ends them, the page on which they count, the kernel's accounts).
+//! Deliberate interference beside the cells: one file per load behind one trait, in `kinds`, and shared parts (the guard that ends them,
+//! the page on which they count, the kernel's accounts).
 //!
 //! A load runs as a separate process, in class OTHER: the field's program where it is installed, or built in, which is our own binary with
-//! a hidden command. Nothing is measured here but what a load achieves.
+//! a hidden command. Nothing is measured here but a load's work.
 
 mod account;
 mod ground;

@@ -1,4 +1,4 @@
-//! Planning a load: which of its forms will run on this machine, or what is missing.
+//! Planning a load: which of its forms will run on this machine, or the unmet need.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ impl PlannedLoad {
     }
 }
 
-/// What one load offers on this machine.
+/// One load's forms on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOffer {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect.
     pub does: &'static str,
     /// Whether there is a built-in form.
     pub built_in: bool,
@@ -72,7 +72,7 @@ pub fn offers() -> Vec<LoadOffer> {
 /// Chooses the form. `allowed` are the cpus that this process may use.
 ///
 /// # Errors
-/// What is lacking, with its fix.
+/// The unmet need, with its fix.
 pub(crate) fn resolve(plan: &LoadPlan, allowed: &[u32]) -> Result<PlannedLoad, Requirement> {
     let form = choose(plan)?;
     let built_in = form.is_none();

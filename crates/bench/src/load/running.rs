@@ -22,20 +22,20 @@ use crate::{BenchError, Place};
 const START_NS: i64 = 30_000_000_000;
 /// From the first sign of work until the load counts as up to speed, ns.
 const SETTLE_NS: i64 = 300_000_000;
-/// Longest time for a program to end normally and print what it did, ns.
+/// Longest time for a program to end normally and print its results, ns.
 const FAREWELL_NS: i64 = 3_000_000_000;
 /// Longest time for a killed load to end, ns.
 const DEATH_NS: i64 = 60_000_000_000;
 /// Time between two looks at a load that starts or ends, ns.
 const LOOK_NS: i64 = 5_000_000;
 
-/// Where and as what a load is started.
+/// How and where a load is started.
 pub(crate) struct Start<'a> {
     pub planned: &'a PlannedLoad,
     pub place: &'a Place,
     pub rootfs: &'a Path,
     pub trial: u32,
-    /// What is around the loads of the run; see [`super::Ground`].
+    /// Surroundings of the run's loads; see [`super::Ground`].
     pub setting: Setting,
 }
 
@@ -240,7 +240,7 @@ impl Running {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Ends the load and writes down what it achieved.
+    /// Ends the load and writes down its results.
     pub(crate) fn stop(&mut self, record: &mut LoadRecord) -> Result<(), String> {
         if self.stopped {
             return Ok(());
@@ -264,8 +264,7 @@ impl Running {
         let patience = clock::now() + DEATH_NS;
         loop {
             let removed = (self.cell.remove().map_err(|error| error.to_string()))
-                // Without root's powers the guard has no pid namespace: what it started outlives it, but bears its
-                // mark.
+                // Without root's powers the guard has no pid namespace: its children outlive it, but bear its mark.
                 .and_then(|()| engine::kill_marked(&self.id).map_err(|error| error.to_string()));
             match removed {
                 Ok(()) => break,
@@ -319,7 +318,7 @@ impl Running {
         }
     }
 
-    /// A program that is asked in time prints at its end what it did, and a guard that is asked ends its load normally.
+    /// A program that is asked in time prints its results at its end, and a guard that is asked ends its load normally.
     fn ask_to_end(&self) {
         if self.in_cell {
             return;

@@ -1,5 +1,5 @@
-//! The page on which a built-in load counts what it has done, shared with the coordinator. A lock on its file tells
-//! the load that the coordinator lives: the kernel gives it up when the coordinator ends, however it ends.
+//! The page on which a built-in load counts its work, shared with the coordinator. A lock on its file tells the load
+//! that the coordinator lives: the kernel gives it up when the coordinator ends, however it ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;

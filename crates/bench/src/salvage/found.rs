@@ -1,6 +1,6 @@
-//! What salvaging a place found.
+//! The findings of a salvage.
 
-/// What was found, over all trials of a place.
+/// Findings, over all trials of a place.
 #[derive(Default)]
 pub(super) struct Found {
     pub sentences: Vec<String>,

@@ -1,4 +1,4 @@
-//! Completes histogram logs whose writer is gone: the rest that the disk had no room for, what the rings still hold, the end.
+//! Completes histogram logs whose writer is gone: the rest that the disk had no room for, the contents of the rings, the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ pub(crate) fn append_whole(file: &mut File, text: &[u8]) -> std::io::Result<()> 
     written
 }
 
-/// Appends to the logs of a begun trial what the disk had no room for.
+/// Appends their rests to the logs of a begun trial.
 pub(super) fn complete(run: &Run, shared: &Path, record: &TrialRecord) -> Result<(), RecordError> {
     for cell in &record.cells {
         let rest = rest_of_log(shared, &cell.id);
@@ -57,7 +57,7 @@ pub(super) fn complete(run: &Run, shared: &Path, record: &TrialRecord) -> Result
     Ok(())
 }
 
-/// Appends to the logs of a begun trial what the rings still hold beyond them.
+/// Appends to the logs of a begun trial the rings' contents beyond them.
 pub(super) fn empty_rings(
     run: &Run,
     shared: &Path,

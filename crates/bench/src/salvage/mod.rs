@@ -1,8 +1,8 @@
-//! What a coordinator had measured but could not write: it was killed, or the disk of its run was full.
+//! A coordinator's unwritten measurements: it was killed, or the disk of its run was full.
 //!
-//! The record of a trial lies beside its samples in shared memory: as it was when the cells were released, and as it was in the end.
-//! Whoever removes the place of a dead coordinator first writes to the run what it lacks. Samples files need no closing for that: a record
-//! counts from the moment that it is complete.
+//! The record of a trial lies beside its samples in shared memory: as it was when the cells were released, and as it was in the end. The
+//! process that removes a dead coordinator's place first completes its run. Samples files need no closing for that: a record counts from
+//! the moment that it is complete.
 
 mod found;
 mod logs;
@@ -27,7 +27,7 @@ use samples::was_released;
 const BEGUN: &str = "begun.json";
 const ENDED: &str = "ended.json";
 
-/// The samples of released cells, each with its name: of a cell that died, what it had measured until then.
+/// The samples of released cells, each with its name: of a cell that died, those until then.
 pub(crate) fn released(cells: &[CellRecord], shared: &Path) -> Vec<(String, PathBuf)> {
     (cells.iter().flat_map(CellRecord::samples_names))
         .map(|name| (name.clone(), shared.join(format!("{name}.samples"))))
@@ -59,7 +59,7 @@ pub(crate) struct Gone<'a> {
     pub unwritten: Option<&'a str>,
 }
 
-/// Writes to the run what it lacks and says what that was. May be called again, also after a failure.
+/// Completes the run and reports the additions. May be called again, also after a failure.
 ///
 /// # Errors
 /// One sentence: why the run cannot be written, so that the place must stay.
@@ -111,7 +111,7 @@ fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordE
         None => format!("the coordinator (process {}) was killed", gone.pid),
     };
     if run.has_no_experiment() {
-        // What a study measured is on record trial by trial, so nothing is left to be written.
+        // A study is on record trial by trial, so nothing is left to be written.
         let on_record = manifest.trials_done;
         close(&run, &mut manifest, &why, on_record, None)?;
         return Ok(Vec::new());

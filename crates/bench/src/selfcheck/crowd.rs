@@ -305,7 +305,7 @@ fn skew_row(cells: usize, medians: &[Option<i64>], ways: usize, first: Option<i6
 }
 
 fn waiting(cells: usize, seen: &Seen) -> Finding {
-    // The worst of the rounds: whatever woke a cell counts against us.
+    // The worst of the rounds: all wake-ups count against us.
     let worst = seen.waiting_ns.iter().copied().max().unwrap_or(0);
     Finding::goal(
         format!(
@@ -335,7 +335,7 @@ fn against_shell(cells: usize, hows: &[How], medians: &[Option<i64>]) -> Option<
     })
 }
 
-/// What one more cell on a cpu adds to the skew, between the smallest number of at least 10 and the largest.
+/// Skew added by one more cell on a cpu, between the smallest number of at least 10 and the largest.
 fn growth(
     how: How,
     at: usize,

@@ -1,4 +1,4 @@
-//! What the coordinator itself costs: the binary's size, and the peak memory of a bench with many cells.
+//! The coordinator's own cost: the binary's size, and the peak memory of a bench with many cells.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     say(&format!("memory, {CELLS} cells of {jobs} jobs"));
     let place = new_place()?;
     let file = place.dir().join("memory.toml");
-    // 100 steps: what is measured is the coordinator, and 32 cells of the thesis's job would need 9 cpus.
+    // 100 steps: the coordinator is measured, and 32 cells of the thesis's job would need 9 cpus.
     let text = format!(
         "schema = 1\nname = \"memory\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 100\njobs = {jobs}\n\
          [scheduling]\npriority = {}\ncpus = [{}]\n[[trial]]\nname = \"cells\"\ncells = [\"embedded\"]\ncopies = {CELLS}\n",

@@ -14,7 +14,7 @@ use crate::BenchError;
 use crate::error::failed;
 use crate::sampler::{Sampler, Subject};
 
-/// What a child used, and how it ended.
+/// A child's peak memory, and its end.
 pub(super) struct Usage {
     /// Largest resident set, bytes.
     pub peak_bytes: u64,
@@ -22,7 +22,7 @@ pub(super) struct Usage {
     pub ok: bool,
 }
 
-/// Waits for `child` and reads what it used.
+/// Waits for `child` and reads its usage.
 pub(super) fn reap(child: &Child) -> Usage {
     let mut status = 0;
     // SAFETY: rusage is plain data; the pid is our own child's, which nobody else waits for.
@@ -65,7 +65,7 @@ pub(super) struct Probe<'a> {
     pub cpu: u32,
     /// SCHED_FIFO priority; `None`: class OTHER.
     pub fifo: Option<u8>,
-    /// What a job does.
+    /// A job's work.
     pub work: Work,
     /// Time between releases, ns.
     pub period_ns: i64,

@@ -1,11 +1,11 @@
-//! What a part of the self-check is given, and what it finds.
+//! Input and findings of a part of the self-check.
 
 use std::path::PathBuf;
 
 use model::LoadKind;
 use serde::Serialize;
 
-/// What a part needs to know.
+/// A part's settings.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Fewer repetitions: shows that the part works, but gives no figures to rely on.
@@ -23,7 +23,7 @@ pub struct Setup {
 /// One figure and its goal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
-    /// What was measured.
+    /// The quantity.
     pub what: String,
     /// The figure in words, with its unit and interval.
     pub figure: String,
@@ -33,12 +33,12 @@ pub struct Finding {
     pub met: Option<bool>,
 }
 
-/// What a part found.
+/// A part's findings.
 #[derive(Debug, Clone, Serialize)]
 pub struct Section {
     /// Name of the part.
     pub part: &'static str,
-    /// What was compared, how often, and how.
+    /// The comparison, how often, and how.
     pub method: String,
     /// Lines of a table, header first; cells of a line in order.
     pub table: Vec<Vec<String>>,

@@ -118,7 +118,7 @@ impl Steps {
         }
     }
 
-    /// A line of the table for each step: its median, and what is left for the child's own end.
+    /// A line of the table for each step: its median, and the rest for the child's own end.
     fn rows(&self, whole: i64, table: &mut Vec<Vec<String>>) {
         let mut rest = whole;
         for (step, taken) in &self.0 {

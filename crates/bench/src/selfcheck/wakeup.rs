@@ -120,7 +120,7 @@ impl Period<'_> {
             say(&format!(
                 "wake-up latency, period {name}, round {round} of {rounds}"
             ));
-            // They take turns to begin: the second finds whatever the first leaves behind.
+            // They take turns to begin: the second finds the state left by the first.
             if round % 2 == 0 {
                 self.cyclictest(&mut theirs)?;
                 self.probe(&mut ours)?;

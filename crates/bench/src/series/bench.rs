@@ -1,4 +1,4 @@
-//! What a scenario of single measurements is: its options, what it says before anything is done, and how it measures.
+//! A scenario of single measurements: its options, its declaration before anything is done, and how it measures.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct SeriesScenario {
     pub question: &'static str,
     /// Rounds unless asked otherwise, and with `--quick`.
     pub rounds: (u32, u32),
-    /// What else it may be asked.
+    /// Its own option, if any.
     pub own: OwnOption,
     pub(crate) prepare: fn(&SeriesOptions) -> Prepared,
 }
@@ -40,7 +40,7 @@ pub enum OwnOption {
     Heartbeat,
 }
 
-/// What the user may choose. `plan.json` of a run has it.
+/// The user's options. `plan.json` of a run has them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesOptions {
@@ -52,7 +52,7 @@ pub struct SeriesOptions {
     pub engines: Vec<EngineKind>,
     /// Cpus that the threads of `nqueens` may use; empty: all.
     pub cpus: Vec<u32>,
-    /// Who runs rootless cells; `None`: found on the machine.
+    /// User of rootless cells; `None`: found on the machine.
     pub rootless_user: Option<String>,
     /// A heartbeat older than this is missing, ns; for `recovery`.
     pub heartbeat_timeout_ns: i64,
@@ -92,15 +92,15 @@ impl SeriesOptions {
     }
 }
 
-/// What a scenario says of itself before anything is done.
+/// A scenario's declaration before anything is done.
 pub(crate) struct Prepared {
-    /// What is measured, in the order of the report.
+    /// Measurements, in the order of the report.
     pub tasks: Vec<Task>,
-    /// What that needs, and what is not measured.
+    /// Their needs, and those not measured.
     pub needs: Needs,
     /// Of the measurement.
     pub conditions: Vec<Condition>,
-    /// What the options left to the machine and no condition names.
+    /// Choices left to the machine that no condition names.
     pub found: BTreeMap<String, String>,
     /// The subject that others are compared with.
     pub baseline: Option<String>,
@@ -132,7 +132,7 @@ pub(crate) struct Reading {
 }
 
 impl Task {
-    /// What is measured, in one line.
+    /// The measurement, in one line.
     pub(super) fn name(&self) -> String {
         format!("{}, {}", self.subject, self.part)
     }
@@ -179,7 +179,7 @@ pub(crate) trait Bench {
     fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String>;
 }
 
-/// What a run will do.
+/// A run's plan.
 pub struct SeriesPlan {
     /// Name of the scenario.
     pub scenario: &'static str,
@@ -238,17 +238,17 @@ impl SeriesPlan {
         })
     }
 
-    /// What is measured in every round.
+    /// The tasks of every round.
     pub fn tasks(&self) -> &[Task] {
         &self.prepared.tasks
     }
 
-    /// What is not measured, and why.
+    /// Tasks left out, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
         &self.prepared.needs.not_measured
     }
 
-    /// What the scenario needs of the machine, met and unmet.
+    /// The scenario's requirements, met and unmet.
     pub fn requirements(&self) -> &[Requirement] {
         &self.prepared.needs.requirements
     }

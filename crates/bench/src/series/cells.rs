@@ -12,7 +12,7 @@ use crate::needs::Needs;
 /// How a cell is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As in experiments: whatever created the cell has ended, except what the engine keeps beside every cell.
+    /// As in experiments: the cell's creator has ended, except for the engine's processes beside every cell.
     Detached,
     /// The OCI runtime waits for the payload as its parent.
     Attached,
@@ -24,7 +24,7 @@ pub(super) struct Subject {
     pub name: String,
     pub kind: EngineKind,
     pub form: Form,
-    /// Who runs it, where it is rootless.
+    /// The user, where it is rootless.
     pub user: Option<User>,
     options: engine::Options,
 }
@@ -70,7 +70,7 @@ pub(super) fn class(fifo: Option<u8>) -> Class {
     fifo.map_or(Class::Other, |priority| Class::Fifo { priority })
 }
 
-/// What can be measured here, and what cannot.
+/// Measurable subjects, and needs.
 pub(super) struct Found {
     pub subjects: Vec<Subject>,
     pub needs: Needs,

@@ -1,7 +1,7 @@
 //! `footprint`: the memory of an idle real-time cell and of every process that its engine keeps for it.
 //!
-//! The cell is a probe that is armed and waits at the barrier: memory locked, real-time class, pinned. The kernel reports what it and its
-//! helpers use: proportional and resident set, mapped memory, and what the cell's cgroup is charged for inside the kernel.
+//! The cell is a probe that is armed and waits at the barrier: memory locked, real-time class, pinned. The kernel reports the use of it
+//! and its helpers: proportional and resident set, mapped memory, and the charge of the cell's cgroup inside the kernel.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
 const PRIORITY: u8 = 80;
 /// How a condition begins that names no class; the reason follows, which may name the cgroup of a login.
 pub(super) const NO_CLASS: &str = "no real-time class";
-/// Pause before looking, until what created the cell has ended and the rest has settled, ns.
+/// Pause before looking, until the cell's creator has ended and the rest has settled, ns.
 const SETTLING_NS: i64 = 200_000_000;
 /// Room to lock all of the payload.
 const MEMLOCK_BYTES: u64 = 1 << 30;
@@ -234,7 +234,7 @@ fn size(path: &PathBuf) -> Option<(String, i64)> {
     Some((name, i64::try_from(bytes).ok()?))
 }
 
-/// What one process takes, bytes.
+/// Memory of one process, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Taken {
     pss: i64,
@@ -256,7 +256,7 @@ impl Taken {
     }
 }
 
-/// What the cgroup `/<id>` is charged for inside the kernel; `None` if there is none or the kernel does not report it.
+/// The charge of the cgroup `/<id>` inside the kernel; `None` if there is none or the kernel does not report it.
 fn kernel_bytes(id: &str) -> Option<i64> {
     let cgroups = host::cgroup::detect().ok()?;
     let read = |path: &Path| std::fs::read_to_string(path).ok();

@@ -1,4 +1,4 @@
-//! Scenarios that repeat one measured value instead of periodic jobs: one file each, and what they share: measuring every subject in turn,
+//! Scenarios that repeat one measured value instead of periodic jobs: one file each, and a common part: measuring every subject in turn,
 //! round by round, and recording the values.
 //!
 //! Adding one: a file with `prepare`, and a line in [`SERIES_SCENARIOS`].

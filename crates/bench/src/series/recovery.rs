@@ -1,7 +1,7 @@
 //! `recovery`: how soon a cell runs again after its payload was killed, stopped answering, or lost its runtime.
 //!
-//! The coordinator does what a supervisor would: it notices the fault (by the end of a process, or by a missing heartbeat), removes what
-//! is left of the cell, and recreates it. The new payload's first clock reading ends the time.
+//! The coordinator acts as a supervisor: it notices the fault (by the end of a process, or by a missing heartbeat), removes the rest of
+//! the cell, and recreates it. The new payload's first clock reading ends the time.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub const BEAT_NS: i64 = 1_000_000;
 const DEATH: std::time::Duration = std::time::Duration::from_secs(10);
 
 model::choice! {
-    /// What is done to a cell.
+    /// The fault of a cell.
     enum Fault: part {
         /// SIGKILL to the payload.
         Kill = "payload killed",
@@ -56,8 +56,8 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     let mut tasks = Vec::new();
     for subject in &found.subjects {
         for fault in Fault::ALL {
-            // Only what has a helper can lose it; a detached runtime has ended long before, and a cell that is
-            // attached to one differs from a detached one in nothing but that.
+            // A cell needs a helper to lose it; a detached runtime has ended long before, and a cell that is attached to one differs
+            // from a detached one in nothing but that.
             let takes_part = match (fault, subject.form) {
                 (Fault::Helper, _) => subject.has_helper(),
                 (_, Form::Detached) => true,
@@ -210,7 +210,7 @@ impl Case<'_> {
                 self.life.beat_ns().is_some()
             })
             .and_then(|()| self.strike(cell.as_ref()));
-        // Whatever happened, nothing of the first cell may be left.
+        // In any case, nothing of the first cell may be left.
         let removed = cell.remove().map_err(|error| error.to_string());
         let removed_ns = clock::now();
         let struck = struck?;
@@ -296,7 +296,7 @@ impl Case<'_> {
         Err("could not wedge the payload".to_owned())
     }
 
-    /// Waits for what a payload will write; its own stamps tell when it did.
+    /// Waits for a payload; its own stamps tell when it wrote.
     fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<(), String> {
         const LOOK_NS: i64 = 200_000;
         let until = clock::now() + CREATION_NS;

@@ -116,7 +116,7 @@ impl Managers {
 }
 
 struct Startup {
-    // Before the stage: what is set up uses its directories until it is gone.
+    // Before the stage: launchers use its directories until they are gone.
     launchers: Vec<Box<dyn Launcher>>,
     stage: Stage,
 }
@@ -152,7 +152,7 @@ fn readings(l: &Launched) -> Vec<Reading> {
     readings
 }
 
-/// What is collected while the launchers are checked against the machine.
+/// Findings of checking the launchers against the machine.
 #[derive(Default)]
 struct Ways {
     ways: Vec<(String, Way, i64)>,
@@ -248,7 +248,7 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
     }
 }
 
-/// Who runs the same without root's powers, and what that needs instead of root.
+/// The user for the same without root's powers, and the needs instead of root.
 fn without_root(
     options: &SeriesOptions,
     needs: Vec<Requirement>,

@@ -6,7 +6,7 @@ use crate::BenchError;
 use crate::place;
 use crate::sweep::{Unsaved, sweep_stale};
 
-/// Makes sure that nobody else measures, listens for signals, and removes what killed runs have left.
+/// Makes sure that nobody else measures, listens for signals, and removes remains of killed runs.
 pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError> {
     if let Some(pid) = place::another() {
         return Err(BenchError::Unmet(format!(

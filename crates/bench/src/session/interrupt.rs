@@ -1,4 +1,4 @@
-//! Ctrl-C and similar signals: a flag, and a wake-up for whoever sleeps on the barrier.
+//! Ctrl-C and similar signals: a flag, and a wake-up for sleepers on the barrier.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! A run of any kind from its beginning to its end: nobody else measures meanwhile, it is on record from the start, the caller learns how
 //! it goes, and how it ended is recorded.
 //!
-//! What is measured is decided elsewhere; `run` conducts runs of an experiment, [`conduct`] the others.
+//! Measurements are chosen elsewhere; `run` conducts runs of an experiment, [`conduct`] the others.
 
 mod alone;
 mod elsewhere;
@@ -50,10 +50,10 @@ pub struct Settings {
 /// How a run ended: with its record complete, or why not, together with the run if it had begun.
 pub type Finished = Result<Run, (Option<Run>, BenchError)>;
 
-/// What a run is before anything is measured.
+/// A run before its first measurement.
 pub(crate) struct Opening<'a> {
     pub kind: Kind,
-    /// What its directory is called, after the time.
+    /// Its directory's name, after the time.
     pub name: &'a str,
     /// Trials of all rounds.
     pub trials: u32,
@@ -135,7 +135,7 @@ impl Session {
         self.run.write(&self.manifest).map_err(BenchError::Record)
     }
 
-    /// Records how the run ended, after what `last` writes.
+    /// Records how the run ended, after `last` has written.
     pub(crate) fn close(
         mut self,
         mut result: Result<(), BenchError>,

@@ -1,11 +1,11 @@
-//! What the caller learns while a run goes on.
+//! The caller's view of a run as it goes on.
 
 use record::Metric;
 use record::histogram::Counts;
 use record::run::Run;
 use record::trial::TrialRecord;
 
-/// What a caller learns while the run goes on.
+/// The caller's view of a run as it goes on.
 pub trait Progress {
     /// The run directory exists.
     fn began(&mut self, run: &Run, trials: u32);

@@ -1,5 +1,5 @@
-//! Resuming a run that ended before its time: a power cut, an interrupt, a full disk. What is the same for every kind is here: what is
-//! refused, what has changed since, the note of the gap. How far the run has come is read by its kind.
+//! Resuming a run that ended before its time: a power cut, an interrupt, a full disk. The common part of every kind is here: refusals,
+//! changes since, the note of the gap. How far the run has come is read by its kind.
 
 use host::provenance::Provenance;
 use model::InputError;
@@ -119,7 +119,7 @@ pub fn check_machine(run: &Run, settings: &Settings) -> Result<(), BenchError> {
     differences(run, &provenance(None, settings)).map(|_| ())
 }
 
-/// What differs between the machine that began the run and this one; another cpu is another machine.
+/// Differences between the machine that began the run and this one; another cpu is another machine.
 fn differences(run: &Run, now: &Provenance) -> Result<Vec<String>, BenchError> {
     let then = run.provenance()?;
     let model = |p: &Provenance| p.cpu_model.clone().unwrap_or_else(|| p.arch.clone());

@@ -14,7 +14,7 @@ use super::{Finished, Opening, Session, Settings};
 use crate::BenchError;
 use crate::utc::utc_of;
 
-/// What to do about a run that was planned otherwise than it would be now.
+/// Advice for a run that was planned otherwise than it would be now.
 const OTHERWISE: &str =
     "run the scenario again; what was measured stays, and `timecell report` reads it";
 
@@ -26,7 +26,7 @@ pub(crate) trait Grows: Document {
     /// The number of the last trial that it holds; 0: none.
     fn last_trial(&self) -> u32;
 
-    /// The document as it is compared with that of another plan: without what may differ although the plan is the same.
+    /// The document as it is compared with that of another plan: without fields that may differ in the same plan.
     fn compared(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -52,12 +52,12 @@ pub(crate) struct Step {
     pub expected_ns: i64,
 }
 
-/// Conducts a study: `record` is what it keeps, as it is before the first trial, `set_up` makes what all trials need, and `measure` is all
+/// Conducts a study: `record` is its document, as it is before the first trial, `set_up` makes all trials' needs, and `measure` is all
 /// that is done with it. A run that is resumed goes the same way: the trials that are on record are passed over.
 ///
 /// # Errors
-/// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: what was
-/// measured until then is on record. A run that cannot be resumed is refused.
+/// Why the run ended, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: measurements until then are on
+/// record. A run that cannot be resumed is refused.
 pub(crate) fn conduct<D: Grows, S>(
     opening: &Opening<'_>,
     plan: &PlanRecord,
@@ -129,7 +129,7 @@ fn as_planned<D: Grows>(
     Ok(record)
 }
 
-/// What could not be measured when the run began, and can be now: the order of the trials would be another.
+/// A trial that could not be measured when the run began, and can be now: the order would be another.
 fn measurable(then: &[NotMeasured], now: &[NotMeasured]) -> Option<String> {
     let known = |name: &str| now.iter().any(|n| n.trial == name);
     let more = then.iter().find(|n| !known(&n.trial))?;
@@ -141,7 +141,7 @@ fn measurable(then: &[NotMeasured], now: &[NotMeasured]) -> Option<String> {
 
 /// The first thing that was planned in another way than now, as a clause.
 fn otherwise<D: Grows>(record: &D, fresh: &D) -> Option<String> {
-    // Reasons may hold figures of the moment; whose they are is compared by itself.
+    // Reasons may hold figures of the moment; their trials are compared apart.
     let ignored = |field: &str| {
         ["schema", "question", "not_measured"].contains(&field) || D::GROWING.contains(&field)
     };
@@ -192,7 +192,7 @@ fn first_difference(path: &str, then: &Value, now: &Value) -> Option<(String, St
     }
 }
 
-/// Long texts are cut to what is around their first difference.
+/// Long texts are cut to a part around their first difference.
 fn around_difference(then: &str, now: &str) -> (String, String) {
     const BEFORE: usize = 40;
     const LONGEST: usize = 200;
@@ -239,7 +239,7 @@ fn go<D: Grows, S>(
     finished
 }
 
-/// What is measured in each round, by its place of `count`: each begins a round in turn, since what runs before may have an effect.
+/// The trials of each round, by their place of `count`: each begins a round in turn, since those before it may have an effect.
 pub(crate) fn in_turn(rounds: u32, count: usize) -> impl Iterator<Item = (u32, usize)> {
     (1..=rounds).flat_map(move |round| {
         (0..count).map(move |turn| (round, (turn + round as usize - 1) % count))
@@ -256,8 +256,8 @@ impl<D: Grows> Study<'_, D> {
         is_done
     }
 
-    /// One trial, unless it is already on record: announced, measured by its number, and put on record by `keep`, which says what
-    /// failed; except for one that a signal cut off.
+    /// One trial, unless it is already on record: announced, measured by its number, and put on record by `keep`, which returns failures;
+    /// except for one that a signal cut off.
     ///
     /// # Errors
     /// When a signal has come or the record cannot be written.
@@ -283,7 +283,7 @@ impl<D: Grows> Study<'_, D> {
         self.write()
     }
 
-    /// Puts what is known on record.
+    /// Writes the record so far.
     pub(crate) fn write(&self) -> Result<(), BenchError> {
         self.session.run.write(&self.record)?;
         self.session.write_manifest()
@@ -310,7 +310,7 @@ mod tests {
         fn note(&mut self, _: &str) {}
     }
 
-    /// What is on record of a run when this goes.
+    /// The run's status on record when this goes.
     struct Stage<'a>(PathBuf, &'a mut Option<Status>);
 
     impl Drop for Stage<'_> {

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a run still takes: as planned at first, stretched by what is seen as it goes on.
+/// How long a run still takes: as planned at first, stretched by its pace as it goes on.
 pub(crate) struct TimeLeft {
     began: Instant,
     /// Of the whole run, ns.
     planned_ns: i64,
-    /// Of what is done, ns.
+    /// Of past trials, ns.
     past_ns: i64,
 }
 
@@ -21,12 +21,12 @@ impl TimeLeft {
         }
     }
 
-    /// What was planned for so many ns is done, or left out.
+    /// A part planned for so many ns is done, or left out.
     pub(crate) fn past(&mut self, planned_ns: i64) {
         self.past_ns = self.past_ns.saturating_add(planned_ns);
     }
 
-    /// What was planned for so many ns is on record already: it takes no time, and tells nothing of how long the rest will take.
+    /// A part planned for so many ns is on record already: it takes no time, and tells nothing of how long the rest will take.
     pub(crate) fn without(&mut self, planned_ns: i64) {
         self.planned_ns = self.planned_ns.saturating_sub(planned_ns);
     }
@@ -41,7 +41,7 @@ impl TimeLeft {
         self.began.elapsed()
     }
 
-    /// What is left, ns.
+    /// The rest, ns.
     pub(crate) fn ns(&self) -> i64 {
         stretched(
             self.planned_ns.saturating_sub(self.past_ns),
@@ -51,7 +51,7 @@ impl TimeLeft {
     }
 }
 
-/// What is left of a plan of which `past_ns` took `seen`.
+/// The rest of a plan of which `past_ns` took `seen`, ns.
 fn stretched(left_ns: i64, past_ns: i64, seen: Duration) -> i64 {
     if past_ns <= 0 {
         return left_ns;

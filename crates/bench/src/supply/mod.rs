@@ -1,6 +1,6 @@
-//! `supply`: what the kernel's enforcers really give to a cell that always wants the cpu. One spinning thread at a time, held by one
-//! enforcer to one budget, or by none to learn what the host takes; round by round, each beginning with the next. The gaps that it saw go
-//! on record; `study` evaluates them. Then sets of tasks are run inside the budgets, chosen by what was measured.
+//! `supply`: the cpu time that the kernel's enforcers really give to a cell that always wants it. One spinning thread at a time, held by
+//! one enforcer to one budget, or by none to learn the host's share; round by round, each beginning with the next. Its gaps go on record;
+//! `study` evaluates them. Then sets of tasks are run inside the budgets, chosen by the measured supply.
 
 mod options;
 mod run;
@@ -40,7 +40,7 @@ const CELL_GUESS_NS: i64 = 60_000_000;
 /// Guess of the time that a load takes to start and to end, ns.
 const LOAD_GUESS_NS: i64 = 500_000_000;
 
-/// What a run will do.
+/// A run's plan.
 pub struct SupplyPlan {
     /// How often every budget is measured.
     pub rounds: u32,
@@ -48,7 +48,7 @@ pub struct SupplyPlan {
     subjects: Vec<Subject>,
     needs: Needs,
     setting: Setting,
-    /// What follows the spinning; `None`: nothing.
+    /// The sets after the spinning; `None`: none.
     trying: Option<Trying>,
     /// The load beside every trial; `None`: nothing.
     load: Option<PlannedLoad>,
@@ -96,7 +96,7 @@ impl SupplyPlan {
                 plan.add(Subject { held: Some(held) });
             }
         }
-        // Only beside something: what the host takes is not supply.
+        // Only beside something: the host's share is not supply.
         if !plan.subjects.is_empty() {
             plan.add(Subject { held: None });
         }
@@ -119,7 +119,7 @@ impl SupplyPlan {
         }
     }
 
-    /// What is measured in every round.
+    /// The subjects of every round.
     pub fn subjects(&self) -> &[Subject] {
         &self.subjects
     }
@@ -136,12 +136,12 @@ impl SupplyPlan {
         spinning.saturating_add(tried).saturating_mul(self.rounds)
     }
 
-    /// What is not measured, and why.
+    /// Subjects left out, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
         &self.needs.not_measured
     }
 
-    /// What the study needs of the machine, met and unmet.
+    /// The study's requirements, met and unmet.
     pub fn requirements(&self) -> &[Requirement] {
         &self.needs.requirements
     }
@@ -171,7 +171,7 @@ impl SupplyPlan {
         trying.run_ns() + self.load_ns()
     }
 
-    /// What the load adds to a trial, ns.
+    /// The load's time in a trial, ns.
     fn load_ns(&self) -> i64 {
         self.load.as_ref().map_or(0, |_| LOAD_GUESS_NS)
     }
@@ -244,7 +244,7 @@ impl SupplyPlan {
     }
 }
 
-/// What a subject needs of the machine, met and unmet.
+/// A subject's requirements, met and unmet.
 fn needs(subject: &Subject, setting: &Setting) -> Vec<Requirement> {
     match subject.held.map(|held| (held, held::by(held.enforcer))) {
         None => vec![fifo_requirement(setting.spot.priority)],

@@ -81,7 +81,7 @@ impl fmt::Display for Reservation {
     }
 }
 
-/// What the user may choose. `plan.json` of a run has it.
+/// The user's options. `plan.json` of a run has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SupplyOptions {
@@ -118,7 +118,7 @@ pub(super) struct Checked {
     /// Length of each run of a task set, ns; `None`: none is run.
     pub tried_ns: Option<i64>,
     pub threads: u32,
-    /// What is beside every trial.
+    /// The load of every trial.
     pub load: Option<LoadKind>,
 }
 

@@ -26,14 +26,14 @@ impl Grows for SupplyRecord {
     }
 }
 
-/// Runs the plan, or what is left of it in a resumed run. Returns the run with its record complete, also when some trials failed.
-/// The gaps decide which sets run after the spinning.
+/// Runs the plan, or the rest of it in a resumed run. Returns the run with its record complete, also when some trials failed. The
+/// gaps decide which sets run after the spinning.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
 /// # Errors
-/// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: what was
-/// measured until then is on record.
+/// Why the run ended, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: measurements until then
+/// are on record.
 pub fn run_supply(plan: &SupplyPlan, settings: &Settings, progress: &mut dyn Progress) -> Finished {
     if plan.subjects.is_empty() {
         return Err((None, nothing_of("no supply", &plan.needs.not_measured)));

@@ -1,9 +1,9 @@
-//! What all trials have in common.
+//! Common setting of all trials.
 
 use super::stretches::Stretches;
 use crate::held::Spot;
 
-/// What all trials have in common.
+/// Common setting of all trials.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub spot: Spot,

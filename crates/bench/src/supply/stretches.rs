@@ -67,7 +67,7 @@ impl Stretches {
         // So many refills may pass before a group runs again that has run over its budget by a tick.
         let behind = (1 + self.tick_ns / budget).min(MOST_BEHIND);
         let short = period.saturating_mul(3 * (behind + 1));
-        // Whole periods: what is received in them is not a matter of where they end.
+        // Whole periods: the supply in them does not depend on where they end.
         let long = self.long_ns.div_euclid(period) + i64::from(self.long_ns % period > 0);
         let mut lengths = vec![long * period];
         lengths.extend(std::iter::repeat_n(short, self.starts as usize));

@@ -1,4 +1,4 @@
-//! What is measured in every round.
+//! Subjects of every round.
 
 use record::Budget;
 
@@ -7,18 +7,18 @@ use super::options::Reservation;
 /// One thing that is measured once in every round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
-    /// What holds the thread; `None`: nothing.
+    /// The thread's budget; `None`: nothing.
     pub held: Option<Budget>,
 }
 
 impl Subject {
-    /// What it is called: `rt-cgroup 30ms/100ms`, `no budget`.
+    /// Its name: `rt-cgroup 30ms/100ms`, `no budget`.
     pub fn name(&self) -> String {
         (self.held.as_ref()).map_or("no budget".to_owned(), name_of)
     }
 }
 
-/// What a budget is called: `rt-cgroup 30ms/100ms`.
+/// A budget's name: `rt-cgroup 30ms/100ms`.
 pub(super) fn name_of(held: &Budget) -> String {
     let reservation = Reservation {
         budget_ns: held.budget_ns,

@@ -14,7 +14,7 @@ use crate::held::{self, Holder, group_name};
 use crate::load::PlannedLoad;
 use crate::together::{self, Around, Beside, Member};
 
-/// What the cell is called.
+/// The cell's name.
 const MEMBER: &str = "supply";
 
 /// One trial that is to take place.
@@ -22,7 +22,7 @@ pub(super) struct Trial<'a> {
     pub subject: &'a Subject,
     pub round: u32,
     pub setting: &'a Setting,
-    /// What is beside it.
+    /// Load beside it.
     pub load: Option<&'a PlannedLoad>,
     pub around: Around<'a>,
     /// Where the gaps go.
@@ -30,7 +30,7 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
+    /// Runs it. Failures are on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> SupplyTrial {
         let mut record = SupplyTrial {
             number: self.around.number,
@@ -87,7 +87,7 @@ impl Trial<'_> {
         Ok(reacted.into_iter().next().flatten())
     }
 
-    /// What holds the thread, and to what; `None`: nothing does.
+    /// The thread's holder and budget; `None`: nothing holds it.
     fn holder(&self) -> Option<(&'static dyn Holder, &Budget)> {
         let held = self.subject.held.as_ref()?;
         Some((held::by(held.enforcer)?, held))
@@ -122,7 +122,7 @@ impl Trial<'_> {
     }
 }
 
-/// Measures, and returns what the host took of these cpus meanwhile, ns; `None` if the kernel does not report it.
+/// Measures, and returns the steal time of these cpus meanwhile, ns; `None` if the kernel does not report it.
 pub(crate) fn stolen_while<T>(cpus: &[u32], measure: impl FnOnce() -> T) -> (Option<u64>, T) {
     let before = stolen(cpus);
     let measured = measure();
@@ -131,7 +131,7 @@ pub(crate) fn stolen_while<T>(cpus: &[u32], measure: impl FnOnce() -> T) -> (Opt
     (steal_ns, measured)
 }
 
-/// What the host has taken of these cpus since boot, ns.
+/// Steal time of these cpus since boot, ns.
 fn stolen(cpus: &[u32]) -> Option<u64> {
     let ticks = cpu_use::ticks(&Root::live()).ok()?;
     let ours = ticks.iter().filter(|ticks| cpus.contains(&ticks.cpu));

@@ -1,4 +1,4 @@
-//! The reservations of a task set on this machine: which cell is on which cpu and how urgent there, and what holds it to which budget.
+//! The reservations of a task set on this machine: which cell is on which cpu and how urgent there, and its enforcer and budget.
 
 use analysis::Task;
 use analysis::linux::{DeadlineParams, Held, thread_of};
@@ -62,11 +62,11 @@ pub(super) struct Ground<'a> {
     pub allowed: &'a [u32],
     /// The top of the band of priorities; `None`: the threads are of no real-time class.
     pub priority: Option<u8>,
-    /// What competes with the cells on each of their cpus, before all of them, held by nothing.
+    /// The competitor of the cells on each of their cpus, before all of them, held by nothing.
     pub rival: Option<&'a CellTask>,
 }
 
-/// What holds each of these cells; or what the machine lacks for one of them, or for all together.
+/// Enforcer and budget of each of these cells; or the unmet need of one, or of all together.
 pub(super) fn holds(
     enforcer: Enforcer,
     cells: &[&TaskCell],
@@ -182,7 +182,7 @@ fn budget(
             let real_time_us = held::real_time_us(&Root::live());
             (holder.free_us()).min(real_time_us.saturating_sub(taken_us))
         }
-        // The competitor gets what these leave.
+        // The competitor gets the rest.
         false => holder.free_us(),
     };
     let least = means.least(&tasks, (share, 1_000_000), &before);
@@ -223,8 +223,8 @@ fn fit_together(
     Ok(())
 }
 
-/// Whether the cells of each cpu, and what competes with them, have their budgets before the kernel stops all real-time threads of it,
-/// which it does after so many us of every second.
+/// Whether the cells of each cpu, and their competitor, have their budgets before the kernel stops all real-time threads of it, which
+/// it does after so many us of every second.
 fn cpus_fit(all: &[Budget], ground: &Ground<'_>, real_time_us: u64) -> Result<(), Requirement> {
     let rival_us = ground
         .rival

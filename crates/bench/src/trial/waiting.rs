@@ -1,4 +1,4 @@
-//! Waiting for the cells of a trial, and what happens when one fails.
+//! Waiting for the cells of a trial, and the handling of failures.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ fn first_failure(cells: &[CellRecord]) -> Option<String> {
 }
 
 impl Going<'_> {
-    /// Waits at the barrier until what is waited for has come or the trial cannot go on.
+    /// Waits at the barrier until `waiting` succeeds or the trial cannot go on.
     pub(super) fn wait(
         &mut self,
         mut waiting: impl FnMut(&Cells<'_>, &mut dyn FnMut() -> bool) -> Result<(), BarrierError>,

@@ -55,7 +55,7 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
     }
 }
 
-/// What is known about a run as a whole.
+/// The facts of a run as a whole.
 pub(super) struct Context {
     run: String,
     host: String,
@@ -71,7 +71,7 @@ pub(super) enum Kind {
     Instant,
 }
 
-/// One column: its name, what it holds, and where its value comes from.
+/// One column: its name, its type, and where its value comes from.
 pub(super) struct Column {
     pub name: &'static str,
     pub kind: Kind,

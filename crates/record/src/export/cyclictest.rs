@@ -9,12 +9,12 @@ use crate::export::measured;
 use crate::import::measured::{Distribution, Measured};
 use crate::run::Run;
 
-/// A text for another tool, and notes on what it could not hold, one sentence each without a full stop.
+/// A text for another tool, and notes on losses, one sentence each without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// The file's content.
     pub text: String,
-    /// What was rounded, left out or moved.
+    /// Roundings, omissions and moves.
     pub notes: Vec<String>,
 }
 

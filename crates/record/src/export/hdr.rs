@@ -1,5 +1,5 @@
 //! Interval logs for HdrHistogram's own tools: one file per trial, cell and metric, without tags, which some of those
-//! tools do not know. Only one of our comment lines is kept, [`METRIC`], which says what was measured.
+//! tools do not know. Only one of our comment lines is kept, [`METRIC`], which names the metric.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! What other tools read. Tables (CSV, Parquet): one row per executed job, every cell and round in one table; of a run
-//! of single measurements, one row per value. A run's latencies as cyclictest writes them, and task sets as rt-app reads
+//! Files for other tools. Tables (CSV, Parquet): one row per executed job, every cell and round in one table; of a run of
+//! single measurements, one row per value. A run's latencies as cyclictest writes them, and task sets as rt-app reads
 //! them.
 //!
 //! Columns of the tables: those of `context`, which every row of a cell shares, then `job`, `missed_before`, `release_ns`,
@@ -93,7 +93,7 @@ fn counters(run: &Run) -> Result<Vec<Counter>, RecordError> {
 
 /// The measured columns of every row of a cell, in the order of the module's list.
 ///
-/// Activations missed after the last job are in its row, so that the rows add up to what was planned: count + sum of
+/// Activations missed after the last job are in its row, so that the rows add up to the planned ones: count + sum of
 /// `missed_before` + sum of `missed_after`.
 fn numbers(samples: &Samples) -> impl Iterator<Item = [i64; 9]> + '_ {
     let before = samples.samples.iter().map(|s| u64::from(s.missed));

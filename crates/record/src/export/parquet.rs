@@ -62,7 +62,7 @@ pub fn write_parquet(run: &Run, path: &Path) -> Result<u64, RecordError> {
     Ok(rows)
 }
 
-/// What a failure of the writer means.
+/// The meaning of a writer's failure.
 pub(super) fn failed(path: &Path) -> impl Fn(ParquetError) -> RecordError {
     let path = path.to_owned();
     move |error| match error {

@@ -302,7 +302,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written for rt-app is read back as the same set, including everything that rt-app cannot express.
+        /// An export for rt-app is read back as the same set, including everything that rt-app cannot express.
         #[test]
         fn what_is_exported_is_read_back_as_the_same_set(
             cells in prop::collection::vec(
@@ -350,7 +350,7 @@ mod tests {
             };
             let back = import(Format::named("rt-app"), "s", exported.text.as_bytes(), Options::default()).expect("its own output");
             prop_assert_eq!(&back.set, &whole);
-            // Whoever changes a thread is asked about the threads.
+            // After a change of a thread, the threads decide.
             let changed = exported.text.replacen("\"run\" : ", "\"run\" : 1", 1).replacen("\"dl-runtime\" : ", "\"dl-runtime\" : 1", 1);
             if let Ok(back) = import(Format::named("rt-app"), "s", changed.as_bytes(), Options { cpus: Some(2), ..Options::default() }) {
                 prop_assert!(back.notes.iter().any(|note| note.contains("have been changed since")), "{:?}", back.notes);

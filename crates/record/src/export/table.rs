@@ -1,10 +1,10 @@
-//! The table of a study without jobs in trials: which columns it has and how its rows are read, whatever they are written as.
+//! The table of a study without jobs in trials: which columns it has and how its rows are read, in any format of writing.
 
 use super::{isolation, series, supply};
 use crate::run::Run;
 use crate::{Kind, RecordError};
 
-/// A column behind `run` and `host`: its name and what it holds. Numbers may be absent.
+/// A column behind `run` and `host`: its name and type. Numbers may be absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Column {
     Text(&'static str),
@@ -25,7 +25,7 @@ pub(super) type Sink<'a> = dyn FnMut(&[String]) -> Result<(), RecordError> + 'a;
 
 /// The table of one kind of run.
 pub(super) struct Table {
-    /// What it is of, as messages say it.
+    /// Its subject, as messages say it.
     pub of: &'static str,
     pub columns: &'static [Column],
     /// Reads the rows of a run, in the order of the record.

@@ -75,7 +75,7 @@ impl Times {
     }
 }
 
-/// What was counted about the process that held the cell of one trial, from arming to the end.
+/// The counts of the process that held the cell of one trial, from arming to the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reacted {
     /// Lateness: from the planned instant of a wake-up until its thaw or freeze was done.

@@ -1,5 +1,5 @@
-//! What a trial of many cells records besides its cells: creation, memory and cpu time while they wait, and what
-//! ran out if not all could be created.
+//! Record of a trial of many cells besides the cells: creation, memory and cpu time while they wait, and the shortage if
+//! not all could be created.
 
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct CrowdRecord {
     /// How late the watchdog was scheduled; `None` if none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<WatchdogRecord>,
-    /// What kept cells from starting; `None` if all started, or if it is unknown.
+    /// The limit that stopped cells; `None` if all started, or if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_out: Option<GaveOut>,
 }
@@ -118,7 +118,7 @@ impl Priorities {
 /// The limit that was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GaveOut {
-    /// What ran out, such as `process ids`.
+    /// The resource, such as `process ids`.
     pub what: String,
     /// The limit, such as `/proc/sys/kernel/pid_max`.
     pub limit: String,

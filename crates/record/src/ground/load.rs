@@ -1,14 +1,14 @@
-//! What disturbed a trial, and what it achieved.
+//! The loads of a trial, and their work.
 
 use model::LoadKind;
 use serde::{Deserialize, Serialize};
 
-/// One load of a trial, and what it achieved while the cells were measured.
+/// One load of a trial, and its work while the cells were measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRecord {
     /// Name in tables; unique in the trial.
     pub name: String,
-    /// What it does.
+    /// Its kind.
     pub kind: LoadKind,
     /// `built in`, or program and version, such as `stress-ng 0.15.06`.
     pub form: String,
@@ -18,7 +18,7 @@ pub struct LoadRecord {
     pub cpus: Vec<u32>,
     /// Its command line.
     pub command: String,
-    /// What it did; empty when it failed before anything was measured.
+    /// Its work; empty when it failed before anything was measured.
     pub achieved: Vec<Achieved>,
     /// Seconds in which a load with a fixed pace did not finish its work; `None` for loads without one.
     pub missed_seconds: Option<u64>,
@@ -26,7 +26,7 @@ pub struct LoadRecord {
     pub failure: Option<String>,
 }
 
-/// One measure of what a load did.
+/// One measure of a load's work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Achieved {
     /// Such as `messages`.

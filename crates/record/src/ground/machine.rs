@@ -1,4 +1,4 @@
-//! What the supply of a kernel depends on.
+//! Facts behind a kernel's supply.
 
 use host::root::Root;
 use host::{cpus, kernel, provenance, virt};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A tick of 100 Hz, ns.
 const SLOWEST_TICK_NS: u64 = 10_000_000;
 
-/// What the supply of a kernel depends on. Two machines that agree in all of this supply alike, whatever enforces a budget.
+/// Facts behind a kernel's supply. Two machines that agree in all of this supply alike, with any enforcer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the cpu.
@@ -62,7 +62,7 @@ impl Machine {
     }
 
     /// The first difference to another machine that matters for the supply of `enforcer`, as a clause: `it was measured on
-    /// another machine (kernel 6.1, here 6.18)`. If it is unknown what ends the runtimes of SCHED_DEADLINE, the tick is assumed,
+    /// another machine (kernel 6.1, here 6.18)`. If the end of the runtimes of SCHED_DEADLINE is unknown, the tick is assumed,
     /// as by admission.
     pub fn difference(&self, here: &Machine, enforcer: Enforcer) -> Option<String> {
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());

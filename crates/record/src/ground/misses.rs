@@ -15,7 +15,7 @@ pub struct Misses {
     pub trials: u64,
     /// Trials in which at least one deadline was missed.
     pub trials_with: u64,
-    /// Tasks, counted per trial, whose mean cpu time per job, as billed by the kernel, exceeds what they declared: their
+    /// Tasks, counted per trial, whose mean cpu time per job, as billed by the kernel, exceeds the declared wcet: their
     /// misses are due to themselves, or to the host.
     pub over_declared: u64,
     /// Jobs that took more cpu time than they declared, if they check it themselves.

@@ -91,7 +91,7 @@ impl Collector {
         }
     }
 
-    /// A collector that continues after what `log` holds. It does not know the worst jobs of the cell so far, so its next
+    /// A collector that continues after the end of `log`. It does not know the worst jobs of the cell so far, so its next
     /// interval may name more jobs than otherwise.
     pub(super) fn after(metrics: &[Metric], log: &HistogramLog, interval_ns: i64) -> Collector {
         let last = log.intervals.last();
@@ -208,8 +208,8 @@ impl Collector {
         Some(text)
     }
 
-    /// The end of the file, once the probe has ended normally: the last interval, including what was missed and lost after
-    /// the last record, and the probe's header.
+    /// The end of the file, once the probe has ended normally: the last interval, with activations missed and lost after the
+    /// last record, and the probe's header.
     pub fn end(&mut self, header: &Header) -> Vec<u8> {
         let left = header.planned.saturating_sub(self.next);
         let missed = header.missed.saturating_sub(self.counts().missed).min(left);

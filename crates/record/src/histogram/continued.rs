@@ -9,16 +9,16 @@ use crate::Metric;
 use crate::RecordError;
 use crate::samples::{Header, Sample};
 
-/// What a log lacks.
+/// A log's rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continued {
-    /// Bytes of the log that are intact; what follows was being written when the writer died.
+    /// Bytes of the log that are intact; the rest was being written when the writer died.
     pub whole: u64,
-    /// What belongs after them.
+    /// The text after them.
     pub text: Vec<u8>,
 }
 
-/// The rest of the log at `path`, if anything is missing: what `held` has beyond it, and its end if the probe has ended.
+/// The rest of the log at `path`, if anything is missing: `held` samples beyond it, and its end if the probe has ended.
 ///
 /// `held` are the samples that the ring still holds, in order; activations that are neither in the log nor there are
 /// counted as lost once a later one is. `header` is the probe's last, `released` the wall time of the release.

@@ -29,7 +29,7 @@ pub struct Interval {
     pub worst: Vec<Job>,
 }
 
-/// What the histogram of one metric does not hold exactly.
+/// The exact values that a metric's histogram lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricInterval {
     /// Which metric.

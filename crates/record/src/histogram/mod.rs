@@ -1,11 +1,11 @@
-//! The histogram log: what is recorded of a cell when a run is too long to keep its samples.
+//! The histogram log: the record of a cell when a run is too long to keep its samples.
 //!
-//! One text file for each cell and trial, in the interval log format of HdrHistogram (version 1.3, histograms in
-//! its compressed V2 encoding), which its own tools read: for each interval one line for each metric, tagged with
-//! the metric's name. What those tools do not know is in comment lines: `#timecell-begin` and `#timecell-end`
-//! hold the probe's header, `#timecell-interval` closes an interval with its counts, its exact extremes and
-//! moments, and its worst jobs. An interval without that closing line was cut off while it was written, and is
-//! not read. docs/src/run-formats.md describes the fields.
+//! One text file for each cell and trial, in the interval log format of HdrHistogram (version 1.3, histograms in its
+//! compressed V2 encoding), which its own tools read: for each interval one line for each metric, tagged with the
+//! metric's name. Data unknown to those tools is in comment lines: `#timecell-begin` and `#timecell-end` hold the
+//! probe's header, `#timecell-interval` closes an interval with its counts, its exact extremes and moments, and its
+//! worst jobs. An interval without that closing line was cut off while it was written, and is not read.
+//! docs/src/run-formats.md describes the fields.
 //!
 //! [`Collector`] makes the log from samples, [`read`] takes it apart again.
 

@@ -133,7 +133,7 @@ impl HistogramLog {
 /// Reads the log at `path`; `None` when not even its head was written.
 ///
 /// # Errors
-/// [`RecordError::Malformed`] when a line is not what it should be or the counts contradict each other.
+/// [`RecordError::Malformed`] when a line is not as it should be or the counts contradict each other.
 pub fn read(path: &Path) -> Result<Option<HistogramLog>, RecordError> {
     let file = File::open(path).map_err(RecordError::io(path, "open"))?;
     parse(path, BufReader::with_capacity(1 << 16, file))

@@ -67,7 +67,7 @@ proptest! {
     // Each case unpacks up to forty histograms of some thousand bins, slow in a debug build.
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever was measured: counts, extremes and worst jobs are exact, quantiles within the stated error.
+    /// With any times: counts, extremes and worst jobs are exact, quantiles within the stated error.
     #[test]
     fn as_from_the_samples(times in times(), interval_us in 1_000i64..100_000, gap in 0u32..3) {
         let samples = samples(&times, gap);

@@ -43,14 +43,14 @@ impl Worst {
         }
     }
 
-    /// Value, order and job of what is kept, in no order.
+    /// Value, order and job of each entry, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (i64, u64, Sample)> {
         self.kept.iter().filter_map(|Reverse((value, order, job))| {
             Some((*value, order.0, super::Job::try_from(*job).ok()?.0))
         })
     }
 
-    /// What is kept, the worst first; of equal values the earlier one first.
+    /// Those kept, the worst first; of equal values the earlier one first.
     pub fn sorted(&self) -> Vec<(i64, Sample)> {
         let mut all: Vec<(i64, u64, Sample)> = self.entries().collect();
         all.sort_unstable_by_key(|(value, order, _)| (Reverse(*value), *order));

@@ -1,4 +1,4 @@
-//! Importing files of other tools. [`taskset`]: what is to run. [`measured`]: what was measured. Each has one list of its
+//! Importing files of other tools. [`taskset`]: task sets to run. [`measured`]: measurements. Each has one list of its
 //! formats.
 
 mod format;

@@ -4,7 +4,7 @@ use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
 model::choice! {
-    /// What the attacker does.
+    /// The attacker's conduct.
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Attacker {
@@ -20,7 +20,7 @@ model::choice! {
 /// One kind of contest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arm {
-    /// What the attacker does.
+    /// The attacker's conduct.
     pub attacker: Attacker,
     /// Enforcer that holds the cells to their budgets; `None`: none.
     pub enforcer: Option<Enforcer>,

@@ -1,9 +1,9 @@
 //! A study of temporal isolation: whether a cell keeps its deadlines beside one that runs longer than it declared, and
 //! whether cells receive the budgets that they were granted.
 //!
-//! `isolation.json` says what was drawn and how each trial went ([`IsolationRecord`]); `trials/<n>/` holds the raw samples
-//! of each task of a contest, or the raw gaps of each spinning cell; `summary.json` what they amount to
-//! ([`IsolationSummary`]), which is computed from the other two.
+//! `isolation.json` has the drawn sets and how each trial went ([`IsolationRecord`]); `trials/<n>/` the raw samples of
+//! each task of a contest, or the raw gaps of each spinning cell; `summary.json` the results ([`IsolationSummary`]), which
+//! are computed from the other two.
 
 mod arm;
 mod draw;
@@ -39,13 +39,13 @@ pub struct IsolationRecord {
     pub question: String,
     /// The machine, as far as budgets depend on it.
     pub machine: Machine,
-    /// Under what conditions it was measured, in the order of the report.
+    /// The conditions of the measurement, in the order of the report.
     pub conditions: Vec<Condition>,
     /// Planned number of sets of each utilisation.
     pub rounds_planned: u32,
     /// Seed of the sets.
     pub seed: u64,
-    /// Length of an overrunning attacker's jobs, in thousandths of what it declared.
+    /// Length of an overrunning attacker's job, in thousandths of the declared wcet.
     pub overrun_permille: u32,
     /// How the sets of each utilisation were drawn.
     pub draws: Vec<Draws>,
@@ -55,7 +55,7 @@ pub struct IsolationRecord {
     pub contests: Vec<ContestTrial>,
     /// Trials of received budgets that took place, in the order of execution.
     pub received: Vec<ReceivedTrial>,
-    /// What was not measured, with the reason.
+    /// Parts not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
 }
 

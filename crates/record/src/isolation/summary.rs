@@ -15,7 +15,7 @@ pub struct IsolationSummary {
     pub schema: u64,
     /// Name of the run's directory.
     pub run: String,
-    /// Length of an overrunning attacker's jobs, as a multiple of what it declared.
+    /// Length of an overrunning attacker's job, as a multiple of the declared wcet.
     pub overrun: f64,
     /// One entry for each utilisation, load and arm, in this order.
     pub arms: Vec<ArmSummary>,
@@ -23,11 +23,11 @@ pub struct IsolationSummary {
     pub standings: Vec<Standing>,
     /// One entry for each budget under each enforcer.
     pub received: Vec<ReceivedSummary>,
-    /// What was not measured, with the reason.
+    /// Parts not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
     /// Requirements that the machine did not meet.
     pub unmet: Vec<Requirement>,
-    /// What failed, as sentences.
+    /// Failures, as sentences.
     pub failures: Vec<String>,
 }
 
@@ -95,18 +95,18 @@ pub struct Standing {
     pub against: Against,
 }
 
-/// What the cells received of one budget.
+/// The supply of one budget to the cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReceivedSummary {
     /// The budget.
     pub held: Budget,
     /// Number of trials.
     pub trials: u32,
-    /// Whole periods that were evaluated, from the second of each trial on: the first includes what the kernel still owed.
+    /// Whole periods that were evaluated, from the second of each trial on: the first includes time the kernel still owed.
     pub periods: u64,
-    /// Received share of what was granted in these periods.
+    /// Received share of the grant in these periods.
     pub received: f64,
-    /// Share of what was granted in the whole trial that the kernel billed.
+    /// Share of the grant in the whole trial that the kernel billed.
     pub billed: f64,
     /// The share of its budget received in one period.
     pub each: PeriodShares,

@@ -32,7 +32,7 @@ pub struct ContestTrial {
     pub load: Option<LoadRecord>,
     /// Cpus that the threads were allowed to use.
     pub cpus: Vec<u32>,
-    /// What was done about load balancing over the cpu, if the trial needed its own root domain.
+    /// Change of load balancing over the cpu, if the trial needed its own root domain.
     pub root_domain: Option<String>,
     /// Planned activations of each task, by its name.
     pub jobs: Vec<(String, u32)>,

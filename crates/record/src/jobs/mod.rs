@@ -1,5 +1,5 @@
-//! Runs of an experiment: the record of each trial and the raw samples or histograms of its cells (`trials/<n>/`), and what they
-//! amount to (`summary.json`).
+//! Runs of an experiment: the record of each trial and the raw samples or histograms of its cells (`trials/<n>/`), and the
+//! results (`summary.json`).
 
 mod begun;
 mod parts;
@@ -63,8 +63,8 @@ impl Run {
         self.numbers(|name| name.parse().ok())
     }
 
-    /// What was on record and is missing now, one sentence each: trials that `run.json` counts but whose directories are
-    /// missing, and directories of trials without their `trial.json` in a run that ended on its own.
+    /// Parts of the record missing now, one sentence each: trials that `run.json` counts but whose directories are missing, and
+    /// directories of trials without their `trial.json` in a run that ended on its own.
     ///
     /// # Errors
     /// When `run.json` cannot be read or the directory not be listed, or the run holds single measurements.

@@ -34,7 +34,7 @@ pub struct RunSummary {
     /// The other tasks of the program of each cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<BesideSummary>,
-    /// What disturbed each trial that had a load.
+    /// The loads of each trial that had any.
     #[serde(default)]
     pub loads: Vec<LoadSummary>,
     /// The conditions of each cell; empty if they were the same for all.
@@ -171,7 +171,7 @@ pub struct CellSummary {
     pub faults: u64,
     /// Remarks, each once.
     pub notes: Vec<String>,
-    /// What histograms hold besides the metrics; `None` if samples were kept.
+    /// Values of histograms besides the metrics; `None` if samples were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<HistogramSummary>,
 }
@@ -179,7 +179,7 @@ pub struct CellSummary {
 /// One metric of a cell compared with the baseline, from neighbouring turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InTurns {
-    /// What is compared.
+    /// The metric.
     pub metric: Metric,
     /// The trial with which it took turns and is compared: the baseline, or its counterpart with the same load.
     pub against: String,
@@ -205,7 +205,7 @@ pub struct InTurns {
     pub least_state_share: Option<f64>,
 }
 
-/// What is recorded of a cell instead of its samples.
+/// The record of a cell instead of its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
     /// Every median and quantile is too large by at most this share of its value.
@@ -239,7 +239,7 @@ pub struct IntervalFigures {
     pub min_ns: Option<i64>,
     /// Median, ns.
     pub median_ns: Option<i64>,
-    /// 99th percentile, ns, whatever the number of jobs.
+    /// 99th percentile, ns, with any number of jobs.
     pub p99_ns: Option<i64>,
     /// Largest value, ns.
     pub max_ns: Option<i64>,
@@ -296,7 +296,7 @@ pub struct TaskSummary {
     pub held: Option<HeldSummary>,
 }
 
-/// The enforcement of the budget of a task's cell, and what it guarantees. The task's bound is then the textbook's in this
+/// The enforcement of the budget of a task's cell, and its guarantees. The task's bound is then the textbook's in this
 /// reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSummary {
@@ -359,7 +359,7 @@ pub struct LoadSummary {
     pub trial: String,
     /// Load's name in it.
     pub name: String,
-    /// What it does.
+    /// Its kind.
     pub kind: LoadKind,
     /// `built in`, or program and version.
     pub form: String,
@@ -373,13 +373,13 @@ pub struct LoadSummary {
     pub rounds: u32,
     /// Rounds in which it failed.
     pub failed: u32,
-    /// What it did.
+    /// Its work.
     pub achieved: Vec<AchievedSummary>,
     /// Seconds in which a load with a fixed pace did not finish its work, over all rounds.
     pub missed_seconds: Option<u64>,
 }
 
-/// One measure of what a load did.
+/// One measure of a load's work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AchievedSummary {
     /// Such as `messages`.
@@ -429,7 +429,7 @@ pub enum Per {
 /// One counter compared with the primary metric, window by window or activation by activation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSummary {
-    /// What is counted, such as `cache misses of the cell`.
+    /// The event, such as `cache misses of the cell`.
     pub name: String,
     /// The interval of each value.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What one trial did, apart from its samples: `trials/<n>/trial.json`.
+//! One trial's record, apart from its samples: `trials/<n>/trial.json`.
 
 use model::EngineKind;
 use serde::{Deserialize, Serialize};
@@ -37,10 +37,10 @@ pub struct TrialRecord {
     pub arming_ns: Option<i64>,
     /// The cells, in the experiment's order.
     pub cells: Vec<CellRecord>,
-    /// What disturbed them; empty: nothing.
+    /// Loads beside them; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRecord>,
-    /// What was moved off the cells' cpus and what stayed; `None` if it was not requested.
+    /// Work moved off the cells' cpus, and the rest; `None` if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<host::isolate::Isolated>,
     /// Counters read beside each cell; empty if none were requested.
@@ -51,11 +51,11 @@ pub struct TrialRecord {
     /// The trial whose remaining jobs these are, by its number: it was cut off and the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
-    /// What ended the trial before its jobs were done although nothing in it failed, such as a power cut or an interrupt.
-    /// What was recorded until then counts.
+    /// Why the trial ended before its jobs were done although nothing in it failed, such as a power cut or an interrupt. The record until
+    /// then counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
-    /// What a trial of a scale study records besides its cells.
+    /// The record of a scale study's trial besides its cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<CrowdRecord>,
     /// Its part in the turns of its round; `None` if it had the cpus to itself.
@@ -108,7 +108,7 @@ pub struct HeldBy {
     pub given: bool,
 }
 
-/// Who set a cell's scheduling class and cpu.
+/// The process that sets class and cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {
@@ -134,7 +134,7 @@ pub struct CellRecord {
     pub class_wanted: String,
     /// Class that the kernel reported once the cell was armed.
     pub class_got: Option<String>,
-    /// Who set class and affinity.
+    /// The process that set class and affinity.
     pub set_by: SetBy,
     /// Whether the class is a real-time one; `false` labels every result "not real-time".
     pub real_time: bool,
@@ -221,24 +221,23 @@ pub struct CellCounters {
     pub cell: String,
     /// Planned time between two readings, ns.
     pub window_ns: i64,
-    /// What each column counts, such as `cache misses of the cell`.
+    /// Events of each column, such as `cache misses of the cell`.
     pub names: Vec<String>,
     /// When each row was read, CLOCK_MONOTONIC ns.
     pub at_ns: Vec<i64>,
     /// The counts since the first reading; one list for each name.
     pub counts: Vec<Vec<u64>>,
-    /// What could not be counted and why, such as `no PMU here`.
+    /// Events without a counter and why, such as `no PMU here`.
     pub lacking: Vec<String>,
-    /// What the cell's own thread counted for each activation; `None` if it did not count. The counts are in its samples
-    /// file.
+    /// The counts of the cell's own thread for each activation; `None` if it did not count. They are in its samples file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activations: Option<ActivationCounters>,
 }
 
-/// What a thread counted for each of its activations, in one trial.
+/// A thread's counts for each of its activations, in one trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivationCounters {
-    /// What each column of the counts is, such as `cache misses`.
+    /// The event of each column, such as `cache misses`.
     pub names: Vec<String>,
     /// Cost of one reading: the mean over the activations, each of which paid it after its end, ns; 0 in the record of a
     /// cell that did not end normally.
@@ -268,7 +267,7 @@ pub struct TurnsRecord {
 /// One of the trials that a record joins while they run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
-    /// Its number, name and what it continues, as in [`TrialRecord`].
+    /// Its number, name and predecessor, as in [`TrialRecord`].
     pub number: u32,
     /// See there.
     pub name: String,

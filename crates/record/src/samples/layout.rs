@@ -31,7 +31,7 @@ pub struct Sample {
     pub end_ns: i64,
 }
 
-/// The header: what was requested, what the cell really got, and the sums that the records must match.
+/// The header: the request, the cell's real class and cpu, and the sums that the records must match.
 ///
 /// `Default` is all zero, which no reader accepts.
 #[repr(C)]
@@ -94,7 +94,7 @@ pub struct Header {
     /// Whether the thread counted its own activations, a [`Counted`]; 0 in records from before this existed.
     #[serde(default)]
     pub counted: u32,
-    /// What is counted for each activation: codes of [`host::counters::Counter`], 0 for none.
+    /// Events counted for each activation: codes of [`host::counters::Counter`], 0 for none.
     #[serde(default)]
     pub counters: [u8; MOST],
     /// Cost of one reading of them before the release: the median of some readings after short sleeps, ns. Also set if
@@ -150,9 +150,9 @@ impl Counted {
     }
 }
 
-/// What one activation counted, in the order of [`Header::counters`]: from the end of the job before, over the way to
-/// sleep and the wake-up, to the end of its own. `u32::MAX`: as many or more. The first row of a file holds what came
-/// since the cell was armed.
+/// Counts of one activation, in the order of [`Header::counters`]: from the end of the job before, over the way to sleep
+/// and the wake-up, to the end of its own. `u32::MAX`: as many or more. The first row of a file holds all since the cell
+/// was armed.
 pub type CountRow = [u32; MOST];
 
 /// Bytes of a row of counts.

@@ -1,4 +1,4 @@
-//! The samples file: what one cell measured in one trial, as the probe wrote it.
+//! The samples file: the jobs of one cell in one trial, as the probe wrote it.
 //!
 //! A header page of 4,096 bytes and then records of 32 bytes, all little-endian; behind them, where the thread counted
 //! its own activations, a row of counts for each record. The probe maps the file and

@@ -18,12 +18,12 @@ pub struct Samples {
     pub header: Header,
     /// The executed jobs, in order of activation.
     pub samples: Vec<Sample>,
-    /// What each of them counted, in the order of the header's counters; empty if the thread did not count.
+    /// The counts of each, in the order of the header's counters; empty if the thread did not count.
     pub counts: Vec<CountRow>,
 }
 
 impl Samples {
-    /// What the record at this index counted; `None` if the thread did not count it.
+    /// A count of the record at this index; `None` if the thread did not count it.
     pub fn count(&self, place: usize, counter: Counter) -> Option<u32> {
         let mut codes = self.header.counters.iter();
         let column = codes.position(|code| *code == counter.code())?;

@@ -26,7 +26,7 @@ pub struct SeriesRecord {
     pub scenario: String,
     /// The question it answers, one sentence.
     pub question: String,
-    /// Under what conditions the values were taken, in the order of the report.
+    /// The conditions of the measurement, in the order of the report.
     pub conditions: Vec<Condition>,
     /// Planned number of measurements of every subject.
     pub rounds_planned: u32,
@@ -62,7 +62,7 @@ model::choice! {
 /// One quantity of one subject, over all rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// What was measured: an engine, a launcher.
+    /// The subject: an engine, a launcher.
     pub subject: String,
     /// Which figure of it: a phase, a fault, a kind of memory, a number of threads.
     pub part: String,

@@ -27,7 +27,7 @@ pub struct SeriesSummary {
     pub not_measured: Vec<NotMeasured>,
     /// Requirements that the machine did not meet.
     pub unmet: Vec<Requirement>,
-    /// What failed, as sentences.
+    /// Failures, as sentences.
     pub failures: Vec<String>,
     /// Notes on the values, one clause each without a full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,7 @@ impl Document for SeriesSummary {
 /// One series in numbers; values are in the unit of the series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeriesFigure {
-    /// What was measured.
+    /// The subject.
     pub subject: String,
     /// Which figure of it.
     pub part: String,

@@ -1,8 +1,8 @@
-//! A supply study: what the enforcers really supply to a cell that always wants the cpu.
+//! A supply study: the real supply of enforcers to a cell that always wants the cpu.
 //!
-//! `supply.json` says what was asked and how each trial went ([`SupplyRecord`]); `trials/<n>.gaps` holds the raw gaps of
-//! one trial ([`crate::gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json`
-//! what they amount to ([`SupplySummary`]), which is computed from the others.
+//! `supply.json` has the request and how each trial went ([`SupplyRecord`]); `trials/<n>.gaps` holds the raw gaps of one trial
+//! ([`crate::gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json` the
+//! results ([`SupplySummary`]), which are computed from the others.
 
 mod lookup;
 mod reaction;
@@ -43,7 +43,7 @@ pub struct SupplyRecord {
     pub question: String,
     /// The machine, as far as the supply depends on it.
     pub machine: Machine,
-    /// Under what conditions the gaps were recorded, in the order of the report.
+    /// The conditions of the measurement, in the order of the report.
     pub conditions: Vec<Condition>,
     /// Planned number of measurements of every budget.
     pub rounds_planned: u32,

@@ -16,7 +16,7 @@ pub struct SupplySummary {
     pub run: String,
     /// One entry for each budget that was measured, in the order of the first round.
     pub supplies: Vec<MeasuredSupply>,
-    /// What the host itself took from a thread without a budget; `None` if that was not measured.
+    /// Losses of a thread without a budget to the host; `None` if not measured.
     pub host: Option<SupplyHost>,
     /// The load during all trials; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct SupplySummary {
     pub not_tried: Vec<NotMeasured>,
     /// Requirements that the machine did not meet.
     pub unmet: Vec<Requirement>,
-    /// What failed, as sentences.
+    /// Failures, as sentences.
     pub failures: Vec<String>,
 }
 
@@ -40,8 +40,8 @@ impl Document for SupplySummary {
     const SCHEMA: u64 = super::SUPPLY_SUMMARY_SCHEMA;
 }
 
-/// The measured supply of one budget to a cell that always wanted the cpu, had its cpu to itself, and was limited only by
-/// its budget. What others on the cpu would take is not included.
+/// The measured supply of one budget to a cell that always wanted the cpu, had its cpu to itself, and was limited only by its
+/// budget. The share of others on the cpu is not included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSupply {
     /// The enforcer and the budget.
@@ -52,8 +52,8 @@ pub struct MeasuredSupply {
     pub rounds: u32,
     /// Number of starts of the cell, each at a different instant between two ticks.
     pub starts: u32,
-    /// Lines below what was received in every window of every length up to `measured_to_ns`, the one with the highest rate
-    /// first: each is a supply, and so is their maximum at every length.
+    /// Lines below the supply in every window of every length up to `measured_to_ns`, the one with the highest rate first: each
+    /// is a supply, and so is their maximum at every length.
     pub points: Vec<SupplyPoint>,
     /// Length of the longest observed window, ns.
     pub measured_to_ns: u64,
@@ -66,7 +66,7 @@ pub struct MeasuredSupply {
     /// The share of the same time that the cell received: less, by the interrupts and pauses of the host for which it was
     /// billed.
     pub received: Share,
-    /// What it received in each period, counted from a start, within the long stretches.
+    /// Its supply in each period, counted from a start, within the long stretches.
     pub periods: Option<Periods>,
     /// The textbook's bound (periodic resource model) compared with the windows.
     pub textbook: Promise,
@@ -120,13 +120,13 @@ impl MeasuredSupply {
         self.by_tick.or(self.by_reaction)
     }
 
-    /// The lines that may be relied on, each as (supplied, per, delay in ns): the measured ones, none of them better than what is
-    /// proved ([`MeasuredSupply::proved`]). The worst phase of refills and ticks may not have occurred during the measurement,
-    /// nor all wake-ups have been late at once.
+    /// The lines that may be relied on, each as (supplied, per, delay in ns): the measured ones, none of them better than the
+    /// proved one ([`MeasuredSupply::proved`]). The worst phase of refills and ticks may not have occurred during the
+    /// measurement, nor all wake-ups have been late at once.
     pub fn counted_on(&self) -> Vec<(u64, u64, u64)> {
         let proved = self.proved();
         if proved.is_none() && self.reaction.is_some() {
-            // The process that held it was later than a whole period: what was received was luck.
+            // The process that held it was later than a whole period: the supply was luck.
             return Vec::new();
         }
         let points = self.points.iter().map(|point| match &proved {
@@ -162,7 +162,7 @@ impl Between {
     }
 }
 
-/// What was received in whole periods.
+/// The supply in whole periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Periods {
     /// Number of periods.
@@ -199,23 +199,23 @@ pub enum Kept {
     HeldButForTheHost {
         /// Length of the window with the largest shortfall, ns.
         window_ns: u64,
-        /// What was promised in it, ns.
+        /// The promised time in it, ns.
         promised_ns: u64,
-        /// What was received, ns.
+        /// The received time, ns.
         received_ns: u64,
     },
-    /// Not in this window, even allowing for what the host took.
+    /// Not in this window, even allowing for losses to the host.
     Broken {
         /// Length of the window with the largest shortfall, ns.
         window_ns: u64,
-        /// What was promised in it, ns.
+        /// The promised time in it, ns.
         promised_ns: u64,
-        /// What was received, ns.
+        /// The received time, ns.
         received_ns: u64,
     },
 }
 
-/// What the host takes from a thread that has its cpu to itself and no budget.
+/// Losses to the host of a thread that has its cpu to itself and no budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupplyHost {
     /// Number of rounds.

@@ -11,7 +11,7 @@ pub struct SupplyTrial {
     pub number: u32,
     /// Round, from 1.
     pub round: u32,
-    /// The enforcer and the budget; `None`: none, to learn what the host itself takes.
+    /// The enforcer and the budget; `None`: none, to learn the host's own share.
     pub held: Option<Budget>,
     /// The class that it was given, such as `FIFO 80`.
     pub class: String,

@@ -90,8 +90,7 @@ pub struct TriedTrial {
     pub round: u32,
     /// The set, by its number.
     pub set: u32,
-    /// Whether it ran with the budget; `false`: the same threads without a budget, to learn what the host itself makes
-    /// late.
+    /// Whether it ran with the budget; `false`: the same threads without a budget, to learn the host's own misses.
     pub in_budget: bool,
     /// Cpu on which the threads ran.
     pub cpu: u32,

@@ -4,11 +4,11 @@ use super::{css, n};
 use maud::{Markup, PreEscaped, html};
 use text::style::Style;
 
-/// What surrounds a figure in a document of its own.
+/// A figure's surroundings in a document of its own.
 pub(crate) struct Dress<'a> {
     /// The heading above it.
     pub title: &'a str,
-    /// What to look for; read to those who cannot see it.
+    /// Its explanation; read to those who cannot see it.
     pub caption: &'a str,
     /// The line below it.
     pub note: &'a str,

@@ -23,7 +23,7 @@ pub fn compare_html(comparison: &RunComparison) -> String {
     whole(runs, &comparison.cautions, cells, differ)
 }
 
-/// A page on two runs: what is compared, and lists of what differs, each with its name.
+/// A page on two runs: the comparison, and lists of differences, each with its name.
 pub(super) fn whole(
     runs: [&String; 2],
     cautions: &[String],
@@ -75,7 +75,7 @@ pub(super) fn comparison_of(first: &str) -> String {
     format!("The first is run {}, the second is this one", clean(first))
 }
 
-/// What is compared with run `first` as a section of a page.
+/// The comparison with run `first` as a section of a page.
 pub(super) fn within(
     first: &str,
     cautions: &[String],
@@ -101,7 +101,7 @@ fn warnings(cautions: &[String]) -> Markup {
     }
 }
 
-/// What only one of the two has.
+/// Labels in one run only.
 pub(super) fn only(only: [&[String]; 2]) -> Markup {
     html! {
         @for (place, only) in ["first", "second"].into_iter().zip(only) {

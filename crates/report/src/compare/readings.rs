@@ -11,7 +11,7 @@ use crate::judge::shown;
 use ::text::style::{Style, Tone};
 use ::text::words::{count, ratio};
 
-/// What the verdicts rest on, without a full stop.
+/// The basis of the verdicts, without a full stop.
 const RULE: &str = "A difference is reported where the two 95 % intervals do not touch; largest and smallest values, means and counts are \
     what each run saw, and nothing is claimed about them";
 
@@ -75,7 +75,7 @@ fn differ(compared: &ReadingsComparison) -> [(&'static str, &[Difference]); 2] {
     ]
 }
 
-/// What to keep in mind, the table, then what differs. Ends with a line break.
+/// Cautions, the table, then differences. Ends with a line break.
 pub(super) fn table(compared: &ReadingsComparison, style: Style) -> String {
     let mut out = text::opening(runs(compared), &compared.cautions, style);
     if compared.pairs.is_empty() {

@@ -6,7 +6,7 @@ use text::style::{Style, Tone};
 use text::units::Scale;
 use text::words::clean;
 
-/// What to keep in mind, the table over cells in both runs, then what differs. Ends with a line break.
+/// Cautions, the table over cells in both runs, then differences. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     let runs = [&comparison.first.run, &comparison.second.run];
     let mut out = opening(runs, &comparison.cautions, style);
@@ -39,7 +39,7 @@ pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     )
 }
 
-/// The names of both runs, and what to keep in mind of any comparison of them.
+/// The names of both runs, and cautions on any comparison of them.
 pub(super) fn opening(runs: [&String; 2], cautions: &[String], style: Style) -> String {
     let [first, second] = runs.map(|run| clean(run));
     let mut out = format!("first    {first}\nsecond   {second}\n");
@@ -51,7 +51,7 @@ pub(super) fn opening(runs: [&String; 2], cautions: &[String], style: Style) -> 
     out
 }
 
-/// What only one of the two has, and lists of what differs, each with its name.
+/// Labels in one run only, and lists of differences, each with its name.
 pub(super) fn closing(
     only: [&[String]; 2],
     differ: [(&str, &[Difference]); 2],

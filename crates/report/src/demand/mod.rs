@@ -1,5 +1,5 @@
 //! The two pictures of schedulability: demand against supply in one cell, with the witness marked, and the share of
-//! generated sets that tests accept. What is drawn is computed elsewhere.
+//! generated sets that tests accept. Their data is computed elsewhere.
 
 mod acceptance;
 mod picture;

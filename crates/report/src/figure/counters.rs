@@ -41,9 +41,9 @@ struct Words {
     name: &'static str,
     /// The title of the vertical axis.
     values: String,
-    /// What follows the counter's name.
+    /// Text after the counter's name.
     counts: &'static str,
-    /// What a mark is.
+    /// The mark's key.
     mark: String,
     /// Why not to read more into it.
     caution: &'static str,

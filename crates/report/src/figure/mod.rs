@@ -1,5 +1,5 @@
 //! The figures of a run. Each is one file with `draw(&JobsStudy) -> Option<Figure>` and one line in [`FIGURES`]; `None`
-//! means that the run has nothing to show there. Every caption says what to look for.
+//! means that the run has nothing to show there. Every caption explains its figure.
 
 mod box_plot;
 mod ccdf;
@@ -57,7 +57,7 @@ pub(crate) struct Figure {
     pub name: Cow<'static, str>,
     /// A heading.
     pub title: String,
-    /// What to look for, and what was left out.
+    /// Its explanation, and omissions.
     pub caption: String,
     /// Width and height in px.
     pub size: (f64, f64),
@@ -142,7 +142,7 @@ fn name(cell: &study::jobs::CellData) -> String {
     }
 }
 
-/// A caption with what the figures leave out.
+/// A caption with the figures' omissions.
 fn with_omission(data: &JobsStudy, caption: String) -> String {
     let mut caption = caption;
     if !data.drawing.left_out.is_empty() {

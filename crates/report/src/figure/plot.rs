@@ -101,7 +101,7 @@ impl Plot {
         plot
     }
 
-    /// Anything else, over what is there.
+    /// Anything else, drawn on top.
     pub fn draw(&mut self, markup: Markup) {
         self.body += &markup.into_string();
     }

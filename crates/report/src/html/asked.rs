@@ -8,7 +8,7 @@ use record::series::Condition;
 use study::plan;
 use text::words::clean;
 
-/// What a trial has beside its cells.
+/// Conditions of a trial's cells.
 fn beside(trial: &model::TrialPlan, workload: &model::Workload) -> String {
     let mut text = String::new();
     if !trial.loads.is_empty() {

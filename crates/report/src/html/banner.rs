@@ -1,4 +1,4 @@
-//! Banners: what a reader must know before any number.
+//! Banners: cautions to a reader before any number.
 
 use super::section::Page;
 use maud::{Markup, html};
@@ -31,7 +31,7 @@ pub(super) fn banners(page: &Page) -> Markup {
     }
 }
 
-/// A banner if the run ended early, or lacks some of what it planned without saying why; `of`: what it consists of.
+/// A banner if the run ended early, or lacks planned parts without saying why; `of`: the name of a part.
 pub(crate) fn ended(manifest: &Manifest, of: &str, whole: bool) -> Markup {
     let word = match manifest.status {
         Status::Complete if whole => return html! {},

@@ -1,5 +1,5 @@
-//! Cells by load and period: least, mean, largest and variance on each cpu; before and after cpus were kept free; what
-//! was moved for that; counters.
+//! Cells by load and period: least, mean, largest and variance on each cpu; before and after cpus were kept free; the
+//! moves for that; counters.
 
 use super::section::{Page, Section};
 use crate::grid::{Cell, Table, lost, named, told};
@@ -105,7 +105,7 @@ fn against<'a>(found: &Conditions<'a>) -> Table<Row<'a>> {
     .number("max, kept free", |(_, cell)| max(cell).map(time))
 }
 
-/// One row for all trials with the same cpus: what stays is the same but for a name or two.
+/// One row for all trials with the same cpus: staying ones differ by a name or two.
 fn moved(trials: &[Moved]) -> Table<Vec<&Moved>> {
     let mut groups: Vec<Vec<&Moved>> = Vec::new();
     for one in trials {
@@ -180,7 +180,7 @@ fn names(group: &[&Moved], of: fn(&Isolated) -> &[String]) -> String {
     }
 }
 
-/// What readings cost in ns, as one time or from least to most.
+/// Cost of readings in ns, as one time or from least to most.
 fn costs(least: u64, most: u64) -> String {
     let [low, high] = [least, most].map(|ns| time(ns as f64));
     if low == high {

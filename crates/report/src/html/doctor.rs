@@ -1,4 +1,4 @@
-//! What the doctor found on the machine when it measured; what disturbs real time first.
+//! The doctor's checks of the machine when it measured; disturbances of real time first.
 
 use super::section::{Page, Section};
 use crate::grid::{Cell, Table};

@@ -75,7 +75,7 @@ pub(crate) fn finished(
     let compared = extras.compared.map(crate::compare::section);
     sections.splice(found..found, judged.into_iter().chain(compared));
     if let Some(beside) = extras.beside {
-        // After what was measured here, before how.
+        // After our results, before the methods.
         let after = place(&sections, &["lacking", "doctor"]).unwrap_or(sections.len());
         sections.insert(after, crate::published::section(beside));
     }

@@ -1,4 +1,4 @@
-//! What was kept instead of samples: how exact it is, what interrupted the run, and the worst jobs.
+//! Histograms instead of samples: how exact they are, interruptions of the run, and the worst jobs.
 
 use super::section::{Page, Section};
 use crate::grid::{Table, name};

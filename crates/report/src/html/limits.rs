@@ -1,4 +1,4 @@
-//! What the numbers cannot say.
+//! The limits of the numbers.
 
 use super::section::{Page, Section};
 use maud::html;

@@ -1,4 +1,4 @@
-//! What disturbed the cells, and how hard: a load that did little proves little.
+//! The cells' loads, and their work: a load that did little proves little.
 
 use super::section::{Page, Section};
 use crate::grid::{Cell, Table};

@@ -50,8 +50,7 @@ pub(crate) fn document(title: &str, head: &Markup, sections: &[Section]) -> Stri
     page.into_string()
 }
 
-/// What stands at the top of the report of a run: its name, when and where it was made, and what a reader must know
-/// before any number.
+/// The top of the report of a run: its name, when and where it was made, and cautions before any number.
 pub(crate) fn run_head(
     name: &str,
     run: &str,

@@ -1,4 +1,4 @@
-//! What the page of a run is made of, and what stands on it beside the run.
+//! The parts of a run's page, and additions beside the run.
 
 use maud::Markup;
 use study::judge::Judged;
@@ -7,7 +7,7 @@ use study::{Compared, JobsStudy};
 
 use crate::figure::Figure;
 
-/// What sections are made of.
+/// The input of sections.
 pub(crate) struct Page<'a> {
     pub data: &'a JobsStudy,
     pub figures: Vec<Figure>,
@@ -21,7 +21,7 @@ pub(crate) struct Section {
     pub body: Markup,
 }
 
-/// What the page shows in addition to the run itself.
+/// Additions of the page to the run itself.
 #[derive(Clone, Copy, Default)]
 pub struct Extras<'a> {
     /// Published figures.

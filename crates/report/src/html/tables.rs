@@ -1,4 +1,4 @@
-//! What the tables over cells share.
+//! Common to tables over cells.
 
 use crate::grid::Table;
 use crate::table::quantiles;

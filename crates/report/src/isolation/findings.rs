@@ -1,4 +1,4 @@
-//! What a study of isolation says in sentences.
+//! The sentences of a study of isolation.
 
 use model::Enforcer;
 use record::isolation::{
@@ -19,7 +19,7 @@ pub(super) fn findings(summary: &IsolationSummary) -> Vec<String> {
     all
 }
 
-/// What the machine does by itself.
+/// The machine's own noise.
 fn noise(summary: &IsolationSummary) -> Option<String> {
     let alone = (summary.arms.iter())
         .filter(|arm| arm.arm == Arm::NOISE)

@@ -1,4 +1,4 @@
-//! The figures of a study of isolation: how many deadlines each arm missed, and what cells received period by period.
+//! The figures of a study of isolation: how many deadlines each arm missed, and cells' supply period by period.
 
 use model::Enforcer;
 use record::isolation::{ArmSummary, Attacker, IsolationSummary};
@@ -96,7 +96,7 @@ fn point(arm: &ArmSummary) -> String {
     }
 }
 
-/// What the cells of one enforcer received in each period, of what they were granted.
+/// Supply of one enforcer's cells in each period, as a share of the grant.
 fn received(summary: &IsolationSummary, enforcer: Enforcer) -> Option<Figure> {
     let of: Vec<_> = (summary.received.iter())
         .filter(|one| one.held.enforcer == enforcer)

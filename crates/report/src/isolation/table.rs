@@ -7,7 +7,7 @@ use super::rows::{arms, budgets, standings};
 use text::style::Style;
 use text::words::not_measured;
 
-/// The arms, the enforcers, the budgets; then what was found, what was not measured and what failed. Ends with a line break.
+/// The arms, the enforcers, the budgets; then findings, unmeasured trials and failures. Ends with a line break.
 pub fn isolation_table(summary: &IsolationSummary, style: Style) -> String {
     let tables = arms(summary).block(style)
         + &standings(summary).block(style)

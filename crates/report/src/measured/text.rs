@@ -9,7 +9,7 @@ use crate::grid::{Cell, Table};
 use text::style::{Style, Tone};
 use text::words::{capital, clean};
 
-/// A table for each quantity, then what each file leaves open.
+/// A table for each quantity, then the notes on each file.
 ///
 /// Ends with a line break.
 pub fn measured_table(files: &[Measured], style: Style) -> String {

@@ -25,7 +25,7 @@ pub(super) fn credit(block: &Block) -> String {
     )
 }
 
-/// Blocks of published figures with the run's beside them, then what has no counterpart. Ends with a line break.
+/// Blocks of published figures with the run's beside them, then the unmatched ones. Ends with a line break.
 pub fn beside_table(beside: &Beside, style: Style) -> String {
     let mut out = String::from("Beside published figures\n\n");
     let caution = format!(

@@ -1,4 +1,4 @@
-//! What a scale study found, engine by engine, in sentences with figures.
+//! A scale study's findings, engine by engine, in sentences with figures.
 
 use model::Enforcer;
 use model::EngineKind;
@@ -109,7 +109,7 @@ fn gave_out(points: &[&ScalePoint]) -> Option<String> {
     ))
 }
 
-/// What a cell holds of every second, such as `27.8 ms of 1 s`; `None` where nothing was reserved.
+/// A cell's reservation, such as `27.8 ms of 1 s`; `None` where nothing was reserved.
 pub(super) fn part(point: &ScalePoint) -> Option<String> {
     let held = crowd(point)?.reservation?;
     Some(format!(

@@ -1,4 +1,4 @@
-//! How figures grow with the number of cells, beside what is predicted; start skew, creation rate and memory.
+//! How figures grow with the number of cells, beside predictions; start skew, creation rate and memory.
 
 use super::findings::{crowd, memory, rate};
 use super::picture::{LEFT, RIGHT, bottom, panel_frame};
@@ -82,7 +82,7 @@ fn response(summary: &ScaleSummary) -> Option<Figure> {
     })
 }
 
-/// What the marks and lines of [`response`] are.
+/// The key to marks and lines of [`response`].
 fn legend(start: f64) -> Markup {
     let line = |class: &str, at: f64, name: &str| {
         html! {

@@ -45,7 +45,7 @@ pub(super) fn draw(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<Figure>)> {
     all.filter(|(_, figures)| !figures.is_empty()).collect()
 }
 
-/// What to look for in these figures.
+/// Explanation of these figures.
 pub(super) const EXPLAINED: &str = "Above, the cells' means: their box plot, how many cells have which mean, and the \
     share of the sum that the cells with the least means have together; the diagonal is equality. Below, every cell from \
     left to right, in stronger colour where its statistic is larger. Each row has its own scale, from the 2nd to the \
@@ -118,7 +118,7 @@ fn box_panel(between: &Between, unit: Unit) -> Markup {
 fn histogram(means: &[f64], unit: Unit) -> Markup {
     let (left, right) = (196.0, 346.0);
     let (low, high) = ends(means);
-    // Sturges' rule, limited to what can be distinguished.
+    // Sturges' rule, limited to a readable number.
     let bins = ((means.len() as f64).log2().ceil() as usize + 1).clamp(4, 24);
     let mut counts = vec![0u32; bins];
     let span = (high - low).max(1.0);

@@ -23,7 +23,7 @@ const MOST: usize = 24;
 
 /// All figures of a study.
 pub(super) struct Drawn {
-    /// How figures grow, and what cells cost.
+    /// Growth of figures, and costs of cells.
     pub growth: Vec<Figure>,
     /// Box plots of execution times.
     pub execution: Vec<Figure>,

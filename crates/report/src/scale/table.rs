@@ -11,8 +11,8 @@ use text::style::{Style, Tone};
 use text::units::{percent, time};
 use text::words::{count, not_measured, ratio};
 
-/// A table for each engine, a row for each number of cells; then what was found, what was not measured and what
-/// failed. Ends with a line break.
+/// A table for each engine, a row for each number of cells; then findings, unmeasured trials and failures. Ends with a
+/// line break.
 pub fn scale_table(summary: &ScaleSummary, style: Style) -> String {
     let tables = (summary.engines.iter()).map(|engine| table(summary, engine.engine).block(style));
     let mut sentences: Vec<String> = findings(summary)

@@ -1,4 +1,4 @@
-//! The tables of the page: fairness (the zcu102 thesis's Table 4.4), growth, and what cells cost.
+//! The tables of the page: fairness (the zcu102 thesis's Table 4.4), growth, and costs of cells.
 
 use super::findings::{crowd, memory, part, rate};
 use super::picture::About;
@@ -70,7 +70,7 @@ pub(super) fn fairness(summary: &ScaleSummary, about: About) -> Table<Row<'_>> {
         })
 }
 
-/// The medians over cells, and what sharing the cpus predicts.
+/// The medians over cells, and the prediction of cpu sharing.
 pub(super) fn growth(summary: &ScaleSummary) -> Table<Row<'_>> {
     let middle = |plot: Option<&BoxPlot>| plot.map(|plot| time(plot.median_ns as f64));
     let caption = "Execution time of the median cell; response time over all jobs that ran while all cells ran";

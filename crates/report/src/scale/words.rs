@@ -2,7 +2,7 @@
 
 use stats::{Even, Fairness};
 
-/// What a test of fairness says, in two or three words.
+/// A fairness test's verdict, in one or two words.
 pub(super) fn even(fairness: &Fairness) -> &'static str {
     match fairness.verdict {
         Even::Even => "even",

@@ -14,7 +14,7 @@ const ROW: f64 = 34.0;
 
 pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -> Option<Figure> {
     let figures = of_part(summary, part);
-    // The table, and the shares if there are any, show what is the same in every round.
+    // The table, and the shares if there are any, show values equal in every round.
     let varies = figures.iter().any(|f| f.least != f.worst);
     let differs = figures.iter().any(|f| f.median != figures[0].median);
     let stacked = figures

@@ -8,7 +8,7 @@ use text::amount::Amount;
 use text::style::Style;
 use text::words::{capital, clean, count, judged, not_measured, times, verdict};
 
-/// One table for each part, its shares below it; then what was not measured and what failed. Ends with a line break.
+/// One table for each part, its shares below it; then unmeasured subjects and failures. Ends with a line break.
 pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
     let tables = wholes(summary)
         .into_iter()
@@ -112,7 +112,7 @@ fn against(figure: &SeriesFigure, baseline: &str) -> Option<Cell> {
     }
 }
 
-/// The ratio over so many rounds with what it says; why there is none where they are too few.
+/// The ratio over so many rounds with its verdict; why there is none where they are too few.
 fn said(ratio: &Ratio, rounds: u32, unit: Quantity) -> String {
     let word = match (judged(ratio, rounds), unit) {
         (Verdict::Larger, unit) if unit != Quantity::Ns => "more",
@@ -145,7 +145,7 @@ pub(super) fn share_names<'a>(
     names
 }
 
-/// A share's name beside that of its part: without what only repeats it.
+/// A share's name beside that of its part: without a repeated beginning.
 pub(super) fn short_name(part: &str, share: &str) -> String {
     let rest = share.strip_prefix(part).unwrap_or(share);
     let rest = rest.strip_prefix(": ").or(rest.strip_prefix(" of "));

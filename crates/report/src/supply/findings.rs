@@ -1,4 +1,4 @@
-//! What a supply study says in sentences.
+//! The sentences of a supply study.
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
@@ -113,7 +113,7 @@ fn bound(summary: &SupplySummary, what: &str, pick: Pick) -> Option<String> {
     Some(said)
 }
 
-/// What rests on little.
+/// Too few rounds.
 fn few(summary: &SupplySummary) -> Option<String> {
     let rounds = summary.supplies.iter().map(|supply| supply.rounds).min()?;
     (rounds < 3).then(|| {

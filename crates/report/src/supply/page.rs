@@ -197,7 +197,7 @@ fn bound(promise: Option<&Promise>, supply: &MeasuredSupply) -> Cell {
     Cell::from(format!("{} after {after}", percent(rate))).noted(verdict, tone)
 }
 
-/// What was received in each period.
+/// The supply of each period.
 fn periods(summary: &SupplySummary) -> Option<Section> {
     let rows =
         (summary.supplies.iter()).filter_map(|supply| Some((supply, supply.periods.as_ref()?)));

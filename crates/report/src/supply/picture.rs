@@ -22,7 +22,7 @@ pub fn supply_figures(summary: &SupplySummary) -> Vec<(String, String)> {
     documents(summary.supplies.iter().filter_map(draw), &note)
 }
 
-/// A curve: its look, what it is called, and its points in ns.
+/// A curve: its look, its name, and its points in ns.
 struct Curve {
     look: usize,
     name: String,

@@ -72,7 +72,7 @@ fn spread(of: &Spread) -> String {
     times.join(", ")
 }
 
-/// What is to be said of it: the worst reaction, what follows, and what it broke.
+/// Sentences on it: the worst reaction, its effects, and the promises it broke.
 pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     let Some(worst) = supply_reaction(&summary.supplies) else {
         return Vec::new();
@@ -156,5 +156,5 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     all
 }
 
-/// What a share may be off by, as part of what is granted.
+/// Tolerance of a share, as part of the grant.
 const EXACT: f64 = 0.005;

@@ -7,8 +7,7 @@ use super::{reaction, rows, tried};
 use text::style::Style;
 use text::words::{not_measured, with_fix};
 
-/// A row for each budget, the host below; then what was found, what was not measured and what failed. Ends with a line
-/// break.
+/// A row for each budget, the host below; then findings, unmeasured subjects and failures. Ends with a line break.
 pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
     let tables = rows::table(summary).block(style)
         + &reaction::table(summary).block(style)

@@ -87,7 +87,7 @@ pub(super) fn tasks(summary: &SupplySummary) -> Table<(&TriedSummary, usize)> {
         .number("worst response", |row| worst(&row.0.without, row))
 }
 
-/// What was foretold, in few words: with the instant at which too little is certain.
+/// The prediction, in few words: with the instant at which too little is certain.
 fn says(foretold: &Foretold) -> String {
     if foretold.accepted {
         return "accepts".to_owned();
@@ -103,7 +103,7 @@ fn says(foretold: &Foretold) -> String {
     format!("refuses{why}")
 }
 
-/// What was missed while the hypervisor took nothing, as far as the kernel tells.
+/// Misses while the hypervisor took nothing, as far as the kernel tells.
 fn quiet(sets: &[&TriedSummary]) -> String {
     let each = sets.iter().map(|one| one.in_budget.quiet);
     let quiet = each.fold(Misses::default(), Misses::and);

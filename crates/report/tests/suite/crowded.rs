@@ -1,4 +1,4 @@
-//! The table of a run with many trials: which engine, which load, and what is not measured.
+//! The table of a run with many trials: engines, loads, and unmeasured trials.
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Crun, Podman, Runc};

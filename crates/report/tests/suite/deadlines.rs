@@ -19,7 +19,7 @@ fn toml(keys: &str, deadline: &str) -> String {
 }
 
 /// In each round, beside jobs of `usual`: one of 500 us, one of 1.5 ms, and one of 3.2 ms that leaves two activations out. They
-/// are that long or, where the machine stalls, begin later by what they lack.
+/// are that long or, where the machine stalls, begin later by the difference.
 fn run(base: &std::path::Path, toml: &str, usual: i64, stalls: bool) -> (Synthetic, JobsStudy) {
     let mut run = Synthetic::new(base, toml);
     let kept = toml.contains("histogram");

@@ -56,7 +56,7 @@ fn said(judged: &Judged, page: &str) -> String {
     )
 }
 
-/// What judging such a run says, and its figures.
+/// The verdicts on such a run, and its figures.
 fn of_run(name: &str, run: &Run, studied: &dyn Drawn, thresholds: &[&str]) {
     let thresholds = parse(thresholds);
     let judged = studied.judged(run, &thresholds, None).unwrap();
@@ -66,7 +66,7 @@ fn of_run(name: &str, run: &Run, studied: &dyn Drawn, thresholds: &[&str]) {
     };
     let page = studied.page(run, extras).unwrap();
     golden(&format!("judged-{name}.txt"), &said(&judged, &page));
-    // A kind offers what its runs have, and no more.
+    // A kind offers its runs' figures, and no more.
     let readings = studied.readings();
     for reading in readings
         .subjects
@@ -421,7 +421,7 @@ fn files_of_other_tools() {
     );
 }
 
-/// What the book says of every kind is what the list says.
+/// The book and the list agree on every kind.
 #[test]
 fn the_book_tells_what_every_kind_can() {
     let book = include_str!("../../../../docs/src/thresholds.md");

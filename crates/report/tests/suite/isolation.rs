@@ -1,4 +1,4 @@
-//! A study of isolation from made-up samples: what its table, page and figures say.
+//! A study of isolation from made-up samples: its table, page and figures.
 
 use std::path::Path;
 

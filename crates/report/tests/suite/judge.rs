@@ -142,7 +142,7 @@ fn cells_without_a_real_time_class_are_not_judged_as_real_time() {
             bare.reason
         );
     }
-    // What is lost is lost in any class.
+    // A lost job is lost in any class.
     assert_eq!(judged.thresholds[2].cells[0].verdict, Outcome::Met);
     assert_eq!(judged.outcome(), Outcome::NotApplicable);
 }
@@ -183,7 +183,7 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
         assert!(page.contains(part), "{part}");
     }
     assert!(compare_html(&compared).contains("ratios-of-runs-t"));
-    // What to keep in mind comes before the numbers.
+    // Cautions come before the numbers.
     let text = compare_table(&compared, Style::default());
     assert!(text.find("caution:").unwrap() < text.find("second median").unwrap());
 }

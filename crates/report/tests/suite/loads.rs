@@ -1,4 +1,4 @@
-//! What the report says of loads, and of repetitions.
+//! The report on loads, and on repetitions.
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::Bare;

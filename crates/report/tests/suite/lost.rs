@@ -1,4 +1,4 @@
-//! What a record has lost, and what a run that ended early did not reach.
+//! Losses of a record, and the rest of a run that ended early.
 
 use crate::synthetic::{Synthetic, cell, taking};
 use model::EngineKind::{Bare, Podman};

@@ -195,7 +195,7 @@ fn held(budget_ns: u64, used_ns: [u64; 2], response_ns: i64) -> JobsStudy {
 
 #[test]
 fn threads_that_their_class_holds_are_told_by_their_budgets() {
-    // The runtime is the budget, whatever a margin would make of the wcet.
+    // The runtime is the budget, with any margin on the wcet.
     let within = held(5_500_000, [4_500_000, 5_200_000], 11_000_000)
         .summary
         .overloads;

@@ -1,4 +1,4 @@
-//! Scale studies, made up by simulation: what the study says, what the page holds and how large it may become.
+//! Scale studies, made up by simulation: the study's findings, the page's content and how large it may become.
 
 use crate::synthetic::crowd::{DEMAND, REST, add, crowd, pids, simulate, toml};
 use crate::synthetic::{Synthetic, lacking};
@@ -29,7 +29,7 @@ fn a_simulated_machine_does_what_is_predicted_and_bends_where_it_saturates() {
     assert_eq!(summary.points.len(), COUNTS.len());
     let engine = &summary.engines[0];
     assert_eq!(engine.largest, Some(64));
-    // m (E + Z) / E with what the cells used.
+    // m (E + Z) / E with the cells' usage.
     let demand = summary.points[0].sharing.unwrap().demand_alone_ns;
     let saturation = 2.0 * (demand + REST as f64) / demand;
     assert!((engine.saturation.unwrap() / saturation - 1.0).abs() < 1e-9);
@@ -61,7 +61,7 @@ fn a_simulated_machine_does_what_is_predicted_and_bends_where_it_saturates() {
         panic!("{growth:?}");
     };
     assert!((6.0..14.0).contains(&knee.at), "{knee:?}");
-    // In line on a cpu nobody is preempted: execution times stay what they are.
+    // In line on a cpu nobody is preempted: execution times stay the same.
     let execution = last.execution.as_ref().unwrap();
     assert!((execution.spread.mean / demand - 1.0).abs() < 0.02);
 }

@@ -1,4 +1,4 @@
-//! What `study` makes of small runs, against numbers worked out by hand.
+//! `study` of small runs, against numbers worked out by hand.
 
 use crate::synthetic::{GO, Synthetic, cell, lacking, miss, taking};
 use model::EngineKind::{Bare, Crun, Podman};
@@ -247,7 +247,7 @@ fn any_job() -> impl Strategy<Value = (i64, i64, i64)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever is in valid samples files, every product comes out, and no number is NaN or infinite.
+    /// From any valid samples files, every product comes out, and no number is NaN or infinite.
     #[test]
     fn nothing_panics_on_any_samples(
         left in prop::collection::vec(any_job(), 0..40),

@@ -131,7 +131,7 @@ fn what_hardly_matters_is_left_to_the_page() {
     assert!(page.contains("Spikes that come periodically"));
 }
 
-/// What the run keeps of its summary.
+/// The summary that the run keeps.
 fn serde_json_of(run: &Synthetic, summary: &JobsStudy) -> String {
     run.run.write(&summary.summary).unwrap();
     std::fs::read_to_string(run.dir.join("summary.json")).unwrap()

@@ -1,4 +1,4 @@
-//! Trials that took turns: what is compared with what, within which states, and what it comes to.
+//! Trials that took turns: their comparisons, within which states, and the results.
 
 use crate::synthetic::{Chance, GO, Synthetic, cell};
 use model::EngineKind;
@@ -12,7 +12,7 @@ use timecell_report::{Style, findings, html, table};
 const TURN: u32 = 12;
 const LAPS: u32 = 40;
 const ROUNDS: u32 = 6;
-/// Slots of a lap: a turn, and what lies between two.
+/// Slots of a lap: a turn, and the gap between two.
 const SLOT_NS: i64 = 14_000_000;
 
 const PLAN: &str = "schema = 1\nname = \"t\"\nrounds = 6\nbaseline = \"bare\"\n[workload]\nkind = \"mac\"\njobs = 480\n[turns]\n\
@@ -21,7 +21,7 @@ const PLAN: &str = "schema = 1\nname = \"t\"\nrounds = 6\nbaseline = \"bare\"\n[
     [[trial]]\nname = \"bare-cpu\"\ncells = [\"bare\"]\nloads = [\"cpu\"]\n\
     [[trial]]\nname = \"slow-cpu\"\ncells = [\"crun\"]\nloads = [\"cpu\"]\n";
 
-/// What the machine's states slow down.
+/// The effect of the machine's states.
 #[derive(Clone, Copy, PartialEq)]
 enum Slows {
     Nothing,
@@ -56,8 +56,8 @@ impl Machine {
     }
 }
 
-/// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer, and wakes up 5 % later where that is
-/// what the machine slows down.
+/// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer, and wakes up 5 % later where the
+/// machine slows that down.
 fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, JobsStudy) {
     run_of(base, PLAN, slows, LAPS)
 }
@@ -268,7 +268,7 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
         "{found:#?}"
     );
     assert!(found[1].starts_with("slow-cpu: "), "{found:#?}");
-    // Told once: what the conclusion and the table have is no sentence of its own again.
+    // Told once: facts in the conclusion and the table get no further sentence.
     for again in ["slow: ", "slow-cpu: ", "again: the median"] {
         let told = found.iter().filter(|said| said.starts_with(again));
         assert!(told.count() <= 1, "{again}: {found:#?}");
@@ -308,7 +308,7 @@ fn where_no_cell_differs_it_is_told_what_would_have_been_seen() {
     );
 }
 
-/// What the table calls slower by its own interval, and the conclusion does not count, is no contradiction without a word.
+/// A cell slower by its own interval in the table, and not counted in the conclusion, is explained.
 #[test]
 fn an_interval_that_may_leave_out_one_by_chance_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -354,7 +354,7 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
         assert_eq!(ratio.verdict, Verdict::Larger);
         assert!((ratio.value - 1.05).abs() < 0.005, "{ratio:?}");
     }
-    // Not what the conclusion is about, and so in a table of its own.
+    // Not the conclusion's metric, and so in a table of its own.
     let said = table(&summary, Style::default());
     let line = |start: &str| {
         let part = said
@@ -421,7 +421,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
         line.starts_with("slow       bare       1.04") && line.contains(") slower "),
         "{line}"
     );
-    // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for what is missed.
+    // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for missed ones.
     let dir = tempfile::tempdir().unwrap();
     let (_, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 20);
     let (_, turns) = of(&summary, "slow");

@@ -1,4 +1,4 @@
-//! What differs between two machines, or between two experiments.
+//! Differences between two machines, or between two experiments.
 
 use crate::machine::facts;
 use crate::plan;

@@ -19,7 +19,7 @@ use record::run::Run;
 use record::summary::{CellSummary, Metric, RunSummary};
 use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
 
-/// What every comparison of two runs says first.
+/// First caution of every comparison of runs.
 const NOT_INTERLEAVED: &str = "The runs were made at different times and are not interleaved: a difference may come from the machine, not \
     the cell.";
 
@@ -57,11 +57,11 @@ pub struct RunComparison {
     pub only_first: Vec<String>,
     /// Labels of cells that only the second has.
     pub only_second: Vec<String>,
-    /// What differs between the machines: name, first, second.
+    /// Differences between the machines: name, first, second.
     pub machine: Vec<Difference>,
-    /// What differs between the experiments.
+    /// Differences between the experiments.
     pub experiment: Vec<Difference>,
-    /// What a reader must keep in mind, as sentences with a full stop.
+    /// Cautions for a reader, as sentences with a full stop.
     pub cautions: Vec<String>,
 }
 
@@ -220,7 +220,7 @@ fn even<T>(mut left: Vec<T>, mut right: Vec<T>) -> (Vec<T>, Vec<T>, bool) {
     (left, right, cut)
 }
 
-/// The quantiles of each round, from what the run kept. Jobs in histograms cannot be resampled, so a comparison with them rests on the
+/// The quantiles of each round, from the run's record. Jobs in histograms cannot be resampled, so a comparison with them rests on the
 /// differences between the rounds' quantiles.
 fn quantiles(
     source: &Source,

@@ -24,11 +24,11 @@ pub struct ReadingsComparison {
     pub only_first: Vec<String>,
     /// Subjects that only the second has.
     pub only_second: Vec<String>,
-    /// What differs between the machines.
+    /// Differences between the machines.
     pub machine: Vec<Difference>,
-    /// What differs between the conditions.
+    /// Differences between the conditions.
     pub experiment: Vec<Difference>,
-    /// What a reader must keep in mind, as sentences with a full stop.
+    /// Cautions for a reader, as sentences with a full stop.
     pub cautions: Vec<String>,
 }
 
@@ -43,11 +43,11 @@ pub struct ReadingPair {
     pub unit: Unit,
     /// In the first run and in the second.
     pub values: [Measured; 2],
-    /// What can be said about the two.
+    /// The verdict on the two.
     pub change: Change,
 }
 
-/// What can be said about a figure in two runs.
+/// The verdict on a figure in two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The second's interval lies above the first's.

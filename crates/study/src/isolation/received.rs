@@ -1,4 +1,4 @@
-//! What cells that spin side by side received of their budgets, period by period.
+//! The budgets that cells spinning side by side received, period by period.
 
 use analysis::Ns;
 use analysis::empirical::Span;
@@ -9,13 +9,13 @@ use record::supply::{Budget, Share};
 
 use crate::supply::span;
 
-/// How far what a cell received may be from what it was granted, as a share.
+/// How far a cell's received time may be from its grant, as a share.
 const WITHIN: f64 = 0.02;
 
 /// The largest share of the granted time that a tick may be without deciding the verdict.
 const TICK: f64 = 0.01;
 
-/// What one cell received in one trial.
+/// A cell's received time in one trial.
 struct Spun {
     /// In each period from the second on, ns.
     each: Vec<Ns>,
@@ -83,7 +83,7 @@ fn one(run: &Run, trial: u32, place: usize, held: Budget) -> Result<Option<Spun>
     }))
 }
 
-/// The first period is left out, because it includes what was left of the budget before.
+/// The first period is left out, because it includes the rest of the budget before.
 fn periods(span: &Span, period: Ns) -> Vec<Ns> {
     let whole = span.length() / period.max(1);
     (1..whole)

@@ -19,7 +19,7 @@ pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
     format!("{}/{name}", trial.name)
 }
 
-/// What a cell does, where cells of its trial have tasks of their own.
+/// A cell's task, where cells of its trial have tasks of their own.
 pub(super) fn does(plan: &Experiment, trial: &TrialPlan, id: &str) -> Option<String> {
     let place = trial.place_of(id)?;
     let own = trial.own.get(place)?;
@@ -182,7 +182,7 @@ impl Counts {
     fn add(&mut self, record: &TrialRecord, header: Option<&Header>, asked: u64) {
         if let Some(header) = header {
             let unexplained = match record.cut_off {
-                // What it had not done is planned again by the trial that continues it.
+                // The trial that continues it plans the rest again.
                 Some(_) => 0,
                 None => header.unexplained(),
             };

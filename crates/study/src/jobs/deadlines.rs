@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stats::{DEFAULT_CONFIDENCE, Share};
 
-/// What is counted of a cell, failed trials included.
+/// The counts of a cell, failed trials included.
 #[derive(Default)]
 pub(super) struct Deadlines {
     rounds: BTreeMap<u32, Round>,

@@ -1,4 +1,4 @@
-//! What went wrong, as sentences. A run with one of them has failed.
+//! Failures, as sentences. A run with one of them has failed.
 
 use super::source::{Source, is_good};
 use record::summary::CellSummary;
@@ -7,7 +7,7 @@ use text::words::{count, plural};
 
 /// Failed trials and cells, unexplained losses, and classes other than the requested ones.
 ///
-/// `ended` is what ended the run early. `damage` is what the record has lost since ([`record::run::Run::damage`]).
+/// `ended` is why the run ended early. `damage` is the record's loss since ([`record::run::Run::damage`]).
 pub(super) fn study(
     source: &Source,
     cells: &[CellSummary],

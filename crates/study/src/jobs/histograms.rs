@@ -1,5 +1,5 @@
-//! Cells that kept histograms, which do not hold the order of jobs: comparisons rest on the rounds' quantiles, and correlation on what the
-//! log kept of each interval.
+//! Cells that kept histograms, which do not hold the order of jobs: comparisons rest on the rounds' quantiles, and correlation on the
+//! log's intervals.
 
 use super::Source;
 use super::cell::{classes, distinct, faults, label, median_cost, notes};
@@ -145,7 +145,7 @@ fn cell(
     let deadline_ns = workload.deadline_ns();
     let mut deadlines = Deadlines::default();
     for (record, log) in &logs {
-        // What a cut-off trial had not done is planned again by the one that continues it.
+        // The rest of a cut-off trial is planned again by the one that continues it.
         let asked = match record.cut_off {
             Some(_) => log.counts.accounted(),
             None => log.planned(),

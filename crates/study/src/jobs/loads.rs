@@ -1,4 +1,4 @@
-//! What disturbed each trial, and how hard it worked.
+//! The loads of each trial, and how hard they worked.
 
 use super::source::Source;
 use record::summary::{AchievedSummary, LoadSummary};

@@ -1,4 +1,4 @@
-//! From the record to numbers: what `summary.json` holds.
+//! From the record to the numbers in `summary.json`.
 //!
 //! Rounds are pooled for each cell of each trial, and compared with the baseline round by round. A trial that failed is counted and named
 //! but its samples are not pooled, because its cells did not run under the requested conditions. Nothing is judged against a threshold
@@ -45,13 +45,13 @@ use record::summary::{CellSummary, Metric, RunSummary, SUMMARY_SCHEMA};
 pub struct JobsStudy {
     /// The summary; a study dereferences to it.
     pub summary: RunSummary,
-    /// What was planned.
+    /// The plan.
     pub plan: Experiment,
     /// How it went.
     pub manifest: Manifest,
     /// Where and when.
     pub provenance: Provenance,
-    /// What pictures need beyond the summary.
+    /// Data of pictures beyond the summary.
     pub drawing: Drawing,
 }
 
@@ -130,7 +130,7 @@ pub fn study(run: &Run) -> Result<JobsStudy, RecordError> {
     })
 }
 
-/// From the first release to the last, plus the time between two releases for what follows the last.
+/// From the first release to the last, plus the time between two releases for the last trial.
 fn lasted_ns(source: &Source) -> Option<i64> {
     let trials = source.plan.trials.iter();
     let records = trials.flat_map(|trial| source.records(&trial.name));

@@ -21,7 +21,7 @@ struct Limit {
 /// One sentence for each trial and cause.
 pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String>, RecordError> {
     if source.plan.workload.work == model::Work::Endless {
-        // It has no jobs, and takes what it was asked to take.
+        // It has no jobs, and takes as much as requested.
         return Ok(Vec::new());
     }
     let limit = limit(&source.run.provenance()?.checks);

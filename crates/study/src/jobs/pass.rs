@@ -19,7 +19,7 @@ pub(super) enum Times {
     Long(Vec<i64>),
 }
 
-/// The jobs of one samples file, column by column: what is wanted of all of them at once lies together.
+/// The jobs of one samples file, column by column: values read for all of them at once lie together.
 pub(super) struct Jobs {
     pub index: Vec<u32>,
     pub release_ns: Vec<i64>,
@@ -28,7 +28,7 @@ pub(super) struct Jobs {
     ran: Times,
 }
 
-/// What a cell left in one trial.
+/// A cell's samples of one trial.
 pub(super) struct Part<'s> {
     pub record: &'s TrialRecord,
     pub header: Header,
@@ -37,7 +37,7 @@ pub(super) struct Part<'s> {
     pub counts: Vec<CountRow>,
 }
 
-/// What a cell left in all its trials, in the order of rounds.
+/// A cell's samples of all its trials, in the order of rounds.
 pub(super) struct CellSamples<'s>(Vec<Part<'s>>);
 
 impl Times {
@@ -127,12 +127,12 @@ impl<'s> CellSamples<'s> {
         Ok(CellSamples(parts))
     }
 
-    /// What it left in the trial of this number.
+    /// Its part in the trial of this number.
     pub fn of(&self, number: u32) -> Option<&Part<'s>> {
         self.0.iter().find(|part| part.record.number == number)
     }
 
-    /// What it left in good trials.
+    /// Its parts in good trials.
     pub fn good(&self) -> impl Iterator<Item = &Part<'s>> {
         self.0.iter().filter(|part| is_good(part.record))
     }
@@ -175,7 +175,7 @@ impl Read {
 /// The pass over all cells, the baseline's first.
 pub(super) fn all(source: &Source) -> Result<Read, RecordError> {
     let plan = &source.plan;
-    // What is compared once all have been read.
+    // Comparisons once all have been read.
     let later = plan.turns.is_some() || plan.trials.iter().any(|trial| trial.isolate);
     let mut order: Vec<(usize, &TrialPlan)> = plan.trials.iter().enumerate().collect();
     order.sort_by_key(|(_, trial)| trial.name != plan.baseline);

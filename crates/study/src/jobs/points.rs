@@ -70,7 +70,7 @@ pub(super) fn compare(points: &mut [PointSummary], cells: &[CellSummary], kept: 
     }
 }
 
-/// What a counter is taken over, and its name; for each value the count and the metric in ns.
+/// The span of a counter, and its name; for each value the count and the metric in ns.
 pub(super) type Pairs = BTreeMap<(Per, String), Vec<(u64, i64)>>;
 
 /// Each value of each counter of a cell over its good rounds, beside the metric, one counter after the other: of a window its largest, of

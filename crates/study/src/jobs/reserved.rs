@@ -1,4 +1,4 @@
-//! Reservations of a measured task set: what the analysis says of each, by the textbook and by the minimum supply of its enforcer.
+//! Reservations of a measured task set: the analysis of each, by the textbook and by the minimum supply of its enforcer.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use record::trial::{CellRecord, HeldCell, HoldsRecord, TaskRecord, TrialRecord};
 /// A whole cpu, in the units that utilisations are rounded up to.
 const WHOLE: u128 = 1_000_000_000;
 
-/// What the analysis says of one task whose cell was held.
+/// The analysis of one task whose cell was held.
 pub(crate) struct OfTask {
     /// The textbook's bound in the reservation, ns.
     pub bound_ns: Option<i64>,
@@ -23,7 +23,7 @@ pub(crate) struct OfTask {
 /// A thread of a set.
 type Thread<'a> = (&'a CellRecord, &'a TaskRecord);
 
-/// What the analysis and the enforcers say of the tasks of a trial, by the identities of their threads; empty if nothing held them.
+/// Analysis and enforcers of the tasks of a trial, by the identities of their threads; empty if nothing held them.
 pub(crate) fn study(rounds: &[&TrialRecord]) -> BTreeMap<String, OfTask> {
     let first = rounds
         .iter()
@@ -132,7 +132,7 @@ fn of(task: &TaskRecord) -> Task {
     }
 }
 
-/// Whether a cell gets its budget within each of its periods, below what runs before it on its cpu: competitors, and more urgent held
+/// Whether a cell gets its budget within each of its periods, below the work before it on its cpu: competitors, and more urgent held
 /// cells. Response time analysis of the budget as if it were a task (Davis and Burns, RTSS 2005), each cell above a deferrable server;
 /// with the mechanism's overdraft, and its cost for all cells of the cpu, where they count.
 fn comes(
@@ -173,7 +173,7 @@ fn comes(
         ..Task::new(budget, period)
     };
     let servers = above.iter().map(|&(budget, period)| {
-        // What was overdrawn is paid back: counted with the refills, the saved budget is a whole one at most.
+        // The overdraft is paid back: counted with the refills, the saved budget is a whole one at most.
         let saved = if overdraw > 0 {
             period
         } else {
@@ -189,7 +189,7 @@ fn comes(
     );
     all.extend(servers);
     if all.is_empty() {
-        // Alone it has its budget whenever it asks: what it overdraws is in its supply.
+        // Alone it has its budget whenever it asks: its overdraft is in its supply.
         return true;
     }
     all.push(Task {

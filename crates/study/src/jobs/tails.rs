@@ -47,7 +47,7 @@ impl<'c> Jobs<'c> {
             match all.rounds.entry(record.round) {
                 Entry::Vacant(empty) => _ = empty.insert(own),
                 Entry::Occupied(mut before) => {
-                    // What a trial did before it was resumed comes right before what it did afterwards.
+                    // A trial's jobs before it was resumed come right before those afterwards.
                     let (numbers, releases) = before.get_mut();
                     let later_ns = match (releases.last(), own.1.first()) {
                         (Some(last), Some(first)) => last + period_ns - first,
@@ -168,7 +168,7 @@ fn round(log: &HistogramLog, metric: Metric, period_ns: i64) -> KeptRound {
             *(interval.metrics.iter()).find(|(of, _)| *of == metric)?;
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let whole = length_ns / period_ns.max(1);
-        // The last of a trial is a part of one; what a job more or less makes is none.
+        // The last of a trial is a part of one; one that lacks a job or two is not.
         let accounted = i64::try_from(interval.counts.accounted()).unwrap_or(i64::MAX);
         (accounted.saturating_mul(10) >= whole.saturating_mul(9)).then_some(KeptInterval {
             jobs: interval.counts.executed,

@@ -197,8 +197,7 @@ impl Turned {
         *self.least_state_share.get_or_init(least)
     }
 
-    /// The trials that a trial is compared with besides the baseline: none for a repetition, so that it shows what a difference between
-    /// equals looks like.
+    /// The trials that a trial is compared with besides the baseline: none for a repetition, so that it shows a difference between equals.
     fn pooled_with(&self, trial: &str) -> &[String] {
         match self.repeats.iter().any(|repeat| repeat == trial) {
             true => &[],

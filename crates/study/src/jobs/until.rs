@@ -1,4 +1,4 @@
-//! A run that continues until a condition is decided: what is known so far, and how many jobs a decision takes.
+//! A run that continues until a condition is decided: its state so far, and how many jobs a decision takes.
 
 use model::{Experiment, Keep};
 use record::RecordError;
@@ -14,7 +14,7 @@ use text::units::time;
 /// The probability that any of the looks at a cell's quantile errs.
 const LEVEL: f64 = 0.05;
 
-/// What is known of the conditions that a run continues to decide.
+/// State of the conditions that a run continues to decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Pairs of a condition and a cell.

@@ -20,7 +20,7 @@ pub fn judge(readings: &Readings, thresholds: &[Threshold]) -> Judged {
 fn verdicts(readings: &Readings, threshold: &Threshold) -> Vec<CellVerdict> {
     let (unit, limit) = threshold.limit.of();
     let selector = threshold.selector.as_ref();
-    // If nothing measured has the figure, what was not measured is not the reason.
+    // If nothing measured has the figure, an unmeasured subject is not the reason.
     if !readings.have(threshold.figure, unit)
         && readings.subjects.iter().any(|s| s.absent.is_none())
     {
@@ -28,7 +28,7 @@ fn verdicts(readings: &Readings, threshold: &Threshold) -> Vec<CellVerdict> {
     }
     let mut found = Vec::new();
     let (mut is_judged, mut is_lacking) = (false, false);
-    // What leaves a group of subjects undecided, added after the last of them.
+    // Why a group of subjects is undecided, added after the last of them.
     let mut open: Option<&(String, String)> = None;
     for subject in readings.subjects.iter().filter(|s| s.is_meant(selector)) {
         let not_measured = match subject.is_named(selector) {
@@ -137,7 +137,7 @@ fn nothing(readings: &Readings, threshold: &Threshold, unit: Unit) -> CellVerdic
             format!("no {subject} {what}; there are {there}"),
         )
     } else {
-        // A run may lack what others of its kind have.
+        // A run may lack figures of its kind.
         let why = match readings.kind.has(figure) && unit != Unit::Share {
             true => Why::NothingSelected,
             false => Why::NoFigure,

@@ -1,4 +1,4 @@
-//! What cells are compared with: a trial of their own run, or the same cells of another run.
+//! Baselines of cells: a trial of their own run, or the same cells of another run.
 
 use super::readings::Absent;
 use super::threshold::{Figure, Limit, Statistic, Threshold};
@@ -18,7 +18,7 @@ pub struct Ratios {
     pub to: String,
     /// The trial that is the baseline itself; `None` where that is another run.
     pub itself: Option<String>,
-    /// What to keep in mind, as sentences.
+    /// Cautions, as sentences.
     pub cautions: Vec<String>,
     /// One for each requested cell and metric.
     pub all: Vec<RatioOf>,

@@ -1,5 +1,5 @@
-//! What can be judged in a run of any kind: subjects (cells, sets, enforcers, series of files), each with its figures and their values. A
-//! kind lists them in one function; everything else here is written once, over the list.
+//! Readings of a run of any kind: subjects (cells, sets, enforcers, series of files), each with its figures and their values. A kind lists
+//! them in one function; everything else here is written once, over the list.
 
 use super::threshold::{Figure, Selector};
 use super::verdict::{Measured, Unit, Why};
@@ -13,18 +13,18 @@ pub type Absent = (Why, String);
 pub struct Readings {
     /// The kind of the run.
     pub kind: Kind,
-    /// What ratios are to; empty where there are none.
+    /// Baseline of ratios; empty where there are none.
     pub to: String,
-    /// What to keep in mind of those ratios, as sentences.
+    /// Cautions on those ratios, as sentences.
     pub cautions: Vec<String>,
     /// In the order of the run's tables.
     pub subjects: Vec<Subject>,
 }
 
-/// What has figures: a cell, a set, an enforcer, a series.
+/// Owner of figures: a cell, a set, an enforcer, a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
-    /// What tables call it.
+    /// Its name in tables.
     pub label: String,
     /// Names that mean it alone.
     pub own: Vec<String>,

@@ -7,9 +7,9 @@ use serde::Serialize;
 /// A run against its thresholds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// What ratios are to: a trial of the run, or another run.
+    /// Baseline of ratios: a trial of the run, or another run.
     pub baseline: String,
-    /// What to keep in mind of those ratios, as sentences.
+    /// Cautions on those ratios, as sentences.
     pub cautions: Vec<String>,
     /// In the order given.
     pub thresholds: Vec<JudgedThreshold>,
@@ -29,11 +29,11 @@ pub struct JudgedThreshold {
 pub struct CellVerdict {
     /// Label of the cell, or name of the trial.
     pub cell: String,
-    /// What follows.
+    /// The verdict.
     pub verdict: Outcome,
-    /// What was measured; `None` where nothing was.
+    /// Measured value; `None` where there is none.
     pub value: Option<f64>,
-    /// Lower end of its 95 % interval; `None` for what has none.
+    /// Lower end of its 95 % interval, if it has one.
     pub low: Option<f64>,
     /// Upper end of its 95 % interval; absent exactly when the lower is.
     pub high: Option<f64>,
@@ -110,7 +110,7 @@ pub enum Ends {
     Between(f64, f64),
     /// It is estimated and has no interval, for this reason.
     Unknown(String),
-    /// It is at least so much: the rest lies beyond what was kept.
+    /// It is at least so much: the rest lies beyond the record.
     AtLeast(f64),
     /// Only an upper bound is known: it is at most so much.
     AtMost,

@@ -128,8 +128,8 @@ fn at_least(ns: i64) -> Measured {
     }
 }
 
-/// A series without a value. Where the tool keeps only what is above a threshold, all values lie at or below
-/// it; else nothing was measured, as in a trial that did not take place.
+/// A series without a value. Where the tool keeps only values above a threshold, all lie at or below it; else nothing was measured, as
+/// in a trial that did not take place.
 fn empty(d: &Distribution, figure: Figure, statistic: Statistic) -> Reading {
     match d.kept_above_ns {
         Some(most) if statistic != Statistic::Sd => {
@@ -150,7 +150,7 @@ fn quantile(d: &Distribution, probability: f64) -> Option<Quantile> {
     Quantile::of_binned(&binned(d)?, probability, DEFAULT_CONFIDENCE)
 }
 
-/// The histogram with what lies beyond it; `None` if the file does not say how many values there are.
+/// The histogram with its overflow; `None` if the file does not say how many values there are.
 fn binned(d: &Distribution) -> Option<Binned> {
     let total = d.total().filter(|total| *total > 0)?;
     let mut bins: Vec<Bin> = d

@@ -1,4 +1,4 @@
-//! What `timecell report FILE... --json` prints.
+//! Output of `timecell report FILE... --json`.
 
 use record::import::measured::{Distribution, Measured};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct FileSummary {
     pub machine: Option<String>,
     /// One entry per thread, cpu or task.
     pub distributions: Vec<DistributionSummary>,
-    /// What was assumed, rounded or left out.
+    /// Assumptions, roundings and omissions.
     pub notes: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub struct FileSummary {
 pub struct DistributionSummary {
     /// Its name.
     pub name: String,
-    /// What was measured.
+    /// The quantity.
     pub quantity: String,
     /// The cpu, where known.
     pub cpu: Option<u32>,

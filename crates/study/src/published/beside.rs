@@ -15,9 +15,9 @@ use super::source::{About, Figure, Group, Kind, Published, published};
 pub struct Beside {
     /// The machine that measured the run.
     pub machine: String,
-    /// What is published and has a counterpart in the run.
+    /// Published figures with a counterpart in the run.
     pub blocks: Vec<Block>,
-    /// What is published and has none.
+    /// Those without one.
     pub without: Vec<Without>,
 }
 
@@ -28,7 +28,7 @@ pub struct Block {
     pub published_by: String,
     /// Where in the document.
     pub place: String,
-    /// What they are about.
+    /// Their metric.
     pub metric: About,
     /// The hardware that they were measured on, not by us.
     pub board: String,
@@ -43,7 +43,7 @@ pub struct Block {
 /// One published figure, and ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What was measured, as the document calls it.
+    /// The subject, as the document calls it.
     pub subject: String,
     /// Which number of the distribution.
     pub kind: Kind,
@@ -73,7 +73,7 @@ pub struct Without {
     pub published_by: String,
     /// Where in the document.
     pub place: String,
-    /// What they are about.
+    /// Their metric.
     pub metric: About,
     /// How many.
     pub figures: usize,
@@ -154,7 +154,7 @@ fn set_beside(all: &Published, own: &[Own], machine: String) -> Beside {
     }
 }
 
-/// The run's numbers that correspond to a figure, or a clause that says what the run lacks.
+/// The run's numbers that correspond to a figure, or a clause on the run's lack.
 fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>, String> {
     let mut left: Vec<&Own> = own.iter().filter(|o| o.about == group.metric).collect();
     if left.is_empty() {
@@ -206,7 +206,7 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         }
     }
     if let Some(load) = group.load_of(figure) {
-        // The document does not say what "stress" was made of; any load of ours is shown beside it under its own name.
+        // The document does not define "stress"; any load of ours is shown beside it under its own name.
         left.retain(|o| o.load == load || (load == "stress" && o.load != "idle"));
         if left.is_empty() {
             return Err(format!("the run has no trial under the load {load}"));
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// What stands beside each published figure of this metric: (subject, kind, our labels, our first value).
+    /// The line of each published figure of this metric: (subject, kind, our labels, our first value).
     fn lines(summary: &SeriesSummary, about: About) -> Vec<(String, Kind, Vec<String>, f64)> {
         let beside = set_beside(&published(), &single(summary), "here".to_owned());
         assert!(beside.blocks.iter().all(|block| block.metric == about));

@@ -15,7 +15,7 @@ pub(crate) struct Own {
     pub label: String,
     /// `None` where any engine corresponds.
     pub engine: Option<EngineKind>,
-    /// What a run of single measurements calls it.
+    /// Its name in a run of single measurements.
     pub subject: Option<String>,
     /// Which figure of that run it is, where it has several of the same metric.
     pub part: Option<String>,
@@ -159,7 +159,7 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
     all
 }
 
-/// What a figure of a run of single measurements is, in the words of published ones.
+/// A figure of a run of single measurements, in the words of published ones.
 struct What {
     about: About,
     threads: Option<u32>,

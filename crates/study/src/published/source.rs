@@ -29,7 +29,7 @@ pub struct Document {
     pub author: String,
     /// Its title.
     pub title: String,
-    /// What it is and where it appeared.
+    /// Its type and where it appeared.
     pub source: String,
     /// Year of publication; `None`: undated.
     pub year: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Document {
 }
 
 model::choice! {
-    /// What a published figure is about.
+    /// A published figure's metric.
     #[derive(Deserialize, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum About: title {
@@ -129,7 +129,7 @@ pub struct Group {
     pub document: String,
     /// Table, figure or section.
     pub place: String,
-    /// What they are about.
+    /// Their metric.
     pub metric: About,
     /// The unit of every value.
     pub unit: PrintedIn,
@@ -151,11 +151,11 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What was measured, as the document calls it.
+    /// The subject, as the document calls it.
     pub subject: String,
     /// The engine of timecell that it corresponds to, if any.
     pub engine: Option<model::EngineKind>,
-    /// What a run of single measurements calls it; the engine's name where not said.
+    /// Its name in a run of single measurements; the engine's where not said.
     pub series: Option<String>,
     /// Which figure of such a run it is; without an engine and a name of a series, that of every subject.
     pub part: Option<String>,

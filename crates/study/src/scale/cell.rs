@@ -19,7 +19,7 @@ pub(super) struct Part<'a> {
     pub samples: Samples,
 }
 
-/// What the window needs of a cell in one trial.
+/// The window's data of a cell in one trial.
 pub(super) struct Ran {
     /// Number of the trial.
     pub trial: u32,
@@ -31,7 +31,7 @@ pub(super) struct Ran {
     pub jobs: u64,
 }
 
-/// What is kept of a cell's samples of one round.
+/// Summary of a cell's samples of one round.
 pub(super) struct Cell {
     pub number: u32,
     /// The cpu that it is pinned to, or began on.

@@ -1,4 +1,4 @@
-//! The figures of a scale study that can be judged: for each number of cells the means of all their jobs, their skew, and what failed.
+//! The figures of a scale study that can be judged: for each number of cells the means of all their jobs, their skew, and failures.
 
 use record::scale::{ScalePoint, ScaleSummary, StatColumns};
 use record::summary::Metric;

@@ -1,4 +1,4 @@
-//! Response times beside what sharing the cpus predicts.
+//! Response times beside the prediction of cpu sharing.
 
 use super::cell::{Cell, Ran};
 use record::scale::Sharing;

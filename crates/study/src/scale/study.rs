@@ -75,7 +75,7 @@ fn shares_by_cpu(plan: &Experiment) -> bool {
     plan.workload.pacing == Pacing::Relative && reserve.is_none()
 }
 
-/// What a job needs, from the smallest trial that has cells.
+/// A job's demand, from the smallest trial that has cells.
 fn alone(plan: &Experiment, rounds: &Rounds) -> Option<Asked> {
     let demands: Vec<f64> = rounds
         .0
@@ -140,7 +140,7 @@ fn growth(points: &[ScalePoint]) -> Vec<GrowthOf> {
     ];
     let mut all = Vec::new();
     for (what, value) in figures {
-        // What is 0 has no relative distance from a line.
+        // Zero has no relative distance from a line.
         let places: Vec<(u32, f64)> = (points.iter())
             .filter_map(|p| Some((p.count, value(p)?)))
             .filter(|(_, ns)| *ns > 0.0)
@@ -175,7 +175,7 @@ pub fn median_of(values: &[u64]) -> Option<f64> {
     Some(values[middle] as f64)
 }
 
-/// What went wrong; a reason that many cells share is listed once.
+/// The failures; a reason that many cells share is listed once.
 fn failures(source: &Source, points: &[ScalePoint], ended: Option<&str>) -> Vec<String> {
     let mut sentences: Vec<String> = ended
         .map(|why| format!("the run: {why}"))

@@ -127,7 +127,7 @@ fn by_round(series: &Series) -> BTreeMap<u32, Vec<i64>> {
     rounds
 }
 
-/// What ended the run early, measurements that never took place, and those that failed, equal ones once.
+/// The run's early end, measurements that never took place, and those that failed, equal ones once.
 fn failures(record: &SeriesRecord, manifest: &Manifest) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     if let Some(why) = &manifest.failure {

@@ -14,7 +14,7 @@ pub use study::supply_study;
 use record::supply::Budget;
 use text::units::exact;
 
-/// What a budget is called in tables: `30 ms / 100 ms`.
+/// A budget's name in tables: `30 ms / 100 ms`.
 pub fn reservation(held: &Budget) -> String {
     format!("{} / {}", exact(held.budget_ns), exact(held.period_ns))
 }

@@ -10,8 +10,8 @@ use text::words::plural;
 /// The sets that are judged without being named: admission relies on the measured supply.
 const ADMITTED: &str = "measured";
 
-/// The figures of a study of supply: of each budget, of a thread without one (`none`), and of each set that was run inside a budget
-/// (`textbook` or `measured`, by what accepts it).
+/// The figures of a supply study: of each budget, of a thread without one (`none`), and of each set run inside a budget (`textbook`
+/// or `measured`, by the supply that accepts it).
 pub(crate) fn supply_readings(summary: &SupplySummary) -> Readings {
     let supplies = summary.supplies.iter().map(of_budget);
     let host = summary.host.iter().map(|host| Subject {

@@ -1,4 +1,4 @@
-//! Sums up a supply study: fits, and what they promise.
+//! Sums up a supply study: fits, and their promises.
 
 use analysis::empirical::{self, Span, cyclic_rate, least_delay, least_of, shortfall, windows};
 use analysis::linux::TickSupply;
@@ -79,7 +79,7 @@ struct Round {
     reacted: Option<Reacted>,
 }
 
-/// The rounds of a subject; adds what failed or is missing to `failures`.
+/// The rounds of a subject; adds failed and missing ones to `failures`.
 fn rounds(
     run: &Run,
     record: &SupplyRecord,
@@ -135,7 +135,7 @@ fn rounds(
     Ok(rounds)
 }
 
-/// What went wrong with the holder of the thread.
+/// Disturbances of the holder of the thread.
 fn disturbed(reacted: &Reacted) -> Option<String> {
     match (reacted.takeovers, reacted.errors) {
         (0, 0) => None,
@@ -166,7 +166,7 @@ pub(crate) fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::S
 
 /// The largest rate that all rounds kept, in whole periods and once settled, in millionths; at most the granted one.
 fn rate(held: &Budget, rounds: &[Round]) -> Option<Ns> {
-    // Half of what a budget leaves free: a gap of the enforcer, hardly one of the host.
+    // Half the rest of a period: a gap of the enforcer, hardly one of the host.
     let throttled = (held.period_ns - held.budget_ns.min(held.period_ns)) / 2;
     let rates = rounds.iter().filter_map(|round| {
         let long = round.spans.first()?;
@@ -339,7 +339,7 @@ fn sum(shares: impl Iterator<Item = Share>) -> Share {
     )
 }
 
-/// What was received in each whole period of the long stretches.
+/// Time received in each whole period of the long stretches.
 fn periods(held: &Budget, rounds: &[Round]) -> Option<Periods> {
     let long = rounds.iter().filter_map(|round| round.spans.first());
     let each: Vec<Ns> = long
@@ -360,7 +360,7 @@ fn periods(held: &Budget, rounds: &[Round]) -> Option<Periods> {
     })
 }
 
-/// What the host takes from a thread that nothing holds.
+/// Losses to the host of a thread that nothing holds.
 fn host(rounds: &[Round]) -> Option<SupplyHost> {
     let spans: Vec<Span> = rounds
         .iter()

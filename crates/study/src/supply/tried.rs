@@ -8,7 +8,7 @@ use record::supply::{SupplyRecord, TriedOutcome, TriedSet, TriedSummary, TriedTr
 use super::reservation;
 use crate::isolation::misses;
 
-/// The outcome of every set; adds what failed to `failures`.
+/// The outcome of every set; adds failed ones to `failures`.
 pub(super) fn tried(
     run: &Run,
     record: &SupplyRecord,
@@ -83,7 +83,7 @@ fn add(outcome: &mut TriedOutcome, tasks: &[Misses], steal_ns: Option<u64>) {
     outcome.steal_ns = (outcome.steal_ns.zip(steal_ns)).map(|(sum, one)| sum + one);
 }
 
-/// What a set is called: `the measured set of 3 ms / 10 ms`.
+/// A set's name: `the measured set of 3 ms / 10 ms`.
 fn name(set: &TriedSet) -> String {
     format!(
         "the {} set of {}",

@@ -1,4 +1,4 @@
-//! What the machine has left for a crowd: the reserve that must stay free, and the first limit that a larger crowd reaches.
+//! The machine's room for a crowd: the reserve that must stay free, and the first limit that a larger crowd reaches.
 
 use engine::Footprint;
 use host::limits::{self, Kind, Limit};
@@ -15,7 +15,7 @@ const RESERVE_MB: u64 = 128;
 /// The least of it in process ids and threads.
 const RESERVE_PROCESSES: u64 = 256;
 
-/// What a crowd leaves to everybody else of a shared limit, in the limit's unit.
+/// The reserve of a shared limit for everybody else, in the limit's unit.
 fn reserve(limit: &Limit, memory: Option<Bytes>) -> u64 {
     let least = match (limit.kind, memory) {
         (Kind::Memory, Some(asked)) => return asked.bytes() >> 20,
@@ -25,8 +25,8 @@ fn reserve(limit: &Limit, memory: Option<Bytes>) -> u64 {
     (limit.most / RESERVE_PART).max(least).min(limit.most / 2)
 }
 
-/// What ran out: what is left is less than the reserve; `None` while there is enough, or where that is unknown. `memory` is the requested
-/// reserve of memory.
+/// The shortage: less than the reserve is left; `None` while there is enough, or where that is unknown. `memory` is the requested reserve
+/// of memory.
 pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
     limits::shared(root).into_iter().find_map(|limit| {
         let left = limit.most.saturating_sub(limit.used?);
@@ -53,7 +53,7 @@ pub(super) fn limits() -> Vec<Limit> {
     limits::all(&Root::live(), uid)
 }
 
-/// What a cell with this footprint takes of a limit, as so many units for so many cells; `None`: nothing that is known.
+/// Use of a limit by a cell with this footprint, as so many units for so many cells; `None`: none is known.
 fn taken(limit: &Limit, cell: &Footprint, groups_v2: bool) -> Option<(u64, u64)> {
     let named = |end: &str| limit.name.ends_with(end);
     let each = match limit.kind {
@@ -80,7 +80,7 @@ fn taken(limit: &Limit, cell: &Footprint, groups_v2: bool) -> Option<(u64, u64)>
 struct First<'a> {
     limit: &'a Limit,
     cells: u64,
-    /// What each takes, in the limit's unit.
+    /// The use of each, in the limit's unit.
     each: f64,
 }
 
@@ -190,7 +190,7 @@ pub(super) fn certain(
     })
 }
 
-/// Which limit ends larger crowds of this kind, by what `cells` have taken of each between `before` and `after`; `None` where they took
+/// Which limit ends larger crowds of this kind, by how much `cells` took of each between `before` and `after`; `None` where they took
 /// nothing distinguishable from the rest of the machine.
 pub(super) fn forecast(before: &[Limit], after: &[Limit], cells: usize) -> Option<String> {
     let cells = u64::try_from(cells).ok().filter(|cells| *cells > 0)?;

@@ -1,4 +1,4 @@
-//! Made-up limits, and what is said of them.
+//! Made-up limits, and their texts.
 
 use super::*;
 

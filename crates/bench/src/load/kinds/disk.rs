@@ -82,7 +82,7 @@ impl Load for Disk {
             let mut piece = [0; PIECE];
             let mut random_number = 0x9e37_79b9_7f4a_7c15u64;
             // Written in order first: a file of random pieces is one of thousands of extents, and the devices and file
-            // systems that discard what is freed take half a minute to remove it.
+            // systems that discard freed blocks take half a minute to remove it.
             for number in 0..RANDOM_BLOCKS {
                 fill(&mut block, &mut random_number);
                 random.write_all_at(&block, number * BLOCK as u64)?;
@@ -123,7 +123,7 @@ impl Load for Disk {
     }
 }
 
-/// A file without a name: it disappears with its last process, whatever happens.
+/// A file without a name: it disappears with its last process in any case.
 #[expect(clippy::disallowed_methods, reason = "the file has no name")]
 pub(super) fn nameless(dir: &str) -> std::io::Result<File> {
     OpenOptions::new()

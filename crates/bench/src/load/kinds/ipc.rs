@@ -42,7 +42,7 @@ impl Load for Ipc {
     }
 
     fn told(&self, window: &Window<'_>) -> Vec<Achieved> {
-        // hackbench only prints a time at its end; the kernel counts what its processes write.
+        // hackbench only prints a time at its end; the kernel counts its processes' writes.
         let bytes = window
             .after
             .written_bytes
@@ -99,7 +99,7 @@ fn child(work: impl FnOnce() -> std::io::Error) -> std::io::Result<()> {
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             let error = work();
             eprintln!("load: {error}");
-            // SAFETY: ends this process without running what its parent has registered.
+            // SAFETY: ends this process without running its parent's exit handlers.
             unsafe { libc::_exit(1) }
         }
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! What loads made of stress-ng share: its command line and the metrics that it prints at the end.
+//! Shared by loads made of stress-ng: the command line and the metrics that it prints at the end.
 
 use record::Achieved;
 

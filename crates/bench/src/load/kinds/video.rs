@@ -1,6 +1,6 @@
 //! `video`: decodes video in software as fast as it can. ffmpeg on a clip that it makes from its own test source
-//! (testsrc2, 1280x720, MPEG-4 part 2), or the kernel of such a decoder built in: dequantised blocks through an
-//! inverse discrete cosine transform, added to what motion vectors point at in the frame before.
+//! (testsrc2, 1280x720, MPEG-4 part 2), or the kernel of such a decoder built in: dequantised blocks through an inverse
+//! discrete cosine transform, added to motion-compensated blocks of the frame before.
 
 use std::hint::black_box;
 use std::path::Path;

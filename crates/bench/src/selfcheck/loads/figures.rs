@@ -122,7 +122,7 @@ pub(super) const FIGURES: [Figure; COUNT] = [
 /// The figures of one visit, ns; `None` where a probe did not run.
 pub(super) type Values = [Option<i64>; COUNT];
 
-/// Fills in what the samples of one probe tell.
+/// Fills in the figures of one probe's samples.
 pub(super) fn fill(values: &mut Values, fifo: bool, mac: bool, samples: &Samples) {
     for (value, figure) in values.iter_mut().zip(&FIGURES) {
         if (figure.fifo, figure.mac) == (fifo, mac) {

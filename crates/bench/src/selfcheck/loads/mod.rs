@@ -1,5 +1,5 @@
-//! Whether each load disturbs what it should: the probe in class OTHER and in class FIFO, in turns without a load and
-//! under each of them. A load that moves no figure is broken, however busy it looks.
+//! Whether each load disturbs its target: the probe in class OTHER and in class FIFO, in turns without a load and under
+//! each of them. A load that moves no figure is broken, however busy it looks.
 
 mod figures;
 mod visit;
@@ -19,7 +19,7 @@ use visit::{Around, Visit};
 /// A machine that is busier than this without a load, the probes included, is not quiet.
 const BUSY_PERCENT: f64 = 40.0;
 
-/// One load at one place, or none, with what was seen of it in every round.
+/// One load at one place, or none, with its visit of every round.
 struct Row {
     name: String,
     /// The requested load, for a second try; `None`: nothing runs.
@@ -181,7 +181,7 @@ impl Around<'_> {
     }
 }
 
-/// What a row is compared with: everything without a load except itself; the controls only with the first.
+/// A row's references: everything without a load except itself; the controls only with the first.
 fn without_load<'a>(rows: &'a [Row], row: &Row) -> Vec<&'a Row> {
     let controls = |other: &&Row| other.kind.is_none() && !other.counters;
     let most = if row.kind.is_some() { usize::MAX } else { 1 };

@@ -18,7 +18,7 @@ use crate::{BenchError, Place};
 /// Steps of the probe with work: some hundred microseconds.
 const STEPS: u32 = 50_000;
 
-/// What every visit needs.
+/// Needs of every visit.
 pub(super) struct Around<'a> {
     pub setup: &'a Setup,
     pub place: &'a Place,
@@ -31,20 +31,20 @@ pub(super) struct Around<'a> {
     pub trial: u32,
 }
 
-/// What one visit saw.
+/// A visit's findings.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Visit {
     /// The figures, ns.
     pub values: Values,
-    /// What the machine did meanwhile.
+    /// The machine's work meanwhile.
     activity: Activity,
     /// For so long, ns.
     window_ns: i64,
     /// Activations that the probes missed.
     missed: u64,
-    /// What the probes reported of themselves: the cost of a clock reading, and of one iteration of the loop without work or sleep, ns.
+    /// The probes' report of themselves: the cost of a clock reading, and of one iteration of the loop without work or sleep, ns.
     cost_ns: (i64, i64),
-    /// What the load achieved.
+    /// The load's results.
     achieved: Vec<Achieved>,
 }
 
@@ -154,7 +154,7 @@ fn ended(load: &mut Running, record: &mut LoadRecord) -> Result<Vec<Achieved>, B
     }
 }
 
-/// Medians over visits of what the probe's own work costs.
+/// Medians over visits of the probe's own cost.
 pub(super) fn probe_cost<'a>(visits: impl Iterator<Item = &'a Visit>) -> String {
     let (clock, turn): (Vec<i64>, Vec<i64>) = visits.map(|visit| visit.cost_ns).unzip();
     let [clock, turn] = [clock, turn].map(|costs| stats::median_of(&costs).unwrap_or(0));
@@ -165,7 +165,7 @@ pub(super) fn probe_cost<'a>(visits: impl Iterator<Item = &'a Visit>) -> String 
 
 type Rate = fn(&Activity) -> f64;
 
-/// What loads do to the machine itself, a second.
+/// Effects on the machine itself, a second.
 const RATES: [(&str, Rate); 9] = [
     ("switches/s", |a| a.context_switches as f64),
     ("interrupts/s", |a| a.interrupts as f64),

@@ -33,7 +33,7 @@ pub(super) fn hows() -> (Vec<How>, Vec<String>) {
     }
 }
 
-/// What a round is to be like.
+/// The settings of a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round {
     pub(super) how: How,
@@ -46,7 +46,7 @@ pub(super) struct Round {
     pub(super) memory: bool,
 }
 
-/// What rounds of one kind told; one value for each round.
+/// Values of rounds of one kind; one for each round.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Latest start minus earliest, ns.

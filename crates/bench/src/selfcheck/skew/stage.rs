@@ -1,4 +1,4 @@
-//! What the rounds share, and the rounds themselves.
+//! The rounds, and their common parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Acquire;
@@ -22,7 +22,7 @@ use crate::sweep::new_place;
 /// Longest wait for any step of a round.
 const PATIENCE_NS: i64 = 120_000_000_000;
 
-/// What the rounds share.
+/// Common to all rounds.
 pub(crate) struct Stage {
     /// SCHED_FIFO priority of futex cells.
     priority: u8,

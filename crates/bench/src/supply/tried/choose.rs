@@ -13,10 +13,10 @@ use crate::supply::subject::name_of;
 /// Period of the background task, ns: about a second, and a prime number of milliseconds, so that its jobs begin at every
 /// phase of the budget's period.
 pub(super) const BACKGROUND_NS: Ns = 997_000_000;
-/// What a job of the background task takes, in hundredths of what is granted in its period; the first with which there are
-/// sets. Longer than a budget by far: it overdraws the budget until the tick before an urgent job comes.
+/// The work of a background task's job, in hundredths of the grant in its period; the first with which there are sets.
+/// Longer than a budget by far: it overdraws the budget until the tick before an urgent job comes.
 const BACKGROUND_SHARES: [Ns; 4] = [40, 35, 30, 20];
-/// What an urgent job takes, in hundredths of the budget.
+/// An urgent job's work, in hundredths of the budget.
 const URGENT_SHARE: Ns = 90;
 /// Coarsest grid of the urgent task's period, ns; a tenth of the budget's period where that is shorter.
 const GRID_NS: Ns = 1_000_000;
@@ -106,7 +106,7 @@ pub(super) fn choose(
     ])
 }
 
-/// The urgent task of this period and the background task with this share of what is granted.
+/// The urgent task of this period and the background task with this share of its grant.
 fn tasks(held: &record::Budget, share: Ns, period: Ns) -> [Task; 2] {
     let urgent = held.budget_ns * URGENT_SHARE / 100;
     let granted =
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_cannot_be_told_apart_or_was_measured_too_shortly_is_said() {
         let reason = |supply: &MeasuredSupply| choose(supply, 80, 1).unwrap_err().reason;
-        // What the textbook promises, and more.
+        // The textbook's promise, and more.
         let good = supply(3 * MS, 10 * MS, &[(3, 10, 7 * MS)]);
         assert!(
             reason(&good).contains("nothing distinguishes the two"),
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Whatever the tick makes of a budget.
+        /// For any tick and budget.
         #[test]
         fn one_set_is_accepted_by_the_textbook_alone_and_one_by_what_was_measured(
             budget in 1u64..40, more in 1u64..60, tick in 1u64..11,

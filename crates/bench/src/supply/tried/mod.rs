@@ -1,6 +1,6 @@
-//! The second stage of a supply study: whether what was measured says anything about deadlines. For each budget two sets of two tasks are
-//! run inside it, and without it to learn what the host itself makes late: one that the textbook's supply accepts and the measured one
-//! refuses, and one that the measured one accepts.
+//! The second stage of a supply study: whether the measured supply says anything about deadlines. For each budget two sets of two tasks
+//! are run inside it, and without it to learn the host's own misses: one that the textbook's supply accepts and the measured one refuses,
+//! and one that the measured one accepts.
 
 mod choose;
 mod run;
@@ -18,7 +18,7 @@ const CELL_GUESS_NS: i64 = 100_000_000;
 /// Runs of a budget in each round: two sets, each inside it and without it.
 const RUNS: u32 = 4;
 
-/// What is tried in a run.
+/// The attempts of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Trying {
     /// Of each run of a set, ns.
@@ -52,7 +52,7 @@ impl Trying {
         trying
     }
 
-    /// What is run in every round, as far as the measured supply tells the textbook's apart.
+    /// The runs of every round, as far as the measured supply tells the textbook's apart.
     pub(super) fn names(&self) -> Vec<String> {
         let each = |held: &Budget| {
             let name = name_of(held);

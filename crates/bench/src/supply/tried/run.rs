@@ -12,7 +12,7 @@ use crate::supply::SupplyPlan;
 use crate::supply::subject::name_of;
 use crate::together::Surroundings;
 
-/// Chooses the sets by what is on record, unless that was done before the run was resumed, and runs them, round by round, each beginning with the next.
+/// Chooses the sets by the record, unless that was done before the run was resumed, and runs them, round by round, each beginning with the next.
 pub(in crate::supply) fn try_sets(
     plan: &SupplyPlan,
     trying: &Trying,

@@ -10,7 +10,7 @@ use crate::periodic::{self, Thread, jobs_within};
 use crate::supply::stolen_while;
 use crate::together::{self, Around, Beside, Member};
 
-/// What the cell is called.
+/// The cell's name.
 const MEMBER: &str = "tried";
 
 /// A run of a set that is to take place.
@@ -21,7 +21,7 @@ pub(super) struct Attempt<'a> {
     pub round: u32,
     pub cpu: u32,
     pub length_ns: i64,
-    /// What is beside it.
+    /// Load beside it.
     pub load: Option<&'a PlannedLoad>,
     pub around: Around<'a>,
     /// Where the samples go.
@@ -29,7 +29,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
+    /// Runs it. Failures are on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> TriedTrial {
         let threads: Vec<Thread<'_>> = (self.set.tasks.iter())
             .map(|task| Thread {

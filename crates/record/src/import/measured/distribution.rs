@@ -1,9 +1,9 @@
-//! Measured values with their counts, and what can be concluded from them when the tool cut its histogram off.
+//! Measured values with their counts, and conclusions from them when the tool cut its histogram off.
 
 use super::excerpt;
 use super::lines::SECOND;
 
-/// What the tool says about values beyond its histogram.
+/// The tool's word on values beyond its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow {
     /// Their number; `None` if the file only shows that there are some.
@@ -57,7 +57,7 @@ impl Said {
 pub struct Distribution {
     /// Name, unique in its file, such as `thread 0` or `irq, cpu 1`.
     pub name: String,
-    /// What was measured, such as `wake-up latency`.
+    /// The quantity, such as `wake-up latency`.
     pub quantity: String,
     /// The cpu, if the file names one.
     pub cpu: Option<u32>,

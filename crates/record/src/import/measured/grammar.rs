@@ -1,7 +1,7 @@
 //! Formats whose lines are patterns with figures in them: such a format is a table, a [`Grammar`].
 //!
-//! A rule is `kind series > pattern`; without a series, figures are of that of the lines before, and a quantity of its own may follow a `|`. In
-//! a pattern `{key}` is a word that ends at a space or at the character after it, `{}` any word, `{..}` what precedes the next text, `{key*}` and
+//! A rule is `kind series > pattern`; without a series, figures are of that of the lines before, and a quantity of its own may follow a `|`. In a
+//! pattern `{key}` is a word that ends at a space or at the character after it, `{}` any word, `{..}` all before the next text, `{key*}` and
 //! `{*}` the rest of the line; spaces may stand between all of them. Keys of figures: `n` (values until now), `min`, `mean`, `max`, `median`,
 //! `share` (percent) with `q`, `value` (a single one, with `or` the larger of both) and `times` with it. Keys of identity: `id`, `at` and `stamp`
 //! (a clock), `seq` (a number that rises). The others say something about the run or its series.
@@ -10,7 +10,7 @@ use super::lines::{Line, Lines, Run, SECOND, clock, count};
 use super::tables::CYCLICTEST;
 use super::{Said, Unit, excerpt, time};
 
-/// What a line with a pattern is, besides its figures.
+/// Kind of a line with a pattern, besides its figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A line of the tool.

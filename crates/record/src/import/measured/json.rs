@@ -1,5 +1,5 @@
-//! What readers of JSON have in common: values read as they come, a histogram without a map in between, the frame that
-//! all tools of rt-tests write, and faults in one sentence.
+//! Common parts of readers of JSON: values read as they come, a histogram without a map in between, the frame that all
+//! tools of rt-tests write, and faults in one sentence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,14 +28,14 @@ pub(super) struct Frame<T> {
     /// Of the file, as jitterdebugger numbers it.
     pub version: Option<u64>,
     pub return_code: Option<i64>,
-    /// What it claims to hold but does not, found by [`Frame::threads`].
+    /// Content that it claims but lacks, found by [`Frame::threads`].
     #[serde(skip)]
     pub incomplete: Option<String>,
     #[serde(alias = "cpu", deserialize_with = "few")]
     thread: BTreeMap<u64, T>,
 }
 
-/// What it says about the machine; other keys are passed over, whatever their size.
+/// Its facts on the machine; other keys are passed over, of any size.
 #[derive(Deserialize)]
 pub(super) struct System {
     sysname: Option<String>,
@@ -113,7 +113,7 @@ impl<T> Frame<T> {
         basename(self.cmdline.as_deref()?)
     }
 
-    /// The threads by their numbers, at least one; what the frame says about their number and its end becomes notes.
+    /// The threads by their numbers, at least one; the frame's remarks on their number and its end become notes.
     pub fn threads(
         &mut self,
         tool: &str,

@@ -36,10 +36,10 @@ pub(super) trait Lines {
         false
     }
 
-    /// Takes a line. A clause says what is wrong with it.
+    /// Takes a line. The error is a clause on its fault.
     fn line(&mut self, line: &str, run: &mut Run) -> Result<Line, String>;
 
-    /// Takes the end of the run, after its counts were added up. A clause says what is missing.
+    /// Takes the end of the run, after its counts were added up. A clause names the lack.
     fn end(&mut self, _: &mut Run) -> Result<(), String> {
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    /// Notes what the file lacks of its values, so that it cannot show that a limit is kept.
+    /// Notes the values that the file lacks, so that it cannot show that a limit is kept.
     pub fn lacks(&mut self, what: impl Into<String>) {
         let what = what.into();
         self.measured.incomplete = Some(what.clone());

@@ -1,8 +1,8 @@
-//! What other tools measured: histograms and single values, read into one type, [`Measured`].
+//! Other tools' results: histograms and single values, read into one type, [`Measured`].
 //!
 //! A format is a file here and a line in `FORMATS`. Files are read as a stream. Nothing is dropped in silence: values
 //! beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never the
-//! last bucket. What a file leaves open becomes a note; contradictions are refused.
+//! last bucket. Points left open by a file are notes; contradictions are refused.
 
 mod columns;
 mod cyclictest;
@@ -84,13 +84,13 @@ pub struct Measured {
     pub machine: Option<String>,
     /// One entry per thread, cpu or task; at least one.
     pub distributions: Vec<Distribution>,
-    /// What the file claims to hold but does not, as a clause; its content then cannot show that a limit is kept.
+    /// Content that the file claims but lacks, as a clause; the rest then cannot show that a limit is kept.
     pub incomplete: Option<String>,
-    /// What was assumed, rounded or left out by the tool or the import, one sentence each without a full stop.
+    /// Assumptions, roundings and omissions of the tool or the import, one sentence each without a full stop.
     pub notes: Vec<String>,
 }
 
-/// What a file does not say itself.
+/// Facts that a file leaves open.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Unit of the values, for formats that do not state it; `None`: the tool's default, with a note.
@@ -134,7 +134,7 @@ pub fn import(
 ///
 /// # Errors
 /// One sentence with the line, where there is one, that quotes no more than a few words of the file: the file is empty,
-/// cut short, of no known format, says what cannot be true, or is larger than [`MOST_BYTES`].
+/// cut short, of no known format, impossible in its figures, or larger than [`MOST_BYTES`].
 pub fn import_from(
     format: Option<Format>,
     name: &str,

@@ -12,7 +12,7 @@ use super::json::{Buckets, Frame};
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Said, Source};
 
-/// A tool, what it measures, and its name of a thread.
+/// A tool, its quantity, and its name of a thread.
 struct Tool {
     name: &'static str,
     quantity: &'static str,

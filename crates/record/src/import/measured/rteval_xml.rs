@@ -1,5 +1,5 @@
 //! `summary.xml` of rteval: the histograms of the cyclictest that it runs beside its loads, one for each core. It is read as a
-//! stream; what is held of it is the counts, and the longest text between two tags while that is passed over.
+//! stream; only the counts are held, and the longest text between two tags while that is passed over.
 //!
 //! Traps: the mean of one sample is written as 0. Where the longest latency was beyond the histogram, newer versions leave all
 //! statistics out, older ones keep them without a word. The histogram of its `timerlat` module adds up the latencies of
@@ -60,7 +60,7 @@ const DAMAGED: &str = "the XML is cut short or damaged";
 const KNOWN: &str = "uname kernel arch timerlat cyclictest abort_report breaktrace core bucket samples minimum mean maximum";
 const FIGURES: [&str; 4] = ["samples", "minimum", "mean", "maximum"];
 
-/// What was read so far.
+/// The part read so far.
 #[derive(Default)]
 struct Summary {
     version: Option<String>,
@@ -95,7 +95,7 @@ struct Core {
 }
 
 impl Summary {
-    /// Takes the next event of the document; a clause says what is wrong with it.
+    /// Takes the next event of the document; the error is a clause on its fault.
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Start(tag) => {

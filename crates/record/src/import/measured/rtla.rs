@@ -12,7 +12,7 @@ pub(super) const READER: Reader = Reader::text::<Histogram>(
     |line| line.contains("# RTLA") && line.contains("histogram"),
 )
 .maybe_empty();
-/// What osnoise measures.
+/// The osnoise quantity.
 const NOISE: &str = "operating-system noise";
 const LATENCY: &str = "timer latency";
 /// The threshold of osnoise without `-T`; its files do not state it.
@@ -221,7 +221,7 @@ impl Histogram {
         let reach = within.filter_map(|(_, series)| series.d.said.max_ns).max();
         let reach = reach.map_or(0, |ns| ns / self.unit_ns - highest + 1);
         let reach = u64::try_from(reach).unwrap_or(0);
-        // Every row stands at a multiple of the width, so it is no more than what all of them have in common.
+        // Every row stands at a multiple of the width, so it is no more than the common divisor of all.
         if width > 0 && reach > width {
             return Err(format!(
                 "its figures contradict each other: `max:` lies beyond the last row, {highest}, but `over:` counts no value there"

@@ -22,7 +22,7 @@ pub struct Reader {
     how: How,
     /// Whether files do not state their unit, so that the caller may.
     pub(super) unit_is_open: bool,
-    /// Whether a file without values is a valid result, as for tools that write only what is above a threshold.
+    /// Whether a file without values is a valid result, as for tools that write only values above a threshold.
     pub(super) may_be_empty: bool,
 }
 

@@ -70,7 +70,7 @@ impl Lines for Hackbench {
 pub(super) struct Iterations {
     last: Option<u64>,
     missing: u64,
-    /// What its last digits resolve, ns.
+    /// Step of its last digits, ns.
     step_ns: Option<i64>,
 }
 

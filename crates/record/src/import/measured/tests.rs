@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Every file of a real tool, and what it must be sensed as.
+/// Every file of a real tool, and its format.
 const FILES: [(&str, &str, &[u8]); 15] = {
     macro_rules! file {
         ($name:literal, $format:literal) => {
@@ -251,7 +251,7 @@ fn jitterdebugger_json_and_raw() {
     let samples: u64 = raw.distributions.iter().map(Distribution::counted).sum();
     assert_eq!(samples, 200);
     assert!(raw.notes[0].contains("microseconds are assumed"));
-    // What the tool drops beyond its histogram shows in its maximum only.
+    // Values dropped beyond the histogram show in its maximum only.
     let text = std::str::from_utf8(FILES[8].2)
         .expect("text")
         .replace("\"max\": 18,", "\"max\": 4000,");

@@ -1,8 +1,8 @@
-//! Files whose figures are contradictory or impossible, each refused with what is wrong.
+//! Files whose figures are contradictory or impossible, each refused with its fault.
 
 use super::*;
 
-/// The fault of a text, and what it reads.
+/// The fault of a text.
 fn fault_of(text: &str) -> String {
     let read = import(None, "f", text.as_bytes(), Options::default());
     read.expect_err("must be refused").to_string()

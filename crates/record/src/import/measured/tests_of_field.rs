@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What the file must be read as: figures in ns of the named series.
+/// The required reading: figures in ns of the named series.
 enum Wanted {
     /// Format, series, count of values, smallest, mean and largest value, median.
     Read(
@@ -368,7 +368,7 @@ fn what_a_file_says_of_itself_is_heeded() {
     );
 }
 
-/// Memory is bounded by what a file holds, whatever it repeats.
+/// Memory is bounded by a file's content, with any repetition.
 #[test]
 fn a_hostile_file_is_refused_before_it_fills_the_memory() {
     let refused = |text: String, part: &str| {

@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Measured, String> {
     read.map_err(|error| error.to_string())
 }
 
-/// A summary of rteval, with what its cyclictest holds.
+/// A summary of rteval, with its cyclictest's content.
 fn rteval(cyclictest: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rteval version=\"3.8\">\n<SystemInfo><uname><node>board</node>\
@@ -42,7 +42,7 @@ fn a_summary_of_rteval_gives_the_histogram_of_each_core() {
 
 #[test]
 fn a_summary_of_rteval_is_read_however_it_is_written() {
-    // Two runs, figures in pieces, names of a namespace, and what is none of cyclictest's.
+    // Two runs, figures in pieces, names of a namespace, and parts foreign to cyclictest.
     let second = RTEVAL_CORES
         .replace("<samples>5<", "<samples><!-- five --><![CDATA[5]]><")
         .replace("\"us\">3.8<", "\"us\">&#x33;.8 <")
@@ -87,7 +87,7 @@ fn a_summary_of_rteval_is_read_however_it_is_written() {
     );
 }
 
-/// Read as a stream: also what is longer than any part that is held, to the last byte.
+/// Read as a stream: also texts longer than any part that is held, to the last byte.
 #[test]
 fn a_summary_of_rteval_may_be_long_and_not_cut_short() {
     let text = "x".repeat(32 << 20);

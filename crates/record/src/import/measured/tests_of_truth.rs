@@ -426,7 +426,7 @@ fn an_interval_log_of_hdr_histogram_is_added_up() {
         (d.quantity.as_str(), read_log.notes.len()),
         ("recorded value", 2)
     );
-    // timecell's own say what was measured, and that it is in nanoseconds.
+    // timecell's own name the metric, and are in nanoseconds.
     let ours = format!("#timecell-metric execution_time\n{text}");
     let read_ours = read_bytes(ours.as_bytes()).unwrap();
     assert_eq!(read_ours.distributions[0].quantity, "execution time");

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::import::source::cut;
 
-/// What a column can hold, and its possible names.
+/// The fields of columns, and their names.
 const FIELDS: [(Field, &str); 8] = [
     (Field::Name, "name task task_name id task_id"),
     (Field::Cell, "cell partition container cpu core"),
@@ -28,7 +28,7 @@ const FIELDS: [(Field, &str); 8] = [
     (Field::Priority, "priority prio"),
 ];
 
-/// Columns without which the verdict is the same: of remarks, of what follows from the others, and of release instants, of which the analysis
+/// Columns without which the verdict is the same: of remarks, of values derived from others, and of release instants, of which the analysis
 /// takes the worst.
 const IRRELEVANT: &str = "note notes comment comments description remark utilization utilisation util u offset phase index no nr number color colour";
 

@@ -1,5 +1,5 @@
-//! Importing task sets of other tools: SchedCAT and CARTS (XML), rt-app (JSON), and tables (CSV) whose header names
-//! the units. Nothing is guessed in silence: whatever timecell does not use of a file is returned as notes.
+//! Importing task sets of other tools: SchedCAT and CARTS (XML), rt-app (JSON), and tables (CSV) whose header names the units. Nothing is
+//! guessed in silence: all parts of a file that timecell does not use are notes.
 
 mod carts;
 mod csv;
@@ -37,11 +37,11 @@ pub struct Reader {
     endings: &'static [&'static str],
     /// Whether a text with this opening is of this format; the file name alone may decide.
     looks_like: fn(&str) -> bool,
-    /// Whose task set it is, as the end of a clause.
+    /// The origin, as the end of a clause.
     whose: &'static str,
     /// Whether its numbers have no units, and whether its files may lack a policy: elsewhere, the options for these have no effect.
     takes: Takes,
-    /// Reads one: name, text, and what the text does not state.
+    /// Reads one: name, text, and facts that are left open.
     read: fn(&str, &str, Options) -> Result<Imported, InputErrors>,
 }
 
@@ -81,7 +81,7 @@ impl Format {
         Some(alike.unwrap_or(first))
     }
 
-    /// Whose task set a text is, by its opening, as the end of a clause, for readers of other kinds of files.
+    /// The origin of a task set, by its opening, as the end of a clause, for readers of other kinds of files.
     pub(super) fn sensed(head: &str) -> Option<&'static str> {
         let mut all = Format::all().map(Format::entry);
         all.find(|reader| (reader.looks_like)(head))
@@ -115,7 +115,7 @@ impl Unit {
     }
 }
 
-/// What a file does not say itself.
+/// Facts that a file leaves open.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Unit of the numbers in SchedCAT and CARTS files; `None`: microseconds, with a note.
@@ -126,16 +126,16 @@ pub struct Options {
     pub cpus: Option<u32>,
 }
 
-/// A task set, and what else its file says.
+/// A task set, and its file's other facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The tasks.
     pub set: TaskSet,
-    /// What was assumed or left out, one sentence each.
+    /// Assumptions and omissions, one sentence each.
     pub notes: Vec<String>,
     /// Names of cells whose threads have no real-time class: results on them would hold only if they had one.
     pub unguaranteed: Vec<String>,
-    /// What of the file the set does not contain though it may matter to deadlines, a clause each: no verdict on the set is one on the file.
+    /// Parts of the file that the set lacks though they may matter to deadlines, a clause each: no verdict on the set is one on the file.
     pub uncovered: Vec<String>,
     /// Names of cells whose threads may run on several cpus and are to be tested on one of them.
     pub on_one_cpu: Vec<String>,
@@ -197,7 +197,7 @@ fn read(
     options: Options,
 ) -> Result<Imported, InputErrors> {
     let mut source = Source::new(name, reader)?;
-    // Measurements of a tool are not a task set, whatever the file is called.
+    // Measurements of a tool are not a task set, even with such a name.
     let measured = measured::Format::of(&source);
     let read = text(format, &mut source, options);
     let looks_like = measured.map(|measured| {
@@ -262,7 +262,7 @@ fn faulty(line: usize, fault: Fault) -> InputError {
     InputError::new("", fault.what, fault.fix).at(line)
 }
 
-/// A number of another tool and its unit as a time; the error is a clause that says what is wrong.
+/// A number of another tool and its unit as a time; the error is a clause on the fault.
 fn time(number: &str, unit: &str) -> Result<Duration, String> {
     let number = number.trim();
     // 1000.0 and 1000. are how Python and Java print a whole number.
@@ -487,7 +487,7 @@ impl Unread {
             .extend(others.map(|other| format!("`{}`", excerpt(other.name()))));
     }
 
-    /// Notes them; what nobody reads may matter.
+    /// Notes them; unread ones may matter.
     fn tell(self, notes: &mut Vec<String>, uncovered: &mut Vec<String>) {
         for (what, names) in [
             ("elements", self.elements),

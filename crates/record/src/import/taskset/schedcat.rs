@@ -114,7 +114,7 @@ fn read(text: &str, options: Options) -> Result<Imported, InputError> {
     })
 }
 
-/// What SchedCAT writes about a task; the last three are results and sizes, which are not analysed.
+/// SchedCAT's attributes of a task; the last three are results and sizes, which are not analysed.
 const ATTRIBUTES: &str = "id period wcet deadline partition jitter response_time tardiness wss";
 
 /// The only task set of the file, which may be inside a test point.

@@ -119,7 +119,7 @@ pub fn crowd(count: u32, finished: u32) -> CrowdRecord {
     }
 }
 
-/// What ends a study.
+/// A study's limit.
 pub fn pids() -> GaveOut {
     GaveOut {
         what: "process ids".to_owned(),

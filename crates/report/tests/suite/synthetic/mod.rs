@@ -45,16 +45,16 @@ pub struct Synthetic {
     pub jobs: u64,
     /// Loads of the next trial.
     pub loads: Vec<LoadRecord>,
-    /// What the next trial tells beyond its cells.
+    /// The next trial's crowd, beyond its cells.
     pub crowd: Option<CrowdRecord>,
     /// The part of the next trial in turns.
     pub turns: Option<TurnsRecord>,
-    /// What held the cells of the next trial.
+    /// The holders of the next trial's cells.
     pub holds: Option<HoldsRecord>,
     next: u32,
 }
 
-/// What one cell of a trial leaves behind.
+/// Record and samples of a trial's cell.
 pub struct Cell {
     pub record: CellRecord,
     pub samples: Option<(Header, Vec<Sample>)>,

@@ -8,7 +8,7 @@ use host::isolate::Isolated;
 use record::summary::{CounterSummary, Metric, Per, PointSummary, RunSummary};
 use std::collections::BTreeMap;
 
-/// Number of values from which a correlation may decide what is drawn.
+/// Number of values from which a correlation may decide the picture.
 const ENOUGH: u64 = 30;
 /// Clouds of one scatter at most, the first of the run, and marks of each.
 const CLOUDS: usize = 8;
@@ -34,22 +34,22 @@ pub struct CpuHistogram {
 pub struct Scatter {
     /// The counter.
     pub name: String,
-    /// Over what it counted.
+    /// The span of a count.
     pub per: Per,
     /// Length of a window, ns.
     pub window_ns: i64,
-    /// Load and period, then what was counted and the largest value in ns, or the activation's own.
+    /// Load and period, then the count and the largest value in ns, or the activation's own.
     pub clouds: Vec<(String, Vec<(u64, i64)>)>,
 }
 
-/// What one trial moved off its cpus.
+/// Moves off the cpus of one trial.
 #[derive(Debug, Clone)]
 pub struct Moved {
-    /// What, and where to.
+    /// Its isolation.
     pub isolated: Isolated,
 }
 
-/// What is kept of one cell for the pictures of its conditions.
+/// Data of one cell for the pictures of its conditions.
 #[derive(Default)]
 pub(in crate::jobs) struct OfPoint {
     /// Its counters summed up.
@@ -130,7 +130,7 @@ pub(super) fn scatter(
         let counters = of(point).into_iter().filter(|c| c.name == *name);
         counters.map(|c| strength(&c)).fold(0.0, f64::max)
     };
-    // The strongest, so that what the caption speaks of is seen.
+    // The strongest, so that the caption's correlation is seen.
     let mut drawn: Vec<(&PointSummary, &OfPoint)> = summary.points.iter().zip(read).collect();
     drawn.sort_by(|(a, _), (b, _)| own(b).total_cmp(&own(a)));
     drawn.truncate(CLOUDS);

@@ -1,4 +1,4 @@
-//! What pictures show of a cell that kept histograms.
+//! Picture data of a cell that kept histograms.
 
 use super::super::source::{Source, is_good};
 use super::super::{binned, logs};

@@ -24,12 +24,12 @@ pub const TAIL: usize = 120;
 /// With more cells than this, one cell is drawn of every trial.
 const MOST_CELLS: usize = 24;
 
-/// What is drawn of a run beyond its summary.
+/// Drawn data of a run beyond its summary.
 #[derive(Debug, Clone)]
 pub struct Drawing {
     /// The measured cells that figures draw, in the experiment's order.
     pub cells: Vec<CellData>,
-    /// What was left out of the figures; empty when nothing was.
+    /// Cells left out of the figures; empty when none were.
     pub left_out: String,
     /// Jobs of each cpu under each condition.
     pub histograms: Vec<CpuHistogram>,
@@ -37,9 +37,9 @@ pub struct Drawing {
     pub scatters: Vec<Scatter>,
     /// Cost of reading the counters once for each activation, ns: smallest and largest of all cells.
     pub reading_cost_ns: Option<(u64, u64)>,
-    /// What trials moved off their cpus.
+    /// Moves off the cpus of trials.
     pub moved: Vec<Moved>,
-    /// What could not be counted, each once.
+    /// Missing counters, each once.
     pub lacking: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct RoundData {
 }
 
 impl Drawing {
-    /// Chooses what is drawn of the cells and points that were read.
+    /// Chooses drawn data of the cells and points that were read.
     pub(super) fn of(
         source: &Source,
         summary: &RunSummary,

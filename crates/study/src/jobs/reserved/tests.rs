@@ -1,4 +1,4 @@
-//! What is said of hand-made records.
+//! The analysis of hand-made records.
 
 use super::*;
 use model::Enforcer;

@@ -167,7 +167,7 @@ fn what_the_freezer_supplies_is_bounded_by_how_exact_it_was() {
             .all(|line| line.2 >= bound.delay_ns)
     );
     assert_eq!(found.reaction.as_ref().unwrap().textbook_gap_ns, 14_400_000);
-    // What is assumed without a measurement.
+    // Assumed without a measurement.
     assert_eq!(found.cautious.unwrap().kept, Kept::Held);
     // A gap that no such reaction explains.
     let gap = by_freezer(&[3, 7, 3, 27, 3, 7, 3, 7, 3], 100_000, 300_000);

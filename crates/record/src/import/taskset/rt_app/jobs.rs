@@ -1,4 +1,4 @@
-//! What a thread does, job by job: the work between one wait for its timer and the next.
+//! A thread's jobs: the work between one wait for its timer and the next.
 
 use model::Duration;
 use model::InputError;

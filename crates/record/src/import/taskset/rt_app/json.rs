@@ -1,5 +1,5 @@
-//! rt-app's JSON, including what JSON forbids but rt-app's parser accepts: comments, commas before a closing bracket,
-//! and duplicate keys.
+//! rt-app's JSON, with forms JSON forbids but rt-app's parser accepts: comments, commas before a closing bracket, and
+//! duplicate keys.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! rt-app's JSON: threads of SCHED_DEADLINE by their `dl-runtime`, `dl-period` (default: the runtime) and `dl-deadline`
-//! (default: the period), threads of the other classes by what they do between two waits for their timer; all times in
-//! microseconds. What was used of each thread, and what was not, is returned as notes.
+//! rt-app's JSON: threads of SCHED_DEADLINE by their `dl-runtime`, `dl-period` (default: the runtime) and `dl-deadline` (default: the
+//! period), threads of the other classes by their work between two waits for their timer; all times in microseconds. The used and the unused
+//! parts of each thread are returned as notes.
 //!
-//! Verdicts must not be better than what rt-app runs: threads of SCHED_DEADLINE and of fixed priorities that share cpus are one cell, tested
-//! on one of its cpus; threads of no real-time class that share cpus with others are not used; threads of one class that may run on several
-//! cpus are scheduled globally; a thread that one without a task may delay is not used. Threads that run and are not used are named as what
-//! no verdict covers.
+//! Verdicts must not be better than rt-app's behaviour: threads of SCHED_DEADLINE and of fixed priorities that share cpus are one cell,
+//! tested on one of its cpus; threads of no real-time class that share cpus with others are not used; threads of one class that may run on
+//! several cpus are scheduled globally; a thread that one without a task may delay is not used. Threads that run and are not used are named
+//! as outside all verdicts.
 
 mod jobs;
 mod json;
@@ -403,7 +403,7 @@ fn runs(why: &str) -> bool {
     ![jobs::IDLE, NOT_STARTED].contains(&why)
 }
 
-/// What was used of a thread.
+/// The used part of a thread.
 fn taken_as(thread: &Thread<'_>) -> String {
     let task = &thread.task;
     let who = format!("`{}` ({})", excerpt(&task.name), thread.sched.class.words());

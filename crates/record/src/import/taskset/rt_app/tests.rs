@@ -206,7 +206,7 @@ fn a_thread_that_works_longer_than_its_period_is_never_left_out_of_a_verdict() {
     let low = r#""low":{"policy":"SCHED_FIFO","priority":10,"cpus":[0],"run":1000,"timer":{"ref":"u","period":10000}}"#;
     let error = error(&threads(&format!("{high},{low}")));
     assert!(error.contains("`high` works for up to 12ms"), "{error}");
-    // Below a higher class it takes nothing from what is analysed.
+    // Below a higher class it takes nothing from the other task.
     let fair = high
         .replace("SCHED_FIFO", "SCHED_OTHER")
         .replace("\"priority\":50,", "");
@@ -246,7 +246,7 @@ fn both_real_time_classes_are_one_cell_where_they_share_cpus() {
     );
     assert!(on_one.is_empty() && uncovered.is_empty());
     assert_eq!(enforcer, Some(model::Enforcer::Deadline));
-    // One that may run on both cpus joins what is on each of them.
+    // One that may run on both cpus joins the threads of each.
     let other = fifo("hh", one).replace("\"priority\":20", "\"priority\":21");
     let (cells, on_one, ..) = of(&[deadline(zero), fifo("ff", both), other]);
     assert_eq!(cells, [named("cpus 0,1", Policy::EdfOverFixed, 3)]);
@@ -308,7 +308,7 @@ fn what_is_left_out_is_said_with_the_reason() {
             "{why}: {:?}",
             found.notes
         );
-        // What does not run takes nothing from a verdict.
+        // A thread that does not run takes nothing.
         let runs = !["do no work", "only other threads start them"].contains(&why);
         let uncovered = runs.then(|| "1 of 2 threads is left out: bad".to_owned());
         assert_eq!(found.uncovered, Vec::from_iter(uncovered), "{thread}");
@@ -335,7 +335,7 @@ fn no_verdict_for_a_thread_that_one_without_a_task_may_delay() {
     for (stranger, thread) in [
         (endless(&fifo(50, "[0]")), low.clone()),
         (endless(&fifo(50, "[0]")), fair.to_owned()),
-        // Who goes first among equals is open.
+        // The order of equals is open.
         (endless(&fifo(10, "[0]")), low.clone()),
         (endless(&fifo(50, "[]")), low.clone()),
         (endless(&fifo(50, "[0]")), fifo(10, "[]")),
@@ -509,7 +509,7 @@ fn keys_without_a_value_are_read_as_rt_apps_examples_have_them() {
         "{:?}",
         found.notes
     );
-    // What needs a value is refused on its line, and text is no key.
+    // A missing value is refused on its line, and text is no key.
     for key in [
         "dl-runtime",
         "cpus",
