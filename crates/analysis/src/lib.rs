@@ -43,7 +43,7 @@
 //!
 //! Every answer is a [`Verdict`], or holds one: a refusal comes with a [`Witness`], an instant by which more work is due
 //! than cpu time is certain. The refusal of an exact test proves that a deadline can be missed, that of a sufficient test only that it is not
-//! shown to hold; each function says which it is, and whose theorem it rests on. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
+//! shown to hold; each says which it is, and names its theorem's authors. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
 
 pub mod admission;
 mod budget;

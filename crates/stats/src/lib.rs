@@ -8,7 +8,7 @@
 //! - **Nothing is invented.** A quantile that the sample is too small to bound is absent and says how many samples
 //!   it needs; a ratio over one round has no interval.
 //! - **No number is NaN or infinite.** An undefined number is an `Option` that is `None`.
-//! - **No input panics**, whatever its size, order, sign or ties.
+//! - **No input panics**, of any size, order, sign or ties.
 //!
 //! ```
 //! use timecell_stats::{CompareOptions, Sorted, Summary, Verdict, compare};

@@ -27,8 +27,8 @@ pub enum Charged {
     ///   look is late by L again (whether it is, is not measured: L is of looks that the clock makes due, and this is taken to be no later than
     ///   they are): **F + W(P)** if the notice is due within the period to which it is charged, **F + L + W(P - F - L)** if that
     ///   begins in between.
-    /// - Without notice an idle cell is looked at once a budget. The use since the look before, Q + L at most and the time by which such a look is later
-    ///   than exhaustion, is charged to the period that has begun meanwhile: **W(P + Q + L)**.
+    /// - Without notice an idle cell is looked at once a budget. The use since the look before, Q + L at most and the time by which such a look is
+    ///   later than exhaustion, is charged to the period that has begun meanwhile: **W(P + Q + L)**.
     Freezer(Reaction),
     /// By the kernel's tick, of this length in ns, to a real-time group of cgroup v1 (kernel/sched/rt.c). The group's timer gives a budget at least
     /// every P while anything is charged or wants to run, and one when it starts again (`start_rt_bandwidth`). The run since the last

@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn rounding_lets_a_little_more_in() {
-        // Three thirds are 3 * 349525 = 2^20 - 1 of 2^20: the kernel's rounding admits their sum as a whole.
+        // Three thirds are 3 * 349525 = 2^20 - 1 of 2^20: the kernel's rounding admits them together.
         let whole = Bandwidth::new(1_000 * MS, 1_000 * MS);
         let mut tree = RtTree::new(whole, whole);
         for _ in 0..3 {

@@ -5,7 +5,7 @@ use crate::{Ns, Supply};
 /// Another supply, every part of which comes up to `by` ns later: sbf(t) = sbf'(t - by).
 ///
 /// The supply of a reservation behind others on its cpu that only ever postpone its budget within the period and never
-/// take of it: each chunk of supply ends at most `by` later than it would alone, so any window of t ns holds at least what
+/// take of it: each chunk of supply ends at most `by` later than it would alone, so any window of t ns holds at least as much as
 /// a window of t - by ns holds alone.
 ///
 /// ```
