@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the program prints.
+/// The program's output.
 pub fn said() -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     // In order of priority, the highest first.
@@ -66,7 +66,7 @@ pub fn said() -> Result<String, Box<dyn Error>> {
         ms(best.period())
     )?;
 
-    // What that supplies: nothing for twice the gap, at the worst.
+    // The supply of that reservation: nothing for twice the gap, at the worst.
     let after = best.inverse(1).ok_or("it supplies nothing")?;
     writeln!(out, "its first nanosecond may take {} to come", ms(after))?;
     writeln!(out, "responses inside it: {}", responses(&tasks, &best))?;
@@ -99,7 +99,7 @@ pub fn said() -> Result<String, Box<dyn Error>> {
     Ok(out)
 }
 
-/// Whatever implements [`Supply`] will do, a model of one's own too.
+/// Any [`Supply`] will do, a model of one's own too.
 fn responses(tasks: &[Task], supply: &impl Supply) -> String {
     let bounds = fixed_priority(tasks, supply).responses.into_iter();
     let bounds: Vec<String> = bounds

@@ -29,10 +29,10 @@ fn main() -> fmt::Result {
     Ok(())
 }
 
-/// What the program prints.
+/// The program's output.
 pub fn said() -> Result<String, fmt::Error> {
     let mut out = String::new();
-    // In order of priority, the highest first. The high wcet is what certification assumes, the low one what was measured.
+    // In order of priority, the highest first. The high wcet is the one that certification assumes, the low one is measured.
     let names = ["attitude", "camera", "thrust", "compress"];
     let mut set = [
         MixedTask::high(Task::new(2 * MS, 10 * MS), 3 * MS),
@@ -72,7 +72,7 @@ pub fn said() -> Result<String, fmt::Error> {
         virtual_deadlines(&set)
     )?;
 
-    // A longer wcet of `thrust`: what gives way, and is it proved?
+    // A longer wcet of `thrust`: which deadline gives way, and is it proved?
     set[2].wcet_high = Some(26 * MS);
     let refusal = amc_rtb_refusal(&set).expect("refused");
     writeln!(

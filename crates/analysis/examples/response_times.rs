@@ -32,7 +32,7 @@ fn main() -> fmt::Result {
     Ok(())
 }
 
-/// What the program prints.
+/// The program's output.
 pub fn said() -> Result<String, fmt::Error> {
     let mut out = String::new();
     // In order of priority, the highest first. A bus interrupt releases `motor` up to 200 us late, and `camera` waits up to

@@ -1,8 +1,8 @@
 //! Incremental admission: a live set of cells on one cpu that accepts or refuses one more in microseconds.
 //!
-//! What lives here: the top level, where each cell is one budget every period under fixed priorities. What does not:
-//! the tasks inside a cell. They are proved once, against the supply of the reservation alone, which the cell gets
-//! whatever its neighbours are as long as it is admitted here.
+//! This module is the top level, where each cell is one budget every period under fixed priorities. Tasks inside a cell
+//! are proved elsewhere, once, against the supply of the reservation alone, which the cell gets beside any neighbours
+//! as long as it is admitted here.
 
 use serde::{Deserialize, Serialize};
 

@@ -30,7 +30,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Half of what is left, but no more than `most`, as a budget of its own; returned by [`Budget::join`].
+    /// Half of the rest, but no more than `most`, as a budget of its own; returned by [`Budget::join`].
     pub(crate) fn part(&mut self, most: u64) -> Budget {
         let part = (self.left / 2).min(most);
         self.left -= part;
@@ -40,7 +40,7 @@ impl Budget {
         }
     }
 
-    /// Takes back what a part has not used.
+    /// Takes back the unused rest of a part.
     pub(crate) fn join(&mut self, part: Budget) {
         self.left += part.left;
     }

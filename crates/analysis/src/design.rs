@@ -20,7 +20,7 @@ pub struct Cell {
     pub periods: Option<Periods>,
 }
 
-/// What holds for all cells.
+/// The options of all cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The shortest period of cells that have no periods of their own, ns; the longest is twice that of their slowest
@@ -32,7 +32,7 @@ pub struct Options {
     pub grid: Ns,
     /// Cpu time that each period of a reservation costs besides its budget, ns.
     pub overhead: Ns,
-    /// The share of each cpu that reservations may take together, as a fraction: (95, 100) is what Linux admits.
+    /// The share of each cpu that reservations may take together, as a fraction: (95, 100) is Linux's limit.
     pub share: (Ns, Ns),
     /// How a cpu is chosen.
     pub fit: Fit,
@@ -72,9 +72,9 @@ impl Default for Options {
 /// Where the cells go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Design {
-    /// What became of each cell, in the order given.
+    /// The placement of each cell, in the order given.
     pub cells: Vec<Placement>,
-    /// What each cpu carries.
+    /// The load of each cpu.
     pub cpus: Vec<Load>,
 }
 
@@ -93,7 +93,7 @@ impl Design {
     }
 }
 
-/// What became of a cell.
+/// The placement of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
     /// It has a reservation on a cpu; all its deadlines hold there.
@@ -117,14 +117,14 @@ pub enum Placement {
     Undecided(Undecided),
 }
 
-/// What a cpu carries.
+/// The load of a cpu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
     /// Its cells, as indices, ascending.
     pub cells: Vec<usize>,
     /// The sum of (Q + overhead)/P of its cells, in 10^-9 of a cpu, rounded up.
     pub used_ppb: u64,
-    /// What is left of the share that reservations may take, in 10^-9 of a cpu, rounded down.
+    /// The rest of the share that reservations may take, in 10^-9 of a cpu, rounded down.
     pub left_ppb: u64,
 }
 

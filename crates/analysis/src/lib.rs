@@ -1,8 +1,8 @@
 //! Schedulability: do the deadlines hold, and what is the least cpu each cell must reserve?
 //!
 //! Pure functions on integer nanoseconds: no input, no output, no clock, and no floating point in any verdict.
-//! Ratios are compared exactly; whatever must be rounded is rounded to the safe side; whatever cannot be decided
-//! within its bounds says [`Undecided`] and never yes.
+//! Ratios are compared exactly; all rounding is to the safe side; a question that cannot be decided within its bounds
+//! is answered [`Undecided`] and never yes.
 //!
 //! From tasks to a verdict to the least budget:
 //!
@@ -20,7 +20,7 @@
 //! # Ok::<(), timecell_analysis::Undecided>(())
 //! ```
 //!
-//! Declare a task with [`Task::new`] from its worst-case execution time and its period, and add what it has beside: a deadline, jitter,
+//! Declare a task with [`Task::new`] from its worst-case execution time and its period, and add its further parameters: a deadline, jitter,
 //! blocking. Times are whole ns; where no kernel is modelled, any other unit does as well if it is the same throughout, as in some of the
 //! examples. A *cell* is a set of tasks that share a reservation: a container, a partition, a virtual machine.
 //!
@@ -43,7 +43,7 @@
 //!
 //! Every answer is a [`Verdict`], or holds one: a refusal comes with a [`Witness`], an instant by which more work is due
 //! than cpu time is certain. The refusal of an exact test proves that a deadline can be missed, that of a sufficient test only that it is not
-//! shown to hold; each function says which it is, and whose theorem it rests on. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
+//! shown to hold; each says which it is, and names its theorem's authors. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
 
 pub mod admission;
 mod budget;

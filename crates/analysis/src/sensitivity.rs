@@ -20,7 +20,7 @@ pub struct Scaling {
     /// The largest factor, in thousandths, that keeps the set schedulable: 1,250 means that every wcet may grow by a
     /// quarter, 800 that every one must shrink by a fifth, 0 that not even a thousandth of each can be borne.
     pub per_mille: u64,
-    /// The verdict on the next larger factor: its witness shows what gives way first. [`Verdict::Undecided`] if the
+    /// The verdict on the next larger factor: its witness shows the first deadline to give way. [`Verdict::Undecided`] if the
     /// analysis could not tell there, in which case the true factor may be larger.
     pub beyond: Verdict,
 }
@@ -119,7 +119,7 @@ pub fn critical_scaling(tasks: &[Task], verdict: impl Fn(&[Task]) -> Verdict) ->
 /// every task. Saturates at the largest [`Ns`], which no analysis accepts.
 ///
 /// In ns; the blocking term B of the response-time equation (Audsley et al., Software Engineering Journal 8(5), 1993).
-/// A job that becomes ready on an idle cpu runs up to `latency` late, whatever its priority: to the analysis that is a
+/// A job that becomes ready on an idle cpu runs up to `latency` late, at any priority: to the analysis that is a
 /// section of lower priority. Latency while the cpu is busy is covered once for each busy period; an overhead of every
 /// job belongs into its wcet.
 ///

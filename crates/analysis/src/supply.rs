@@ -5,7 +5,7 @@ use crate::Ns;
 /// The least cpu time that a reservation is guaranteed to supply.
 ///
 /// `sbf` is non-decreasing, grows by at most 1 ns per ns, and `sbf(0)` is 0. (Supply-bound functions: Mok, Feng and
-/// Chen, RTAS 2001; Shin and Lee, RTSS 2003.) Whatever implements this may hold tasks: see [`inside`](crate::inside).
+/// Chen, RTAS 2001; Shin and Lee, RTSS 2003.) Any implementation may hold tasks: see [`inside`](crate::inside).
 ///
 /// ```
 /// use timecell_analysis::{Ns, Supply, Task, inside::fixed_priority};

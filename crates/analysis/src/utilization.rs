@@ -1,4 +1,4 @@
-//! Utilisation compared with one, exactly, whatever the periods.
+//! Utilisation compared with one, exactly, for any periods.
 
 use std::cmp::Ordering;
 
@@ -78,7 +78,7 @@ pub(crate) fn compare_fractions_with_one(
 /// All further digits. `fractions` are proper and not 0.
 fn expand(mut fractions: Vec<(Ns, Ns)>) -> Ordering {
     let enough = rounds_that_prove_equality(&fractions);
-    // What 1 has more than the digits so far, in units of the last digit.
+    // The distance of 1 above the digits so far, in units of the last digit.
     let mut gap = 1i128;
     for _ in 0..enough {
         let mut digits = 0i128;

@@ -1,4 +1,4 @@
-//! What an analysis answers.
+//! The answers of an analysis.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub struct Witness {
     pub demand: Ns,
     /// Cpu time that is guaranteed to be supplied by then, ns.
     pub supply: Ns,
-    /// What the demand is made of.
+    /// The parts of the demand.
     pub parts: Vec<Part>,
 }
 

@@ -82,7 +82,7 @@ pub struct DesignedCell {
     pub what: String,
 }
 
-/// What one cpu carries.
+/// The load of one cpu.
 #[derive(Debug, Clone, Serialize)]
 pub struct DesignedCpu {
     /// The names of its cells.

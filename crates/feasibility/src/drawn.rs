@@ -31,9 +31,9 @@ pub struct Mark {
 pub struct Picture {
     /// The heading, such as `cell control: task loop under fp`.
     pub title: String,
-    /// What the demand counts.
+    /// The work that the demand counts.
     pub demand_of: String,
-    /// What supplies it.
+    /// The source of the supply.
     pub supply_of: String,
     /// The label of the deadlines, such as `deadline, less 1 ms of jitter`.
     pub deadlines_of: String,

@@ -1,4 +1,4 @@
-//! Why a deadline is missed, and what would fix it, in words.
+//! Why a deadline is missed, and the changes that would fix it, in words.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use text::units::exact;
 use text::words::{clean, plural};
 
 /// For every cell how much more work it can take, and for those that miss a deadline the witness, the parts of the demand,
-/// and what would fix it. Ends with a line break; empty when nothing was searched for.
+/// and the fixes. Ends with a line break; empty when nothing was searched for.
 pub fn explanation(study: &Study, style: Style) -> String {
     let mut out = String::new();
     for cell in &study.cells {

@@ -39,7 +39,7 @@ pub enum Change {
 /// The least change of one number after which every deadline of the cell holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// What to change.
+    /// The number or placement to change.
     pub change: Change,
     /// Index of the task, if it is a task's.
     pub task: Option<usize>,

@@ -38,7 +38,7 @@ pub struct GlobalStudy {
     pub enough_cpus: Option<u32>,
     /// The same for the sum of the budgets, with the period of the reservation.
     pub enough_budget_ns: Option<Ns>,
-    /// If no test shows that the deadlines hold, what the last test counts against the first task that fails it.
+    /// If no test shows that the deadlines hold, the last test's count against the first task that fails it.
     pub doubt: Option<Witness>,
     /// A job that misses its deadline if all tasks arrive at once and then as often as allowed.
     pub late_job: Option<LateJob>,
@@ -106,7 +106,7 @@ fn ask(tasks: &[Task], policy: Policy, supply: &Cpus) -> Vec<Asked> {
     }
 }
 
-/// What serves the cell.
+/// The cpus that serve the cell.
 enum Cpus {
     Whole(u32),
     Part(Mpr),
@@ -319,7 +319,7 @@ impl GlobalStudy {
         vec![format!("tests   {}: {}", cell.name, said.join("; "))]
     }
 
-    /// What a test counts. The work of another task counts only as far as it can keep the task from running; the task's own
+    /// The demands that a test counts. The work of another task counts only as far as it can keep the task from running; the task's own
     /// time counts on every cpu, since the others cannot make up for it.
     fn demands(&self, cell: &CellStudy, witness: &Witness) -> Vec<String> {
         let own = cell.tasks.get(witness.task).map_or(0, |task| task.wcet_ns);
@@ -351,7 +351,7 @@ impl GlobalStudy {
         super::explain::largest(&witness.parts, line)
     }
 
-    /// What the last test counts, and what would suffice.
+    /// The demands that the last test counts, and the bound that would suffice.
     pub(super) fn reasons(&self, cell: &CellStudy) -> Vec<String> {
         let mut lines = Vec::new();
         let proved = matches!(cell.verdict, Verdict::Unschedulable(_));

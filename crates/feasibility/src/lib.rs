@@ -1,4 +1,4 @@
-//! Applies the tests of crate `analysis` to a task set: what holds, by how much, why not, and what would fix it;
+//! Applies the tests of crate `analysis` to a task set: verdicts, margins, reasons and fixes;
 //! as data, as a table, and as a picture. The tests themselves are not here.
 
 mod acceptance;
@@ -36,7 +36,7 @@ pub use fix::{Change, Fix, fixes};
 pub use generated::generated;
 pub use global::{GlobalStudy, GlobalTest};
 pub use mixed::{MixedStudy, ModeBounds, Refusal, VirtualDeadlines};
-// What is studied, so that whoever calls this needs no further crate.
+// The input of a study, so that callers need no further crate.
 pub use model::taskset::TaskSet;
 pub use ordered::{NoLevel, OrderStudy};
 pub use picture::picture;

@@ -341,7 +341,7 @@ impl MixedStudy {
         outcome.word()
     }
 
-    /// What the test counts, for a refusal that is not a proof.
+    /// The demands that the test counts, for a refusal that is not a proof.
     pub(super) fn reasons(&self, cell: &CellStudy) -> Vec<String> {
         let Some(refusal) = self.refusal.as_ref().filter(|refusal| !refusal.proved) else {
             return Vec::new();

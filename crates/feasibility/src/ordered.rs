@@ -102,7 +102,7 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     let tasks: Vec<Task> = order.iter().map(|&i| task(&cell.tasks[i])).collect();
     let known = match &found {
         OptimalOrder::Found(_) => 0,
-        // The tasks below the level keep their bounds whatever the order above.
+        // The tasks below the level keep their bounds in any order above.
         OptimalOrder::None(none) => none.level,
         OptimalOrder::Undecided(_) => order.len(),
     };

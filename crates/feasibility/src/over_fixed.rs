@@ -1,9 +1,9 @@
 //! Tasks by earliest deadline first above tasks of fixed priorities, on one cpu: threads of SCHED_DEADLINE above those of SCHED_FIFO.
 //!
 //! The former are tested by the processor demand, as if the others were not there. Of the latter, each is delayed by all of the former,
-//! whatever their order among themselves. How much they take of a window that begins when none of them is ready: a sporadic task at most
+//! in any order among themselves. How much they take of a window that begins when none of them is ready: a sporadic task at most
 //! its wcet for each period begun, which is a bound that can be reached. A thread of SCHED_DEADLINE that sleeps may get its runtime anew
-//! before its period is over (the kernel's wake-up rule), so that it may take once more its runtime. What holds with that holds; what
+//! before its period is over (the kernel's wake-up rule), so that it may take once more its runtime. A deadline that holds with that holds; one that
 //! fails without it is missed; between the two nothing is said.
 
 use analysis::inside::{self, Inside, fixed_priority, verdict_within};

@@ -34,7 +34,7 @@ impl Special {
         }
     }
 
-    /// What the test counts against a deadline that is neither shown to hold nor proved to be missed.
+    /// The test's count against a deadline that is neither shown to hold nor proved to be missed.
     pub(super) fn doubt(&self) -> Option<&Witness> {
         match self {
             Special::Order(_) => None,

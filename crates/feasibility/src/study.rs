@@ -141,7 +141,7 @@ pub struct CellStudy {
     pub tasks: Vec<TaskStudy>,
     /// How far every wcet may grow, if it was searched for and is known.
     pub room: Option<Room>,
-    /// What would fix it, the smallest change first; empty if every deadline holds, or if it was not searched for.
+    /// The fixes, the smallest change first; empty if every deadline holds, or if they were not searched for.
     pub fixes: Vec<Fix>,
 }
 
@@ -167,7 +167,7 @@ pub struct Study {
     pub together: Option<Together>,
     /// Whether Linux would admit the reservations, if there are any; not part of the outcome.
     pub linux: Option<Admission>,
-    /// What of the file no test covers, a clause each: without it no deadline is shown to hold.
+    /// The parts of the file that no test covers, a clause each: without them no deadline is shown to hold.
     pub uncovered: Vec<String>,
 }
 
@@ -194,8 +194,8 @@ impl Study {
         }
     }
 
-    /// Marks these cells, whose threads run on any of several cpus and were tested on one, as undecided where they miss a deadline: what
-    /// holds on one cpu holds on all of them, but not the other way round.
+    /// Marks these cells, whose threads run on any of several cpus and were tested on one, as undecided where they miss a deadline: a
+    /// set that holds on one cpu holds on all of them, but not the other way round.
     pub fn tested_on_one_cpu(&mut self, names: &[String]) {
         let cells = self.cells.iter_mut();
         for cell in cells.filter(|cell| names.contains(&cell.name)) {
@@ -230,7 +230,7 @@ impl Study {
         cells.fold(Outcome::Holds, Outcome::worst)
     }
 
-    /// Whether every reservation is supplied, as far as the file says what runs beside it.
+    /// Whether every reservation is supplied, as far as the file names the work beside it.
     pub(super) fn supplied(&self) -> Outcome {
         let servers = self.cells.iter().filter_map(|cell| cell.server.as_ref());
         servers
@@ -256,7 +256,7 @@ pub fn with_latency(set: &TaskSet, latency: Duration) -> TaskSet {
     set
 }
 
-/// Tests every cell; with `fixing`, searches for what would fix those that miss a deadline.
+/// Tests every cell; with `fixing`, searches for changes that fix those that miss a deadline.
 pub fn study(set: &TaskSet, fixing: bool) -> Study {
     let mut served = servers::studies(set, fixing);
     let cells = set.cells.iter().enumerate();

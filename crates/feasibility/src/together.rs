@@ -143,7 +143,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         (free, 0) => format!("{free} available cpus"),
         (free, _) => format!("{free} {each} without servers"),
     };
-    // On one cpu there is nothing to place: what EDF cannot supply there, nothing can.
+    // On one cpu there is nothing to place: no policy can supply more there than EDF.
     if let ([_], Verdict::Unschedulable(witness)) = (&*free, edf::verdict(&reservations)) {
         let what = if utilization::compare_with_one(&reservations).is_gt() {
             format!("the cells reserve more than the {count}")

@@ -1,5 +1,4 @@
-//! The mechanisms of Linux that hold cells to what they were granted, each described once. Files, options, tables and help take
-//! what they say about one from here.
+//! The mechanisms of Linux that hold cells to their grants, each described once. Files, options, tables and help take their descriptions from here.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +50,7 @@ impl Enforcer {
 
     /// Those that hold the cells of a mission, the best first.
     ///
-    /// What the kernel holds as a whole comes first, then what it holds thread by thread; no kernel has both mechanisms for whole cells.
+    /// Those by which the kernel holds whole cells come first, then those thread by thread; no kernel has both mechanisms for whole cells.
     pub const OF_MISSIONS: &'static [Enforcer] = &[
         Enforcer::RtCgroup,
         Enforcer::Hcbs,
@@ -114,7 +113,7 @@ impl Enforcer {
         self.description().name
     }
 
-    /// What it is, in a few words for `--help`.
+    /// Its description, in a few words for `--help`.
     pub const fn summary(self) -> &'static str {
         self.description().summary
     }
@@ -124,7 +123,7 @@ impl Enforcer {
         (among.iter().copied()).find(|each| each.name() == name)
     }
 
-    /// The names of these, with what they stand for.
+    /// The names of these, each with its enforcer.
     pub fn names(of: &[Enforcer]) -> Vec<(&'static str, Enforcer)> {
         of.iter().map(|each| (each.name(), *each)).collect()
     }

@@ -1,4 +1,4 @@
-//! The engines, each described once: which cells it makes and from what, which helper process it keeps beside them, and how long
+//! The engines, each described once: which cells it makes and from which images, which helper process it keeps beside them, and how long
 //! creation takes. Files, options, lists and estimates take this from here; the engines themselves are in crate `engine`.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::Choice;
 use crate::file::{names_of, unknown};
 use crate::mission::ImageKind;
 
-/// What makes a cell.
+/// The means by which a cell is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
@@ -179,7 +179,7 @@ impl EngineKind {
         self.description().name
     }
 
-    /// What it is, in a few words for `--help`.
+    /// Its description, in a few words for `--help`.
     pub const fn summary(self) -> &'static str {
         self.description().summary
     }

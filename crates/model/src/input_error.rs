@@ -1,8 +1,8 @@
-//! A fault in the user's input: where, what is wrong, and how to fix it.
+//! A fault in the user's input: its place, its nature, and the remedy.
 
 use std::fmt;
 
-/// A fault in the user's input: where it is, what is wrong, how to fix it.
+/// A fault in the user's input: its place, its nature, the remedy.
 ///
 /// Prints as one sentence, `file:line: what; fix`. Maps to exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,7 @@ pub struct InputError {
     pub place: String,
     /// Line in the file, from 1; `None` where the fault has no line.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// How to fix it; empty when `what` already says it.
     pub fix: String,

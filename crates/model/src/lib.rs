@@ -1,7 +1,7 @@
 //! The words of timecell as types, and the files that users write (experiments, task sets, missions): parsing, validation,
 //! writing.
 //!
-//! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
+//! This crate is pure: no clock, no file, no kernel. Everything above speaks in these types.
 
 #[macro_use]
 mod choice;

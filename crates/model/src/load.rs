@@ -12,7 +12,7 @@ use crate::file::{names_of, unknown};
 pub const IDLE: &str = "idle";
 
 choice! {
-    /// What a load does.
+    /// The kind of disturbance that a load makes.
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum LoadKind {
@@ -81,7 +81,7 @@ choice! {
 pub struct LoadPlan {
     /// Name in tables; the kind's name unless given.
     pub name: String,
-    /// What it does.
+    /// Its kind.
     pub kind: LoadKind,
     /// Requested implementation; `None`: the program if it is installed and the load runs on the host, else built in.
     pub form: Option<LoadForm>,

@@ -1,11 +1,11 @@
-//! What is measured of a job.
+//! The times measured of a job.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Work;
 
 choice! {
-    /// What is measured of a job, in ns.
+    /// A time measured of a job, in ns.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Metric: tag {
@@ -23,7 +23,7 @@ choice! {
 }
 
 impl Metric {
-    /// What is measured of a job of this work; the first metric is the one that is compared.
+    /// The times measured of a job of this work; the first metric is the one that is compared.
     pub const fn of_work(work: Work) -> &'static [Metric] {
         match work {
             Work::Mac { .. } | Work::Program => &[

@@ -1,4 +1,4 @@
-//! What a trial needs of the machine.
+//! The requirements of a trial on the machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// An unmet requirement is recorded in the run and printed, never skipped in silence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requirement {
-    /// What is needed, such as `SCHED_FIFO` or `podman`.
+    /// The thing needed, such as `SCHED_FIFO` or `podman`.
     pub what: String,
     /// Whether the machine has it.
     pub met: bool,
-    /// Why it is unmet, or what was found; one sentence without a full stop.
+    /// Why it is unmet, or how it is met; one sentence without a full stop.
     pub reason: String,
     /// How to get it: a command or a setting.
     #[serde(alias = "mend")]
@@ -33,7 +33,7 @@ impl Requirement {
         }
     }
 
-    /// A requirement that the machine meets; `found` says with what.
+    /// A requirement that the machine meets; `found` says how.
     pub fn met(what: impl Into<String>, found: impl Into<String>) -> Requirement {
         Requirement {
             what: what.into(),

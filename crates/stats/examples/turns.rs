@@ -51,7 +51,7 @@ fn found(found: usize) -> String {
     format!("{:.0} %", 100.0 * found as f64 / REPETITIONS as f64)
 }
 
-/// What turns tell: median, p99, whether states were found, and what was found of them.
+/// The findings of turns: median, p99, and the states found, if any.
 fn in_turns(s: &mut Scores) -> String {
     [
         cell(&mut s.turns),
@@ -85,7 +85,7 @@ fn machines() {
     }
 }
 
-/// Coverage of what lies outside 93 to 97 % in the other tables, with so many repetitions that chance does not explain it, and other seeds:
+/// Coverage of the cases outside 93 to 97 % in the other tables, with so many repetitions that chance does not explain it, and other seeds:
 /// how often the truth is held, by how many half widths the estimates are off in the mean, and which part of its half width the
 /// interval would have needed.
 fn exceptions() {
@@ -153,7 +153,7 @@ fn rounds() {
     }
 }
 
-/// Against the baseline, and against it and its repetition together, by what each creation of a cell adds to its level.
+/// Against the baseline, and against it and its repetition together, by the addition of each creation of a cell to its level.
 fn pool() {
     println!(
         "| machine | creation | | median | p99 | within the fast state | within the slow state | difference of shares |"
@@ -288,8 +288,8 @@ fn plans() {
     }
 }
 
-/// How often a state of a small share of jobs is found, beside whatever else the machine does; without one, how often one is found that is
-/// not there.
+/// How often a state of a small share of jobs is found, under every other disturbance of the machine; without one, how often one is found that is not
+/// there.
 fn rare() {
     const REPETITIONS: u64 = 50;
     println!(

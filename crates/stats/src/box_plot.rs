@@ -1,4 +1,4 @@
-//! The box, its whiskers, and what lies outside.
+//! The box, its whiskers, and the values outside.
 
 use crate::{Binned, Sorted};
 use serde::{Deserialize, Serialize};

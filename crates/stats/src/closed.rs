@@ -15,10 +15,10 @@ pub struct Closed {
     pub servers: u32,
 }
 
-/// What a [`Closed`] system with a number of jobs is predicted to do.
+/// The behaviour predicted of a [`Closed`] system with a number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
-    /// No mean response time is shorter, whatever the order of service, ns: max(E, N E / m - Z).
+    /// No mean response time is shorter in any order of service, ns: max(E, N E / m - Z).
     pub floor_ns: f64,
     /// The mean response time under processor sharing when arrivals are not in step, ns; see [`Closed::predict`].
     pub sharing_ns: f64,
@@ -44,13 +44,13 @@ impl Closed {
         f64::from(self.servers) * (self.demand_ns + self.think_ns) / self.demand_ns
     }
 
-    /// What is predicted for `jobs` jobs; `None` for none.
+    /// The prediction for `jobs` jobs; `None` for none.
     ///
     /// Floor and ceiling are the asymptotic bounds of operational analysis, which assume nothing about distributions
     /// (Denning and Buzen, "The operational analysis of queueing network models", ACM Computing Surveys 10(3), 1978;
     /// Lazowska, Zahorjan, Graham and Sevcik, "Quantitative System Performance", 1984, chapter 5). Between them stands
     /// the product-form solution (the machine repairman; exact mean value analysis gives the same): it is exact for
-    /// processor sharing by one server whatever the distributions of demand and rest (Baskett, Chandy, Muntz and
+    /// processor sharing by one server for any distributions of demand and rest (Baskett, Chandy, Muntz and
     /// Palacios, J. ACM 22(2), 1975), and for service in order of arrival, or several servers, where demands are
     /// exponential. Jobs that are released in step and hardly vary lie closer to the floor.
     pub fn predict(&self, jobs: u32) -> Option<Predicted> {

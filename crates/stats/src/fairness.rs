@@ -1,5 +1,5 @@
 //! How alike cells are that were given the same work: coefficient of variation, Lorenz curve, Gini index, and
-//! whether chance alone explains what they differ by.
+//! whether chance alone explains their differences.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -128,14 +128,14 @@ impl BatchMean {
 pub struct Fairness {
     /// Coefficient of variation between cells of the same group, pooled over groups.
     pub within: f64,
-    /// What chance alone gives: the pooled error of a cell's mean over the mean.
+    /// The spread by chance alone: the pooled error of a cell's mean over the mean.
     pub chance: f64,
-    /// What remains when chance is taken off: sqrt(within^2 - chance^2), 0 where chance explains all.
+    /// The spread without that by chance: sqrt(within^2 - chance^2), 0 where chance explains all.
     pub beyond_chance: f64,
     /// Probability of a spread as wide or wider if all cells of a group were alike (F test of one-way analysis of
     /// variance over batch means).
     pub p_value: f64,
-    /// What that amounts to.
+    /// Whether the cells are even, by these figures.
     pub verdict: Even,
 }
 

@@ -55,7 +55,7 @@ impl Knee {
 const LEAST_POINTS: usize = 6;
 /// A straight line that misses no point by more than this is straight enough.
 const MATERIAL: f64 = 0.05;
-/// What no measured point is better than, as a share of it: keeps points without noise from proving anything.
+/// The least error of a measured point, as a share of it: keeps points without noise from proving anything.
 const NOISE: f64 = 0.005;
 /// Two lines must beat one by this much of the Bayesian information criterion: "very strong" in the scale of Kass and
 /// Raftery, "Bayes factors", J. American Statistical Association 90, 1995.
@@ -128,7 +128,7 @@ impl Growth {
     }
 }
 
-/// One fit: the terms of 1, x and max(0, x - k), and what it leaves.
+/// One fit: the terms of 1, x and max(0, x - k), and its residual.
 struct Fit {
     terms: [f64; 3],
     squares: f64,

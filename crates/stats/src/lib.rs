@@ -1,14 +1,14 @@
 //! Samples in, summaries, confidence and comparisons out.
 //!
 //! Pure functions on signed 64-bit nanoseconds: no files, no clocks, no global random state (a bootstrap takes its
-//! seed from the caller). What lives here: what may be said about samples that have been recorded. What does not:
-//! measuring them, storing them, drawing them, or judging them against a threshold.
+//! seed from the caller). Here is decided which statements recorded samples support. Elsewhere: measuring them, storing
+//! them, drawing them, or judging them against a threshold.
 //!
 //! Three promises hold everywhere:
 //! - **Nothing is invented.** A quantile that the sample is too small to bound is absent and says how many samples
 //!   it needs; a ratio over one round has no interval.
-//! - **No number is NaN or infinite.** What is undefined is an `Option` that is `None`.
-//! - **No input panics**, whatever its size, order, sign or ties.
+//! - **No number is NaN or infinite.** An undefined number is an `Option` that is `None`.
+//! - **No input panics**, of any size, order, sign or ties.
 //!
 //! ```
 //! use timecell_stats::{CompareOptions, Sorted, Summary, Verdict, compare};

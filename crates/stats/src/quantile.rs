@@ -10,7 +10,7 @@ pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
 /// An empirical quantile and its exact, distribution-free confidence interval.
 ///
-/// The interval runs between two order statistics, x(l) and x(u). Whatever the distribution, the number of samples
+/// The interval runs between two order statistics, x(l) and x(u). For any distribution, the number of samples
 /// below its p-quantile is binomial, B ~ Bin(n, p), so that x(l) and x(u) enclose the quantile with probability at
 /// least P(l <= B < u); ties only make it larger. (David and Nagaraja, "Order Statistics", 3rd ed., 2003, section 7.1;
 /// Le Boudec, "Performance Evaluation of Computer and Communication Systems", 2010, theorem 2.1.)
@@ -22,7 +22,7 @@ pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 /// 2. Each side errs with probability at most α/2: l is the largest rank with P(B < l) <= α/2, and u the smallest
 ///    with P(B >= u) <= α/2.
 /// 3. Where one side has no such rank because even the extreme sample errs more often than α/2, that side is the
-///    extreme sample, and the other side gets what its error leaves of α.
+///    extreme sample, and the other side gets the rest of α.
 ///
 /// Then low <= value <= high always holds. The samples are assumed independent: for correlated jobs (see
 /// [`autocorrelation`](crate::autocorrelation)) the true confidence is lower, and rounds must be

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What happened in one span of time.
+/// The jobs of one span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesBucket {
     /// The start of the span in nanoseconds, on the clock of the series.

@@ -18,8 +18,8 @@ impl Share {
     /// The share of jobs that something happens to, from how many it happened to in each round and how many jobs the round had.
     /// `None` without a job.
     ///
-    /// What makes one job late makes its neighbours late, so an interval that counts every job as evidence of its own is far too
-    /// narrow. Rounds are the unit of evidence here as elsewhere: what they differ by says how many independent jobs would scatter
+    /// Causes that make one job late make its neighbours late, so an interval that counts every job as evidence of its own is far too narrow. Rounds
+    /// are the unit of evidence here as elsewhere: their differences say how many independent jobs would scatter
     /// as much, at most as many as there were, and Wilson's interval is taken for that number, with Student's t in place of the
     /// normal quantile (the effective sample size of Korn and Graubard, "Confidence intervals for proportions with small expected
     /// number of positive counts estimated from survey data", Survey Methodology 24(2), 1998, with the interval that Dean and

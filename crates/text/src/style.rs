@@ -3,7 +3,7 @@
 /// Colours and line breaks of text for a terminal. The default is plain: no colour and 120 columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Whether ANSI colours are used. They only repeat what the words say.
+    /// Whether ANSI colours are used. They only repeat the words.
     pub colour: bool,
     /// Width of the terminal in characters. Sentences are wrapped to it and long names shortened, but never numbers.
     pub width: usize,

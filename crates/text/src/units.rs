@@ -231,7 +231,7 @@ mod tests {
         );
         assert_eq!(Scale::within(unit, [35_600.0]).show(35_600.0), "35.6 us");
         assert_eq!(Scale::within(unit, [60_100.0]).show(-60_100.0), "-60.1 us");
-        // A column that does not reach the unit of the table has its own, and one that does loses no digits to what is not shown in it.
+        // A column that does not reach the unit of the table has its own, and one that does loses no digits to those not shown in it.
         assert_eq!(
             Scale::within(unit, [68_600.0, 103_900.0]).show(103_900.0),
             "103.9 us"

@@ -174,7 +174,7 @@ pub fn not_measured(absent: &NotMeasured) -> String {
     format!("{}: not measured: {why}", absent.trial)
 }
 
-/// Replaces what a terminal would interpret and XML would refuse: control characters become `?`.
+/// Replaces characters that a terminal would interpret and XML would refuse: control characters become `?`.
 pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {

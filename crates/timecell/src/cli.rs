@@ -47,7 +47,7 @@ pub use verbs::{EXIT_CODES, command};
 {EXIT_CODES}")
 )]
 pub struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -59,7 +59,7 @@ pub enum Command {
     Doctor(Doctor),
     /// Measure real-time work on bare metal and in containers.
     Bench(Box<Bench>),
-    /// Report what was measured: tables, pictures, comparisons.
+    /// Report measurements: tables, pictures, comparisons.
     Report(Report),
     /// Test whether a task set meets its deadlines.
     ///
@@ -106,13 +106,13 @@ Its cells run timecell itself, at its current path.")]
     ///
     /// The budget outlives this command.
     Hold(Hold),
-    /// Release what `hold` put under a budget.
+    /// Release a held container, unit or process.
     Release(Release),
     /// Watch a mission or experiment live, cell by cell.
     ///
     /// Shows cpu time, jobs, late or missed ones and worst times of each cell.
     Top(Top),
-    /// Save and remove what a killed timecell left behind.
+    /// Save and remove the remains of a killed timecell.
     ///
     /// Samples are saved to their run; cells, cgroups, shared memory and a mission's cpus are removed.
     Clean(Clean),
@@ -138,11 +138,11 @@ Its cells run timecell itself, at its current path.")]
 /// The kinds of files that users write.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum FileKind {
-    /// What `bench` runs.
+    /// An experiment, run by `bench`.
     Experiment,
-    /// What `analyze` reads.
+    /// A task set, read by `analyze`.
     Taskset,
-    /// What `up` keeps running.
+    /// A mission, kept running by `up`.
     Mission,
 }
 
@@ -295,7 +295,7 @@ fn look_interval(text: &str) -> Result<Duration, String> {
   sudo timecell doctor --undo              put it back
   timecell doctor --persist settings       write files that make it permanent, for you to install")]
 pub struct Doctor {
-    /// Print JSON: one object with `schema`, `machine`, `cpus`, `checks`, `enforcers`, `prefer` and `engines`, or what was changed.
+    /// Print JSON: one object with `schema`, `machine`, `cpus`, `checks`, `enforcers`, `prefer` and `engines`, or the changes made.
     #[arg(long)]
     pub json: bool,
     /// Exit with 4 if a check is bad, for CI; warnings are advice.
@@ -308,14 +308,14 @@ pub struct Doctor {
     /// Change settings that help real-time work, until the next boot, and record the old values.
     #[arg(long, conflicts_with = "strict")]
     pub fix: bool,
-    /// Show what --fix would change, and change nothing.
+    /// Show the changes that --fix would make, and make none.
     #[arg(long, requires = "fix")]
     pub dry_run: bool,
     /// Write files that make it permanent into DIR, or print them: kernel parameters, a sysctl file, a systemd unit. You install
     /// them.
     #[arg(long, value_name = "DIR", num_args = 0..=1, value_hint = ValueHint::DirPath, conflicts_with = "strict")]
     pub persist: Option<Option<PathBuf>>,
-    /// Put back what --fix changed, from the undo file FILE [default: /run/timecell/doctor-undo.json].
+    /// Put back the changes of --fix, from the undo file FILE [default: /run/timecell/doctor-undo.json].
     #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, conflicts_with_all = ["fix", "persist", "strict", "cpus"])]
     pub undo: Option<Option<PathBuf>>,
 }
@@ -366,7 +366,7 @@ pub struct Report {
     pub json: bool,
 }
 
-/// What a run can be compared with.
+/// The figures that a run can be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Against {
     /// Figures from papers, theses and slides.

@@ -74,9 +74,9 @@ pub enum CommandError {
     /// Something that runs relies on the machine as it is.
     #[error("{who} {why} (nothing was changed)")]
     InUse {
-        /// Who.
+        /// The thing that relies on it.
         who: String,
-        /// Why, and what to do about it.
+        /// Why, and the remedy.
         why: &'static str,
     },
     /// A file could not be read or written.
@@ -84,7 +84,7 @@ pub enum CommandError {
     File {
         /// File or directory.
         path: std::path::PathBuf,
-        /// What was attempted.
+        /// The attempted operation.
         doing: &'static str,
         /// The system's answer.
         source: std::io::Error,

@@ -2,7 +2,7 @@
 //!
 //! This crate parses arguments, calls the crates below, and prints.
 
-// Whatever root writes goes through `host::writer` or `record::output`; a test may write as it likes.
+// All writes of root go through `host::writer` or `record::output`; a test may write as it likes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod cli;
@@ -31,7 +31,7 @@ fn main() {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     write_for_oneself();
-    // What runs inside cells comes first, before any of the command line's machinery.
+    // Programs inside cells come first, before any of the command line's machinery.
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
         Some("load") => exit(bench::load::inside(&words[1..])),
@@ -101,7 +101,7 @@ fn main() {
     });
 }
 
-/// Prints what is wrong with the command line, or the requested help; returns the exit code.
+/// Prints the fault of the command line, or the requested help; returns the exit code.
 fn misused(error: &clap::Error) -> i32 {
     let text = error.render().to_string();
     // File names that a shell inserted may contain anything; without control characters, clap prints in colour.
@@ -114,7 +114,7 @@ fn misused(error: &clap::Error) -> i32 {
     error.exit_code()
 }
 
-/// What root writes is nobody else's to write, whatever mask it was started with: later it trusts its files.
+/// Files that root writes are nobody else's to write, under any inherited mask: later it trusts its files.
 fn write_for_oneself() {
     let others = Mode::WGRP | Mode::WOTH;
     if geteuid().is_root() {

@@ -32,8 +32,8 @@ pub fn raw(bytes: &[u8]) {
     }
 }
 
-/// Prints text from programs and files to standard output. On a terminal, control characters are shown as text, so that what a
-/// cell writes cannot move the cursor, set a title or answer queries on the terminal.
+/// Prints text from programs and files to standard output. On a terminal, control characters are shown as text, so that the output of a cell cannot
+/// move the cursor, set a title or answer queries on the terminal.
 pub fn foreign(text: &str) {
     if std::io::stdout().is_terminal() {
         print(&visible(text));

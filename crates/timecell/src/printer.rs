@@ -71,7 +71,7 @@ impl Printer {
     /// Waits for a limited time until everything is printed, including how many of the last lines were lost.
     ///
     /// # Errors
-    /// What was not printed by then, as a sentence.
+    /// The output not printed by then, as a sentence.
     pub fn finish(mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while self.lost > 0 && !self.tell_lost() && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Progress: what runs now, and how long is left. A bar on a terminal, plain lines elsewhere, always on standard error.
+//! Progress: the running trial, and how long is left. A bar on a terminal, plain lines elsewhere, always on standard error.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub struct Teller {
     rows: bool,
     /// Conditions of `--until`.
     until: Vec<Threshold>,
-    /// What the run is judged by.
+    /// The thresholds by which the run is judged.
     thresholds: Option<Thresholds>,
 }
 

@@ -1,5 +1,5 @@
 //! The documentation has one form, and docs/src/architecture.md is true: the files and names that it gives exist, every crate is listed, and its picture and its table
-//! agree with what the crates use of each other. Programs that look at cells read files within bounds.
+//! agree with the dependencies of the crates. Programs that look at cells read files within bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn crates() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// What stands in backquotes.
+/// The words in backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -56,10 +56,10 @@ fn every_file_and_name_exists() {
     let page = prose(&page());
     let parts: Vec<&str> = page.split('`').collect();
     let mut files = 0;
-    // What is quoted has odd places; what stands behind it has the next.
+    // Quoted words have odd places; the text behind each has the next.
     for at in (1..parts.len()).step_by(2) {
         let path = parts[at];
-        // What somebody adds has no name yet.
+        // Files that somebody is to add have no names yet.
         if !path.contains('/') || path.contains(char::is_whitespace) || path.contains("NAME") {
             continue;
         }
@@ -149,7 +149,7 @@ fn no_crate_uses_one_beside_or_above_it_in_the_picture() {
     let picture = picture.split("```").next().unwrap();
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for (row, line) in picture.lines().enumerate() {
-        // What the row is stands behind the names of its crates.
+        // The row's description stands behind the names of its crates.
         let names = line.get(..46).unwrap_or(line).split_whitespace();
         rows.extend(names.map(|name| (name, row)));
     }

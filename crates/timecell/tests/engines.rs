@@ -1,4 +1,4 @@
-//! Every engine available here makes real cells: what they see, that they end, and that nothing is left behind.
+//! Every engine available here makes real cells: their view, their end, and that nothing is left behind.
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
@@ -242,7 +242,7 @@ fn assert_caged(root: &Path) {
             _ => files.push(name),
         }
     }
-    // Mounted by podman and docker over empty files, whatever is asked of them.
+    // Mounted by podman and docker over empty files, with any options.
     files.retain(|file| {
         ![
             "etc/hostname",

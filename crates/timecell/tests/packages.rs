@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What cargo answers; it needs no network for this.
+/// The output of cargo; it needs no network for this.
 fn cargo(words: &[&str]) -> String {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     let output = Command::new(env!("CARGO"))
@@ -93,7 +93,7 @@ fn packages_of_this_repository_take_each_other_by_their_exact_version() {
                 continue;
             }
             let asked = dependency["req"].as_str().unwrap();
-            // What is for tests only and has no version is left out of what is published.
+            // A dependency for tests only and without a version is left out of the published package.
             let left_out = dependency["kind"] == "dev" && asked == "*";
             assert!(
                 left_out || asked == format!("={version}"),
@@ -131,7 +131,7 @@ fn packages_take_along_what_they_are_built_from() {
     }
 }
 
-/// What a source file includes, but in its tests.
+/// The files that a source file includes, but in its tests.
 fn included(source: &Path, text: &str) -> Vec<String> {
     let is_test = |part: Component| part.as_os_str().to_string_lossy().starts_with("tests");
     if source.components().any(is_test) {

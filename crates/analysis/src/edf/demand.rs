@@ -49,7 +49,7 @@ pub(super) fn blocking(tasks: &[Task], t: Ns) -> Ns {
         .unwrap_or(0)
 }
 
-/// What the demand in `t` is made of.
+/// The parts of the demand in `t`.
 pub(super) fn parts(tasks: &[Task], t: Ns) -> Vec<Part> {
     let mut parts = Vec::with_capacity(tasks.len());
     for (index, task) in tasks.iter().enumerate() {

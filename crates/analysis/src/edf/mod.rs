@@ -1,7 +1,7 @@
 //! Earliest deadline first on a dedicated cpu: the processor demand criterion by QPA, response times, and virtual
 //! deadlines for mixed criticality.
 //!
-//! The order of the set does not matter. What lives here assumes that a whole cpu serves the set; demand inside
+//! The order of the set does not matter. This module assumes that a whole cpu serves the set; demand inside
 //! reservations and global EDF live in the modules beside.
 //!
 //! ```

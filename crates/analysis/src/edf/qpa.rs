@@ -119,7 +119,7 @@ fn overload(tasks: &[Task]) -> Option<Ns> {
     (0..=62).map(|bit| 1 << bit).find(|&t| due_by(tasks, t) > t)
 }
 
-/// The earliest violation if it can be found soon, else the last deadline up to the given one; and what is due by it.
+/// The earliest violation if it can be found soon, else the last deadline up to the given one; and the work due by it.
 fn earliest(tasks: &[Task], violation: Ns) -> (Ns, Ns) {
     // Jobs that are due before they may be released are all late at once.
     if tasks.iter().any(|task| task.jitter > task.deadline) {

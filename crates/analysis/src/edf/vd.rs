@@ -73,7 +73,7 @@ pub struct EdfVdLoad {
     pub exact: bool,
 }
 
-/// What [`edf_vd`] weighs; `None` where it does not cover the set, or a utilisation is far above 1.
+/// The load that [`edf_vd`] weighs; `None` where it does not cover the set, or a utilisation is far above 1.
 ///
 /// ```
 /// use timecell_analysis::{MixedTask, Task, edf::edf_vd_load};

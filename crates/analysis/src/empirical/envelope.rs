@@ -3,7 +3,7 @@
 use crate::reservation::BoundedDelay;
 use crate::{Ns, Supply};
 
-/// The highest of several bounded delays at every window: what each of them promises is certain, so is the most.
+/// The highest of several bounded delays at every window: the promise of each is certain, so is the greatest.
 ///
 /// One line is the long-run rate after a long delay, another a lower rate after a shorter one. The maximum of lines
 /// that begin at 0 is convex, so that it splits no window in its favour.

@@ -1,9 +1,9 @@
-//! Models fitted to what a thread was seen to receive.
+//! Models fitted to the cpu time that a thread was seen to receive.
 
 use super::Span;
 use crate::Ns;
 
-/// The least delay Δ, ns, with which the rate `supplied` / `per` lies below what was received in every window of every
+/// The least delay Δ, ns, with which the rate `supplied` / `per` lies below the received time in every window of every
 /// span: `rate * (window - Δ) <= received`. Rounded up. `None` when the rate is 0 or no delay in range is enough.
 ///
 /// The windows of all lengths count, not those of a grid: see [`Span::lag`].

@@ -1,6 +1,6 @@
 //! Supply that was measured instead of modelled: how little cpu time a thread that never rested received in any
-//! window of a length, and the bounded delays that lie below that everywhere. Who measures it, and where it is kept,
-//! is not here.
+//! window of a length, and the bounded delays that lie below that everywhere. The means of measuring it, and the place where it is kept,
+//! are not here.
 //!
 //! ```
 //! use timecell_analysis::{Supply, empirical::{Envelope, Gap, Span, least_delay}};

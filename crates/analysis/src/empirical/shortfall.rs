@@ -8,7 +8,7 @@ use crate::{Ns, Supply};
 pub struct Shortfall {
     /// Length of the window, ns.
     pub window: Ns,
-    /// What the model promises in any window of that length, ns.
+    /// The promise of the model in any window of that length, ns.
     pub promised: Ns,
     /// The least that was received in one, ns.
     pub received: Ns,
@@ -31,7 +31,7 @@ pub fn least_of(spans: &[Span], windows: &[Ns]) -> Vec<(Ns, Ns)> {
     windows.iter().filter_map(least).collect()
 }
 
-/// Of these (length, least received), that in which the most is missing of what `model` promises, beyond what `spare`
+/// Of these (length, least received), that in which the most is missing of the promise of `model`, beyond what `spare`
 /// says may be missing in a window of that length; `None` where the promise is kept in all of them.
 pub fn shortfall(
     least: &[(Ns, Ns)],

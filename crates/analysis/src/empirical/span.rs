@@ -111,7 +111,7 @@ impl Span {
         self.length() - self.lost_before(self.end)
     }
 
-    /// Cpu time received from one instant to a later one, ns; what lies outside of the span counts for nothing.
+    /// Cpu time received from one instant to a later one, ns; time outside of the span counts for nothing.
     pub fn received_between(&self, from: Ns, to: Ns) -> Ns {
         let (from, to) = (
             from.clamp(self.begin, self.end),
@@ -125,7 +125,7 @@ impl Span {
 
     /// The least cpu time received in any window of this length within the span, ns; `None` if none fits.
     ///
-    /// Exact: moving a window changes what it receives by what enters less what leaves, so that a least one begins with
+    /// Exact: moving a window changes its received time by the time entering less that leaving, so that a least one begins with
     /// a gap, ends with a gap, or touches an end of the span. Takes time in proportion to the number of gaps.
     pub fn least(&self, window: Ns) -> Option<Ns> {
         let last_start = self.begin + self.length().checked_sub(window)?;
@@ -145,10 +145,10 @@ impl Span {
         Some(window - lost)
     }
 
-    /// The most by which any window, of whatever length, falls behind the rate `supplied` / `per`: the largest
+    /// The most by which any window, of any length, falls behind the rate `supplied` / `per`: the largest
     /// `supplied * length - per * received`, in ns times `per`.
     ///
-    /// With f(t) = supplied t - per S(t), S being what was received until t, that is the largest rise of f from one
+    /// With f(t) = supplied t - per S(t), S being the time received until t, that is the largest rise of f from one
     /// instant to a later one, found in one pass.
     pub fn lag(&self, supplied: Ns, per: Ns) -> u128 {
         let (supplied, per) = (i128::from(supplied), i128::from(per));
@@ -229,7 +229,7 @@ pub(super) mod tests {
         Span::new(100, 100 + ran.len() as Ns, gaps).unwrap()
     }
 
-    /// What each window of this length received, by counting.
+    /// The time each window of this length received, by counting.
     pub fn counted(ran: &[bool], window: usize) -> impl Iterator<Item = Ns> {
         let last = ran.len() - window;
         (0..=last)

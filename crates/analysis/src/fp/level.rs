@@ -7,7 +7,7 @@ use crate::{Ns, Part, Task, Undecided, Witness, utilization};
 
 use super::Response;
 
-/// One task, what delays it, and how its window is computed: the general recurrence, of which the preemptive one is
+/// One task, its sources of delay, and how its window is computed: the general recurrence, of which the preemptive one is
 /// the case `tail = 0`.
 pub(super) struct Level<'a> {
     pub(super) task: &'a Task,
@@ -28,7 +28,7 @@ pub(super) struct Late {
 /// Steps to find the first late job of an overload.
 const FIRST_LATE: u64 = 1 << 20;
 
-/// What a level's analysis found.
+/// The findings of a level's analysis.
 pub(super) struct Found {
     pub(super) response: Response,
     /// The first late job, if one was found.
@@ -38,7 +38,7 @@ pub(super) struct Found {
 }
 
 impl Level<'_> {
-    /// Work that must be done before the `job`-th job has only its tail left, of what is released in a window of `t`.
+    /// Work that must be done before the `job`-th job has only its tail left, of the work released in a window of `t`.
     fn demand(&self, job: u64, t: Ns) -> Result<u128, Undecided> {
         let own = (u128::from(job) + 1) * u128::from(self.task.wcet);
         let mut sum = u128::from(self.blocking) + own - u128::from(self.tail);
@@ -246,7 +246,7 @@ impl Level<'_> {
         Ok(None)
     }
 
-    /// Why the job is late: what is demanded in the longest window that would still meet its deadline.
+    /// Why the job is late: the demand in the longest window that would still meet its deadline.
     pub(super) fn witness(&self, index: usize, late: &Late) -> Option<Witness> {
         let task = self.task;
         let due = u128::from(late.job) * u128::from(task.period) + u128::from(task.deadline);

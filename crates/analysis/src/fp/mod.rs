@@ -1,7 +1,7 @@
 //! Fixed priorities on a dedicated cpu: response times, priority assignment, sections that cannot be preempted, and
 //! mixed criticality.
 //!
-//! Sets are slices in priority order, the highest first. What lives here assumes that a whole cpu serves the set;
+//! Sets are slices in priority order, the highest first. This module assumes that a whole cpu serves the set;
 //! reservations, servers and several cpus live in the modules beside.
 //!
 //! ```

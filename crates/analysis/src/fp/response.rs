@@ -131,7 +131,7 @@ pub(super) const fn preemptive<'a>(task: &'a Task, higher: &'a [Task]) -> Level<
 /// 1990) and Tindell, Burns & Wellings (1994): see [`response_times`].
 ///
 /// The witness of a refusal is the highest task that can miss: `instant` is the longest window in which its late job
-/// would still be in time (its deadline less its jitter, from the start of the busy period); `demand` is what has to be
+/// would still be in time (its deadline less its jitter, from the start of the busy period); `demand` is the work to be
 /// done first, namely the parts and the task's blocking; `supply` is the instant, for the cpu is dedicated. A set with a
 /// task that misses is refused even if another task is undecided.
 ///
@@ -217,7 +217,7 @@ fn rest(
             {
                 start = start.max(above.saturating_add(task.wcet).saturating_add(more));
             }
-            // Loads only grow downwards: what holds for the whole set, if below 1, holds for every level.
+            // Loads only grow downwards: a bound below 1 on the whole set holds for every level.
             let load = match load.get_or_insert_with(|| utilization::compare_with_one(tasks)) {
                 Ordering::Less => Ordering::Less,
                 _ => level.load(),

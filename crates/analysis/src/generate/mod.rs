@@ -1,6 +1,6 @@
 //! Task sets at random, for acceptance curves and tests: utilisations that sum to a given total without bias, periods
 //! spread over orders of magnitude, deadlines within them. Floating point is allowed here, since no verdict rests on
-//! it; what comes out is integer nanoseconds.
+//! it; the results are integer nanoseconds.
 //!
 //! The same seed gives the same set on every machine: the generator is xoshiro256++, and powers and logarithms come
 //! from a library of pure integer and IEEE 754 arithmetic instead of the system's.

@@ -1,4 +1,4 @@
-//! What a random task set is drawn by.
+//! The recipe by which a random task set is drawn.
 
 use super::{Random, rand_fixed_sum_within, uunifast, uunifast_discard};
 use crate::{MAX_NS, Ns, Task};
@@ -48,7 +48,7 @@ pub enum Periods {
     },
 }
 
-/// What kind of task sets to make.
+/// The kind of task sets to make.
 ///
 /// ```
 /// use timecell_analysis::generate::{Periods, Recipe, Utilizations};
@@ -94,7 +94,7 @@ pub enum GenerateError {
     NoUtilizations {
         /// How many.
         tasks: usize,
-        /// What they should sum to.
+        /// The sum they should have.
         utilization: f64,
     },
     /// Discarding found no vector.

@@ -170,7 +170,7 @@ fn repetition(tasks: &[Task], supply: &impl Supply) -> Option<Ns> {
     })
 }
 
-/// Work that must be done before job `job` of the window is, when the window has lasted `t` >= 1 ns. What exceeds the
+/// Work that must be done before job `job` of the window is, when the window has lasted `t` >= 1 ns. Work beyond the
 /// range counts as the largest time, which no supply reaches in time.
 fn demand(task: &Task, job: u64, higher: &[Task], t: Ns) -> Ns {
     let own = (job + 1)

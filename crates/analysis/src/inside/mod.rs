@@ -37,7 +37,7 @@ pub enum Policy {
     Edf,
 }
 
-/// What is known of a task set inside a reservation.
+/// The bounds and verdict on a task set inside a reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
     /// Whether all deadlines hold, and if not, why.

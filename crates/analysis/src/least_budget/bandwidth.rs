@@ -52,7 +52,7 @@ impl Periods {
     }
 }
 
-/// What to search for a reservation, and what each of its switches costs.
+/// The periods to search for a reservation, and the cost of each of its switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
     /// Periods to try.

@@ -10,8 +10,8 @@ use crate::{Ns, Task, Undecided};
 ///
 /// Right because the supply-bound function grows with the budget at every t, and every test here is a set of
 /// conditions demand <= supply. It asks for as many tests as the number of budgets has binary digits. Fixed priorities
-/// with deadlines beyond the period, which the closed form does not cover, are searched so; for the others it is what
-/// the faster search is compared with.
+/// with deadlines beyond the period, which the closed form does not cover, are searched so; for the others the faster
+/// search is compared with it.
 ///
 /// # Errors
 /// As [`least_budget`](super::least_budget).

@@ -41,7 +41,7 @@ pub(super) fn least(
     }
 }
 
-/// What a task adds to the demand of those below it.
+/// A task's addition to the demand of those below it.
 #[derive(Clone, Copy, Default)]
 struct Term {
     period: Ns,

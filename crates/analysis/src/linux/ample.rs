@@ -16,22 +16,22 @@ use crate::{Ns, Task};
 /// How much later than a budget can be used up the freezer's look is meant to be, ns: `SLACK_NS` of the rule in the crate `timecell-freezer`.
 const SLACK: Ns = 10_000;
 
-/// What an enforcer charges to a budget, beside what the cell used since that was given.
+/// The charge of an enforcer to a budget, beside the cell's use since that was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charged {
     /// By the rule of the crate `timecell-freezer`, with looks late by up to L. A cell is frozen when nothing is left.
     ///
-    /// - A late look at the end of a period charges as much of what it finds to the next one as can lie there, up to L, though that may have
+    /// - A late look at the end of a period charges as much of the use it finds to the next one as can lie there, up to L, though that may have
     ///   been used at any time since the look before: **L + W(P - L)**, where W(w) is the most that the cell uses in a window of w.
     /// - Notice of the first use of an idle cell comes after [`Reaction::FIRST_USE`], which may have come together over any time before, and the
     ///   look is late by L again (whether it is, is not measured: L is of looks that the clock makes due, and this is taken to be no later than
     ///   they are): **F + W(P)** if the notice is due within the period to which it is charged, **F + L + W(P - F - L)** if that
     ///   begins in between.
-    /// - Without notice an idle cell is looked at once a budget. What was used since the look before, Q + L at most and what such a look is later
-    ///   than exhaustion, is charged to the period that has begun meanwhile: **W(P + Q + L)**.
+    /// - Without notice an idle cell is looked at once a budget. The use since the look before, Q + L at most and the time by which such a look is
+    ///   later than exhaustion, is charged to the period that has begun meanwhile: **W(P + Q + L)**.
     Freezer(Reaction),
     /// By the kernel's tick, of this length in ns, to a real-time group of cgroup v1 (kernel/sched/rt.c). The group's timer gives a budget at least
-    /// every P while anything is charged or wants to run, and one when it starts again (`start_rt_bandwidth`). What ran since the last
+    /// every P while anything is charged or wants to run, and one when it starts again (`start_rt_bandwidth`). The run since the last
     /// tick is not charged by then, and counts on the next budget: **W(P + τ)**. A group is stopped when more than its budget
     /// is charged to it; up to then a refill clears all that is.
     Tick(Ns),
@@ -96,11 +96,11 @@ pub fn responses_below(tasks: &[Task], above: &[Held]) -> Option<Vec<Ns>> {
 /// Let no other thread run in the cell, no job run for longer than its wcet or come sooner than its period after the one before.
 /// **Claim**: the cell is never stopped. Assume that t is the first instant at which it is. Until t every job ran as if nothing held the cell, so
 /// that each was done within its response time of its arrival, and no window before t saw more than W(w), the sum of
-/// [`most_run`] over the tasks. So what was charged to the budget until t is at most what [`Charged`] names,
+/// [`most_run`] over the tasks. So the charge to the budget until t is at most that which [`Charged`] names,
 /// which is within the budget; but the cell is stopped only beyond. Hence all jobs are done within these response times.
 ///
-/// That W grows by no more than a window does is not asked of the sum, which may grow faster with several tasks: what is really used does not, and
-/// what is charged of d <= L from before a period together with W(P - d) is at most L and W(P - L).
+/// That W grows by no more than a window does is not asked of the sum, which may grow faster with several tasks: the real use does not, and
+/// the charge of d <= L from before a period together with W(P - d) is at most L and W(P - L).
 ///
 /// Not within the claim: the time until a new cell's first period is over, since the start of a program is no job; and the periods in which a
 /// budget is changed or its keeper replaced.
@@ -132,7 +132,7 @@ pub fn is_ample(
 
 /// The least ample budget every `period` ns on a grid of [`BUDGET_GRID_NS`], no more than `most` ns; `None`: there is none. See [`is_ample`].
 ///
-/// By fixpoint from below: what is needed does not fall as the budget grows.
+/// By fixpoint from below: the need does not fall as the budget grows.
 ///
 /// ```
 /// use timecell_analysis::{Task, linux::{Charged, least_ample}};
@@ -166,10 +166,10 @@ pub fn least_ample(
     None
 }
 
-/// Periods that are worth trying for an ample budget of these tasks, ns, ascending, from 1 ms to `longest`: 1 ms to 1 s in steps of 1, 2 and 5, ten multiples
-/// of the periods of tasks, and what is shorter than these by a few ms. Of more than four periods of tasks it is those whose tasks use most of a cpu
-/// together, so that there are 250 at most. What a cell uses in a window grows by a
-/// job where that is a little longer than a multiple, and an enforcer's reach makes it so.
+/// Periods that are worth trying for an ample budget of these tasks, ns, ascending, from 1 ms to `longest`: 1 ms to 1 s in steps of 1, 2 and 5, ten
+/// multiples of the periods of tasks, and periods shorter than these by a few ms. Of more than four periods of tasks it is those whose tasks use most
+/// of a cpu together, so that there are 250 at most. A cell's use in a window grows by a job where that is a little longer than a multiple, and an
+/// enforcer's reach makes it so.
 ///
 /// ```
 /// use timecell_analysis::{Task, linux::ample_periods};

@@ -9,7 +9,7 @@ pub struct Held {
     pub budget: Ns,
     /// Period, ns.
     pub period: Ns,
-    /// How much longer than its budget a chunk of it can be, ns: until whatever holds it looks next. What it takes too much is taken from
+    /// How much longer than its budget a chunk of it can be, ns: until its enforcer looks next. Its excess is taken from
     /// later budgets.
     pub overdraw: Ns,
 }
@@ -28,7 +28,7 @@ impl Held {
 /// More is asked of the cpu in one period than it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowded {
-    /// What the cell and those above it may take together within `period`, ns, at least.
+    /// The least cpu time that the cell and those above it may take together within `period`, ns.
     pub demand: Ns,
     /// The period in which it must fit, ns.
     pub period: Ns,
@@ -38,7 +38,7 @@ pub struct Crowded {
 ///
 /// w = C + sum over j above of (O_j + ceil((w + P_j) / P_j) Q_j),   C = Q + O,
 ///
-/// with the overdraw O of each: whoever has used up his budget runs on until it is seen, at the next tick for instance, so that one chunk is
+/// with the overdraw O of each: a cell that has used up its budget runs on until it is seen, at the next tick for instance, so that one chunk is
 /// up to Q + O long, and in any window of w a cell above receives at most one overdrawn budget, those of the refills in the
 /// window, and the one it had saved (it is like a deferrable server of jitter P_j: Davis and Burns, RTSS 2005, section 3, with O
 /// added). While w <= P the cell is throttled before each refill as if it were alone, nothing of its budget is lost, and

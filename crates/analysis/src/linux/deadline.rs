@@ -158,7 +158,7 @@ pub struct RootDomain {
     pub capacities: Vec<u32>,
     /// `sched_rt_runtime_us` by `sched_rt_period_us`, the share for real time on each cpu.
     pub share: Bandwidth,
-    /// What each cpu's fair server has (Linux 6.12 and later: 50 ms in every second), if there is one.
+    /// The fair server of each cpu (Linux 6.12 and later: 50 ms in every second), if there is one.
     pub fair_server: Option<Bandwidth>,
     /// Ratio of the threads that are admitted already, in 2^-20.
     pub taken: u64,
@@ -206,7 +206,7 @@ impl RootDomain {
         }
     }
 
-    /// What the domain may give in all, in 2^-20: the share scaled by the capacities; `None` is no limit.
+    /// The bandwidth that the domain may give in all, in 2^-20: the share scaled by the capacities; `None` is no limit.
     ///
     /// `cap_scale(dl_b->bw, cap)` in `__dl_overflow`.
     ///
@@ -222,7 +222,7 @@ impl RootDomain {
         Some(u64::try_from(available).unwrap_or(u64::MAX))
     }
 
-    /// What is given already, in 2^-20: the threads admitted, and the fair servers.
+    /// The bandwidth given already, in 2^-20: the threads admitted, and the fair servers.
     ///
     /// ```
     /// use timecell_analysis::linux::RootDomain;
@@ -238,7 +238,7 @@ impl RootDomain {
 
     /// Whether `sched_setattr` admits all of these threads, one after the other.
     ///
-    /// The kernel's own arithmetic (`__checkparam_dl`, `sched_dl_overflow`): a yes is what Linux says, and no promise
+    /// The kernel's own arithmetic (`__checkparam_dl`, `sched_dl_overflow`): a yes is Linux's answer, and no promise
     /// that deadlines hold. On more than one cpu it bounds tardiness only, and deadlines shorter than periods do not
     /// count in it at all.
     ///
@@ -284,7 +284,7 @@ impl RootDomain {
     /// several cpus sufficient only ([`gfb`], [`bcl_edf_with_slack`]), and not with fair servers, which do not migrate.
     ///
     /// # Undecided
-    /// What neither the sufficient tests nor the necessary ones decide; unequal capacities.
+    /// Sets that neither the sufficient tests nor the necessary ones decide; unequal capacities.
     ///
     /// ```
     /// use timecell_analysis::linux::{DeadlineParams, RootDomain};
@@ -351,7 +351,7 @@ impl RootDomain {
         undecided("no global EDF test shows that the deadlines hold, nor that they do not")
     }
 
-    /// Both at once: what the kernel says, and what is true.
+    /// Both at once: the kernel's answer, and the truth.
     ///
     /// ```
     /// use timecell_analysis::linux::{DeadlineParams, RootDomain, Standing};

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::reservation::{BoundedDelay, Periodic, ReservationError};
 use crate::{MAX_NS, Ns};
 
-/// How exact the thread that freezes and thaws is: what the supply rests on.
+/// The precision of the thread that freezes and thaws, on which the supply rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Reaction {
     /// L: by how much it looks late at most, and so thaws late, ns.
@@ -26,7 +26,7 @@ impl Reaction {
     /// Use that a group without a period may have before the first notice of it, ns: `FIRST_USE_NS` of the crate `timecell-freezer`.
     pub const FIRST_USE: Ns = 20_000;
 
-    /// What 99 of 100 looks and overruns kept to beside up to eight spinning threads, on a shared virtual machine with 2 cpus
+    /// The bounds that 99 of 100 looks and overruns kept beside up to eight spinning threads, on a shared virtual machine with 2 cpus
     /// (docs/src/freezer.md of timecell). Without notice. It is no bound: the latest look there came 4 ms late. A machine's own figures are measured
     /// on it.
     pub const MEASURED: Reaction = Reaction {
@@ -36,7 +36,7 @@ impl Reaction {
     };
 }
 
-/// What the freezer supplies of a budget Q every P on one cpu by the rule of the crate `timecell-freezer`: a deferrable server that carries
+/// The supply of the freezer of a budget Q every P on one cpu by the rule of the crate `timecell-freezer`: a deferrable server that carries
 /// overruns over to later budgets, enforced by a thread with a [`Reaction`] of L and O.
 ///
 /// A budget can be given in time only if L <= P - Q; else of each no more than P - L is counted on. Let q be the lesser of Q and P - L.
@@ -47,12 +47,12 @@ impl Reaction {
 ///   lessened by a debt d <= O ends by d earlier. Hence **Δ = P - q + L + O P / q**, the form of [`super::TickSupply`] with O in the place of the tick.
 ///   No gap is longer than K (P - Q) + L + min(O, Q), K = 1 + floor(O / Q).
 /// - **Behind others**, which leave it its budget anywhere between the thaw and the end of the period. A look at the end of a
-///   period cannot tell whether what was used shortly before it was used before the end, and charges up to L of it to the
+///   period cannot tell whether use shortly before it was before the end, and charges up to L of it to the
 ///   next budget, and up to [`Reaction::FIRST_USE`] where notice of a first use comes later: so of each budget
 ///   **q' = q - L - FIRST_USE** is certain, and the budget may come at the beginning of one period and the end of the next:
 ///   **Δ = 2 (P - q') + L + O P / q'** at the rate q' / P. With L = O = 0 that is the textbook's 2 (P - Q), but for the first use.
 ///
-/// Without notice of first use a group that was idle is looked at once a budget by the clock, and what it used since before the end of a
+/// Without notice of first use a group that was idle is looked at once a budget by the clock, and its use since before the end of a
 /// period is charged to the next one: once up to Q more is missing behind others, O + Q in the place of O.
 ///
 /// That 2 (P - Q) + L + O at the rate Q / P does not do behind others is shown by a test: an overrun is paid back in cpu time, and to

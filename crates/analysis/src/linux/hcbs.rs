@@ -114,7 +114,7 @@ impl HcbsTree {
         outcome
     }
 
-    /// What is left for a group's own tasks on each cpu: its ratio less those of its children (`cpu.rt.internal`, in version 7 of the series
+    /// The ratio left for a group's own tasks on each cpu: its ratio less those of its children (`cpu.rt.internal`, in version 7 of the series
     /// `cpu.rt.max.effective.local`).
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! The least budget of a cell by whatever supply a kernel gives for it: a search over periods and a grid of budgets. The
+//! The least budget of a cell by any supply that a kernel gives for it: a search over periods and a grid of budgets. The
 //! exact least budgets of textbook supplies are in [`least_budget`](crate::least_budget).
 
 use crate::{Ns, Task};
@@ -88,7 +88,7 @@ pub fn least_reservation(
 ) -> Option<(Ns, Ns)> {
     let mut best: Option<(Ns, Ns)> = None;
     for period in reservation_periods(tasks) {
-        // A larger budget would take more than what is found already: most periods cost one question.
+        // A larger budget would take more than the best found already: most periods cost one question.
         let cap = part(period, share).min(best.map_or(Ns::MAX, |best| part(period, best)));
         let found = least_budget(period, cap, |budget| holds(budget, period));
         let found = found.map(|budget| (budget, period));
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn of_equal_bandwidths_the_longest_period_is_taken() {
         let tasks = [Task::new(1, 20_000_000)];
-        // A tenth of whatever period.
+        // A tenth of any period.
         let found = least_reservation(&tasks, (1, 1), |budget, period| budget * 10 >= period);
         assert_eq!(found, Some((4_000_000, 40_000_000)));
         assert_eq!(

@@ -8,7 +8,7 @@ use crate::inside::{Policy, holds};
 use crate::reservation::{BoundedDelay, ReservationError};
 use crate::{Task, linux::least_reservation};
 
-/// What holds a cell to a budget, and how exact it is.
+/// The means that hold a cell to a budget, and their precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Means {
     /// A real-time group of cgroup v1, under a tick of this length, ns.
@@ -23,7 +23,7 @@ pub enum Means {
 }
 
 impl Means {
-    /// What may be counted on of `budget` ns every `period` ns before anybody has measured it on this machine, wherever in each
+    /// The supply that is certain of `budget` ns every `period` ns before anybody has measured it on this machine, wherever in each
     /// period the budget comes.
     ///
     /// # Errors
@@ -76,8 +76,8 @@ impl Means {
         }
     }
 
-    /// Whether the budget of a cell comes within each of its periods behind the cells `above` it, and what it costs to hold all cells of
-    /// the cpu, of which those `below` it are the others: whoever holds them comes before all cells. Servers of SCHED_DEADLINE know no
+    /// Whether the budget of a cell comes within each of its periods behind the cells `above` it, and the costs of holding all cells of
+    /// the cpu, of which those `below` it are the others: their keeper comes before all cells. Servers of SCHED_DEADLINE know no
     /// above and below, and come by earliest deadline first ([`threads_hold`]).
     ///
     /// ```
@@ -105,8 +105,8 @@ impl Means {
         self.comes_behind(own, before, above.iter().chain(below).copied())
     }
 
-    /// Whether the budget of a cell comes within each of its periods behind whoever is `before` it and what it costs to hold it and the
-    /// `others` of its cpu.
+    /// Whether the budget of a cell comes within each of its periods behind those `before` it and the costs of holding it and the `others` of its
+    /// cpu.
     fn comes_behind(
         &self,
         own: (Ns, Ns),
@@ -114,7 +114,7 @@ impl Means {
         others: impl Iterator<Item = (Ns, Ns)>,
     ) -> bool {
         if let Means::Hcbs(_) = self {
-            // Whoever is held by nothing comes after a server, whatever its priority.
+            // A thread held by nothing comes after a server, at any priority.
             return own.0 <= own.1;
         }
         let costs = self.costs(others.chain([own]));
@@ -122,7 +122,7 @@ impl Means {
         postponement(self.held(own.0, own.1), &all).is_ok()
     }
 
-    /// What it costs to hold these, as those feel it who come after it.
+    /// The costs of holding these, as cells that come after the keeper feel them.
     pub fn costs(&self, of: impl Iterator<Item = (Ns, Ns)>) -> Vec<Held> {
         let cost = self.cost();
         of.filter(|_| cost > 0)
@@ -137,8 +137,9 @@ impl Means {
             .is_ok_and(|supply| holds(tasks, Policy::FixedPriority, &supply) == Ok(true))
     }
 
-    /// The least (budget, period), ns, that is certain to do for such tasks in a cell alone on its cpu but for what is `before` it there
-    /// and held by nobody (which is after it, where a server of SCHED_DEADLINE holds it), of no more than the `share` (part, whole) of the cpu, the cost of holding it included; `None`: none is.
+    /// The least (budget, period), ns, that is certain to do for such tasks in a cell alone on its cpu but for those `before` it there and held by
+    /// nobody (which are after it, where a server of SCHED_DEADLINE holds it), of no more than the `share` (part, whole) of the cpu, the cost of
+    /// holding it included; `None`: none is.
     ///
     /// ```
     /// use timecell_analysis::{Task, linux::{Means, Reaction}};
@@ -156,7 +157,7 @@ impl Means {
             let nobody = std::iter::empty();
             self.comes_behind((budget, period), before.iter().copied(), nobody)
         };
-        // What holds with a budget holds with every larger one, as the search wants it: one that does not come in time is asked
+        // A set that holds with a budget holds with every larger one, as the search wants it: one that does not come in time is asked
         // as the largest that does.
         let granted = |with_cost: Ns, period: Ns| {
             let asked = with_cost.saturating_sub(cost);
@@ -205,7 +206,7 @@ mod tests {
         let group = Means::RtCgroup(4 * MS);
         assert!(group.comes((5 * MS, 9 * MS), &[], &[]));
         assert!(!group.comes((5 * MS, 12 * MS), &[(MS, 12 * MS)], &[]));
-        // Whoever holds a less urgent cell comes before the more urgent one, too; a group is held by the kernel.
+        // The keeper of a less urgent cell comes before the more urgent one, too; a group is held by the kernel.
         let long = (9 * MS, 10 * MS);
         let frequent = [(MS / 20, MS)];
         let exact = Means::Freezer(Reaction {

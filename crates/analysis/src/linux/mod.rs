@@ -1,9 +1,9 @@
-//! What Linux will really admit: the arithmetic of SCHED_DEADLINE, of rt-cgroups (cgroup v1) and of HCBS
+//! Admission by Linux: the arithmetic of SCHED_DEADLINE, of rt-cgroups (cgroup v1) and of HCBS
 //! (`cpu.rt.max`, cgroup v2), as the kernel computes it, rounding included.
 //!
-//! Admission is not feasibility: [`Standing`] tells apart what the kernel admits and what holds its deadlines. Nor is a
-//! budget a supply: [`TickSupply`] is what a kernel gives that looks at budgets in its tick,
-//! [`FreezerSupply`] what a thread gives that freezes and thaws by the clock.
+//! Admission is not feasibility: [`Standing`] tells apart sets that the kernel admits and sets that hold their deadlines. Nor is a
+//! budget a supply: [`TickSupply`] is that of a kernel that looks at budgets in its tick, [`FreezerSupply`] that of a
+//! thread that freezes and thaws by the clock.
 //! Nothing here reads or writes a file.
 
 mod ample;

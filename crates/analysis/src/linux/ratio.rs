@@ -12,7 +12,7 @@ pub const BW_UNIT: u64 = 1 << BW_SHIFT;
 
 /// `floor(runtime 2^20 / period)`, as the kernel's `to_ratio` (kernel/sched/core.c); 0 for a period of 0.
 ///
-/// Exact for what the kernel takes; the shift here does not wrap for longer runtimes as the kernel's would. Times
+/// Exact for values that the kernel takes; the shift here does not wrap for longer runtimes as the kernel's would. Times
 /// in ns. The result of a runtime beyond the range reads as `u64::MAX`.
 ///
 /// ```

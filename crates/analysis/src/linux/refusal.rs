@@ -1,4 +1,4 @@
-//! What the kernel answers to a reservation that it refuses.
+//! The kernel's answers to reservations that it refuses.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Ns;
 
-/// What the kernel answers.
+/// The kernel's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Errno {
@@ -97,7 +97,7 @@ pub enum Refusal {
         index: usize,
         /// Sum of the ratios with this reservation.
         demanded: u64,
-        /// What the root domain may give.
+        /// The ratio that the root domain may give.
         available: u64,
     },
     /// A group that is not there, or a tree whose parents do not come first.
@@ -173,11 +173,11 @@ pub enum Refusal {
     RootAboveDomain {
         /// Index of the root domain.
         domain: usize,
-        /// What the root group reserves on all its cpus.
+        /// The ratio that the root group reserves on all its cpus.
         groups: u64,
-        /// What SCHED_DEADLINE threads and fair servers have there.
+        /// The ratio of SCHED_DEADLINE threads and fair servers there.
         others: u64,
-        /// What the root domain may give.
+        /// The ratio that the root domain may give.
         available: u64,
     },
 }

@@ -33,7 +33,7 @@ pub enum RtWrite {
 /// The tree of rt-cgroups (cgroup v1, CONFIG_RT_GROUP_SCHED) as the kernel checks it (kernel/sched/rt.c).
 ///
 /// Group 0 is the root. Every budget holds on each cpu: a group with 5 ms in 10 ms may run 10 ms in 10 ms on two. An
-/// admitted tree promises no deadline: it bounds what groups may use, and below the priorities of others they may get
+/// admitted tree promises no deadline: it bounds the use of groups, and below the priorities of others they may get
 /// less.
 ///
 /// ```
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn rounding_lets_a_little_more_in() {
-        // Three thirds are 3 * 349525 = 2^20 - 1 of 2^20: the kernel's rounding admits what sums to a whole.
+        // Three thirds are 3 * 349525 = 2^20 - 1 of 2^20: the kernel's rounding admits them together.
         let whole = Bandwidth::new(1_000 * MS, 1_000 * MS);
         let mut tree = RtTree::new(whole, whole);
         for _ in 0..3 {

@@ -10,7 +10,7 @@ use super::DeadlineParams;
 /// interrupts to it too.
 const OWN_WORK: (Ns, Ns) = (9, 10);
 
-/// The thread of a task, whose runtime is more than its work by what the kernel bills besides, in whole us.
+/// The thread of a task, whose runtime is more than its work by the kernel's further bill, in whole us.
 ///
 /// ```
 /// use timecell_analysis::{Task, linux::thread_of};
@@ -28,7 +28,7 @@ pub fn thread_of(task: &Task) -> DeadlineParams {
     }
 }
 
-/// What a job of a thread of SCHED_DEADLINE can take at most of its own work within so much `runtime`, ns: the rest may be billed to
+/// The most own work that a job of a thread of SCHED_DEADLINE can do within so much `runtime`, ns: the rest may be billed to
 /// it for others. [`thread_of`] turned around, rounded down.
 ///
 /// ```

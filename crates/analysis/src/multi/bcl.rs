@@ -88,7 +88,7 @@ pub fn bcl_edf(tasks: &[Task], cpus: u32) -> Verdict {
 
 /// [`bcl_edf`] again and again, each time with the slack that the time before has shown.
 ///
-/// Sufficient only; shows whatever [`bcl_edf`] shows and much more where periods differ. Bertogna, Cirinei & Lipari 2009,
+/// Sufficient only; shows all that [`bcl_edf`] shows and much more where periods differ. Bertogna, Cirinei & Lipari 2009,
 /// the iterative test: a task that ends S before it is due carries less work into the windows of others,
 /// `E_i(t) = floor(t / T_i) C_i + min(C_i, max(0, t mod T_i - S_i))`. All slacks start at 0 and only grow. Times in ns; at
 /// most a hundred rounds, each quadratic in the number of tasks.
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn blocking_and_jitter_take_from_the_slack() {
         let above = Task::new(2, 10);
-        // Two cpus, one task above: the room for it is what remains of the window, whatever it is.
+        // Two cpus, one task above: the room for it is the rest of the window, of any length.
         assert!(bcl_fp(&[above, Task::new(8, 10).blocked(2)], 2).is_schedulable());
         assert!(!bcl_fp(&[above, Task::new(8, 10).blocked(3)], 2).is_schedulable());
         assert!(bcl_fp(&[above, Task::new(8, 10).jittered(2)], 2).is_schedulable());

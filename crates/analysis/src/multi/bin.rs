@@ -1,4 +1,4 @@
-//! What tasks can be packed into: whole cpus, or reservations.
+//! The bins of a packing of tasks: whole cpus, or reservations.
 
 use std::cmp::Ordering;
 
@@ -54,7 +54,7 @@ impl BinTest for DedicatedCpu {
 pub struct Reservations<S> {
     /// How tasks are scheduled inside each.
     pub policy: Policy,
-    /// What each supplies; a bin beyond them holds nothing.
+    /// The supply of each; a bin beyond them holds nothing.
     pub supplies: Vec<S>,
 }
 

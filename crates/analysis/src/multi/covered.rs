@@ -1,8 +1,8 @@
-//! What each global test covers of a task set.
+//! The task sets that each global test covers.
 
 use crate::{Ns, Part, Task, TaskError, Undecided, Verdict, Witness};
 
-/// What a global test takes besides wcet, period and deadline.
+/// The parameters a global test takes besides wcet, period and deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extras {
     /// Release jitter and blocking.
@@ -11,7 +11,7 @@ pub(super) enum Extras {
     None,
 }
 
-/// Refuses what no global test of this folder covers, so that each of them may assume 1 <= C <= D <= T <= 2^60.
+/// Refuses sets that no global test of this folder covers, so that each of them may assume 1 <= C <= D <= T <= 2^60.
 pub(super) fn covered(tasks: &[Task], cpus: u32, extras: Extras) -> Result<(), Verdict> {
     for (index, task) in tasks.iter().enumerate() {
         match task.check() {

@@ -78,7 +78,7 @@ fn overloaded_by_deadlines(tasks: &[Task], cpus: u32) -> Option<Witness> {
 /// A proof that no scheduler whatsoever can hold the deadlines inside a multiprocessor periodic resource, if there is a
 /// simple one.
 ///
-/// What [`overloaded`] says of the cpus themselves, and besides: the utilisation is more than Θ / Π. If every cpu has the same
+/// The proof of [`overloaded`] for the cpus themselves, and besides: the utilisation is more than Θ / Π. If every cpu has the same
 /// budget, its supply can be as little as sbf, and then also a demand bound above sbf at a relative deadline is a proof.
 /// `None` proves nothing. Times in ns.
 ///
@@ -134,7 +134,7 @@ fn due_by(tasks: &[Task], instant: Ns) -> Vec<Part> {
         .collect()
 }
 
-/// A utilisation beyond the rate of what serves the tasks: over any long time t the demand nears U t, for which the longest
+/// A utilisation beyond the rate of the tasks' supply: over any long time t the demand nears U t, for which the longest
 /// period stands. No single jobs make that up, so that there are no parts.
 fn in_the_long_run(tasks: &[Task], cpus: u32, rate: Fraction) -> Option<Witness> {
     covered(tasks, cpus, Extras::JitterAndBlocking).ok()?;

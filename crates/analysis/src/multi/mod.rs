@@ -1,9 +1,9 @@
 //! Several cpus: global tests for sporadic sets, the multiprocessor periodic resource (MPR) in front of a guest that
 //! schedules globally, and partitioning of tasks into cells and of cells onto cpus.
 //!
-//! Every global test here is sufficient and says so: its yes is a proof, its no is only "not shown". What is exact is
-//! each bin of a partition, by the uniprocessor test that the caller hands in. What does not live here: those tests
-//! ([`crate::fp`], [`crate::edf`], [`crate::inside`]), and what Linux will admit ([`crate::linux`]).
+//! Every global test here is sufficient and says so: its yes is a proof, its no is only "not shown". Exact is
+//! each bin of a partition, by the uniprocessor test that the caller hands in. Elsewhere: those tests
+//! ([`crate::fp`], [`crate::edf`], [`crate::inside`]), and admission by Linux ([`crate::linux`]).
 //!
 //! ```
 //! use timecell_analysis::{Task, edf, multi::{Fit, Order, partition}};

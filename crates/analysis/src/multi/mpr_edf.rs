@@ -90,7 +90,7 @@ pub fn mpr_edf(tasks: &[Task], resource: &Mpr) -> Verdict {
     Verdict::Schedulable
 }
 
-/// What the ends of the searches of all tasks have in common.
+/// The terms that the ends of the searches of all tasks share.
 struct Shared {
     /// C of the m - 1 tasks that may carry most in, ns.
     carried_in: u128,
@@ -132,7 +132,7 @@ impl Shared {
         })
     }
 
-    /// From this instant on the supply is enough, whatever the tasks do.
+    /// From this instant on the supply is enough for any behaviour of the tasks.
     fn end(&self, task: &Task, resource: &Mpr) -> Option<u128> {
         let own = u128::from(resource.cpus()) * u128::from(task.wcet);
         let load = self.carried_in + own + self.early + self.starved;

@@ -35,8 +35,8 @@ impl Default for Ovh {
 /// `rbf(t) <= α (t - Δ)`. A set that no rate suits comes last. Times in ns.
 ///
 /// Differences are compared exactly where 128 bits hold them, else to 2^-64; once request-bound functions have cost
-/// five million additions, only the value of each at its deadline counts. Both move a choice and never a verdict: what
-/// is certain of the result is what the test says, as in [`super::partition`].
+/// five million additions, only the value of each at its deadline counts. Both move a choice and never a verdict: only
+/// the answer of the test is certain of the result, as in [`super::partition`].
 ///
 /// ```
 /// use timecell_analysis::{Task, multi::{Ovh, partition_ovh}};
@@ -75,7 +75,7 @@ pub fn partition_ovh(tasks: &[Task], bins: usize, ovh: Ovh, test: &impl BinTest)
     filling.done()
 }
 
-/// The tasks of one vCPU by increasing period, and what they waste: α(S) - U(S), both kept apart.
+/// The tasks of one vCPU by increasing period, and their waste: α(S) - U(S), both kept apart.
 #[derive(Clone)]
 struct Vcpu {
     tasks: Vec<Task>,

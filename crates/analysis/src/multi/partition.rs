@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::fraction::RatioSum;
 use crate::Task;
 
-/// Whether a bin holds its tasks: an exact uniprocessor test of what a bin stands for (a cpu, a vCPU, a reservation).
+/// Whether a bin holds its tasks: an exact uniprocessor test on the bin's resource (a cpu, a vCPU, a reservation).
 ///
 /// Any `Fn(&[Task]) -> bool` is one, for bins that are all alike; implement the trait where they differ. The tasks
 /// come in the order of the whole set, so that a set in order of priority gives bins in order of priority. It must

@@ -8,7 +8,7 @@ use crate::{Ns, Part, Task, Undecided, Verdict, Witness};
 /// Rounds of falling response times under EDF before the search for more ends.
 const MAX_ROUNDS: usize = 100;
 
-/// What [`rta_bc_fp`] or [`rta_bc_edf`] found.
+/// The result of [`rta_bc_fp`] or [`rta_bc_edf`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BcBounds {
     /// Whether every deadline is shown to hold.
@@ -24,7 +24,7 @@ pub struct BcBounds {
 /// (RTSS 2007), theorem 6 with the slacks of section 4.2: R is the least x with
 /// `C + floor(sum over hp min(W_i(x), x - C + 1) / m) = x`, where `W_i(x) = N C_i + min(C_i, x + R_i - C_i - N T_i)` and
 /// `N = floor((x + R_i - C_i) / T_i)`. [`super::rta_lc`] dominates it, since it lets only m - 1 tasks carry work in; shows
-/// whatever [`super::bcl_fp`] shows of tasks without jitter and blocking. Times in ns.
+/// all that [`super::bcl_fp`] shows of tasks without jitter and blocking. Times in ns.
 ///
 /// # Undecided
 /// Deadlines beyond the period, jitter or blocking; more than a million pieces for one task, or two hundred million
@@ -78,7 +78,7 @@ pub fn rta_bc_fp(tasks: &[Task], cpus: u32) -> BcBounds {
 /// Sufficient only. Bertogna & Cirinei (RTSS 2007), theorem 7: as [`rta_bc_fp`] with all other tasks, each of which also
 /// interferes by no more than `E_i(D) = floor(D / T_i) C_i + min(C_i, max(0, D mod T_i - D_i + R_i))`, the work of its jobs that
 /// are due with k at the latest. All R start at D and fall round by round; the bounds hold once every task has one, since
-/// the first deadline to be missed would have to be missed without any before it. Shows whatever
+/// the first deadline to be missed would have to be missed without any before it. Shows all that
 /// [`super::bcl_edf_with_slack`] shows of tasks without jitter and blocking. Times in ns; at most a hundred rounds.
 ///
 /// # Undecided

@@ -4,7 +4,7 @@ use super::covered::{Extras, clamp, covered};
 use super::walk::{MAX_WORK, Piece, capped, walk};
 use crate::{Ns, Part, Task, Undecided, Verdict, Witness};
 
-/// What [`rta_lc`] found.
+/// The result of [`rta_lc`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LcBounds {
     /// Whether every deadline is shown to hold.

@@ -19,12 +19,12 @@ pub struct LateJob {
     pub due: Ns,
     /// Its execution time.
     pub wcet: Ns,
-    /// What it has had of that when it is due.
+    /// The part of it that was done when it is due.
     pub done: Ns,
 }
 
 impl LateJob {
-    /// The same as a witness: the job alone is its demand, and what it has had is the supply.
+    /// The same as a witness: the job alone is its demand, and the part done is the supply.
     pub fn witness(&self) -> Witness {
         Witness {
             task: self.task,
@@ -53,7 +53,7 @@ struct Active {
 /// breaks ties of deadlines under EDF.
 ///
 /// That run is legal for sporadic tasks, so that a miss in it is a proof. None is no proof of the contrary: on several cpus
-/// it need not be the worst one (Dhall & Liu 1978 for what goes wrong there; Davis & Burns, "A survey of hard real-time
+/// it need not be the worst one (Dhall & Liu 1978 for a counterexample; Davis & Burns, "A survey of hard real-time
 /// scheduling for multiprocessor systems", ACM Computing Surveys 43(4), 2011, section 2.3). Looked at until the run
 /// repeats or `work` steps of a task are spent. Deadlines at most the periods and no blocking, else `None`; times in ns.
 ///
@@ -172,7 +172,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// On one cpu the synchronous run is the worst one, and the exact tests say what it shows.
+        /// On one cpu the synchronous run is the worst one, and the exact tests agree with it.
         #[test]
         fn on_one_cpu_it_is_exact(tasks in sets()) {
             let edf = late_in_synchronous_run(&tasks, 1, Inside::GlobalEdf, WORK);

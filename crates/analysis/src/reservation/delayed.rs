@@ -4,8 +4,8 @@ use crate::{Ns, Supply};
 
 /// Another supply, every part of which comes up to `by` ns later: sbf(t) = sbf'(t - by).
 ///
-/// What is left of a reservation behind others on its cpu that only ever postpone its budget within the period and never
-/// take of it: each chunk of supply ends at most `by` later than it would alone, so any window of t ns holds at least what
+/// The supply of a reservation behind others on its cpu that only ever postpone its budget within the period and never
+/// take of it: each chunk of supply ends at most `by` later than it would alone, so any window of t ns holds at least as much as
 /// a window of t - by ns holds alone.
 ///
 /// ```
@@ -19,7 +19,7 @@ use crate::{Ns, Supply};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delayed<S> {
-    /// What is supplied without the delay.
+    /// The supply without the delay.
     pub supply: S,
     /// The delay, ns.
     pub by: Ns,

@@ -7,8 +7,8 @@ use crate::{Ns, Supply};
 
 /// The explicit-deadline periodic model: a budget Q within the first D of every period P.
 ///
-/// The wait before the first supply is P + D - 2Q instead of 2(P - Q): what a reservation under EDF with a deadline
-/// before its period gives, and what a group gives that is refilled together with others and served in a fixed order.
+/// The wait before the first supply is P + D - 2Q instead of 2(P - Q), as for a reservation under EDF with a deadline
+/// before its period, and for a group that is refilled together with others and served in a fixed order.
 /// The supply-bound function and its inverse are exact (Easwaran, Anand and Lee, "Compositional analysis framework
 /// using EDP resource models", RTSS 2007). D = P is [`Periodic`](super::Periodic).
 ///

@@ -1,7 +1,7 @@
 //! Reservations as models of supply: how little cpu time a cell is guaranteed to get in any interval, and how long it may
 //! have to wait for a given amount. One model is one file that implements [`Supply`](crate::Supply) with an exact
-//! supply-bound function and its exact inverse. What runs inside a reservation lives in [`inside`](crate::inside); servers
-//! that compete for one cpu do not live here.
+//! supply-bound function and its exact inverse. Tasks inside a reservation are in [`inside`](crate::inside); servers
+//! that compete for one cpu are elsewhere.
 //!
 //! ```
 //! use timecell_analysis::{Supply, reservation::Periodic};
@@ -41,7 +41,7 @@ pub enum ReservationError {
     BudgetBeyond {
         /// Budget, ns.
         budget: Ns,
-        /// What it exceeds: the period or the deadline.
+        /// The bound it exceeds: the period or the deadline.
         name: &'static str,
         /// How long that is, ns.
         time: Ns,

@@ -49,7 +49,7 @@ impl LocalTask {
 /// A cell: a server and the tasks inside it under fixed priorities, highest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// What holds the cell to its budget.
+    /// The server that holds the cell to its budget.
     pub server: Server,
     /// Tasks inside, highest priority first.
     pub tasks: Vec<LocalTask>,
@@ -113,7 +113,7 @@ pub struct Analysis {
     pub cells: Vec<CellAnalysis>,
 }
 
-/// What a response is of.
+/// The place of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -194,7 +194,7 @@ impl Analysis {
 ///
 /// Servers by [`ServerSupply::new`], tasks by [`response_time`](super::response_time) (Davis and Burns, RTSS 2005).
 /// Sufficient: a set that passes meets its deadlines; one that does not may. Below a server that does not get its
-/// budget nothing is counted on, so what lies there is undecided.
+/// budget nothing is counted on, so the rest is undecided.
 ///
 /// ```
 /// use timecell_analysis::Task;
@@ -218,7 +218,7 @@ pub fn analyze(cells: &[Cell], refill: Refill) -> Analysis {
     analyze_within(cells, refill, STEPS)
 }
 
-/// [`analyze`] (Davis and Burns, RTSS 2005) with another limit on the steps, all cells together; what does not fit is undecided.
+/// [`analyze`] (Davis and Burns, RTSS 2005) with another limit on the steps, all cells together; the rest beyond it is undecided.
 ///
 /// ```
 /// use timecell_analysis::server::{Cell, Kind, Refill, Server, analyze_within};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MAX_NS, Ns};
 
-/// What a server does with budget that it does not need, and when it gets new.
+/// A server's use of budget that it does not need, and the time of its refill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -48,7 +48,7 @@ pub struct Server {
     pub period: Ns,
     /// How long after a refill, at the latest, the whole budget must have been there; usually T_S.
     pub deadline: Ns,
-    /// The longest time for which whatever runs below can delay the server, once per refill, 0 to [`MAX_NS`].
+    /// The longest time for which lower priorities can delay the server, once per refill, 0 to [`MAX_NS`].
     pub blocking: Ns,
 }
 
@@ -174,7 +174,7 @@ impl Server {
         Ok(())
     }
 
-    /// Jitter J_X with which this server interferes with whatever runs below it, as a task of wcet `budget` and
+    /// Jitter J_X with which this server interferes with lower priorities, as a task of wcet `budget` and
     /// period `period` would: T - C for servers that can keep their budget to the end of a period and use the next
     /// one at once, 0 for the others (Davis and Burns, RTSS 2005, section 3; Bernat and Burns, RTSS 1999).
     ///

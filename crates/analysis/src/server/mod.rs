@@ -1,7 +1,7 @@
 //! Servers: several cells on one cpu, each held to a budget every period by a server, with tasks inside.
 //!
-//! What lives here: the servers' own schedulability, the cpu time each is guaranteed to supply despite those above it, the
-//! response times of fixed-priority tasks inside, and utilisation bounds. What does not: reservations whose supply does not
+//! This module has the servers' own schedulability, the cpu time each is guaranteed to supply despite those above it, the
+//! response times of fixed-priority tasks inside, and utilisation bounds. Elsewhere: reservations whose supply does not
 //! depend on their neighbours, which are supplies of their own.
 //!
 //! ```

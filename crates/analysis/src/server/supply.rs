@@ -29,7 +29,7 @@ pub struct ServerSupply {
     delay: Delay,
 }
 
-/// What comes before the work within one period of the server.
+/// The delay before the work within one period of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Delay {
     /// At most this long altogether.
@@ -337,7 +337,7 @@ fn longest_response(
             }
         }
         let finish = u128::from(window) + u128::from(jitter);
-        // finish <= due: what exceeds the arrival fits the deadline.
+        // finish <= due: the excess over the arrival fits the deadline.
         longest = longest.max(finish.saturating_sub(arrival) as Ns);
         if finish <= arrival + u128::from(task.period) || repeats.is_some_and(|h| arrival >= h) {
             break;

@@ -1,4 +1,4 @@
-//! The examples print what their documentation says that they print.
+//! The examples print the output that their documentation shows.
 
 #[path = "../../examples/least_budget.rs"]
 #[expect(dead_code, reason = "its main")]

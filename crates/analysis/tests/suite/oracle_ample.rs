@@ -34,7 +34,7 @@ struct World {
     until: i64,
 }
 
-/// What becomes of a job.
+/// The fate of a job.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     arrived: i64,
@@ -42,7 +42,7 @@ struct Job {
     left: i64,
 }
 
-/// What was seen.
+/// The observations of a run.
 #[derive(Debug, Default)]
 struct Seen {
     /// When the cell was frozen first.
@@ -250,7 +250,7 @@ impl World {
         self.least_of(Charged::Freezer(self.reaction()))
     }
 
-    /// The same by what is charged, by bisection between one of the grid and the next below.
+    /// The same by this charge, by bisection between one of the grid and the next below.
     fn least_of(&self, charged: Charged) -> Option<Ns> {
         let (tasks, period) = (self.plain(), self.period.unsigned_abs());
         let responses = responses_below(&tasks, &self.held())?;
@@ -376,7 +376,7 @@ fn steady(budget: i64, notice: Notice, late: Vec<i64>) -> World {
     World {
         tasks: vec![Jobs {
             task: Task::new(1_000_000, 10_000_000),
-            // It begins just after the late look, so that what is charged from before the period comes on top of all that can run in it.
+            // It begins just after the late look, so that the charge from before the period comes on top of all that can run in it.
             phase: 500 * US,
             turns,
         }],

@@ -1,4 +1,4 @@
-//! Fixed priorities and EDF on a dedicated cpu against the simulator: no bound below what is observed, and since these
+//! Fixed priorities and EDF on a dedicated cpu against the simulator: no bound below an observation, and since these
 //! tests are exact, every bound attained and every refusal seen as a missed deadline.
 
 use crate::simulator::horizon::{REPEATS, ticks_to_see};

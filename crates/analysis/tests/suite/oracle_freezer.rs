@@ -1,4 +1,4 @@
-//! What the freezer is said to supply, against the rule of the crate `freezer` itself, enforced by a thread that is late in any way within
+//! The freezer's modelled supply, against the rule of the crate `freezer` itself, enforced by a thread that is late in any way within
 //! bounds, of a group that others on its cpu keep waiting in any way within bounds.
 
 use freezer::Reservation;
@@ -112,7 +112,7 @@ impl World {
         ran
     }
 
-    /// The window, from the end of one stretch to the beginning of another, in which the group got least against `supply`, with what it got there.
+    /// The window, from the end of one stretch to the beginning of another, in which the group got least against `supply`, with its supply there.
     fn least(&self, supply: &impl Supply) -> Option<(i64, i64, i64)> {
         let ran = self.run();
         let mut worst: Option<(i64, i64, i64)> = None;
@@ -163,7 +163,7 @@ fn worlds(behind: bool) -> impl Strategy<Value = World> {
             move |(period, permille, notice, late, freezing, reaction, others, grid)| {
                 let period = period * US;
                 let budget = (period * permille / 1000).max(1);
-                // Within what leaves the group its budget after the latest thaw.
+                // Within the lateness that leaves the group its budget after the latest thaw.
                 let late = (period - budget) * late / 1000 / 4;
                 let freezing = period * freezing / 2000;
                 let room = (period - budget - late).max(0);
@@ -240,7 +240,7 @@ fn overrun_once(others: &[(i64, i64)]) -> World {
 #[test]
 fn an_overrun_takes_as_long_to_pay_back_as_its_rate_says() {
     let (ms, alone) = (1_000_000, overrun_once(&[]));
-    // The freeze took effect at 4 ms; what it took too much is missing at 10 ms and in every window from then on.
+    // The freeze took effect at 4 ms; the excess is missing at 10 ms and in every window from then on.
     assert_eq!(alone.run()[0].1, 4_010 * US);
     let overrun = alone.reaction().overrun;
     let plain = |delay| BoundedDelay::new(3 * ms, 10 * ms, delay).unwrap();

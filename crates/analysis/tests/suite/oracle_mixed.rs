@@ -14,7 +14,7 @@ const RUNS: u64 = 12;
 struct Job {
     task: usize,
     release: u64,
-    /// What it will have run for when it ends.
+    /// Its execution time when it ends.
     needs: u64,
     ran: u64,
 }
@@ -26,7 +26,7 @@ enum Rule {
     VirtualDeadlines(u64, u64),
 }
 
-/// What became of a job: its response, or how long it had waited when it was given up or the run ended.
+/// The fate of a job: its response, or how long it had waited when it was given up or the run ended.
 #[derive(Debug)]
 struct Seen {
     task: usize,

@@ -1,4 +1,4 @@
-//! No bound of the server analysis is ever below what the simulator observes, and the bounds known to be attained are.
+//! No bound of the server analysis is ever below the simulator's observation, and the bounds known to be attained are.
 
 use crate::simulator::{Job, Policy, Random, Releases, SimServer, Source, set_count, simulate};
 use timecell_analysis::Task;

@@ -1,4 +1,4 @@
-//! What must hold between the tests for several cpus and the exact ones for one, and against a simulation of m cpus:
+//! Relations between the tests for several cpus and the exact ones for one, and against a simulation of m cpus:
 //! no yes of a sufficient test is ever followed by a missed deadline.
 
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn jittered(most: usize) -> impl Strategy<Value = Vec<Task>> {
 /// Whether a set is shown to hold its deadlines on so many cpus.
 type Test<'a> = &'a dyn Fn(&[Task], u32) -> bool;
 
-/// What runs when: sporadic jobs on m cpus in steps of 1 ns.
+/// The machine that runs sporadic jobs on m cpus in steps of 1 ns.
 struct Machine<'a> {
     tasks: &'a [Task],
     cpus: usize,
@@ -305,7 +305,7 @@ proptest! {
         prop_assert_eq!(placed + found.homeless.len(), tasks.len());
     }
 
-    /// What is called guaranteed is, and what is called infeasible misses on one cpu from a common start.
+    /// A set called guaranteed is so, and one called infeasible misses on one cpu from a common start.
     #[test]
     fn standings_tell_the_truth(sets in proptest::collection::vec((1u64..40, 0u64..60, 0u64..60), 1..5), cpus in 1usize..3, seed in any::<u64>()) {
         let unit = 10_000;

@@ -1,4 +1,4 @@
-//! What holds for every server: its supply is one, and refilled together it is an explicit-deadline resource.
+//! Properties of every server: its supply is one, and refilled together it is an explicit-deadline resource.
 
 use proptest::prelude::*;
 use timecell_analysis::inside::fixed_priority;
@@ -77,7 +77,7 @@ proptest! {
         }
     }
 
-    /// A constant bandwidth server supplies what a periodic resource does.
+    /// A constant bandwidth server supplies as much as a periodic resource.
     #[test]
     fn a_constant_bandwidth_server_is_a_periodic_resource(budget in 1..30u64, more in 0..30u64, tasks in tasks()) {
         let server = Server::new(Kind::ConstantBandwidth, budget, budget + more);

@@ -19,7 +19,7 @@ use super::{Admission, Bound, Standing, deadline, freezer, groups, measured};
 pub struct RtLimit(pub(super) Bandwidth);
 
 impl RtLimit {
-    /// What the kernel sets: 0.95 s in every second.
+    /// The kernel's default: 0.95 s in every second.
     pub const KERNEL: RtLimit = RtLimit(Bandwidth::new(950_000_000, 1_000_000_000));
 }
 
@@ -80,7 +80,7 @@ impl FromStr for ReactionText {
     }
 }
 
-/// What is known about the enforcement of budgets.
+/// The known facts about the enforcement of budgets.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The assumed reaction of the freezer.
@@ -96,7 +96,7 @@ impl Known<'_> {
         measured: &[],
     };
 
-    /// Whether deadlines inside the reservations hold with what their enforcer supplies, with notes; `None`: as with the textbook
+    /// Whether deadlines inside the reservations hold with their enforcer's supply, with notes; `None`: as with the textbook
     /// supply.
     fn inside(&self, set: &TaskSet, asked: &Asked) -> Option<(Outcome, Vec<String>)> {
         match set.enforcer.unwrap_or_default() {
@@ -324,7 +324,7 @@ fn ask(
     })
 }
 
-/// A note if the mechanism does not do what the analysis assumes.
+/// A note if the mechanism differs from the assumptions of the analysis.
 fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
     let names = |of: &dyn Fn(&TaskCell) -> bool| {
         let cells = asked.cells.iter().filter(|cell| of(cell));

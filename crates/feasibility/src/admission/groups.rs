@@ -51,7 +51,7 @@ pub(super) fn rt_cgroup(asked: &Asked) -> Answer {
     (vec![bound(asked, available, refusals)], writes, notes)
 }
 
-/// Groups directly below the root of cgroup v2 under HCBS; the root group has what the fair servers leave.
+/// Groups directly below the root of cgroup v2 under HCBS; the root group has the rest beside the fair servers.
 pub(super) fn hcbs(asked: &Asked) -> Answer {
     let domain = RootDomain {
         share: asked.limit,

@@ -1,5 +1,5 @@
 //! Reservations that the kernel holds, judged by measured supply: the lines of a run of `bench supply`, none of them better than
-//! what is proved.
+//! the proved supply.
 
 use analysis::empirical::Envelope;
 use analysis::linux::{DeadlineParams, Means, Reaction, threads_hold};

@@ -48,7 +48,7 @@ pub struct Admission {
 /// A sum of ratios that the kernel compares with a bound, in 2^-20 of a cpu.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bound {
-    /// `cpu 0`, or what else it is.
+    /// `cpu 0`, or the name of another bounded thing.
     pub of: String,
     /// The names of the cells that are counted.
     pub cells: Vec<String>,
@@ -65,6 +65,6 @@ pub struct Bound {
 pub struct Write {
     /// The file.
     pub file: String,
-    /// What is written, in us.
+    /// The value to write, in us.
     pub value: String,
 }

@@ -234,7 +234,7 @@ fn on_one_cpu_there_is_no_placement_to_look_for() {
     );
     assert_eq!(found.standing, Standing::AdmittedThoughNotSupplied);
     assert_eq!((&*found.bounds[0].of, &*found.notes), ("cpu 0", &[][..]));
-    // What no cell misses is not said to be missed, and the verdict says what it rests on.
+    // A deadline that no cell misses is not said to be missed, and the verdict says on which condition it rests.
     let study = study(&cells("", &[short, short]), false);
     let shown = crate::feasibility_table(&study, Style::default());
     for part in [
@@ -297,7 +297,7 @@ fn what_the_freezer_supplies_is_less_than_the_textbook_by_its_reaction() {
         Standing::GuaranteedByReaction
     );
     let late = of("25ms", "100us/300us/noticed");
-    // Alone on its cpu the cell would make it: what is not shown is not called missed.
+    // Alone on its cpu the cell would make it: a deadline not shown to hold is not called missed.
     assert_eq!(late.standing, Standing::AdmittedUndecided);
     assert!(
         late.notes[2].starts_with("cell c: 28.80 % of its cpu after "),
@@ -423,7 +423,7 @@ fn with(set: &TaskSet, enforcer: Enforcer, measured: &[MeasuredSupply]) -> Admis
     admission(&set, &study(&set, false), RtLimit::KERNEL, known).expect("a reservation")
 }
 
-/// What is said of a cell.
+/// The note on a cell.
 fn said<'a>(found: &'a Admission, cell: &str) -> &'a str {
     let begin = format!("cell {cell}: ");
     let note = found.notes.iter().find(|note| note.starts_with(&begin));
@@ -449,7 +449,7 @@ fn what_was_measured_of_a_reservation_counts_as_well_as_the_textbook() {
     let (hcbs, supply) = (Enforcer::Hcbs, [measured(Enforcer::Hcbs, 20)]);
     assert_eq!(with(&one, hcbs, &[]).standing, Standing::Guaranteed);
     let of = |cells: &[(&str, &str)]| with(&reserving(cells), hcbs, &supply);
-    // What nobody has measured is not shown to hold, nor are windows longer than any that was.
+    // A budget that nobody has measured is not shown to hold, nor are windows longer than any that was.
     let other = of(&[("4ms", "30ms")]);
     assert_eq!(other.standing, Standing::AdmittedUndecided);
     assert!(said(&other, "c0").contains("did not measure 4ms every 10ms with hcbs"));
@@ -501,7 +501,7 @@ fn a_budget_that_others_may_put_off_beyond_its_period_is_not_counted_on() {
     }
 }
 
-/// Of two groups the more urgent one has its budget whatever the other does; where no priority is given, either may come first.
+/// Of two groups the more urgent one has its budget despite the other; where no priority is given, either may come first.
 #[test]
 fn a_group_waits_for_those_that_are_not_below_it() {
     let set = |servers: [&str; 2]| {

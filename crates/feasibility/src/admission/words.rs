@@ -82,7 +82,7 @@ fn bound_words(bound: &Bound) -> String {
     )
 }
 
-/// `314,572 (30.00 %)`: the kernel's number in 2^-20, and what that is of a cpu.
+/// `314,572 (30.00 %)`: the kernel's number in 2^-20, and its share of a cpu.
 fn share(ratio: u64) -> String {
     format!("{}/2^20 ({})", count(ratio), percent(ratio))
 }

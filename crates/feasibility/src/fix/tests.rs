@@ -93,7 +93,7 @@ fn changed(fix: &Fix, cell: &TaskCell, steps: i64) -> TaskCell {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Under every policy, dedicated and reserved: what is printed fixes, and nothing less on the grid does.
+    /// Under every policy, dedicated and reserved: the printed change fixes, and nothing less on the grid does.
     #[test]
     fn fixes_fix_and_nothing_less_does(cell in small_cell()) {
         let late = judge(&cell).map(|judged| judged.verdict);

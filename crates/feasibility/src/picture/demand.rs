@@ -77,7 +77,7 @@ impl Demand {
         }
     }
 
-    /// What decides: the deadline with the smallest margin, or the job with this response time. Without a response time,
+    /// The deciding point: the deadline with the smallest margin, or the job with this response time. Without a response time,
     /// the first late job. `None` if neither is among the first `tried`.
     pub(super) fn settle(
         self,

@@ -54,7 +54,7 @@ pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> Stri
     }
 }
 
-/// The witness of a server that is not guaranteed to get its budget, and what would fix it.
+/// The witness of a server that is not guaranteed to get its budget, and the fixes.
 pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
     let Some(shortage) = &server.shortage else {
         return doubts(cell, server);
@@ -85,7 +85,7 @@ pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<Str
     lines
 }
 
-/// What the test counts against a deadline that it does not show to hold.
+/// The test's counts against a deadline that it does not show to hold.
 fn doubts(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
     let Some(witness) = &server.doubt else {
         return Vec::new();

@@ -284,7 +284,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What would fix a server that is not guaranteed to get its budget, the smallest change first: with each change, which was
+/// Fixes of a server that is not guaranteed to get its budget, the smallest change first: with each change, which was
 /// tested, the cell holds, tasks included, and no cell that held before fails. `parts` are the cells that make up the
 /// demand.
 pub(super) fn server_fixes(set: &TaskSet, cell: usize, parts: &[usize]) -> Vec<ServerFix> {
@@ -304,7 +304,7 @@ pub(super) fn server_fixes(set: &TaskSet, cell: usize, parts: &[usize]) -> Vec<S
     found
 }
 
-/// What would fix a task that is late inside a server that gets its budget; every change was tested on the whole cpu.
+/// Fixes of a task that is late inside a server that gets its budget; every change was tested on the whole cpu.
 pub(super) fn task_fixes(set: &TaskSet, cell: usize, witness: &Witness) -> Vec<Fix> {
     let Some(search) = Search::new(set, cell) else {
         return Vec::new();

@@ -25,7 +25,7 @@ pub(in super::super) struct Answer {
     pub server: Response,
     /// The tasks inside, numbered as in the file.
     pub inside: Inside,
-    /// What the test counts against a deadline inside that is neither shown to hold nor proved to be missed.
+    /// The test's count against a deadline inside that is neither shown to hold nor proved to be missed.
     pub doubt: Option<Witness>,
     /// Whether the server is proved to lack its budget at times, if it is not shown to get it.
     pub proved_short: bool,
@@ -156,7 +156,7 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Why there is no answer on what is inside or below a server that fails.
+    /// Why there is no answer on tasks inside or cells below a server that fails.
     fn uncounted(&self, place: usize, failed: usize) -> Undecided {
         Undecided::NotCovered(if place == failed {
             "its server is not guaranteed to get its budget".to_owned()

@@ -35,10 +35,10 @@ pub(super) fn is_proved_short(servers: &[Server], index: usize, together: bool) 
     critical || analysis::utilization::compare_with_one(&budgets).is_gt()
 }
 
-/// What is proved about the tasks inside a server, and what the test counts against them if nothing is.
+/// The proofs about the tasks inside a server, and without one the test's count against them.
 ///
 /// The tests of servers are sufficient: if they do not show that a deadline holds, that does not prove a miss. It does for
-/// the most urgent server of its cpu if it serves at fixed instants and loses what it does not use; if the tasks miss a
+/// the most urgent server of its cpu if it serves at fixed instants and loses unused budget; if the tasks miss a
 /// deadline on a whole cpu; and if their work exceeds the most that any server with this budget gives.
 pub(super) fn certain(
     servers: &[Server],
@@ -126,7 +126,7 @@ fn without_blocking(cell: &TaskCell) -> TaskCell {
 
 /// Whether the most urgent server of its cpu, which keeps its budget while idle, always has some left.
 ///
-/// What it runs within one period belongs to jobs that arrive in that time or not longer before it than they take to
+/// Its work within one period belongs to jobs that arrive in that time or not longer before it than they take to
 /// respond. As long as the budget lasts they respond as on a whole cpu; if all that work is no more than the budget, it
 /// lasts for ever.
 fn never_waits(server: &Server, cell: &TaskCell, whole: &Inside) -> bool {

@@ -37,9 +37,9 @@ pub struct ServerStudy {
     pub undecided: Option<String>,
     /// Why it can be late.
     pub shortage: Option<ServerShortage>,
-    /// What would fix that, the smallest change first; empty if it was not searched for.
+    /// The fixes, the smallest change first; empty if they were not searched for.
     pub fixes: Vec<ServerFix>,
-    /// What the test counts against a deadline inside that is neither shown to hold nor proved to be missed.
+    /// The test's count against a deadline inside that is neither shown to hold nor proved to be missed.
     pub doubt: Option<Witness>,
 }
 
@@ -67,7 +67,7 @@ pub struct ShortagePart {
     pub demand_ns: Ns,
 }
 
-/// The studies of all cells with servers, by their places in the set; with `fixing`, what would fix those that fail.
+/// The studies of all cells with servers, by their places in the set; with `fixing`, the fixes of those that fail.
 pub(in super::super) fn studies(set: &TaskSet, fixing: bool) -> HashMap<usize, CellStudy> {
     let served = set.cells.iter().filter_map(|cell| cell.server);
     let cpus: BTreeSet<u32> = served.map(|server| server.on_cpu()).collect();

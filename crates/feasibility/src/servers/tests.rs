@@ -7,7 +7,7 @@ use super::*;
 use crate::{Outcome, Study, explanation, feasibility_table, study};
 use text::style::Style;
 
-/// A cell in a server: its name, kind, budget and period in ms, what else is to be said of it, and its tasks.
+/// A cell in a server: its name, kind, budget and period in ms, its further keys, and its tasks.
 fn cell(
     name: &str,
     kind: &str,

@@ -1,6 +1,6 @@
 //! Which hardware and kernel counters a run records with its jobs.
 
-/// How cells are counted while they are measured; what is counted is in `host::counters`.
+/// How cells are counted while they are measured; the events are in `host::counters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counters {
     /// Not at all.
@@ -11,7 +11,7 @@ pub enum Counters {
     /// By the measuring thread itself at each activation if one reading takes at most [`Counters::CHEAP_SHARE`] of the
     /// period; else in windows.
     WhereCheap,
-    /// By the measuring thread itself at each activation, whatever it costs.
+    /// By the measuring thread itself at each activation, at any cost.
     Activations,
 }
 

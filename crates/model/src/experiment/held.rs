@@ -1,5 +1,5 @@
-//! Reservations of a task set that is run: `[[workload.reservation]]`, and `reserve` and `parts` of a trial. This file says what
-//! is to be held; which mechanism holds it, and on which cpu, depends on the machine.
+//! Reservations of a task set that is run: `[[workload.reservation]]`, and `reserve` and `parts` of a trial. This file says which are to be held; the
+//! mechanism that holds them, and the cpu, depend on the machine.
 
 use super::task_load::{TaskLoad, TaskPolicy};
 use super::{Experiment, TrialPlan};
@@ -47,7 +47,7 @@ impl Experiment {
     /// need no trial that enforces them.
     ///
     /// # Errors
-    /// What does not fit, and how to fix it.
+    /// A reservation that does not fit, and the remedy.
     pub(crate) fn check_reservations(&self, is_free: bool) -> Result<(), (String, String)> {
         let Some(tasks) = &self.tasks else {
             return Ok(());
@@ -97,7 +97,7 @@ impl Experiment {
         if !self.trials.iter().all(named) {
             self.trials.retain(|trial| !named(trial));
         }
-        // Whoever says it himself has the name for it.
+        // A trial that names the enforcer itself keeps the name.
         let by_itself: Vec<bool> = (self.trials.iter())
             .map(|trial| trial.reserve.is_some() && trial.reserve == reserve)
             .collect();
@@ -251,7 +251,7 @@ mod tests {
                 .iter()
                 .all(|trial| trial.reserve == Some(Enforcer::RtCgroup))
         );
-        // Whoever says that nothing holds them has been told of nothing.
+        // A user who chooses that nothing holds them is told of nothing.
         let free = with(Some(None), alone).unwrap();
         assert_eq!(free.trials[0].reserve, None);
         let both = alone.to_owned() + "[[trial]]\ncells = [\"crun\"]\n";
@@ -306,7 +306,7 @@ mod tests {
             said("by-freezer", "free-rival by-freezer")
         );
         assert_eq!(with(&all, None), said("free", "free free-rival"));
-        // Where each names something else, the option says what they are to do.
+        // Where each names something else, the option decides.
         assert_eq!(
             with(&all[2..], Some(Enforcer::Deadline)),
             said("by-freezer", "by-freezer by-group")

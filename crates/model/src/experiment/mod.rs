@@ -1,4 +1,4 @@
-//! Experiments: the types, next to reading, checking and writing the TOML file and to what the command line overrides.
+//! Experiments: the types, next to reading, checking and writing the TOML file and to the overrides of the command line.
 
 mod counters;
 mod held;
@@ -46,7 +46,7 @@ pub struct Experiment {
     pub rounds: u32,
     /// The real-time task.
     pub workload: Workload,
-    /// What is recorded of its jobs.
+    /// The record of its jobs.
     pub keep: Keep,
     /// The task set that every trial runs; `Some` where the work is [`Work::Busy`].
     pub tasks: Option<TaskLoad>,

@@ -33,7 +33,7 @@ pub struct ReportedTask {
 pub struct ProgramLoad {
     /// Its path, and its arguments.
     pub words: Vec<String>,
-    /// What its jobs are.
+    /// The kind of its jobs.
     pub jobs: ProgramJobs,
     /// Its tasks if it reports their jobs: the first is the one that is compared, the others are measured beside it. Empty: the one
     /// that it opens first.
@@ -44,7 +44,7 @@ impl ProgramLoad {
     /// A program and its arguments.
     ///
     /// # Errors
-    /// What is wrong with the words, and how to fix it.
+    /// A fault in the words, and the remedy.
     pub fn new(words: Vec<String>, jobs: ProgramJobs) -> Result<ProgramLoad, (String, String)> {
         let told = |what: String| (what, format!("write {WANTED}"));
         if words.first().is_none_or(String::is_empty) {
@@ -80,7 +80,7 @@ impl ProgramLoad {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// The program, and what a job of it is: `./app 5 (each job an execution)`.
+    /// The program, and its kind of job: `./app 5 (each job an execution)`.
     pub fn told(&self) -> String {
         let jobs = match (self.jobs, self.tasks.first()) {
             (ProgramJobs::Reported, None) => "jobs as it reports them",

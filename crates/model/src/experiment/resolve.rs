@@ -26,7 +26,7 @@ pub fn quick(experiment: &mut Experiment) {
     let turns = experiment.turns;
     let many = experiment.trials.len() > REPEATED;
     let rounds = match (turns, many) {
-        // Rounds are what an interval rests on: many short ones tell more than few long ones.
+        // An interval rests on rounds: many short ones tell more than few long ones.
         (_, false) => 5,
         // The fewest that a ratio is told of.
         (Some(_), true) => 3,

@@ -23,7 +23,7 @@ pub struct Scale {
     /// Approximate number of jobs of all cells of one trial; a cell has at least [`Scale::LEAST_JOBS`] and at most the
     /// workload's.
     pub total_jobs: u32,
-    /// Enforcer that holds every cell to an equal share of what the kernel may grant; `None`: only the class applies.
+    /// Enforcer that holds every cell to an equal share of the cpu time the kernel may grant; `None`: only the class applies.
     pub reserve: Option<Enforcer>,
     /// Memory that is left to the rest of the machine: if less is available, no more cells are made and the running ones
     /// are stopped. `None`: a twentieth of the machine's, at least 128 MiB and at most half of it.
@@ -85,7 +85,7 @@ impl Scale {
     }
 }
 
-/// What is wrong, and how to fix it.
+/// A fault, and the remedy.
 pub(super) type Fault = (String, String);
 
 pub(super) fn check_engines(engines: &[EngineKind]) -> Result<(), Fault> {

@@ -51,7 +51,7 @@ impl TaskLoad {
     /// Converts the cells of a task set into the form in which they run.
     ///
     /// # Errors
-    /// What cannot be run, and how to fix it.
+    /// A cell that cannot be run, and the remedy.
     pub fn cells_of(set: &TaskSet, policy: TaskPolicy) -> Result<Vec<TaskCell>, (String, String)> {
         if set.cells.len() > MOST_CELLS {
             return Err((
@@ -176,7 +176,7 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
     })
 }
 
-/// What no enforcer can hold of a cell's reservation, and how to fix it.
+/// A part of a cell's reservation that no enforcer can hold, and the remedy.
 fn check_cell(cell: &TaskCell, policy: TaskPolicy) -> Result<(), (String, String)> {
     let name = &cell.name;
     if let Some(server) = cell.server

@@ -74,12 +74,12 @@ impl TrialPlan {
     }
 }
 
-/// What the task of one cell has instead of the trial's; all `None`: nothing.
+/// The settings of one cell's task that replace the trial's; all `None`: no replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnTask {
     /// Name of the cell in tables; unique in the trial.
     pub name: Option<String>,
-    /// What a job does: the steps of `mac`, or a program.
+    /// The steps of a job: those of `mac`, or a program.
     pub work: Option<Work>,
     /// The program, for [`Work::Program`].
     pub program: Option<ProgramLoad>,

@@ -20,7 +20,7 @@ pub struct Turns {
     /// left them.
     pub settle: u32,
     /// Periods at the beginning of each turn, 0 to 1,000, in which a program that reports its jobs catches up with, or drops,
-    /// what was due while it was stopped; its jobs count only afterwards.
+    /// the jobs due while it was stopped; its jobs count only afterwards.
     pub catch_up: u32,
     /// Relative precision with which every ratio is to be known, in ten-thousandths, 1 to 10,000: the run ends once each is
     /// known so well or shown to differ from 1, and in any case after all rounds. `None`: all rounds take place.

@@ -1,9 +1,9 @@
-//! What an experiment's cells do, what is recorded of it, and the bounds of both.
+//! The jobs of an experiment's cells, the record of them, and the bounds of both.
 
 use super::program::{ProgramJobs, ProgramLoad};
 use crate::{Duration, InputError};
 
-/// Bounds on what an experiment may request; faults are reported with their line.
+/// Bounds on the requests of an experiment; faults are reported with their line.
 pub struct Limits;
 
 impl Limits {
@@ -37,7 +37,7 @@ choice! {
     }
 }
 
-/// What a job does.
+/// The steps of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// `steps` multiply-accumulate steps on a volatile: the thesis's dummy workload (100,000 steps).
@@ -70,7 +70,7 @@ impl Work {
 /// The real-time task of every cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
-    /// What a job does.
+    /// The steps of a job.
     pub work: Work,
     /// Activations per cell and trial; executed and missed jobs add up to it.
     pub jobs: u32,
@@ -94,14 +94,13 @@ impl Workload {
     }
 }
 
-/// What is recorded of the jobs.
+/// The record of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// Every sample: 32 bytes for each job.
     #[default]
     Samples,
-    /// A histogram of each metric for each interval, and the worst jobs: bounded space per interval, whatever the number of
-    /// jobs.
+    /// A histogram of each metric for each interval, and the worst jobs: bounded space per interval, for any number of jobs.
     Histograms {
         /// Length of one interval, which is also the most that a power cut loses.
         interval: Duration,

@@ -12,7 +12,7 @@ use crate::{Bytes, Duration, DurationError, EngineKind};
 const PATH_BYTES: usize = 4_096;
 
 impl Kind {
-    /// Whether a value is of its type, whatever its range.
+    /// Whether a value is of its type, in its range or not.
     pub fn takes(&self, found: &DeValue<'_>) -> bool {
         match self {
             Kind::Integer { .. } => found.as_integer().is_some(),
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a value that is neither a list nor a table; `label` names it in messages, `key` follows
+    /// The fault of a value that is neither a list nor a table; `label` names it in messages, `key` follows
     /// "unknown".
     pub fn fault(&self, label: &str, key: &str, found: &DeValue<'_>) -> Result<(), Wrong> {
         match self {
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// What the value must be, for messages.
+    /// The values allowed, for messages.
     fn wanted(&self) -> String {
         let wanted = match self {
             Kind::List { of, .. } => match of {

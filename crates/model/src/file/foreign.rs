@@ -1,6 +1,6 @@
-//! Files of other programs that are given in place of ours: recognised by their content, and named with what can be done with them.
+//! Files of other programs that are given in place of ours: recognised by their content, and named with their use.
 
-/// A kind of file, what its lines begin with, and the remedy.
+/// A kind of file, the beginnings of its lines, and the remedy.
 const KINDS: [(&str, &[&str], &str); 7] = [
     (
         "a quadlet of podman",

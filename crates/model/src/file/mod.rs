@@ -1,6 +1,6 @@
 //! Reading the files that users write: experiments, task sets and missions. Each kind of file declares its tables of keys
 //! once ([`shape`]). From them follow the survey that finds every formal fault with its line, the values with their defaults,
-//! the JSON Schema and the tables of the documentation. Whoever declares a kind of file also checks how its values fit
+//! the JSON Schema and the tables of the documentation. The declarer of a kind of file also checks how its values fit
 //! together, and adds to the same list of faults.
 
 #[cfg(test)]
@@ -36,8 +36,8 @@ use toml::de::DeTable;
 use crate::{InputError, InputErrors};
 use survey::Source;
 
-/// Reads a text; `build` makes its value and reports faults in how its parts fit together. It is called whatever the survey
-/// found, so that all faults are reported at once: a value that could not be read has its default there, and no fault is
+/// Reads a text; `build` makes its value and reports faults in how its parts fit together. It is called even if the survey
+/// found faults, so that all faults are reported at once: a value that could not be read has its default there, and no fault is
 /// reported for it.
 pub(crate) fn read<T>(
     format: &Format,

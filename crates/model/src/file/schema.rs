@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{Format, Key, Kind, Need, Shape};
 
 /// The JSON Schema (draft 2020-12) of a kind of file, for editors and for programs that write such files; a TOML file is
-/// validated as the JSON with the same keys and values. It follows the declarations that the parser uses. What a schema
-/// cannot express (whether names exist, numbers fit together, a machine has what is named) only the parser checks.
+/// validated as the JSON with the same keys and values. It follows the declarations that the parser uses. Rules that a schema
+/// cannot express (whether names exist, numbers fit together, a machine has the named things) only the parser checks.
 pub(crate) fn schema(format: &Format) -> Value {
     let top = format.top;
     let mut root = table(top);

@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub title: &'static str,
     /// Its name among the definitions of the schema; unique.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: &'static str,
     /// Whether only one of its keys may be set.
     pub choice: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Key {
     pub name: &'static str,
     pub kind: Kind,
     pub need: Need,
-    /// What it means: one clause.
+    /// Its meaning: one clause.
     pub doc: &'static str,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Kind {
     Number { least: f64, most: f64 },
     /// `true` or `false`.
     Boolean,
-    /// A time of at least `least_ns`, and at most what the analysis accepts.
+    /// A time of at least `least_ns`, and at most the longest that the analysis accepts.
     Time { least_ns: i64 },
     /// A time with a lower and an upper bound.
     Within { least_ns: i64, most_ns: i64 },

@@ -1,4 +1,4 @@
-//! One value of a TOML file as text, number or duration, or what is wrong with it.
+//! One value of a TOML file as text, number or duration, or its fault.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::{Bytes, Duration};
 
-/// What is wrong with a value, and how to fix it.
+/// The fault of a value, and the remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub what: String,

@@ -14,7 +14,7 @@ pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// What is wrong with a word that is not one of `names`, and how to fix it; `all` precedes the list of names.
+/// The fault of a word that is not one of `names`, and the remedy; `all` precedes the list of names.
 pub(crate) fn unknown(noun: &str, text: &str, all: &str, names: &[&str]) -> (String, String) {
     let near = nearest(text, names)
         .map(|name| format!("did you mean `{name}`? "))

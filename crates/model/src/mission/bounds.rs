@@ -39,7 +39,7 @@ const RT_CGROUP_STEP_NS: i64 = 1_000;
 /// The longest runtime of a real-time group: beyond it a shift would overflow (`max_rt_runtime`, kernel/sched/rt.c).
 const RT_CGROUP_RUNTIME_MAX_NS: i64 = (1 << 44) - 1;
 
-/// A reservation beyond a bound: the key, what is wrong, and how to fix it.
+/// A reservation beyond a bound: the key, the fault, and the remedy.
 pub(super) type Beyond = (&'static str, String, String);
 
 fn time(ns: i64) -> Duration {
@@ -137,7 +137,7 @@ impl KernelBounds {
         })
     }
 
-    /// What is wrong with a period of SCHED_DEADLINE.
+    /// The fault of a period of SCHED_DEADLINE.
     pub(super) fn deadline_period(&self, period: Duration) -> Option<Beyond> {
         let range = self.deadline_period_min_ns..=self.deadline_period_max_ns;
         (!range.contains(&period.ns())).then(|| {

@@ -32,11 +32,11 @@ table! {
         ///
         /// A letter or digit, then letters, digits, `-` and `_`; 64 at most.
         name: String = Kind::Name, Required "\"control\"";
-        /// what it does
+        /// its purpose
         description: String, Default "\"\"";
-        /// What it is made from.
+        /// Its image.
         image: Image, by image;
-        /// what the cell is made from
+        /// the cell's image
         "image" = Kind::Table(&image::IMAGE), Required "{ rootfs = \"DIR\" }";
         /// program inside the cell and its first arguments; required with `rootfs`, refused with `binary`
         command: Vec<String> = COMMAND, Without "the image's";
@@ -52,7 +52,7 @@ table! {
         class: Option<CellClass>, Without "what the enforcer needs";
         /// `lo` may be shed in favour of others, `hi` never is
         criticality: Criticality, Default "\"lo\"";
-        /// what shedding does to it; only with criticality `lo`
+        /// effect of shedding on it; only with criticality `lo`
         when_shed: WhenShed, Default "\"freeze\"", unless is_high;
         /// cpus that its threads may use; within the mission's `cpus` unless its class is `other`
         ///
@@ -87,11 +87,11 @@ table! {
         start_timeout: Duration = START, Default "\"10s\"";
         /// how long it may take to end after SIGTERM before it is killed; a program that does not handle SIGTERM is killed at once
         stop_timeout: Duration, Default "\"1s\"";
-        /// what happens when its program ends on its own
+        /// reaction to the end of its program on its own
         restart: Restart, Without "its defaults";
-        /// what is watched, and what is done when it is observed
+        /// observations watched for, and the actions on them
         health: Vec<Rule> = self::tables::<Rule>(64), Without "observations are only recorded";
-        /// what it may use of the machine
+        /// its rights on the machine
         rights: Rights, Without "nothing";
     }
 }
@@ -178,13 +178,13 @@ choice! {
 }
 
 choice! {
-    /// What shedding does to a cell.
+    /// The effect of shedding on a cell.
     pub enum WhenShed {
         /// It is frozen, keeps its memory and continues later.
         Freeze = "freeze",
         /// It is stopped, and started again later.
         Stop = "stop",
-        /// It continues in SCHED_OTHER with whatever cpu time is left.
+        /// It continues in SCHED_OTHER with the remaining cpu time.
         BestEffort = "best-effort",
     }
 }

@@ -18,7 +18,7 @@ pub struct MissionFile {
 }
 
 impl MissionFile {
-    /// Reads a mission file; `name` is what messages call it, usually its path.
+    /// Reads a mission file; `name` is its name in messages, usually its path.
     ///
     /// ```
     /// use timecell_model::mission::MissionFile;
@@ -56,7 +56,7 @@ impl MissionFile {
         parse(name, text, Some(machine))
     }
 
-    /// Checks whether a machine has what the mission names: cpus, images, devices, mounts, runs; and whether its reservations
+    /// Checks whether a machine has the things that the mission names: cpus, images, devices, mounts, runs; and whether its reservations
     /// keep to the machine's bounds.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl MissionFile {
         self.mission
     }
 
-    /// The same with every cell a plain process, which no file can request: what a user starts by hand is trusted. It is not
+    /// The same with every cell a plain process, which no file can request: programs started by hand are trusted. It is not
     /// checked against the machine again.
     #[must_use]
     pub fn of_processes(mut self) -> MissionFile {
@@ -87,7 +87,7 @@ impl MissionFile {
         self
     }
 
-    /// What messages call the file.
+    /// The file's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

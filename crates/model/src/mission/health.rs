@@ -10,16 +10,16 @@ const SILENCE: Kind = Kind::Time {
 };
 
 table! {
-    /// A health rule: what is watched of the cell, and what is done when it is observed.
+    /// A health rule: the observation of the cell that is watched for, and the action on it.
     ///
-    /// In the spirit of the health monitors of ARINC 653 and cFS: a table instead of code. Whatever is observed is recorded,
+    /// In the spirit of the health monitors of ARINC 653 and cFS: a table instead of code. Every observation is recorded,
     /// with or without a rule.
     pub struct Rule: "rule", "[[cell.health]]" {
-        /// What is observed.
+        /// The observation.
         when: Observed, by observed;
-        /// what is watched
+        /// the observation
         "when" = Kind::Choice(&Observed::NAMES), Required "\"deadline-misses\"";
-        /// what is done when it is observed
+        /// the action
         action as "do": Action, Required "\"restart\"";
         /// the task that is watched; for `heartbeat`, `deadline-misses`, `overrun` and `unproved`
         "task" = Kind::Label, Without "any; misses are counted for each task separately";
@@ -107,7 +107,7 @@ mod observed {
     }
 }
 
-/// What is observed of a cell.
+/// An observation of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observed {
     /// Its program has ended on its own.
@@ -209,7 +209,7 @@ impl Observed {
 }
 
 choice! {
-    /// What a rule does.
+    /// The action of a rule.
     pub enum Action {
         /// Nothing beyond the record that every incident leaves.
         Log = "log",

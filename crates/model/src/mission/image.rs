@@ -1,4 +1,4 @@
-//! What a cell is made from.
+//! The images of cells.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use crate::file::{Kind, Node, Shape, Writer, keys, quoted};
 
-/// What a cell is made from. Relative paths start at the directory of the mission file.
+/// The image from which a cell is made. Relative paths start at the directory of the mission file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Image {
@@ -90,7 +90,7 @@ impl Image {
         }
     }
 
-    /// What kind of image it is.
+    /// The kind of the image.
     pub const fn kind(&self) -> ImageKind {
         match self {
             Image::Rootfs(_) => ImageKind::Rootfs,

@@ -1,11 +1,11 @@
-//! What checking a mission needs to know about a machine.
+//! The facts about a machine that checking a mission needs.
 
 use std::path::{Path, PathBuf};
 
 use super::{Cell, KernelBounds};
 use crate::{EngineKind, Requirement};
 
-/// What checking a mission needs to know about a machine. It is asked, and nothing is changed.
+/// The facts about a machine that checking a mission needs. It is asked, and nothing is changed.
 pub trait Machine {
     /// Cpus that cells may use, ascending.
     fn cpus(&self) -> Vec<u32>;

@@ -1,6 +1,6 @@
-//! Missions: which cells are kept running, what each of them needs, what it may do, and what happens when it fails. The
-//! types are here, next to reading, checking and writing the TOML file and its JSON Schema. Whether the guarantees can be
-//! kept is decided by admission, and nothing here looks at a machine: whatever depends on one is asked of [`Machine`].
+//! Missions: which cells are kept running, their needs, their rights, and the reactions to their failures. The types are here, next to reading,
+//! checking and writing the TOML file and its JSON Schema. Whether the guarantees can be kept is decided by admission, and nothing here looks at a
+//! machine: facts that depend on one are asked of [`Machine`].
 
 mod band;
 mod bounds;
@@ -50,7 +50,7 @@ use keys::{CELL_NAMES, CPUS};
 /// Version of the mission file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
 
-/// Bounds on what a mission may hold.
+/// Bounds on the contents of a mission.
 pub struct Limits;
 
 impl Limits {
@@ -79,7 +79,7 @@ const WORDS: Kind = Kind::List {
 };
 
 table! {
-    /// The cells to keep running, and what applies to all of them.
+    /// The cells to keep running, and the settings of all of them.
     ///
     /// Every default is filled in.
     pub struct Mission: "mission", "the top level" {
@@ -99,7 +99,7 @@ table! {
         "latency" = Duration::KIND, Without "none assumed";
         /// directory of a run whose measured wake-up latency is used for it; refused with `latency`
         "latency_run" = Kind::HostPath, Without "`latency`";
-        /// directory of a run of `timecell bench supply`, which measured what this kernel's budgets really supply
+        /// directory of a run of `timecell bench supply`, which measured the real supply of this kernel's budgets
         supply_run: Option<PathBuf>, Without "a conservative model";
         /// absolute path and arguments of a program on the host; action `notify` starts it with the incident as JSON on its standard input
         notify: Vec<String> = WORDS, Without "only subscribers are notified";
@@ -111,7 +111,7 @@ table! {
         uids: Uids, by uids;
         /// user and group ids, of which each cell gets its own
         "uids" = Uids::KIND, Without "2,000,000,000 to 2,000,065,535";
-        /// what the supervisor reserves for itself, so that it reacts even if the cells use everything granted to them
+        /// the supervisor's own reservation, so that it reacts even if the cells use everything granted to them
         supervisor: Supervisor, Without "1 ms every 20 ms";
         /// gives the mission a low and a high mode
         modes: Option<Modes>, Without "one mode";
@@ -148,7 +148,7 @@ pub enum Latency {
 
 impl Mission {
     /// Writes the mission as a file that [`MissionFile::parse`] reads back to the same value. Defaults that depend on nothing
-    /// are written out, so that the file says what is in force, but for `enforcer = "auto"` and empty lists.
+    /// are written out, so that the file names all settings in force, but for `enforcer = "auto"` and empty lists.
     pub fn to_toml(&self) -> String {
         format!("schema = {SCHEMA}\n{}", Writer::file(self))
     }

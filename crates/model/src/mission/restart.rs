@@ -1,11 +1,11 @@
-//! What happens when a cell's program has ended on its own.
+//! The reaction to the end of a cell's program on its own.
 
 use super::keys::{COUNT, SOME_TIME};
 use crate::Duration;
 use crate::file::table;
 
 table! {
-    /// What happens when the cell's program ends on its own. The first restart within the window is immediate, the second waits for `backoff_min`, and each further one twice as long as the one before, up to `backoff_max`.
+    /// The reaction to the end of the cell's program on its own. The first restart within the window is immediate, the second waits for `backoff_min`, and each further one twice as long as the one before, up to `backoff_max`.
     pub struct Restart(Copy): "restart", "[cell.restart]" {
         /// when it is restarted; `on-failure`: after a signal or a status other than 0
         policy: RestartPolicy, Default "\"on-failure\"";

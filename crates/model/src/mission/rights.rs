@@ -1,4 +1,4 @@
-//! What a cell may use of the machine besides cpu time.
+//! A cell's rights on the machine besides cpu time.
 
 use std::path::PathBuf;
 
@@ -20,16 +20,16 @@ const CAPABILITIES: Kind = Kind::List {
 };
 
 table! {
-    /// What the cell may use of the machine besides cpu time; nothing by default.
+    /// The cell's rights on the machine besides cpu time; none by default.
     ///
-    /// Nothing means an empty network namespace, a read-only root, no capability, no device beyond those that every container
-    /// has, and a seccomp filter. Whatever is granted, a cell cannot raise its class, leave its cgroup or exceed its budget.
+    /// None means an empty network namespace, a read-only root, no capability, no device beyond those that every container
+    /// has, and a seccomp filter. With any right, a cell cannot raise its class, leave its cgroup or exceed its budget.
     pub struct Rights: "rights", "[cell.rights]" {
         /// `none`: its own network with only loopback; `host`: that of the host
         network: Network, Default "\"none\"";
-        /// whether it may write to its root; what it writes is lost with the cell
+        /// whether it may write to its root; its writes are lost with the cell
         writable_root: bool, Default "false";
-        /// capabilities beyond what its class needs, such as `CAP_NET_RAW`; those that would let it escape are refused
+        /// capabilities beyond those its class needs, such as `CAP_NET_RAW`; those that would let it escape are refused
         capabilities: Vec<String> = CAPABILITIES, Default "[]";
         /// `default`: refuses the system calls that container engines refuse and those that would let it escape; `cage`: only the latter
         seccomp: Seccomp, Default "\"default\"";
@@ -108,7 +108,7 @@ table! {
 }
 
 choice! {
-    /// What a cell may do with a device.
+    /// A cell's access to a device.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Access {

@@ -1,4 +1,4 @@
-//! What the supervisor of a mission reserves for itself.
+//! The reservation that a mission's supervisor makes for itself.
 
 use super::keys::CPUS;
 use crate::Duration;

@@ -1,4 +1,4 @@
-//! What is wrong with a task set, whichever file it came from.
+//! The faults of a task set, whichever file it came from.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::Duration;
 /// The fix for a time beyond [`Limits::LONGEST_NS`].
 pub(super) const TOO_LONG: &str = "it must be at most 36 years, the range of exact analysis";
 
-/// What is wrong with a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
+/// A fault of a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The field in question, as task-set files call it.
     pub key: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// How to fix it; empty when `what` says it.
     pub fix: String,
@@ -69,7 +69,7 @@ impl CellTask {
         self.high_fault()
     }
 
-    /// What is wrong with the execution time in high mode.
+    /// The fault of the execution time in high mode.
     pub(crate) fn high_fault(&self) -> Option<Fault> {
         let high = self.wcet_high?;
         if high < self.wcet {

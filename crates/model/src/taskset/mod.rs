@@ -1,4 +1,4 @@
-//! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, next to
+//! Task sets: which tasks run in which cells, and the reservation of each cell. The types are here, next to
 //! reading and writing the TOML file. Whether the deadlines hold is decided in crate `analysis`.
 
 mod fault;
@@ -19,7 +19,7 @@ use crate::{Duration, Enforcer};
 /// Version of the task-set file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
 
-/// Bounds on what a task set may hold.
+/// Bounds on the contents of a task set.
 pub struct Limits;
 
 impl Limits {

@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 impl TaskSet {
-    /// Reads a task-set file; `name` is what messages call it, usually its path.
+    /// Reads a task-set file; `name` is its name in messages, usually its path.
     ///
     /// # Errors
     /// Every fault, each with its line and how to fix it. A text that is not TOML has only its faults as TOML.

@@ -1,7 +1,7 @@
 //! Servers: how a reservation is enforced among others on its cpu.
 
 choice! {
-    /// How a reservation is kept among others on its cpu: what becomes of unused budget, and when it is refilled.
+    /// How a reservation is kept among others on its cpu: the fate of unused budget, and the time of its refill.
     pub enum ServerKind {
         /// Refilled every period, keeps its budget until the period ends.
         Deferrable = "deferrable",
@@ -41,7 +41,7 @@ choice! {
 /// The server that keeps a cell's reservation among those of other cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CellServer {
-    /// What becomes of unused budget.
+    /// The fate of unused budget.
     pub kind: ServerKind,
     /// Priority on its cpu; a larger number is more urgent; `None` for constant bandwidth, and for a server that shares its
     /// cpu with no other of fixed priority.

@@ -19,7 +19,7 @@ pub struct Threshold {
     pub figure: Figure,
     /// How it is compared.
     pub operator: Operator,
-    /// With what.
+    /// The limit with which it is compared.
     pub limit: Limit,
 }
 
@@ -248,7 +248,7 @@ impl Operator {
     }
 }
 
-/// What a figure is compared with.
+/// The limit with which a figure is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// A time in ns.

@@ -11,7 +11,7 @@ use crate::{Duration, DurationError};
 pub struct ThresholdError {
     /// Position in characters, from 1.
     pub at: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// How to fix it.
     pub fix: String,
@@ -144,7 +144,7 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
         "memory",
         "time",
     ];
-    // The last metric that is a whole word: what follows is its statistic.
+    // The last metric that is a whole word: its statistic follows.
     let mut at = 0;
     let words: Vec<(usize, &str)> = text
         .split('.')
@@ -250,7 +250,7 @@ fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdE
     }
 }
 
-/// What a limit of this figure may look like.
+/// An example of a limit of this figure.
 fn example(figure: Figure) -> &'static str {
     match figure {
         Figure::Count(count) if count.has_share() => {

@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// How often the samples within each pair of rounds are redrawn.
 const DRAWS_PER_ROUND: u32 = 200;
 
-/// What one pair of rounds says about the logarithm of one ratio.
+/// The evidence of one pair of rounds on the logarithm of one ratio.
 struct PairLogs {
     /// The value for the samples as recorded.
     recorded: f64,
@@ -59,7 +59,7 @@ impl<'a> Bootstrap<'a> {
             .collect()
     }
 
-    /// For each probability what this pair says; one draw of the samples serves all of them.
+    /// The evidence of this pair for each probability; one draw of the samples serves all of them.
     fn pair_logs(
         &mut self,
         pair: &[Round; 2],

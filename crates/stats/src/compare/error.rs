@@ -6,9 +6,9 @@ use std::fmt;
 /// Which of the two things compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What is compared against.
+    /// The reference of the comparison.
     Baseline,
-    /// What is compared.
+    /// The side that is compared with it.
     Other,
 }
 

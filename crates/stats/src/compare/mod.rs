@@ -55,7 +55,7 @@ pub struct Comparison {
 ///
 /// Intervals cover at the nominal rate when the logarithms of the rounds' ratios are normal and differ mainly between
 /// rounds. They are wider than they must be when the noise within rounds matters, as that noise then counts twice:
-/// once as it shows between rounds, once resampled. With 3 rounds this is also what keeps rounds that agree by chance
+/// once as it shows between rounds, once resampled. With 3 rounds this also keeps rounds that agree by chance
 /// from claiming too much.
 ///
 /// Errors: see [`CompareError`]; no input panics.

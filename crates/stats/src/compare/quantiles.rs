@@ -3,7 +3,7 @@
 use super::{CompareError, Comparison, Ratio, Side};
 use crate::DEFAULT_CONFIDENCE;
 
-/// What is known of one round.
+/// The quantiles of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundQuantiles {
     /// Its median in nanoseconds.

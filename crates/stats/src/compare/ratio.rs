@@ -1,10 +1,10 @@
-//! A ratio, how sure it is, and what it says.
+//! A ratio, its confidence interval, and its verdict.
 
 use super::bootstrap::mean;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// What a ratio says at its confidence.
+/// The verdict on a ratio at its confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -39,7 +39,7 @@ pub struct Ratio {
     pub high: Option<f64>,
     /// The probability with which such intervals enclose the true ratio, strictly between 0 and 1.
     pub confidence: f64,
-    /// What follows.
+    /// The verdict that follows.
     pub verdict: Verdict,
 }
 
@@ -56,7 +56,7 @@ impl Ratio {
         Some(2.0 * distribution.cdf(-self.value.ln().abs() / error))
     }
 
-    /// From the logarithms of the ratios of independent rounds, and what each may be off by the resolution of its values
+    /// From the logarithms of the ratios of independent rounds, and the error of each by the resolution of its values
     /// (relative): the geometric mean with Student's interval. `None` without a round.
     pub(crate) fn of_logs(logs: &[f64], resolution: f64, confidence: f64) -> Option<Self> {
         let centre = mean(logs.iter().copied())?;
@@ -89,8 +89,8 @@ impl Ratio {
         (ratio, u32::try_from(rounds).unwrap_or(u32::MAX))
     }
 
-    /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one), what the logarithm may
-    /// be off by the resolution of its values, and the rounds both rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
+    /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one), the error of the logarithm by the resolution of its
+    /// values, and the rounds both rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
     pub(super) fn new(
         log: f64,
         standard_error: Option<f64>,

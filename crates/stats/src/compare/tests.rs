@@ -1,4 +1,4 @@
-//! Comparisons of rounds: estimates, intervals, and what cannot be compared.
+//! Comparisons of rounds: estimates, intervals, and sides that cannot be compared.
 
 use super::*;
 

@@ -28,7 +28,7 @@ mod tests {
             let outside = (0..walks).filter(|_| {
                 let mut sum = 0.0;
                 let steps = (1..=looks).map(|step| {
-                    // Twelve uniform numbers make a normal one to well within what is tested.
+                    // Twelve uniform numbers make a normal one to well within the tested precision.
                     sum += (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
                     (sum / (step as f64).sqrt()).abs() > bound
                 });

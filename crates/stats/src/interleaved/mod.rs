@@ -1,11 +1,11 @@
 //! Arms that took turns on the same cpu: is one slower than another, by turns that lay beside each other in time?
 //!
-//! Whole rounds of one thing after another average over whatever the machine does for seconds: a neighbour on the sibling
+//! Whole rounds of one thing after another average over all that the machine does for seconds: a neighbour on the sibling
 //! thread, heat, a clock that steps down. Turns of some milliseconds meet the same machine, so the ratio of two
 //! neighbouring turns is free of it, and a round has hundreds of such pairs. A lap is one turn of each arm; the k-th turns
 //! of two arms in a round belong to the same lap.
 //!
-//! Turns of a round share what was drawn when its cells were made (pages, caches, addresses) and are correlated with their
+//! Turns of a round share the draw of its cells' creation (pages, caches, addresses) and are correlated with their
 //! neighbours. Rounds are neither, if cells are recreated in each. Intervals are therefore those of the rounds' means: the
 //! method of batch means (Law and Carson, "A sequential procedure for determining the length of a steady-state simulation",
 //! Operations Research 27(5), 1979) with rounds as batches. It needs no model of the correlation within.
@@ -26,7 +26,7 @@ use crate::{DEFAULT_CONFIDENCE, Sorted, median_of, needed_count};
 /// One turn of one arm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Whose it was: an index, the same in all rounds.
+    /// The arm of the turn: an index, the same in all rounds.
     pub arm: usize,
     /// Its jobs' values in nanoseconds, in the order recorded, without those that are dropped to let it settle.
     pub values_ns: Vec<i64>,
@@ -40,7 +40,7 @@ pub struct Turn {
 /// remain. Both intervals are Student's for the mean of the rounds' logarithms.
 ///
 /// Several baselines are equals, each with cells of its own: a round's ratio is the geometric mean of those to each of them that it can be
-/// compared with. Of what the interval's square owes to the baseline, n of them leave an n-th.
+/// compared with. Of the baseline's part in the interval's square, n of them leave an n-th.
 ///
 /// # Errors
 /// When no round has a lap with jobs of both, or the median of a turn is not positive.

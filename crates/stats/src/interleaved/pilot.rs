@@ -1,4 +1,4 @@
-//! What a run will be able to see, from a short one.
+//! The precision of a run, foreseen by a short one.
 
 use super::{Turn, lap_logs, log, mean, turns_of};
 use crate::compare::{Side, student};
@@ -11,13 +11,13 @@ const FEWEST_LAPS: usize = 8;
 /// The share of pilots whose upper limit holds.
 const HOLDS: f64 = 0.8;
 
-/// What a pilot foresees of an interval, as parts of the ratio.
+/// The interval that a pilot foresees, as parts of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Foreseen {
-    /// The half width by what the pilot saw.
+    /// The half width by the pilot's own figures.
     pub half_width: f64,
-    /// What the half width stays below by four of five pilots, if the machine stays as it is and for all the slow laps that so short a
-    /// pilot may not have met.
+    /// The half width is below this in four of five cases, if the machine stays as it is and for all the slow laps that so short a pilot may not have
+    /// met.
     pub at_most: f64,
     /// Laps of the pilot, how many of them were slow, and which part of all may be with 95 % confidence.
     pub laps: usize,
@@ -27,7 +27,7 @@ pub struct Foreseen {
     pub slow_share_at_most: f64,
 }
 
-/// What a run of turns will be made of.
+/// The rounds, laps and baselines of a run of turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Planned {
     /// Laps of a round.
@@ -48,11 +48,11 @@ pub struct Planned {
 ///
 /// Two things make rounds differ. Laps vary: neighbouring ones are correlated, so the variance of their mean comes from means of
 /// overlapping batches of √n laps (Meketon and Schmeiser, "Overlapping batch means: something for nothing?", Winter
-/// Simulation Conference, 1984). And each round has cells of its own: what the pilot's rounds differ by beyond their laps stays,
+/// Simulation Conference, 1984). And each round has cells of its own: the difference of the pilot's rounds beyond their laps stays,
 /// however long a round is. A pilot of few rounds knows little of the latter, which is why there is an
 /// upper limit: that of a variance of normal means, by chi-square.
 ///
-/// Nor does it know of what it has not met. Of laps that are slow alone of all, k of n, the share may be larger, up to Clopper and
+/// Nor does it know of states that it has not met. Of laps that are slow alone of all, k of n, the share may be larger, up to Clopper and
 /// Pearson's bound with 95 % confidence: without a slow one 1 - 0.05^(1/n), about 3 / n ("If nothing goes wrong, is everything all right?",
 /// Hanley and Lippman-Hand, JAMA 249(13), 1983). The upper limit has so many more of them, each with one of its two turns
 /// `slow_factor` times as long, which adds the square of its logarithm to the variance of as many laps. The bound takes laps to be slow
@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// Three rounds whose cells differ by a normal 1 % and whose laps by a normal 1 % more: the limit holds for four of five of 1,000
-    /// pilots (a standard deviation of 1.3 %), while what was seen does for about half of them.
+    /// pilots (a standard deviation of 1.3 %), while the seen half width does for about half of them.
     #[test]
     fn the_upper_limit_holds_for_four_of_five_pilots() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(16);
@@ -266,7 +266,7 @@ mod tests {
         assert!((300..=500).contains(&seen), "{seen}");
     }
 
-    /// Pilots of 40 laps of which a part is slow, twice as long: most pilots meet none or too few of them. What they saw is too little for
+    /// Pilots of 40 laps of which a part is slow, twice as long: most pilots meet none or too few of them. The half width they saw is too little for
     /// nearly all, the upper limit holds for four of five at least.
     #[test]
     fn the_upper_limit_holds_where_few_laps_are_slow() {

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub const PLANTED_FACTOR: f64 = 1.5;
 /// Shares of the jobs that may be tried, the smallest first.
 const SHARES: [f64; 5] = [0.02, 0.03, 0.05, 0.1, 0.2];
-/// Its shortest and longest stay in jobs, drawn log-uniformly: what was seen beside a neighbour on the sibling thread.
+/// Its shortest and longest stay in jobs, drawn log-uniformly: the range seen beside a neighbour on the sibling thread.
 const STAYS: (f64, f64) = (10.0, 160.0);
 /// Jobs that fit between two turns.
 const BETWEEN: f64 = 2.0;

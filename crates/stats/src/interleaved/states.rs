@@ -196,7 +196,7 @@ fn sequences(rounds: &[Vec<Turn>], levels: &[f64], block: usize) -> Option<Vec<V
     rounds.iter().map(round).collect()
 }
 
-/// Blocks of this number of jobs of a turn; what is left over belongs to the last one.
+/// Blocks of this number of jobs of a turn; the last one takes the remainder.
 fn blocks(values: &[i64], block: usize) -> impl Iterator<Item = &[i64]> {
     let count = (values.len() / block).max(usize::from(!values.is_empty()));
     (0..count).map(move |place| {

@@ -22,7 +22,7 @@ pub(super) struct Maxima {
 }
 
 impl Maxima {
-    /// About 200 blocks of 25 jobs or more; what is left of a round after its last whole block is left out.
+    /// About 200 blocks of 25 jobs or more; the rest of a round after its last whole block is left out.
     pub fn of(rounds: &[TailRound]) -> Self {
         let jobs: usize = rounds.iter().map(|round| round.values_ns.len()).sum();
         let block_jobs = jobs.div_ceil(BLOCKS).max(SHORTEST);
@@ -39,7 +39,7 @@ impl Maxima {
     }
 
     /// Of maxima of intervals of `interval_jobs` each: so many in a row together that there are about 200 blocks of 25
-    /// jobs or more; what is left of a round is left out.
+    /// jobs or more; the rest of a round is left out.
     pub fn joined(by_round: Vec<Vec<i64>>, interval_jobs: usize) -> Self {
         let intervals: usize = by_round.iter().map(Vec::len).sum();
         let together = intervals

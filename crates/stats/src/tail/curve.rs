@@ -1,4 +1,4 @@
-//! How long the longest of many jobs may take: the fitted tail, a little beyond what was seen, with its band.
+//! How long the longest of many jobs may take: the fitted tail, a little beyond the largest sample, with its band.
 
 use super::goodness::Law;
 use super::pareto::Pareto;
@@ -13,7 +13,7 @@ pub(super) const BEYOND: f64 = 10.0;
 const POINTS: u32 = 24;
 /// Resamples of the band.
 const RESAMPLES: usize = 500;
-/// What the band leaves out at each side.
+/// The part that the band leaves out at each side.
 const OUTSIDE: f64 = 0.025;
 
 /// The law with the interval of its shape, and the curve from the threshold's probability down to one in ten times the

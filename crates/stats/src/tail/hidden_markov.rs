@@ -49,7 +49,7 @@ impl HiddenMarkov {
         [0, 1].map(|s| density(x, self.mean[s], self.sd[s]))
     }
 
-    /// Forward and backward over all sequences: fills likelihood and probabilities, returns what maximising needs.
+    /// Forward and backward over all sequences: fills likelihood and probabilities, returns the sums that maximising needs.
     fn expect(&mut self, sequences: &[Vec<f64>]) -> Sums {
         let mut sums = Sums::default();
         self.log_likelihood = 0.0;

@@ -1,9 +1,9 @@
-//! The tail of jobs of which not all were kept: the largest one by one, and of the others only how many they were and
-//! what was summed up of each interval.
+//! The tail of jobs of which not all were kept: the largest one by one, and of the others only their number and
+//! the summary of each interval.
 //!
 //! Nothing above the largest value that was left out is missing, so exceedances of any threshold from there on are as
 //! complete as those of raw jobs, and the fit, its tests and the curve are the same. Maxima of intervals stand for
-//! maxima of blocks. What needs every job cannot be seen: regimes shorter than a few intervals, and periods much
+//! maxima of blocks. Features that need every job cannot be seen: regimes shorter than a few intervals, and periods much
 //! shorter than the distance between two of the largest jobs.
 
 use super::blocks::Maxima;
@@ -13,7 +13,7 @@ use crate::median_of;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What was kept of the jobs of one round.
+/// The record of the jobs of one round.
 #[derive(Clone, Debug)]
 pub struct KeptRound {
     /// Jobs that ran.
@@ -28,7 +28,7 @@ pub struct KeptRound {
     pub intervals: Vec<KeptInterval>,
 }
 
-/// What was kept of an interval.
+/// The record of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptInterval {
     /// Jobs that ran.
@@ -40,7 +40,7 @@ pub struct KeptInterval {
 }
 
 impl Tail {
-    /// Studies what was kept of the rounds of one cell. `median_ns` is that of all jobs; `lost` jobs ran and are in no
+    /// Studies the records of the rounds of one cell. `median_ns` is that of all jobs; `lost` jobs ran and are in no
     /// round. The same input and seed give the same answer. `None` when there is no job.
     pub fn of_kept(rounds: &[KeptRound], median_ns: i64, lost: u64, seed: u64) -> Option<Tail> {
         let jobs: u64 = rounds.iter().map(|round| round.jobs).sum();

@@ -2,11 +2,10 @@
 //! whether two regimes alternate.
 //!
 //! A curve of exceedance probabilities (pWCET for execution times, pWCRT for response times) is given only where the
-//! jobs pass every test that it rests on; where they do not, the reasons are the result. This is what measurement-based
-//! probabilistic timing analysis asks for (Cucu-Grosjean et al., "Measurement-based probabilistic timing analysis for
-//! multi-path programs", ECRTS 2012) and what Coles, "An Introduction to Statistical Modeling of Extreme Values",
-//! Springer 2001, explains. What lives here: fits, tests, the search for spikes and regimes. What does not: sentences
-//! and pictures.
+//! jobs pass every test that it rests on; where they do not, the reasons are the result. Measurement-based
+//! probabilistic timing analysis asks for this (Cucu-Grosjean et al., "Measurement-based probabilistic timing analysis
+//! for multi-path programs", ECRTS 2012), and Coles, "An Introduction to Statistical Modeling of Extreme Values",
+//! Springer 2001, explains it. Here are fits, tests, the search for spikes and regimes; sentences and pictures are not.
 
 mod blocks;
 mod cluster;
@@ -52,7 +51,7 @@ pub struct TailRound<'a> {
     pub releases_ns: &'a [i64],
 }
 
-/// What the tail of a cell's times is like.
+/// The shape of the tail of a cell's times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// Jobs measured.
@@ -87,7 +86,7 @@ pub struct CurvePoint {
     pub high_ns: f64,
 }
 
-/// A generalised Pareto law fitted to what exceeds a threshold.
+/// A generalised Pareto law fitted to the excesses over a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pareto {
     /// In ns.
@@ -159,7 +158,7 @@ impl Tail {
         Some(tail)
     }
 
-    /// What is known before anything was looked at.
+    /// The result before any test: only the number of jobs is known.
     fn nothing_of(jobs: u64) -> Self {
         Self {
             jobs,
@@ -199,7 +198,7 @@ impl Tail {
         }
     }
 
-    /// What must hold before a fit means anything, and the law of block maxima.
+    /// The conditions for a fit to mean anything, and the law of block maxima.
     fn stationary(&mut self, maxima: Maxima, random: &mut Xoshiro256PlusPlus) {
         let refusals = &mut self.refusals;
         if self.spikes.is_some() {

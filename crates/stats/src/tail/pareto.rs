@@ -1,4 +1,4 @@
-//! The generalised Pareto distribution of what exceeds a threshold.
+//! The generalised Pareto distribution of excesses over a threshold.
 
 use super::goodness::Law;
 use super::lmoments::lmoments;

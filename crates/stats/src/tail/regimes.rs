@@ -26,7 +26,7 @@ pub(crate) const SLOWER: f64 = 1.1;
 pub struct Regime {
     /// Share of jobs in it.
     pub share: f64,
-    /// The ends of its 95 % interval, from what rounds differ by; `None` with fewer than three rounds.
+    /// The ends of its 95 % interval, from the differences of rounds; `None` with fewer than three rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_interval: Option<(f64, f64)>,
     /// Median of its jobs, ns.
@@ -55,7 +55,7 @@ pub struct Regimes {
 
 /// Looks for two regimes: a hidden Markov model of two states over the logarithms of medians of short blocks, against
 /// one regime with memory (a first-order autoregression) and two without (a mixture), by Bayes' information criterion.
-/// Both alternatives matter: the first is what drift and correlation look like, the second what a heavy tail does.
+/// Both alternatives matter: drift and correlation look like the first, a heavy tail like the second.
 pub(super) fn find(rounds: &[TailRound]) -> Option<Regimes> {
     let jobs: usize = rounds.iter().map(|round| round.values_ns.len()).sum();
     let block = SHORTEST.max(jobs.div_ceil(BLOCKS));
@@ -101,7 +101,7 @@ pub(crate) fn two(sequences: &[Vec<f64>]) -> Option<(HiddenMarkov, f64)> {
     (evidence >= BETTER).then_some((model, evidence))
 }
 
-/// Two levels that a machine alternates between, whatever else it does.
+/// Two levels that a machine alternates between, beside all else that it does.
 pub(crate) struct TwoLevels {
     /// Of the logarithms: state 1 has the larger.
     pub mean: [f64; 2],
@@ -111,7 +111,7 @@ pub(crate) struct TwoLevels {
     pub evidence: f64,
 }
 
-/// The better of two models of two levels, one with independent noise and one with noise that wanders, against what has no second
+/// The better of two models of two levels, one with independent noise and one with noise that wanders, against models without a second
 /// level: drift (a first-order autoregression), a heavy tail (a mixture without memory), and a level that wanders and now and then jumps by
 /// any amount (the same with noise that wanders). `None` where levels are not apart, stays are shorter than two values in the mean, or neither is
 /// better than all of these.

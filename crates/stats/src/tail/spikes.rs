@@ -89,7 +89,7 @@ pub(super) fn find(rounds: &[TailRound], top: &Top) -> Option<Spikes> {
 }
 
 /// The same where only the largest jobs are in `rounds`, all of those above `from_ns`, of `jobs` in all over `spans`
-/// activations: levels are shares of what there is.
+/// activations: levels are shares of all jobs.
 pub(super) fn find_among(
     rounds: &[TailRound],
     spans: Vec<f64>,
@@ -113,7 +113,7 @@ struct Search<'a> {
     /// Activations that the rounds span.
     spans: Vec<f64>,
     jobs: usize,
-    /// No level may be lower: what is below is not all there.
+    /// No level may be lower: below it jobs are missing.
     from_ns: i64,
 }
 

@@ -1,9 +1,9 @@
 //! Two states over noise that wanders: a first-order autoregression whose level switches between two.
 //!
-//! A plain [hidden Markov model](super::hidden_markov) assumes that what is left beside its two levels is independent. Where the
+//! A plain [hidden Markov model](super::hidden_markov) assumes that the noise beside its two levels is independent. Where the
 //! machine drifts as well, that makes it a worse description than drift alone, and a state of a small share of the jobs is lost.
 //! Here drift is part of the model (Hamilton, "A new approach to the economic analysis of nonstationary time series and the
-//! business cycle", Econometrica 57(2), 1989), and has to be beaten by what the jumps alone explain.
+//! business cycle", Econometrica 57(2), 1989), and has to be beaten by the jumps.
 
 use super::hidden_markov::{density, halves, normal_of, slow_share, transitions};
 
@@ -13,7 +13,7 @@ const STEPS: usize = 40;
 pub(super) const PARAMETERS: f64 = 7.0;
 /// The same where the state has no memory.
 pub(super) const WITHOUT_MEMORY: f64 = 6.0;
-/// Values on either side whose median is what the first guess takes for drift: a state that is there for less than half of so long stays
+/// Values on either side whose median the first guess takes for drift: a state that is there for less than half of so long stays
 /// visible.
 const BESIDE: usize = 150;
 
@@ -21,7 +21,7 @@ const BESIDE: usize = 150;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Switching {
     pub mean: [f64; 2],
-    /// Of what a value differs by from what the one before foretells.
+    /// Of the difference between a value and its forecast from the one before.
     pub sd: [f64; 2],
     /// The part of a value's distance to its mean that the next one inherits.
     pub factor: f64,
@@ -114,7 +114,7 @@ impl Switching {
         let mut all = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             let mut forward = vec![[1.0 - share, share]];
-            // Of each step what the two states pass on to the two behind, for one.
+            // For each step the factors that the two states pass on to the two behind, for one.
             let mut passed: Vec<[[f64; 2]; 2]> = Vec::with_capacity(sequence.len());
             if let Some(&first) = sequence.first() {
                 self.log_likelihood += density(first, self.all.0, self.all.1.max(1e-9)).ln();
@@ -215,7 +215,7 @@ impl Switching {
     }
 }
 
-/// What a sequence wanders by: the median of the values about each place.
+/// The drift of a sequence: the median of the values about each place.
 fn drift(sequence: &[f64]) -> Vec<f64> {
     /// Places that share one.
     const SHARE: usize = 10;

@@ -1,6 +1,6 @@
 //! The promise of an interval, by simulation: of many comparisons of a thing with itself, the stated part encloses 1.
 //!
-//! Every simulation is seeded, so each test gives one fixed answer; the tolerances are what 400 repetitions of an
+//! Every simulation is seeded, so each test gives one fixed answer; the tolerances are those that 400 repetitions of an
 //! exact 95 % interval allow (standard deviation 1.1 %), or more.
 
 use rand::{RngExt, SeedableRng};

@@ -63,7 +63,7 @@ fn within_a_state_the_ratio_is_known_far_better_than_over_all_jobs() {
     assert!(scores.turns.median_half() > 2.0 * scores.fast.median_half());
 }
 
-/// The baseline and its repetition together: three quarters of the variance, whatever each creation of a cell adds to its level.
+/// The baseline and its repetition together: three quarters of the variance, at any addition of a cell's creation to its level.
 #[test]
 fn a_pooled_baseline_keeps_coverage_and_narrows_the_interval() {
     std::thread::scope(|scope| {
@@ -116,8 +116,8 @@ fn one_state_is_not_taken_for_two() {
     });
 }
 
-/// A state of 2 % of the jobs, beside nothing and beside drift that is larger than what neighbours differ by: found in all of 12 experiments, with
-/// its factor, and with its share within what so few stays differ by.
+/// A state of 2 % of the jobs, beside nothing and beside drift that is larger than the difference of neighbours: found in all of 12 experiments, with
+/// its factor, and with its share within the scatter of so few stays.
 #[test]
 fn a_rare_state_is_found_beside_drift() {
     for (machine, factor) in [

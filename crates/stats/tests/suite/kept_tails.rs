@@ -9,7 +9,7 @@ use timecell_stats::{KeptInterval, KeptRound, Refusal, Tail, TailRound, median_o
 
 const KEPT: usize = 1_000;
 
-/// What a histogram run would keep of these jobs.
+/// The record that a histogram run would keep of these jobs.
 fn kept(jobs: &[i64], interval_jobs: usize) -> KeptRound {
     let mut largest: Vec<(u32, i64)> = (0..).zip(jobs.iter().copied()).collect();
     largest.sort_by_key(|(at, value)| (std::cmp::Reverse(*value), *at));
@@ -198,7 +198,7 @@ fn of_nothing_nothing_is_said() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever was kept, no input panics, no number is NaN, and there is a curve or a reason.
+    /// For any record, no input panics, no number is NaN, and there is a curve or a reason.
     #[test]
     fn anything_goes(
         seed in any::<u64>(),

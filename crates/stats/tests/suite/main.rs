@@ -8,7 +8,7 @@ mod simulated;
 mod tails;
 
 /// Whether every simulation has its full count. Those that take long have a tenth unless `TIMECELL_TEST_FULL` is set: do so before a release
-/// and after a change of what they test.
+/// and after a change of the code they test.
 fn is_full() -> bool {
     std::env::var_os("TIMECELL_TEST_FULL").is_some()
 }

@@ -1,4 +1,4 @@
-//! What holds for every input, the extremes of `i64` included.
+//! Properties of every input, the extremes of `i64` included.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

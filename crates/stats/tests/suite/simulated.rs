@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use timecell_stats::{CompareOptions, Ratio, Share, States, Turn, compare, compare_turns};
 
-/// What the machine does to every job, whoever runs.
+/// The disturbance of every job by the machine, in any arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Machine {
     /// Nothing but the noise of each job.
@@ -38,7 +38,7 @@ pub(crate) const FACTOR: f64 = 1.9;
 /// The share of jobs in the slow state where there are two.
 pub(crate) const SLOW_SHARE: f64 = 0.5;
 
-/// A slow state that comes over whatever else the machine does.
+/// A slow state that comes over any other disturbance of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rare {
     /// The share of time in it, in the mean.
@@ -62,7 +62,7 @@ struct Level {
     left: f64,
     slow: bool,
     burst: f64,
-    /// What neighbouring wake-ups share, and by how much those of a disturbed stretch are later.
+    /// The part that neighbouring wake-ups share, and the lateness of those of a disturbed stretch.
     shared: f64,
     later: Option<f64>,
 }
@@ -166,7 +166,7 @@ impl Level {
         (base_ns * log.exp()).round() as i64
     }
 
-    /// What a wake-up adds to the level: quantiles and the correlation of neighbours (0.3) are like those of the wake-up latencies of a
+    /// The addition of a wake-up to the level: quantiles and the correlation of neighbours (0.3) are like those of the wake-up latencies of a
     /// quick run of `overhead` on a shared virtual machine.
     fn wake_up(&mut self) -> f64 {
         const SHARED: f64 = 0.95;
@@ -198,7 +198,7 @@ pub(crate) struct Layout {
     pub(crate) turn: usize,
     pub(crate) settle: usize,
     pub(crate) arms: usize,
-    /// What each creation of a cell adds to its level: the standard deviation of the logarithm.
+    /// The addition of each creation of a cell to its level: the standard deviation of the logarithm.
     pub(crate) creation: f64,
     /// Whether as many jobs are laid out in whole rounds as well.
     pub(crate) whole_rounds: bool,
@@ -206,7 +206,7 @@ pub(crate) struct Layout {
     pub(crate) states: bool,
     /// Whether the baseline's repetition is taken to it as well.
     pub(crate) pooled: bool,
-    /// A slow state beside what the machine does.
+    /// A slow state beside the machine's disturbance.
     pub(crate) rare: Option<Rare>,
     /// Of the first experiment; each has the next one.
     pub(crate) first_seed: u64,
@@ -234,7 +234,7 @@ impl Default for Layout {
 const WHOLE_ROUNDS: usize = 3;
 /// Jobs that fit between two turns: one period and a part of another.
 const BETWEEN: usize = 2;
-/// Who takes longer than the others, and who is the baseline once more.
+/// The arms that take longer than the others and that repeat the baseline.
 pub(crate) const OTHER: usize = 1;
 pub(crate) const AGAIN: usize = 2;
 
@@ -325,7 +325,7 @@ impl Score {
         self.covered as f64 / self.halves.len().max(1) as f64
     }
 
-    /// By how many half widths the estimates are off in the mean: what the interval cannot make up for.
+    /// By how many half widths the estimates are off in the mean: the interval cannot make up for it.
     pub(crate) fn bias(&self) -> f64 {
         self.off.iter().sum::<f64>() / self.off.len().max(1) as f64
     }

@@ -1,5 +1,5 @@
 //! Tails of made-up jobs whose truth is known. Every simulation is seeded, so each test gives one fixed answer; the
-//! margins are several standard deviations of what the stated rates allow.
+//! margins are several standard deviations of the stated rates.
 
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -210,7 +210,7 @@ fn two_regimes_are_found_and_refused() {
     assert_eq!(tail.spikes, None);
 }
 
-/// What is neither periodic nor of two regimes is not called so: heavy tails, bursts, drift, correlation, mixtures.
+/// Shapes neither periodic nor of two regimes are not called so: heavy tails, bursts, drift, correlation, mixtures.
 #[test]
 fn other_shapes_are_not_called_spikes_or_regimes() {
     for seed in 0..20 {

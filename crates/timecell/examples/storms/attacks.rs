@@ -12,19 +12,19 @@ use crate::turns::{QUIET_NS, TURN_NS, at, now_ns, sleep_until};
 /// An attack.
 pub struct Attack {
     pub name: &'static str,
-    /// What it does, for the table.
+    /// Its description, for the table.
     pub what: &'static str,
     /// Memory of its cell.
     pub memory: &'static str,
     /// Turns of each kind in which it may still be preparing, and which do not count.
     pub warm_up: u64,
-    /// Prepares it; what comes back is called again and again while its turn lasts, with the end of that, and may go beyond it
+    /// Prepares it; the returned function is called again and again while its turn lasts, with the end of that, and may go beyond it
     /// only briefly.
     begin: fn() -> Box<dyn FnMut(u64)>,
 }
 
-/// One entry for each.
-/// What an attack may take, sockets in the kernel included; beyond that its cell is killed for memory, and nobody else.
+/// The memory of an attack's cell, sockets in the kernel included; beyond that it is killed for memory, and nobody
+/// else.
 const FEW: &str = "256MiB";
 const MANY: &str = "768MiB";
 
@@ -359,13 +359,13 @@ fn keepalive() -> Box<dyn FnMut(u64)> {
 fn udp_sockets() -> Box<dyn FnMut(u64)> {
     const EACH: usize = 1_000;
     const PORT: u16 = 47_000;
-    /// What is sent, and where half of the sockets are bound, for the kernel to take the one port so often.
+    /// The destination, to which half of the sockets are bound, for the kernel to take the one port so often.
     const ALL: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 255);
     /// Each takes some 20 ms: others have their turn in between.
     const EVERY_NS: u64 = 100_000_000;
     in_processes("udp-sockets", PROCESSES, |process| {
         let mut sockets: Vec<UdpSocket> = Vec::new();
-        // What goes in and out besides needs a few descriptors as well.
+        // Further input and output needs a few descriptors as well.
         while sockets.len() < EACH {
             let to = [Ipv4Addr::UNSPECIFIED, ALL][sockets.len() % 2];
             match shared_port(to, PORT) {
@@ -386,7 +386,7 @@ fn udp_sockets() -> Box<dyn FnMut(u64)> {
                 let _ = sender.send_to(&[0; 8], (ALL, PORT));
                 sleep_until(now_ns() + EVERY_NS);
             }
-            // Who keeps them open does no more.
+            // Keeps them open, no more.
             std::hint::black_box(&sockets);
         };
         (count, Box::new(step))

@@ -38,7 +38,7 @@ fn number(word: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{word}` is no number; {USAGE}"))
 }
 
-/// What is to be measured.
+/// The measurement to make.
 struct Asked {
     /// Turns of each kind.
     rounds: u64,
@@ -109,7 +109,7 @@ impl Asked {
         fs::create_dir_all(dir.join("room")).map_err(failed)?;
         fs::set_permissions(dir.join("room"), fs::Permissions::from_mode(0o777)).map_err(failed)?;
         let result = self.mission(attack, &dir);
-        // What cannot be removed is in the temporary directory.
+        // Files that cannot be removed are in the temporary directory.
         let _ = fs::remove_dir_all(&dir);
         result
     }

@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 
 use crate::turns::sleep_until;
 
-/// What is done in a turn of the attack, called with its end.
+/// The deed of the attack in a turn, called with its end.
 pub type Step = Box<dyn FnMut(u64)>;
-/// What a process of this number, from 0, prepares: how many of something, and what it then does with them.
+/// The preparation by the process of this number, from 0: how many of something, and the step that uses them.
 pub type Prepare = fn(usize) -> (usize, Step);
 
 /// Makes so many processes, or as many as there may be. Each prepares something, which comes with its number, and is called
@@ -18,7 +18,7 @@ pub fn in_processes(name: &str, most: usize, prepare: Prepare) -> Step {
         let Ok((own, its)) = UnixStream::pair() else {
             break;
         };
-        // SAFETY: this process has one thread, so that its copy may do whatever it could.
+        // SAFETY: this process has one thread, so that its copy may do all that it could.
         match unsafe { libc::fork() } {
             0 => {
                 let number = processes.len();

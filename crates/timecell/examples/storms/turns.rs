@@ -1,8 +1,8 @@
-//! Who attacks when: turns follow each other on CLOCK_MONOTONIC, which all cells see alike.
+//! The order of attacks: turns follow each other on CLOCK_MONOTONIC, which all cells see alike.
 
 /// Length of a turn, ns.
 pub const TURN_NS: u64 = 2_000_000_000;
-/// At the ends of a turn nobody attacks and nothing counts, ns: what one attack leaves behind is not the next one's.
+/// At the ends of a turn nobody attacks and nothing counts, ns: the remains of one attack are not the next one's.
 pub const QUIET_NS: u64 = 100_000_000;
 
 /// A kind of turn.

@@ -58,7 +58,7 @@ pub struct Bench {
     /// List the scenarios.
     #[arg(long)]
     pub list: bool,
-    /// List the loads: what each does, its program and the Debian package that contains it.
+    /// List the loads: the work of each, its program and the Debian package that contains it.
     #[arg(long)]
     pub list_loads: bool,
     /// Options of an experiment file.
@@ -117,7 +117,7 @@ pub enum Scenario {
     Experiment(&'static str, Box<Experiment>),
     /// Single measurements, repeated.
     Series(&'static SeriesScenario, Box<Series>),
-    /// What enforcers supply.
+    /// The supply of enforcers.
     Supply(Box<Supply>),
     /// Contests between two cells.
     Isolation(Box<Isolation>),
@@ -125,7 +125,7 @@ pub enum Scenario {
     Itself(Itself),
 }
 
-/// What a shipped experiment has; this selects the groups of options that apply to it.
+/// The features of a shipped experiment; they select the groups of options that apply to it.
 #[derive(Clone, Copy, Default)]
 struct Has {
     /// A task set, which brings its own jobs and program.
@@ -167,7 +167,7 @@ impl Has {
         is_there.fold(command, |command, (_, group)| group(command))
     }
 
-    /// Reads the options that apply from what was given.
+    /// Reads the options that apply from those given.
     fn given(self, of: &ArgMatches) -> Result<Experiment, clap::Error> {
         Ok(Experiment {
             trials: Trials::from_arg_matches(of)?,

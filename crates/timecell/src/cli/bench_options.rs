@@ -167,7 +167,7 @@ pub struct Until {
     /// first look needs, or --rounds. Written like --fail-if, for quantiles of times.
     #[arg(long, value_name = "CONDITION")]
     pub until: Vec<Threshold>,
-    /// Longest time for a run with --decide or --until, such as 10min; what is not known by then stays undecided.
+    /// Longest time for a run with --decide or --until, such as 10min; a question not decided by then stays undecided.
     #[arg(long, value_name = "TIME")]
     pub at_most: Option<Duration>,
 }
@@ -215,8 +215,8 @@ pub struct Growth {
 /// How cells are held to reservations.
 #[derive(Debug, Default, Args)]
 pub struct Reserved {
-    /// What holds the cells of a scale study to equal shares of the cpus in every second (rt-cgroup or deadline), or the cells of a task
-    /// set to their reservations; a reservation that the set does not give is the least by analysis [default: none].
+    /// The enforcer that holds the cells of a scale study to equal shares of the cpus in every second (rt-cgroup or deadline), or the cells of a task
+    /// set to their reservations; one that the set does not give is the least by analysis [default: none].
     #[arg(long, value_parser = enforcer::reserve())]
     pub reserve: Option<enforcer::Reserve>,
 }
@@ -375,7 +375,7 @@ pub struct Isolation {
         allow_negative_numbers = true
     )]
     pub utilisation: Vec<f64>,
-    /// Length of an overrunning attacker's jobs, as a multiple of what it declared [default: 1.8].
+    /// Length of an overrunning attacker's jobs, as a multiple of the declared length [default: 1.8].
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub overrun: Option<f64>,
     /// Seed of the task sets; the same seed gives the same sets [default: 1].

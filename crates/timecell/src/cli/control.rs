@@ -50,7 +50,7 @@ pub struct Ps {
     /// Print metrics in the text format of Prometheus, for example for the textfile collector of node_exporter.
     #[arg(long, conflicts_with = "json")]
     pub prometheus: bool,
-    /// Print what is granted on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
+    /// Print the grants on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
     /// unaccounted real-time threads.
     #[arg(long, conflicts_with_all = ["prometheus", "verbose", "mission", "dir"])]
     pub machine: bool,
@@ -72,7 +72,7 @@ pub struct Logs {
     /// Which mission.
     #[command(flatten)]
     pub which: Which,
-    /// Keep printing what it writes, across restarts, until Ctrl-C.
+    /// Keep printing its output, across restarts, until Ctrl-C.
     #[arg(long, short)]
     pub follow: bool,
     /// Print the log of the version before the last update.

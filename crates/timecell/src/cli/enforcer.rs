@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::Enforcer;
 
-/// What holds the cells of a study; `None` is nothing.
+/// The enforcer that holds the cells of a study; `None` is nothing.
 pub type Reserve = Option<Enforcer>;
 
 /// Parses the name of one of these enforcers.

@@ -104,7 +104,7 @@ pub struct Hold {
     /// Run all its threads as SCHED_RR with this priority, in turns.
     #[arg(long, value_name = "PRIORITY", conflicts_with = "fifo", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub rr: Option<u8>,
-    /// List what is held, and what it used.
+    /// List all holds, and their use of cpu time.
     #[arg(long, conflicts_with_all = ["what", "reserve", "cpu", "fifo", "rr"])]
     pub list: bool,
     /// Print JSON.

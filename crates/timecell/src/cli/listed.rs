@@ -27,12 +27,12 @@ fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
         .unwrap_or_else(|| panic!("no line `{beginning}`"))
 }
 
-/// What is in backquotes in the first column of the rest of a row.
+/// The words in backquotes in the first column of the rest of a row.
 fn values(row: &str) -> Vec<&str> {
     quoted(row.split(" |").next().unwrap_or_default())
 }
 
-/// What is in backquotes.
+/// The words in backquotes.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -138,7 +138,7 @@ pub struct Run {
     /// Let a container use the host's network; a plain process always does.
     #[arg(long)]
     pub network: bool,
-    /// Memory limit, such as 64MiB [default: its share of what is free].
+    /// Memory limit, such as 64MiB [default: its share of the free memory].
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
     /// Time that it has to end after a signal, before it is killed.

@@ -30,7 +30,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();
     let (file, _) = read(path, &here)?;
-    // If this mission already runs, what it holds is its own.
+    // If this mission already runs, its holdings are its own.
     let name = &file.mission().name;
     let (own, others): (Vec<Entry>, Vec<Entry>) = (Ledger::default().entries()?.into_iter())
         .partition(
@@ -77,7 +77,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     })
 }
 
-/// What the bounds of the granted tasks assume, by `CELL.TASK`.
+/// The assumptions of the bounds of the granted tasks, by `CELL.TASK`.
 fn assumptions(file: &MissionFile, admission: &Admission) -> Vec<(String, Vec<Assumption>)> {
     let cells = file.mission().cells.iter();
     let proofs = cells.flat_map(|cell| {
@@ -368,7 +368,7 @@ fn supervisor(text: &mut String, own: &SupervisorGrant, mission: &Mission) {
     }
 }
 
-/// The enforcer of cells whose file names none, and what each other enforcer would have cost.
+/// The enforcer of cells whose file names none, and the cost that each other enforcer would have had.
 fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
     let how = match (choice.kept, admitted) {
         (true, _) => "chosen, it already holds running cells of this mission",
@@ -424,7 +424,7 @@ fn refusal(text: &mut String, file: &MissionFile, refused: &Refused) {
     }
 }
 
-/// Changes that would be admitted, or what was tried in vain.
+/// Changes that would be admitted, or those tried in vain.
 fn offered(text: &mut String, fixes: &Fixes) {
     let tried = || match fixes.missions {
         1 => "1 changed mission".to_owned(),

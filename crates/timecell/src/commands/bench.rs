@@ -50,7 +50,7 @@ fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     let Judged { judge, measured } = &options.run;
     let mut experiment = scenario::find(what)?;
     if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, options.set.policy) {
-        // Before the set is read, because what can be run depends on it.
+        // Before the set is read, because the tasks that can be run depend on it.
         tasks.policy = policy.into();
     }
     let file = scenario::tasks_file(what, &experiment);
@@ -119,7 +119,7 @@ fn resume(dir: &Path, options: &Experiment) -> Result<Ended, CommandError> {
     let run = Run::open(dir)?;
     let kind = Kind::of(&run)?;
     must(kind, Ask::Resume, dir.display().to_string())?;
-    // What a killed run left behind may hold the very budget that the plan needs.
+    // The remains of a killed run may hold the very budget that the plan needs.
     let swept = bench::sweep_stale(bench::Unsaved::Keep);
     for line in swept.iter().flat_map(|swept| &swept.sentences) {
         out::note(&format!("note    {line}"));
@@ -203,7 +203,7 @@ fn resume_experiment(
     })
 }
 
-/// Refuses, or prints as a note, what the machine lacks.
+/// Refuses unmet requirements, or prints them as a note.
 fn before(plan: &Plan, options: &Experiment) -> Result<(), CommandError> {
     if options.real_time.require_rt && !plan.real_time {
         return Err(CommandError::Bench(BenchError::Unmet(not_real_time(plan))));
@@ -342,7 +342,7 @@ mod tests {
         let head = head.replace("[turns]\n", "");
         let growing = parse(&format!("{head}[scale]\n{}", keys.join("\n"))).unwrap();
         assert_eq!(growing.trials.len(), 3);
-        // Those that do not go together with all others, each by itself, with what it needs.
+        // Those that do not go together with all others, each by itself, with the keys that it needs.
         for key in ALONE {
             let needed: &[&str] = match key {
                 "reports" | "endless" => &["program"],
@@ -353,7 +353,7 @@ mod tests {
                 .filter_map(|line| match line.strip_prefix("# ") {
                     Some(bare) if is_any(bare, &[key]) => Some(bare.replace("= false", "= true")),
                     Some(bare) if is_any(bare, needed) => Some(bare.to_owned()),
-                    // What has no jobs takes no turns.
+                    // A workload without jobs takes no turns.
                     _ if key == "endless" && (line == "[turns]" || is_any(line, &["jobs"])) => None,
                     _ => Some(line.to_owned()),
                 });

@@ -80,7 +80,7 @@ pub fn line(plan: &Plan, what: &str, options: &Measured) -> Result<Option<String
     )))
 }
 
-/// What the upper end allows for beyond what the pilot saw.
+/// The allowance of the upper end beyond the pilot's own laps.
 fn slow_laps(seen: Foreseen, factor: f64) -> String {
     let laps = report::plural(seen.laps as u64, "lap");
     let met = match seen.slow_laps {
@@ -93,7 +93,7 @@ fn slow_laps(seen: Foreseen, factor: f64) -> String {
     )
 }
 
-/// What an earlier run of the same plan found.
+/// The findings of an earlier run of the same plan.
 struct Last {
     /// The smallest difference that it would have seen, as a fraction.
     saw: Option<f64>,
@@ -101,7 +101,7 @@ struct Last {
     slow_factor: Option<f64>,
 }
 
-/// What the newest run of the same plan in `out` found: unlike a pilot of a second, a run meets a machine's rarer states.
+/// The findings of the newest run of the same plan in `out`: unlike a pilot of a second, a run meets a machine's rarer states.
 fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
     /// Runs to look at.
     const MOST: usize = 100;

@@ -1,4 +1,4 @@
-//! The text of a plan before it runs: the machine, what will be measured, and `--dry-run`'s list of trials.
+//! The text of a plan before it runs: the machine, the measurement, and `--dry-run`'s list of trials.
 
 use bench::{Plan, PlannedTrial};
 use model::{Class, Duration, Enforcer, Experiment, Pacing, ProgramLoad, Turns, Work};
@@ -9,7 +9,7 @@ use crate::commands::bench_until;
 use crate::commands::common::{host_line, not_measured, requirements};
 use crate::progress::about;
 
-/// The first two lines: the machine, and what will be measured.
+/// The first two lines: the machine, and the measurement.
 pub fn header(plan: &Plan) -> String {
     let mut text = format!(
         "{}plan    {}   {}about {}\n",
@@ -188,7 +188,7 @@ fn threads(trial: &PlannedTrial) -> String {
     format!("{} threads{}", trial.tasks.len(), lines.collect::<String>())
 }
 
-/// What holds a cell, after a comma.
+/// The enforcer and reservation of a cell, after a comma.
 fn held(by: &HeldBy) -> String {
     let time = |ns: u64| Duration::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
     format!(

@@ -131,7 +131,7 @@ pub fn find(
     Ok(())
 }
 
-/// Runs the program once, to see what it does.
+/// Runs the program once, to see its behaviour.
 fn tried(program: &ProgramLoad, task: Option<&str>) -> Result<Tried, InputError> {
     bench::try_program(&program.words, task).map_err(|why| {
         InputError::new(
@@ -197,7 +197,7 @@ fn told_tasks(tasks: &[TriedTask]) -> String {
     }
 }
 
-/// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` if it takes no
+/// The periods that the program needs in each turn to catch up with the jobs due in the turns of the others; `None` if it takes no
 /// turns, or would do little else.
 fn in_turns(
     experiment: &Experiment,
@@ -220,8 +220,7 @@ fn in_turns(
     (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
 }
 
-/// Refuses a period that follows from the program's behaviour if every trial has a different one of its own; the error is what is
-/// wrong, and the fix.
+/// Refuses a period that follows from the program's behaviour if every trial has a different one of its own; the error is the fault, and the fix.
 fn of_a_trial(
     experiment: &Experiment,
     jobs: ProgramJobs,
@@ -319,7 +318,7 @@ mod tests {
         let of = |share| in_turns(&experiment, period, share);
         assert_eq!(of(None), None);
         assert_eq!(of(Some(0.0)), Some(2));
-        // 9 % of what each of two others takes, with 12 jobs: (2 + 0.18 * 14) / 0.82.
+        // 9 % of the time of each of two others, with 12 jobs: (2 + 0.18 * 14) / 0.82.
         assert_eq!(of(Some(0.09)), Some(6));
         assert_eq!(of(Some(0.4)), None);
         assert_eq!(of(Some(0.6)), None);

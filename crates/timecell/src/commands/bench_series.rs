@@ -55,7 +55,7 @@ pub fn measure(
     })
 }
 
-/// The first two lines: the machine, and what will be measured.
+/// The first two lines: the machine, and the measurement.
 fn header(plan: &SeriesPlan) -> String {
     format!(
         "{}plan    {} measurements x {} rounds   about {}\n",

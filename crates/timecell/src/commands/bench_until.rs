@@ -1,4 +1,4 @@
-//! `bench --decide`, `--until`, `--at-most` and `--quick`: how long a run may take, and what it is judged by at its end.
+//! `bench --decide`, `--until`, `--at-most` and `--quick`: how long a run may take, and the conditions by which it is judged at its end.
 
 use bench::Plan;
 use model::{Duration, Experiment, InputError, Work};

@@ -1,4 +1,4 @@
-//! `timecell clean`: saves what killed processes had measured, and removes what they left behind.
+//! `timecell clean`: saves the measurements of killed processes, and removes their remains.
 
 use bench::Unsaved;
 use supervise::control::orphaned;
@@ -11,8 +11,8 @@ use crate::commands::common::give_to_sudo_user;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Writes what this user's killed coordinators had measured to their runs, and removes what they left behind. Of missions that no longer
-/// run it removes the cpuset partitions, the reservations in cpu.rt.max and the ledger entries. Holds again what nothing holds any more, and
+/// Writes the measurements of this user's killed coordinators to their runs, and removes their remains. Of missions that no longer
+/// run it removes the cpuset partitions, the reservations in cpu.rt.max and the ledger entries. Renews holds that nothing enforces any more, and
 /// reports cells that still run without a supervisor.
 pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     let unsaved = if options.discard {
@@ -49,7 +49,7 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     Ok(if whole { Ended::Fine } else { Ended::Failed })
 }
 
-/// Removes finished entries from the ledger, and checks what is held and what still runs, reporting each before the next can fail. Returns whether
+/// Removes finished entries from the ledger, and checks all holds and all that still runs, reporting each before the next can fail. Returns whether
 /// something that should be held is not, or it is unknown whether it is.
 fn put_in_order(
     ledger: &Ledger,

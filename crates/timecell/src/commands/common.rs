@@ -1,4 +1,4 @@
-//! What several commands share: place and owner of a run, the line about the machine, the style of the terminal.
+//! Common parts of several commands: place and owner of a run, the line about the machine, the style of the terminal.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::out;
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Where a run is written, what made it, and the run that it resumes, if any.
+/// The place of a run, the version that made it, and the run that it resumes, if any.
 pub fn settings(out: &Path, resume: Option<&Run>) -> Settings {
     Settings {
         out: out.to_owned(),
@@ -26,7 +26,7 @@ pub fn settings(out: &Path, resume: Option<&Run>) -> Settings {
     }
 }
 
-/// Gives what was measured under sudo to the user who called it, so that they can study and delete it: the run, and
+/// Gives measurements made under sudo to the user who called it, so that they can study and delete it: the run, and
 /// the directory around it if that is new.
 pub fn give_to_sudo_user(run: &Path, around: Option<&Path>) {
     let id = |name: &str| {
@@ -75,7 +75,7 @@ pub fn host_line() -> String {
     format!("host    {}{warnings}\n", machine.one_line())
 }
 
-/// What will not be measured and why, one per line; `width` is the number of columns for names.
+/// The measurements that will not be made and why, one per line; `width` is the number of columns for names.
 pub fn not_measured(all: &[NotMeasured], width: usize) -> String {
     let line = |missing: &NotMeasured| {
         let fix = in_parentheses(&missing.fix);
@@ -108,7 +108,7 @@ fn in_parentheses(text: &str) -> String {
     }
 }
 
-/// Refuses what a kind of run cannot do.
+/// Refuses an option that a kind of run cannot serve.
 pub fn must(kind: Kind, ask: Ask, place: impl Into<String>) -> Result<(), InputError> {
     kind.must(ask)
         .map_err(|[what, fix]| InputError::new(place, what, fix))

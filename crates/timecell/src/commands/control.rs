@@ -69,7 +69,7 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Removes what is left of a killed `timecell run`.
+/// Removes the remains of a killed `timecell run`.
 fn forget_one(dir: &Path) -> Result<(), CommandError> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let name = Ledger::default().name(&name, dir)?;
@@ -86,12 +86,12 @@ fn forget_one(dir: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// What is printed when a mission has ended.
+/// The line that is printed when a mission has ended.
 pub(super) fn all_have_ended(dir: &Path) -> String {
     format!("all cells stopped; logs kept in {}", dir.display())
 }
 
-/// Stops the cells of a mission whose supervisor is gone; what could not be removed is added to `left`.
+/// Stops the cells of a mission whose supervisor is gone; remains that could not be removed are added to `left`.
 fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandError> {
     if supervise::control::from_journal(dir)?.mission.is_none() {
         let dir = dir.to_owned();
@@ -109,7 +109,7 @@ fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandE
     }
 }
 
-/// Releases what was granted to cells without a supervisor. They have ended, so if that fails, the reason is added to `left`,
+/// Releases the grants of cells without a supervisor. They have ended, so if that fails, the reason is added to `left`,
 /// next to their outcome.
 fn give_back(ledger: &Ledger, left: &mut Vec<String>) {
     left.extend(ledger.forget_over().err().map(|error| error.to_string()));

@@ -79,7 +79,7 @@ fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     table(run, options)
 }
 
-/// Writes a text, and notes on standard error what it could not hold.
+/// Writes a text, and notes on standard error the data that it could not hold.
 fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, CommandError> {
     for note in &exported.notes {
         out::note(&format!("note    {note}"));

@@ -1,4 +1,4 @@
-//! `timecell hold` and `timecell release`: hold what already runs to a budget with the freezer, and release it.
+//! `timecell hold` and `timecell release`: hold running work to a budget with the freezer, and release it.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::out;
 /// Version of the JSON.
 const SCHEMA: u32 = 2;
 
-/// Holds something, or lists what is held.
+/// Holds something, or lists all holds.
 pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
     let ledger = Ledger::default();
     let (Some(what), Some(reserve)) = (&options.what, options.reserve) else {
@@ -54,7 +54,7 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// What one cpu guarantees.
+/// The guarantee on one cpu.
 fn room(room: &Room) -> serde_json::Value {
     serde_json::json!({
         "cpu": room.cpu,
@@ -94,7 +94,7 @@ pub fn release(options: &Release) -> Result<Ended, CommandError> {
     })
 }
 
-/// Notes what has ended since the last look.
+/// Notes the holds that have ended since the last look.
 fn tell(told: &[String]) {
     for text in told {
         out::note(&format!("note    {}", out::name(text)));
@@ -169,7 +169,7 @@ fn of_cpus(cpus: &[u32]) -> String {
     }
 }
 
-/// What the guarantee rests on.
+/// The basis of the guarantee.
 fn rests_on(basis: &Basis) -> &'static str {
     match basis {
         Basis::Measured { .. } => "what was measured for this budget on this machine",

@@ -61,7 +61,7 @@ fn options_of(options: &Isolation) -> Result<IsolationOptions, InputError> {
     })
 }
 
-/// The first two lines: the machine, and what will be measured.
+/// The first two lines: the machine, and the measurement.
 fn header(plan: &IsolationPlan) -> String {
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
     let trials: usize = plan.trials().iter().map(|(_, count)| count).sum();

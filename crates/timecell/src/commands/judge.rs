@@ -11,7 +11,7 @@ use crate::commands::common::{must, style};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// What a run is judged by.
+/// The thresholds and the baseline by which a run is judged.
 #[derive(Default)]
 pub struct Asked {
     thresholds: Vec<Threshold>,
@@ -29,7 +29,7 @@ pub struct Found {
     pub compared: Option<Compared>,
 }
 
-/// Refuses a baseline of another kind, whatever else is allowed.
+/// Refuses a baseline of another kind, even if other differences are allowed.
 fn must_be_alike(kind: Kind, baseline: &Run) -> Result<(), CommandError> {
     let there = Kind::of(baseline)?;
     if there == kind {
@@ -51,12 +51,12 @@ impl Asked {
         })
     }
 
-    /// What was kept with the run when it was measured; a baseline that is gone is noted, and not compared with.
+    /// The thresholds and baseline kept with the run when it was measured; a baseline that is gone is noted, and not compared with.
     pub fn kept(run: &Run) -> Result<Asked, CommandError> {
         Asked::default().or_kept(run)
     }
 
-    /// Adds what was kept with the run in place of what is not given: the thresholds, the baseline, or both.
+    /// Adds those kept with the run in place of those not given: the thresholds, the baseline, or both.
     pub fn or_kept(mut self, run: &Run) -> Result<Asked, CommandError> {
         let Some(kept) = run.read_if_there::<Thresholds>()? else {
             return Ok(self);
@@ -91,7 +91,7 @@ impl Asked {
         }
     }
 
-    /// The options if any is given, else what was kept with the run.
+    /// The options if any is given, else those kept with the run.
     pub fn of_or_kept(options: &Judge, run: &Run) -> Result<Asked, CommandError> {
         if options.fail_if.is_empty() && options.baseline.is_none() {
             return Asked::kept(run);
@@ -115,7 +115,7 @@ impl Asked {
         self.thresholds.is_empty() && self.baseline.is_none() && self.gone.is_none()
     }
 
-    /// Refuses, before a run of this kind is measured, what it could not answer.
+    /// Refuses, before a run of this kind is measured, conditions that it could not answer.
     pub fn before(&self, kind: Kind) -> Result<(), CommandError> {
         for threshold in &self.thresholds {
             must(kind, Ask::FailIf, "--fail-if")?;
@@ -207,7 +207,7 @@ impl Asked {
         }
     }
 
-    /// What is kept beside the record; `None` if there is nothing to judge by.
+    /// The conditions to keep beside the record; `None` if there is nothing to judge by.
     pub fn to_keep(&self) -> Option<Thresholds> {
         if self.is_empty() {
             return None;
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// What identifies a run, without content.
+    /// The files that identify a run, without content.
     fn run_in(dir: &Path) -> Run {
         for file in ["run.json", "experiment.toml"] {
             std::fs::write(dir.join(file), "").unwrap();

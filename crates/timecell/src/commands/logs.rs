@@ -16,12 +16,12 @@ use crate::cli::Logs;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Interval between two looks at what a cell writes.
+/// Interval between two looks at the output of a cell.
 const LOOK: Duration = Duration::from_millis(200);
 /// Number of looks before the supervisor is asked again for the cell's directory.
 const LOOKS: u32 = 10;
 
-/// Prints what a cell has written, and with `--follow` what it writes.
+/// Prints the output of a cell, and with `--follow` all further output.
 pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     let dir = directory(&options.which)?;
     ground::check_with(&dir, &["cells"]).map_err(ControlError::from)?;
@@ -44,7 +44,7 @@ pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-/// Asks where the cell writes, then looks several times at what it writes.
+/// Asks where the cell writes, then looks several times at its output.
 fn follow(
     dir: &Path,
     options: &Logs,
@@ -144,7 +144,7 @@ impl Reader {
         if same {
             return Ok(());
         }
-        // What was written between the read and the rotation is still in the old file.
+        // Output written between the read and the rotation is still in the old file.
         if let Some((file, _)) = &mut self.open {
             file.read_to_end(bytes)?;
         }

@@ -47,7 +47,7 @@ const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 /// Reads a text file of at most this many bytes; never waits for a pipe that has no writer.
 ///
 /// # Errors
-/// What is wrong with it, as a clause.
+/// Its fault, as a clause.
 fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     open_file(path)?
@@ -63,7 +63,7 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
 /// Opens a file; never waits for a pipe that has no writer.
 ///
 /// # Errors
-/// What is wrong with it, as a clause.
+/// Its fault, as a clause.
 #[expect(clippy::disallowed_methods, reason = "only read")]
 fn open_file(path: &Path) -> Result<File, String> {
     let given = GIVEN.iter().any(|given| path.starts_with(given));

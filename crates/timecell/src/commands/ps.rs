@@ -14,7 +14,7 @@ use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Prints the cells of a mission, or what is granted on the machine.
+/// Prints the cells of a mission, or the grants on the machine.
 pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     if options.machine {
         return super::ps_machine::run(options.json);
@@ -55,7 +55,7 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     })
 }
 
-/// What each bound assumes, and how that stands.
+/// The assumptions of each bound, and their state.
 fn assumptions(status: &Status) -> String {
     let of = |cell: &CellStatus| {
         let bounds = cell.bounds.iter();
@@ -74,7 +74,7 @@ fn assumptions(status: &Status) -> String {
     }
 }
 
-/// The table, with what concerns the whole mission above it.
+/// The table, with the lines on the whole mission above it.
 fn text(status: &Status) -> String {
     let mut lines = vec![head(status)];
     if let Some(update) = status.update {
@@ -234,7 +234,7 @@ pub(crate) fn bounds(cell: &CellStatus) -> Option<String> {
     })
 }
 
-/// What a cell's application reports about all its tasks together.
+/// The report of a cell's application on all its tasks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reported {
     /// Jobs that have ended.
@@ -255,7 +255,7 @@ pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
     })
 }
 
-/// Why it does not run, or how it ended last; what of it is not held; and its limits.
+/// Why it does not run, or how it ended last; its parts that are not held; and its limits.
 pub(crate) fn why(cell: &CellStatus) -> String {
     let why = match (&cell.why, &cell.last_end) {
         (Some(why), Some(end)) if cell.state == CellState::Stopped && end.text.contains(why) => {

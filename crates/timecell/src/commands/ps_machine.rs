@@ -1,4 +1,4 @@
-//! `timecell ps --machine`: what is granted on this machine and to whom, and the unaccounted real-time threads.
+//! `timecell ps --machine`: the grants on this machine with their holders, and the unaccounted real-time threads.
 
 use model::mission::CellClass;
 use supervise::admit::{HeldCell, Hold, Unaccounted};

@@ -47,7 +47,7 @@ impl<'a> Wanted<'a> {
             return Ok(asked);
         };
         asked.is_not_to(run)?;
-        // What was kept with the run never prevents resuming it.
+        // Conditions kept with the run never prevent resuming it.
         asked.or_kept(run)
     }
 
@@ -59,13 +59,13 @@ impl<'a> Wanted<'a> {
 
 /// A planned measurement, as printed before it starts.
 pub struct Planned {
-    /// The machine, and what will be measured.
+    /// The machine, and the measurement.
     pub header: String,
     /// All of the plan, for `--dry-run`.
     pub dry: String,
     /// Whether nothing can be measured.
     pub nothing: bool,
-    /// What cannot be measured, and why.
+    /// The measurements that cannot be made, and why.
     pub not_measured: Vec<NotMeasured>,
     /// Number of rounds.
     pub rounds: u32,
@@ -125,7 +125,7 @@ pub fn measured(
     after(finished, asked, options.json, made)
 }
 
-/// Prints the table, or JSON, of what was measured, and writes its page; `made` is the directory around the run if that is new.
+/// Prints the table, or JSON, of the measurements, and writes its page; `made` is the directory around the run if that is new.
 fn after(
     finished: Finished,
     asked: &Asked,
@@ -139,7 +139,7 @@ fn after(
     let ended = match finished {
         Ok(run) => study(&run, asked, json),
         Err((run, error)) => {
-            // What was measured until then is recorded, and gets its page.
+            // Measurements until then are recorded, and get their page.
             if let Some(run) = run.filter(holds_something) {
                 let _ = study(&run, asked, json);
                 if run.has_no_experiment() {
@@ -164,7 +164,7 @@ fn holds_something(run: &Run) -> bool {
     }
 }
 
-/// What follows a measurement: summary, verdicts, page and tables.
+/// The steps after a measurement: summary, verdicts, page and tables.
 fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError> {
     asked.keep(run)?;
     let studied = report::studied(run)?;

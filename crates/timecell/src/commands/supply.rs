@@ -1,4 +1,4 @@
-//! `timecell bench supply`: studies of what enforcers supply.
+//! `timecell bench supply`: studies of the supply of enforcers.
 
 use bench::{Reservation, SupplyOptions, SupplyPlan, run_supply};
 use model::InputError;
@@ -62,7 +62,7 @@ fn options_of(options: &Supply) -> Result<SupplyOptions, InputError> {
     })
 }
 
-/// The first two lines: the machine, and what will be measured.
+/// The first two lines: the machine, and the measurement.
 fn header(plan: &SupplyPlan) -> String {
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
     let spinning = plan.subjects().len();

@@ -107,7 +107,7 @@ fn is_withdrawal(event: &Event) -> bool {
     )
 }
 
-/// A mission with its decision of admission, which holds what it was granted until dropped.
+/// A mission with its decision of admission, which holds its grants until dropped.
 pub(super) struct Entered {
     pub(super) plan: Plan,
     pub(super) facts: Facts,
@@ -117,7 +117,7 @@ pub(super) struct Entered {
     pub(super) held: Option<Holding>,
 }
 
-/// Locks a mission's name, decides about its admission beside what runs, and enters in the machine's ledger what it is granted.
+/// Locks a mission's name, decides about its admission beside all that runs, and enters its grants in the machine's ledger.
 ///
 /// # Errors
 /// If another mission has the name or the directory, or the ledger cannot be used.
@@ -149,10 +149,10 @@ pub(super) fn enter_unless(
         name: mission.clone(),
         dir: dir.to_owned(),
     };
-    // Nobody else decides until what is granted here is entered.
+    // Nobody else decides until the grants of this mission are entered.
     let locked = ledger.lock()?;
     let others = locked.others(&holder)?;
-    // What the cells of a killed supervisor hold remains theirs.
+    // The holdings of a killed supervisor's cells remain theirs.
     let own = locked.own(&holder)?;
     let facts = (here.facts().for_mission(&mission, &others, &[]))
         .taking_over(inputs.mission(), own.as_ref());
@@ -227,7 +227,7 @@ fn inputs(
     })
 }
 
-/// The same for an update, with the errors as sentences for whoever requested it.
+/// The same for an update, with the errors as sentences for the requester.
 fn inputs_again(
     path: &Path,
     text: String,
@@ -240,7 +240,7 @@ fn inputs_again(
     })
 }
 
-/// Whether a line would only repeat what the lines about the end of a program and its restart say, or what `ps` prints.
+/// Whether a line would only repeat the lines about the end of a program and its restart, or the output of `ps`.
 fn is_told_already(event: &Event) -> bool {
     match event {
         Event::Incident(incident) => incident.observed.what == "exit",

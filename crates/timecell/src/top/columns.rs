@@ -17,11 +17,11 @@ pub struct Column {
 
 /// A kind of thing to watch; to add one, add a value of this type.
 pub struct Kind {
-    /// What it is, a noun.
+    /// Its noun.
     what: &'static str,
     /// From left to right.
     pub columns: &'static [Column],
-    /// What it can be sorted by, in the order of the `s` key.
+    /// The orders in which it can be sorted, in the order of the `s` key.
     pub orders: &'static [TopSort],
     /// The states of its cells, in the order in which they are counted.
     states: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! `timecell top`: shows what runs now, cell by cell. The command is here; the rows come from [`scene`] and [`mission`], the columns are in
+//! `timecell top`: shows all that runs now, cell by cell. The command is here; the rows come from [`scene`] and [`mission`], the columns are in
 //! [`columns`], order and filter in [`order`], the terminal in [`screen`].
 
 mod columns;
@@ -21,7 +21,7 @@ use crate::out;
 use mission::{Mission, is_up};
 use scene::{Running, Scene, Source};
 
-/// Shows what runs until the user quits; without a terminal, or if asked to, prints it.
+/// Shows all that runs until the user quits; without a terminal, or if asked to, prints it.
 pub fn run(options: &Top) -> Result<Ended, CommandError> {
     stand_back();
     let interval = Duration::from_nanos(options.interval.ns().unsigned_abs());
@@ -61,7 +61,7 @@ fn source(options: &Top) -> Result<Box<dyn Source>, CommandError> {
     }
 }
 
-/// Gives this process the least share among ordinary ones: watching must not disturb what is watched.
+/// Gives this process the least share among ordinary ones: watching must not disturb the watched cells.
 fn stand_back() {
     // Watching works even if this is refused.
     let _ = rustix::process::setpriority_process(None, 19);

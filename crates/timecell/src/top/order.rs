@@ -1,4 +1,4 @@
-//! Which rows are shown, and in what order.
+//! The filter and the order of the rows shown.
 
 use std::cmp::Reverse;
 

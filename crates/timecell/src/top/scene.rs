@@ -1,4 +1,4 @@
-//! What there is to show at one instant, whatever its source, and the source for a running experiment.
+//! The scene to show at one instant, from any source, and the source for a running experiment.
 
 use bench::live::{CellView, LiveReservation, Seen, Standing, TrialView, Watcher};
 use host::cpu_use::{self, CpuTicks, RtLimit};
@@ -27,7 +27,7 @@ pub struct Scene {
     pub kind: &'static Kind,
     /// Version of this object.
     pub schema: u64,
-    /// What runs, in words: experiment, trial, round.
+    /// The run's description: experiment, trial, round.
     pub what: String,
     /// Directory of the run.
     pub run: String,
@@ -63,7 +63,7 @@ pub struct CpuShare {
 pub struct Row {
     /// Its name.
     pub id: String,
-    /// What makes it.
+    /// The engine that makes it.
     pub engine: String,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
@@ -97,12 +97,12 @@ pub struct Row {
     pub worst_latency_ns: Option<i64>,
     /// Largest execution time, ns; `None` if jobs have no work.
     pub worst_execution_ns: Option<i64>,
-    /// For a mission: what its application reports, and its starts.
+    /// For a mission: the reports of its application, and its starts.
     #[serde(flatten)]
     pub kept: Option<Kept>,
 }
 
-/// What is known about a cell of a mission.
+/// The figures of a cell of a mission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Starts so far.

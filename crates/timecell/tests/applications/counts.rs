@@ -1,4 +1,4 @@
-//! What the machine has a certain number of, and how many of them one cell gets.
+//! The resources of which the machine has a certain number, and how many of them one cell gets.
 
 use std::fs;
 use std::io::Write;
@@ -73,7 +73,7 @@ pub fn pseudo_terminals_are_bounded(kind: EngineKind) {
     assert_eq!(taken(kind, "pseudo terminals").0, TERMINALS);
 }
 
-/// Whatever one cell takes, the machine has some left. Prints how many that are.
+/// However much one cell takes, the machine has some left. Prints how many that are.
 pub fn one_cell_does_not_take_all_there_are(kind: EngineKind) {
     for (name, take, most) in ALL {
         let (count, ended) = taken(kind, name);
@@ -105,7 +105,7 @@ fn terminal(held: &mut Vec<RawFd>) -> u64 {
     )
 }
 
-/// Fills what takes bytes without waiting.
+/// Fills a descriptor that takes bytes without waiting.
 fn filled(descriptor: RawFd, mut send: impl FnMut(&[u8]) -> std::io::Result<usize>) -> u64 {
     // SAFETY: an open descriptor.
     unsafe { libc::fcntl(descriptor, libc::F_SETFL, libc::O_NONBLOCK) };

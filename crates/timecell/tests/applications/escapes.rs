@@ -1,4 +1,4 @@
-//! Every way out of a cell is refused, whatever else the cell is granted, and would be open without the filter.
+//! Every way out of a cell is refused, with any other grants of the cell, and would be open without the filter.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -16,7 +16,7 @@ use crate::support::{
     Place, allow_real_time, assert_nothing_left, create_logged, finish, output, run,
 };
 
-/// What the attacks came to: lines of a name and an answer.
+/// The outcomes of the attacks: lines of a name and an answer.
 fn answers(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .filter_map(|line| line.split_once(' '))
@@ -137,7 +137,7 @@ pub fn without_the_filter_the_attacks_work(kind: EngineKind) {
     }
 }
 
-/// A thread that asks for more than was granted gets what was granted, and is told that it has what it asked for.
+/// A thread that asks for more than its grant gets its grant, and is told that it has the values it asked for.
 pub fn a_granted_priority_is_not_exceeded(kind: EngineKind) {
     let place = Place::new(kind);
     let mut spec = place.itself(kind, &["raise", "5"]);
@@ -175,7 +175,7 @@ pub fn a_granted_priority_is_not_exceeded(kind: EngineKind) {
     );
 }
 
-/// Files through which a cell could reach beyond itself, and what else it may not do to files.
+/// Files through which a cell could reach beyond itself, and other operations on files that are refused.
 pub fn no_file_leads_out(kind: EngineKind) {
     let place = Place::new(kind);
     let secret = place.path().join("secret");
@@ -217,7 +217,7 @@ pub fn no_file_leads_out(kind: EngineKind) {
     );
 }
 
-/// What the kernel says of the cell's first process.
+/// The kernel's account of the cell's first process.
 pub fn nothing_is_inherited(kind: EngineKind) {
     let place = Place::new(kind);
     let (_, text) = run(&place.script(
@@ -282,7 +282,7 @@ pub fn bombs_stay_inside(kind: EngineKind) {
     assert_eq!(run(&spec), (Ended::Exited(0), "20 MiB\n".to_owned()));
 }
 
-/// What ordinary programs do is not refused.
+/// The calls of ordinary programs are not refused.
 pub fn threads_and_shells_work(kind: EngineKind) {
     let place = Place::new(kind);
     assert_eq!(
@@ -297,7 +297,7 @@ pub fn threads_and_shells_work(kind: EngineKind) {
     );
 }
 
-/// Files on which no cell is mounted, by whatever name.
+/// Files on which no cell is mounted, by any name.
 pub fn what_would_lead_out_is_not_mounted(kind: EngineKind) {
     let place = Place::new(kind);
     let link = place.path().join("link");

@@ -17,7 +17,7 @@ use crate::support::{
     launcher, output, refusal, run,
 };
 
-/// Between creation and start the caller can do with the process what it likes.
+/// Between creation and start the caller can do anything with the process.
 pub fn class_and_cpus_are_given_before_the_first_instruction(kind: EngineKind) {
     let place = Place::new(kind);
     let spec = place.itself(kind, &["scheduling"]);
@@ -48,7 +48,7 @@ pub fn class_and_cpus_are_given_before_the_first_instruction(kind: EngineKind) {
     assert_nothing_left(&spec, pid);
 }
 
-/// What a supervisor is does not rub off on its cells.
+/// The properties of a supervisor do not rub off on its cells.
 pub fn the_callers_class_is_not_inherited(kind: EngineKind) {
     let place = Place::new(kind);
     let mut spec = place.itself(kind, &["scheduling"]);
@@ -73,7 +73,7 @@ pub fn a_waiting_cell_is_removed(kind: EngineKind) {
     assert_eq!(fs::read(spec.work_dir.join("output")).unwrap(), b"");
 }
 
-/// What cannot be executed is one sentence, and nothing stays.
+/// A program that cannot be executed is one sentence, and nothing stays.
 pub fn a_program_that_is_not_there_is_named(kind: EngineKind) {
     let place = Place::new(kind);
     let mut spec = place.script(kind, "");
@@ -148,7 +148,7 @@ pub fn a_frozen_cell_stands_still(kind: EngineKind) {
     assert_nothing_left(&spec, pid);
 }
 
-/// Who holds a cell by the group around its own is not in the way of who freezes and thaws the cell, nor the other way round.
+/// A holder of the group around a cell is not in the way of the freezer of the cell itself, nor the other way round.
 pub fn an_enclosed_cell_is_held_from_outside(kind: EngineKind) {
     let Some(v2) = host::cgroup::detect().unwrap().v2 else {
         eprintln!("not tried: there is no cgroup v2");
@@ -281,7 +281,7 @@ pub fn supervise(file: &Path, start: bool) -> ! {
     }
 }
 
-/// Takes a cell over, waits for its end and says how it ended and what it wrote.
+/// Takes a cell over, waits for its end, and prints that end and the cell's output.
 pub fn take_over(work_dir: &Path) -> ! {
     let Adoption::Taken(mut cell) = adopt(work_dir).unwrap() else {
         println!("nothing to take over");
@@ -388,7 +388,7 @@ pub fn a_recycled_pid_is_not_taken(kind: EngineKind) {
     assert!(matches!(adopt(&spec.work_dir).unwrap(), Adoption::Nothing));
 }
 
-/// Whenever the supervisor is killed, what it left is taken over or swept away.
+/// Whenever the supervisor is killed, its remains are taken over or swept away.
 pub fn killed_at_any_moment(kind: EngineKind) {
     for step in 0..12 {
         let place = Place::new(kind);
@@ -433,7 +433,7 @@ pub fn a_cell_is_frozen_while_its_program_is_executed(kind: EngineKind) {
     }
 }
 
-/// Asking for what there is not leaves no trace.
+/// Asking for a thing that does not exist leaves no trace.
 pub fn a_bad_specification_makes_nothing(kind: EngineKind) {
     let place = Place::new(kind);
     let mut spec = place.script(kind, "true");

@@ -1,4 +1,4 @@
-//! Cells that run applications, in every engine available here: what they see and may do, how they are created,
+//! Cells that run applications, in every engine available here: their view and their rights, how they are created,
 //! stopped, adopted and removed, and every known way out of them.
 
 mod attacks;
@@ -28,7 +28,7 @@ macro_rules! behaviours {
     };
 }
 
-/// What holds in every engine that makes containers.
+/// The behaviours in every engine that makes containers.
 const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     things::says_hello_and_leaves_nothing,
     things::command_environment_directory_and_user_are_as_asked,
@@ -67,7 +67,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::a_granted_priority_is_not_exceeded,
 ];
 
-/// What holds where an OCI runtime, linked or not, is driven directly.
+/// The behaviours where an OCI runtime, linked or not, is driven directly.
 const OCI: &[(&str, Behaviour)] = behaviours![
     things::a_bundle_says_what_to_run_and_grants_nothing,
     counts::pseudo_terminals_are_bounded,
@@ -76,7 +76,7 @@ const OCI: &[(&str, Behaviour)] = behaviours![
     swaps::a_source_is_mounted_as_it_was_looked_at,
 ];
 
-/// What the embedded engine can beside.
+/// The further behaviours of the embedded engine.
 const EMBEDDED: &[(&str, Behaviour)] = behaviours![
     life::a_program_without_its_interpreter_is_explained,
     escapes::without_the_filter_the_attacks_work,
@@ -86,7 +86,7 @@ const EMBEDDED: &[(&str, Behaviour)] = behaviours![
 
 const PODMAN: &[(&str, Behaviour)] = behaviours![things::an_image_is_run_by_its_name];
 
-/// What holds for processes that are no containers.
+/// The behaviours of processes that are no containers.
 const BARE: &[(&str, Behaviour)] = behaviours![
     things::a_bare_cell_is_a_process_in_the_same_cage,
     life::an_enclosed_cell_is_held_from_outside,

@@ -1,4 +1,4 @@
-//! The program inside the cells: this test binary, whose arguments tell it what to try. It prints lines that the tests
+//! The program inside the cells: this test binary, whose arguments name its attempts. It prints lines that the tests
 //! read, and tries everything by system calls alone.
 
 use std::io::Write;
@@ -76,8 +76,7 @@ fn memory(words: &[&str]) {
     println!("{} MiB", all.len());
 }
 
-/// Opens pseudo terminals until that is refused; prints how many there are.
-/// Starts and ends threads, whatever call the C library uses for it.
+/// Starts and ends threads, with whichever call the C library uses for it.
 fn threads() {
     let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(move || n)).collect();
     let sum: i32 = threads.into_iter().map(|t| t.join().unwrap()).sum();

@@ -1,4 +1,4 @@
-//! Helpers: directories for cells, running a cell to its end, and looking for what it left behind.
+//! Helpers: directories for cells, running a cell to its end, and looking for its remains.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -112,7 +112,7 @@ pub fn create_logged(spec: &AppSpec) -> AppCell {
     create(spec, Streams::Log, &launcher()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a cell to its end and removes it; returns how it ended and what it wrote.
+/// Runs a cell to its end and removes it; returns how it ended, and its output.
 pub fn run(spec: &AppSpec) -> (Ended, String) {
     let mut cell = create_logged(spec);
     let pid = cell.pid();
@@ -181,7 +181,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Processes of a cell and of what makes it.
+/// Processes of a cell and of its engine.
 fn marked(id: &str) -> Vec<PathBuf> {
     let mark = format!("TIMECELL_CELL={id}");
     let processes = fs::read_dir("/proc").unwrap().flatten();

@@ -17,9 +17,9 @@ const TRIES: u32 = 100;
 
 struct Scene {
     place: Place,
-    /// What a cell is meant to see.
+    /// The directory that a cell is meant to see.
     shared: PathBuf,
-    /// And what it is not meant to see.
+    /// The directory that it is not meant to see.
     secret: PathBuf,
 }
 
@@ -38,7 +38,7 @@ impl Scene {
         scene
     }
 
-    /// A cell that prints what is in the intended directory.
+    /// A cell that prints the contents of the intended directory.
     fn spec(&self, kind: EngineKind) -> AppSpec {
         let mut spec = self.place.script(kind, "ls /data");
         spec.binds = vec![Bind {
@@ -49,7 +49,7 @@ impl Scene {
     }
 }
 
-/// What counts is where a source leads, not which directory is there.
+/// The destination of a source counts, not the identity of its directory.
 pub fn a_source_that_leads_elsewhere_is_refused(kind: EngineKind) {
     let scene = Scene::new(kind);
     let spec = scene.spec(kind);
@@ -109,7 +109,7 @@ fn swap(shared: &Path, secret: &Path, over: &AtomicBool) {
     }
 }
 
-/// What a cell printed, if it was created.
+/// The output of a cell, if it was created.
 fn said(spec: &AppSpec) -> Option<String> {
     let mut cell = create(spec, Streams::Log, &launcher()).ok()?;
     cell.start().unwrap();

@@ -1,4 +1,4 @@
-//! What cells are given, and how they see it.
+//! The things that cells are given, and how they see them.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The owner of an image exchanges its parts for links at every call that names one of them, in every process that makes the cell: no cell shows
-//! what the links lead to, and nothing is looked up by its name twice.
+//! The owner of an image exchanges its parts for links at every call that names one of them, in every process that makes the cell: no cell shows the
+//! destination of the links, and nothing is looked up by its name twice.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,7 +23,7 @@ pub const MAKE: &str = "make";
 /// Not root, and nobody's on purpose: the owner of the image.
 const OWNER: u32 = 47_110;
 
-/// Makes the cell of a specification, runs it to its end, and prints what it wrote, or why there is none.
+/// Makes the cell of a specification, runs it to its end, and prints its output, or why there is none.
 pub fn make(file: &Path) -> ! {
     become_subreaper().unwrap();
     let spec: AppSpec = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();

@@ -296,7 +296,7 @@ fn what_is_exported_for_rt_app_is_read_back_with_the_same_answer(dir: &Path) {
         json(dir, &words, 0)["cells"].clone()
     };
     assert_eq!(cells("g.json", &[]), cells("g.toml", &[]));
-    // Whatever the tool: threads that may run on two cpus are not placed on one.
+    // In files of every tool, threads that may run on two cpus are not placed on one.
     let dl = "{\"policy\":\"SCHED_DEADLINE\",\"dl-runtime\":6000,\"dl-period\":10000";
     let listed =
         format!("{{\"tasks\":{{\"a\":{dl},\"cpus\":[0,1]}},\"b\":{dl},\"cpus\":[0,1]}}}}}}");
@@ -421,7 +421,7 @@ fn a_verdict_covers_the_whole_file(dir: &Path) {
         }
         json(dir, &["analyze", name, "--json"], code)
     };
-    // 105 % of the cpu, and what fits below.
+    // 105 % of the cpu, and a load that fits below.
     let found = shown(
         "late.json",
         &rt_app(9_000, ""),
@@ -444,7 +444,7 @@ fn a_verdict_covers_the_whole_file(dir: &Path) {
     let full = "{\"tasks\": {\"dl\": {\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 15700, \"dl-period\": 16000, \"cpus\": [0]}}}";
     let found = shown("full.json", full, 0, &["refused by the kernel", "(EBUSY)"]);
     assert_eq!(found["linux"]["admitted"], false);
-    // What is left out is no yes, and no room.
+    // A thread left out is no yes, and no room.
     let parts = [
         "verdict undecided: every deadline that was tested holds, but 1 of 3 threads is left out: bg",
         "not counted there: 1 of 3 threads",

@@ -495,7 +495,7 @@ fn clean_removes_the_groups_of_a_killed_study(dir: &Path) {
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
     assert_eq!(status(dir), Status::Killed);
-    // What it had measured can be studied.
+    // The measurements until then can be studied.
     let run = only_run(dir);
     say(dir, &["report", run.to_str().unwrap()]).ends_with(0);
 }

@@ -22,7 +22,7 @@ pub const ROOT: &[Need] = &[
     Need::GroupBudget(50),
 ];
 
-/// Small enough for many cells in two versions beside whatever else runs on the machine.
+/// Small enough for many cells in two versions beside all else that runs on the machine.
 pub const RESERVED: &str = "reservation = { budget = \"2ms\", period = \"200ms\" }";
 pub const SLEEPS: &str = "/busybox sleep 1000";
 
@@ -41,7 +41,7 @@ pub fn json_of(dir: &Path, words: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err))
 }
 
-/// What `ps` prints about a cell.
+/// The entry of a cell in the output of `ps`.
 #[track_caller]
 pub fn cell(dir: &Path, name: &str) -> Value {
     let status = json_of(dir, &["ps"]);

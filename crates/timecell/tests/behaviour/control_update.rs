@@ -46,7 +46,7 @@ fn change<'a>(updated: &'a Value, name: &str) -> &'a Value {
     cells.iter().find(|cell| cell["cell"] == name).unwrap()
 }
 
-/// What its real-time cgroups hold of every second, us.
+/// The share of every second that its real-time cgroups hold, us.
 fn groups_of(dir: &Path) -> Option<u64> {
     let groups = MissionGroups::of(&crate::missions::name(dir)).ok()?;
     let budgets = groups.all().into_iter();
@@ -277,7 +277,7 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting(dir: &Path) {
     let pid = runs_again(&mut up, pid);
     lock.unlock().unwrap();
     up.until("more: runs");
-    // Nor at its end, when it releases what it held for the old version.
+    // Nor at its end, when it releases the grants of the old version.
     lock.lock().unwrap();
     eventually("the update is committed", || {
         ask(dir, &["events"]).out.contains("update 1: done")
@@ -404,7 +404,7 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both(dir: &Path) {
     if host::rtgroup::detect().is_err() {
         return;
     }
-    // More than half of what is free, whatever else runs on the machine.
+    // More than half of the free budget, beside all else that runs on the machine.
     let free_us = host::rtgroup::largest_free_runtime().unwrap();
     let half = format!(
         "reservation = {{ budget = \"{}us\", period = \"100ms\" }}",

@@ -11,7 +11,7 @@ use crate::support::{only_run, say};
 
 const JOBS: usize = 400;
 
-/// Runs one cell for a while; returns what was counted beside it.
+/// Runs one cell for a while; returns the counts beside it.
 fn counted(dir: &Path, engine: &str, counters: &str, period: &str) -> CellCounters {
     let file = dir.join("counted.toml");
     let text = format!(
@@ -27,7 +27,7 @@ fn counted(dir: &Path, engine: &str, counters: &str, period: &str) -> CellCounte
     counters.clone()
 }
 
-/// What a thread of this machine can count; `None` if it may count nothing.
+/// The counters that a thread of this machine can use; `None` if it may use none.
 fn countable() -> Option<&'static [Counter]> {
     let can = |counters: &[Counter]| TaskCounters::attach(0, counters).is_ok();
     if can(&HARDWARE) {

@@ -1,4 +1,4 @@
-//! The demo mission as documented, what `ps` and `top` print about a mission, and reasons of failed starts.
+//! The demo mission as documented, the output of `ps` and `top` on a mission, and reasons of failed starts.
 
 use std::fs;
 use std::num::NonZero;
@@ -61,7 +61,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
         "{scene}"
     );
     assert!(["rt-cgroup", "deadline"].contains(&enforcer), "{scene}");
-    // It cannot be sorted by what it has no column for.
+    // It cannot be sorted by a value for which it has no column.
     let no_order = ["top", "--dir", "state", "--once", "--sort", "missed"];
     let error = say(dir, &no_order).ends_with(2).error();
     assert!(
@@ -71,7 +71,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     // 2 ms every 100 ms.
     let share = rows[0]["cpu_share"].as_f64().unwrap();
     assert!(share > 0.0 && share < 0.5, "{scene}");
-    // What does not apply to a mission is absent, not 0.
+    // Keys that do not apply to a mission are absent, not 0.
     assert!(
         rows[0].get("missed").is_none() && scene.get("left_ns").is_none(),
         "{scene}"

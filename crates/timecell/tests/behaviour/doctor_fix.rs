@@ -12,7 +12,7 @@ const TIMERS: &str = "/proc/sys/kernel/timer_migration";
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 const UNDO: &str = "/run/timecell/doctor-undo.json";
 
-/// All files that a fix may change, with their contents; written back whatever ends the test.
+/// All files that a fix may change, with their contents; written back at any end of the test.
 struct Machine(BTreeMap<PathBuf, String>);
 
 impl Machine {
@@ -169,7 +169,7 @@ fn bad_input_is_one_sentence_and_changes_nothing() {
             let said = as_nobody(place.path(), &binary, words).ends_with(4);
             assert!(said.error().starts_with("only root may"), "{}", said.err);
         }
-        // Printing what could be changed needs no privilege.
+        // Printing the possible changes needs no privilege.
         let tried =
             as_nobody(place.path(), &binary, &["doctor", "--fix", "--dry-run"]).ends_with(0);
         assert!(tried.out.contains(TIMERS), "{}", tried.out);
@@ -188,7 +188,7 @@ fn bad_input_is_one_sentence_and_changes_nothing() {
         assert!(error(&["doctor", "--undo", "forged.json"]).contains("which no fix changes"));
         std::os::unix::fs::chown(dir.join("forged.json"), Some(65_534), None).unwrap();
         assert!(error(&["doctor", "--undo", "forged.json"]).contains("belongs to user 65534"));
-        // What cannot be written is found before anything is changed.
+        // A file that cannot be written is found before anything is changed.
         let said = error(&["doctor", "--fix", "--persist", "other.json"]);
         assert!(said.starts_with("other.json: "), "{said}");
         for words in [
@@ -299,7 +299,7 @@ fn nobody_changes_the_machine_under_a_measurement_or_a_mission() {
         let place = place().unwrap();
         bench.kill().unwrap();
         bench.wait().unwrap();
-        // What a killed one moved would be recorded as the machine's old state.
+        // The changes of a killed one would be recorded as the machine's old state.
         std::fs::write(place.join("isolation-99"), "").unwrap();
         let left = ["--fix", "--undo"].map(|word| say(dir, &["doctor", word]));
         say(dir, &["clean"]).ends_with(0);

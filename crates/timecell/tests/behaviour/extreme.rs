@@ -12,7 +12,7 @@ type Times = [u64; 5];
 /// The longest time, 36 years.
 const LONGEST: u64 = 1 << 60;
 
-/// What it shows; the tasks; budget and period of the reservation; the exit codes for fixed priorities and for EDF.
+/// The point of the row; the tasks; budget and period of the reservation; the exit codes for fixed priorities and for EDF.
 type Row = (&'static str, Vec<Times>, Option<(u64, u64)>, i32, i32);
 
 const HOLDS: i32 = 0;

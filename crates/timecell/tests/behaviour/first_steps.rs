@@ -150,7 +150,7 @@ fn a_file_of_another_kind_is_recognised(dir: &Path) {
         let said = say(dir, &words).ends_with(2);
         assert!(said.err.contains(hint), "{words:?}: {}", said.err);
     }
-    // Files of other tools: the refusal says what they are.
+    // Files of other tools: the refusal names their kind.
     write(
         "s.xml",
         "<taskset><task id=\"1\" period=\"9\" wcet=\"1\"/></taskset>\n",
@@ -274,7 +274,7 @@ fn a_narrow_terminal_has_a_table_that_fits(dir: &Path) {
     }
 }
 
-/// What is counted and printed about the kernel in the terminal's first lines and on the page.
+/// The counts and texts about the kernel in the terminal's first lines and on the page.
 #[case]
 fn terminal_and_page_agree_on_trials_and_kernel(dir: &Path) {
     // Hardly any machine has all of them; if one has, there is nothing to subtract.

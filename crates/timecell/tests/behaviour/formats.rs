@@ -1,4 +1,4 @@
-//! Import and export: files of real programs are drawn, and those programs read what is exported.
+//! Import and export: files of real programs are drawn, and those programs read the exported files.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -114,12 +114,12 @@ fn a_long_file_of_many_values_takes_little_memory(dir: &Path) {
     assert!(said.contains("cpu 99"), "{said}");
 }
 
-/// What `report FILE` prints, and the page.
+/// The output of `report FILE`, and the page.
 fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
     const MOST_KB: u64 = 64_000_000 / 1_024;
     let page = dir.join("measured.html");
     let _ = fs::remove_file(&page);
-    // It blocks on a full pipe after it has written the page, and so can be asked for its peak memory: what wait4 reports for a child
+    // It blocks on a full pipe after it has written the page, and so can be asked for its peak memory: the peak that wait4 reports for a child
     // includes the memory of the process that started it.
     let (reader, mut full) = std::io::pipe().unwrap();
     // SAFETY: fcntl of an open descriptor, without an argument.
@@ -144,7 +144,7 @@ fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
     (said, fs::read_to_string(page).unwrap())
 }
 
-/// What a run of histograms exports is not read back: its quantiles are not those of the run.
+/// The export of a run of histograms is not read back: its quantiles are not those of the run.
 #[case]
 fn intervals_of_a_run_are_named_for_what_they_are(dir: &Path) {
     let file = experiment(dir, &["bare"], 100);
@@ -157,7 +157,7 @@ fn intervals_of_a_run_are_named_for_what_they_are(dir: &Path) {
     assert!(refused.error().contains(own), "{}", refused.err);
 }
 
-/// A run is exported as Parquet, whose footer contains what the columns alone do not say.
+/// A run is exported as Parquet, whose footer contains facts that the columns lack.
 #[case]
 fn an_export_is_written_over_only_when_forced(dir: &Path) {
     let file = experiment(dir, &["bare"], 3);

@@ -156,7 +156,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// `fuse_init_out` of version 7.31: what matters is that a write has at most 4096 bytes, so that the buffer holds it.
+/// `fuse_init_out` of version 7.31: the point is that a write has at most 4096 bytes, so that the buffer holds it.
 fn init() -> Vec<u8> {
     let mut init = words(&[7, 31, 0, 0, 0, 4096, 1]);
     init.resize(64, 0);

@@ -1,4 +1,4 @@
-//! Ends the tests when one of them hangs, and says what it waited for; otherwise a CI run would only show that they never end.
+//! Ends the tests when one of them hangs, and names the event it waited for; otherwise a CI run would only show that they never end.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::lanes::once;
 
-/// Several times what the longest case takes on a slow machine.
+/// Several times the duration of the longest case on a slow machine.
 const LONGEST: Duration = Duration::from_secs(420);
 const LOOKS: Duration = Duration::from_secs(5);
 
@@ -60,7 +60,7 @@ fn watch() {
     }
 }
 
-/// Each process below this one and what its threads wait for, recursively.
+/// Each process below this one and the waits of its threads, recursively.
 fn children(of: u32, depth: usize, told: &mut String, all: &mut Vec<u32>) {
     for (pid, state) in processes_of(of) {
         let dir = Path::new("/proc").join(pid.to_string());

@@ -74,7 +74,7 @@ fn a_task_is_moved_and_comes_back_and_the_record_tells(dir: &Path) {
 fn clean_puts_back_what_a_killed_coordinator_moved(dir: &Path) {
     write(dir, 60_000);
     let before = masks();
-    // This process is moved, too: what it may use is asked before.
+    // This process is moved, too: its cpus are asked for before.
     let every = all_cpus();
     let mut bystander = bystander();
     let pid = bystander.id().cast_signed();

@@ -1,7 +1,7 @@
 //! Which cases run in parallel.
 //!
 //! Most cases wait far more than they compute, so several run at once. Each has a mount namespace with its own
-//! `/dev/shm`, where runs find each other and what a killed one left. What belongs to the whole machine is used in
+//! `/dev/shm`, where runs find each other and the remains of killed ones. Resources of the whole machine are used in
 //! turns: the real-time budgets of cgroups, those of SCHED_DEADLINE, and the machine itself.
 
 use std::any::Any;
@@ -22,14 +22,14 @@ const SMALL: usize = 4;
 /// Number of parallel cases that load all cpus: with more of them, others would wait for longer than they expect.
 const LOADS: usize = 2;
 
-/// What all cgroups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
+/// The most that all cgroups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
 /// admitted mission keeps as much for itself.
 const ALL_GROUPS: u16 = 900;
 
 /// Keeps off only those that want everything.
 const LEAST: u16 = 1;
 
-/// What a case holds while it runs.
+/// The resources that a case holds while it runs.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     /// Thousandths of a cpu.
@@ -83,7 +83,7 @@ struct Lanes {
     alone: bool,
     /// Waiting cases that would run beside others: those that want to be alone come after them.
     waiting: usize,
-    /// Those among them that want all cgroups' budgets: cases that want a part come after, or small ones would keep taking what is free.
+    /// Those among them that want all cgroups' budgets: cases that want a part come after, or small ones would keep taking the free part.
     waiting_for_all: usize,
 }
 
@@ -162,13 +162,13 @@ pub fn place(case: &Case) -> usize {
     LONG.iter().position(is_one).unwrap_or(LONG.len())
 }
 
-/// What each case held, and for how long.
+/// The resources that each case held, and for how long.
 static SPENT: Mutex<Vec<(String, Held, Duration)>> = Mutex::new(Vec::new());
 
 /// The number of longest cases to name.
 const SLOWEST_SET: &str = "TIMECELL_TEST_SLOWEST";
 
-/// Prints what the cases spent in each lane, and which took longest: where to look if the tests become slow.
+/// Prints the time that the cases spent in each lane, and the longest of them: where to look if the tests become slow.
 pub fn print_spent() {
     let mut spent = std::mem::take(&mut *SPENT.lock().unwrap());
     if spent.is_empty() {
@@ -208,7 +208,7 @@ static FAILED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 /// How many cases of a run may do so. A shared machine stalls now and then; more are a fault.
 const MOST_AGAIN: usize = 2;
 
-/// Names the cases that failed once, and fails the tests if they are many: what fails only beside others, or now and then, must
+/// Names the cases that failed once, and fails the tests if they are many: a case that fails only beside others, or now and then, must
 /// be found and fixed.
 pub fn judge_again() {
     for (name, messages) in FAILED.lock().unwrap().iter() {
@@ -232,7 +232,7 @@ pub fn once() -> bool {
     std::env::var_os("TIMECELL_TEST_ONCE").is_some()
 }
 
-/// Runs a case when what it holds is free. A case that fails runs once more, with the machine to itself: other machines that share
+/// Runs a case when its resources are free. A case that fails runs once more, with the machine to itself: other machines that share
 /// its cpus delay cases for longer than any of them can allow for. With `TIMECELL_TEST_ONCE` set, none is repeated.
 pub fn run(case: &'static Case) {
     let held = Held::by(case.needs);

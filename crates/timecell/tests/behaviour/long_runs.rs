@@ -108,7 +108,7 @@ fn histograms_add_up_and_are_exported(dir: &Path) {
     assert!(error.contains("the run is complete"), "{error}");
 }
 
-/// What is written for HdrHistogram's tools is read back unchanged, and so is a log within the run.
+/// Files written for HdrHistogram's tools are read back unchanged, and so is a log within the run.
 fn comes_back_with_its_metric(dir: &Path, run: &Path) {
     let within = run.join("trials/1/1-bare.hlog");
     for file in [
@@ -195,7 +195,7 @@ fn killed_and_resumed_the_totals_add_up(dir: &Path) {
         Run::open(&run).unwrap().manifest().unwrap().status,
         Status::Running
     );
-    // What exists can be studied before the run is resumed.
+    // Completed trials can be studied before the run is resumed.
     say(dir, &["report", &run.to_string_lossy()]).ends_with(0);
     let said = say(dir, &["bench", "--resume", &run.to_string_lossy()]);
     // The cells continue without their coordinator, and their rings hold two seconds: on a machine so slow that the report

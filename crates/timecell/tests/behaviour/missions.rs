@@ -1,4 +1,4 @@
-//! Missions: what is admitted, and what `up` keeps running.
+//! Missions: admission, and cells that `up` keeps running.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -163,7 +163,7 @@ fn the_schema_is_json(dir: &Path) {
     }
 }
 
-/// Removes what a killed supervisor left behind. Asserts nothing.
+/// Removes the remains of a killed supervisor. Asserts nothing.
 pub fn sweep(dir: &Path) {
     for cell in fs::read_dir(dir.join("state/cells"))
         .into_iter()
@@ -178,7 +178,7 @@ pub fn sweep(dir: &Path) {
     }
 }
 
-/// A running `timecell up`, and what it prints, line by line.
+/// A running `timecell up`, and its output, line by line.
 pub struct Up {
     pub child: Child,
     lines: Receiver<String>,
@@ -346,7 +346,7 @@ pub fn shell(name: &str, script: &str, more: &str) -> String {
 
 pub const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }";
 
-/// What a mission of this test may leave behind on the machine.
+/// A mission of this test leaves nothing behind on the machine.
 #[track_caller]
 pub fn nothing_is_left(dir: &Path) {
     let name = name(dir);

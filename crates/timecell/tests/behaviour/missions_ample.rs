@@ -1,4 +1,4 @@
-//! Cells with budgets that their tasks cannot use up, and what is reported if these are used up nevertheless.
+//! Cells with budgets that their tasks cannot use up, and the reports if these are used up nevertheless.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn only_tasks(task: &str, more: &str) -> String {
     format!("cpus = [1]\nonly_tasks = true\n{more}\n[[cell.task]]\nname = \"loop\"\n{task}")
 }
 
-/// What the guarantee of a cell rests on, by `admit --json`.
+/// The basis of the guarantee of a cell, by `admit --json`.
 fn basis(dir: &Path, at: usize) -> Value {
     let said = say(dir, &["admit", "mission.toml", "--json"]);
     let json: Value = serde_json::from_str(&said.out).unwrap();

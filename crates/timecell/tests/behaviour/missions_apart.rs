@@ -1,4 +1,4 @@
-//! What cells could take from each other without real time: cpus that are not theirs, the kernel's per-user limits, memory.
+//! Resources that cells could take from each other without real time: cpus that are not theirs, the kernel's per-user limits, memory.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What the bounds of tasks assume is made otherwise from outside while a mission runs: each deviation withdraws the bound, with its
-//! reason, and it is given back once that is undone.
+//! Assumptions of the bounds of tasks are broken from outside while a mission runs: each deviation withdraws the bound, with its reason, and it is
+//! given back once that is undone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Field {
     }
 }
 
-/// Kills what it has started, whatever happens.
+/// Kills the process it has started, at any end of the test.
 pub struct Ends(pub Child);
 
 impl Drop for Ends {
@@ -165,7 +165,7 @@ fn each_deviation_withdraws_the_bound_until_it_is_undone() {
     ] {
         assert!(verdict.out.contains(part), "{part}: {}", verdict.out);
     }
-    // The class is put back by the supervisor; the rest is the doing of whoever else.
+    // The supervisor puts the class back; the rest is for others to undo.
     let since = Instant::now();
     set_affinity(filter, &[cpu]).unwrap();
     fs::write(&cpus, own.trim()).unwrap();
@@ -244,7 +244,7 @@ fn each_deviation_withdraws_the_bound_until_it_is_undone() {
         line.starts_with("timecell_task_bound_in_force{") && line.ends_with("task=\"log\"} 1")
     };
     assert!(metrics.lines().any(is_in_force), "{metrics}");
-    // Nobody can start to answer again what the cell has asked before.
+    // Nobody can start to answer again the cell's earlier requests.
     for agent in crate::missions_threads::agents(dir.path()) {
         // SAFETY: a process that the test's own mission has made.
         unsafe { libc::kill(agent, libc::SIGKILL) };

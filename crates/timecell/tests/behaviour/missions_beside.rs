@@ -1,4 +1,4 @@
-//! Several missions on one machine: names, and the ledger of what is granted.
+//! Several missions on one machine: names, and the ledger of grants.
 
 use std::path::Path;
 use std::process::Command;
@@ -317,7 +317,7 @@ fn a_damaged_ledger_is_one_sentence(dir: &Path) {
     assert!(cleaned.error().contains(&theirs), "{}", cleaned.err);
 }
 
-/// A best-effort cell; `memory` in MiB, else its share of what is free.
+/// A best-effort cell; `memory` in MiB, else its share of the free memory.
 fn uses(name: &str, memory: Option<u64>) -> String {
     let says = memory.map_or(String::new(), |mib| {
         format!("\n[cell.rights]\nmemory = \"{mib}MiB\"")
@@ -364,7 +364,7 @@ fn two_missions_share_the_memory(dir: &Path) {
     assert!(refused.contains(&format!("mission `{a}`")), "{refused}");
     let said = say(dir, &["up", "b.toml", "--dir", "two"]).ends_with(3);
     assert!(said.out.contains("lower it by"), "{}", said.out);
-    // What an update has changed counts, and what has ended does not.
+    // Changes of an update count, and cells that have ended do not.
     named(dir, "a.toml", &a, &uses("a", Some(32)));
     let update = ["update", "a.toml", "--dir", "one", "--window", "100ms"];
     say(dir, &update).ends_with(0);

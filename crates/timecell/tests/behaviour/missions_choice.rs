@@ -13,7 +13,7 @@ fn one_task(name: &str) -> String {
     shell(name, "exec /busybox sleep 1000", task)
 }
 
-/// A cell that a cgroup can hold even beside the supervisor, whatever the tick.
+/// A cell that a cgroup can hold even beside the supervisor, at any tick.
 fn small(name: &str) -> String {
     one_task(name).replace("20ms", "200ms")
 }

@@ -63,7 +63,7 @@ fn free_us() -> u64 {
 
 #[case(Root, Deadline, Program("busybox"))]
 fn a_thread_with_too_little_to_begin_with_gets_its_class_later(dir: &Path) {
-    // What the engine does before the program begins would take minutes of such periods.
+    // The engine's work before the program begins would take minutes of such periods.
     let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"20us\"\nperiod = \"1s\"";
     let cell = shell("rare", "exec /busybox sleep 1000", task);
     mission(dir, &format!("enforcer = \"deadline\"\n{cell}"));
@@ -219,7 +219,7 @@ fn threads_are_found_by_their_names(dir: &Path) {
 fn a_cell_that_ends_is_held_again() {
     let before_us = free_us();
     let dir = tempfile::tempdir().unwrap();
-    // Half of what there is: the next instance is refused while the last one is still counted.
+    // Half of the free part: the next instance is refused while the last one is still counted.
     let half = before_us / 2 / 1_000;
     let more = format!(
         "reservation = {{ budget = \"{}us\", period = \"200ms\" }}\nrestart = {{ limit = 2, backoff_min = \"0ms\" }}",
@@ -259,7 +259,7 @@ fn no_cell_makes_itself_one_under_any_enforcer() {
         up.until("held: runs");
         for cell in ["held", "plain"] {
             let said = says(dir.path(), cell, AT_IT);
-            // In a cell of a real-time class the calls succeed, and set what was granted.
+            // In a cell of a real-time class the calls succeed, and set the granted values.
             let answer = match cell {
                 "held" => "done".to_owned(),
                 _ => libc::EPERM.to_string(),

@@ -1,4 +1,4 @@
-//! A mission whose directory is on a full disk: what is started, printed and kept, and how it ends.
+//! A mission whose directory is on a full disk: its starts, its output, its journal, and its end.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -82,7 +82,7 @@ fn two_on_a_disk(dir: &Path) -> (Disk, Up) {
     (disk, up)
 }
 
-/// How a supervisor ends on request while the disk stays full: what the cells free is no room for the journal.
+/// How a supervisor ends on request while the disk stays full: room freed by the cells is none for the journal.
 fn ended_on(disk: &Disk, up: &mut Up) -> Option<i32> {
     loop {
         if let Some(ended) = up.child.try_wait().unwrap() {
@@ -95,7 +95,7 @@ fn ended_on(disk: &Disk, up: &mut Up) -> Option<i32> {
 /// Stops and starts a cell until the journal takes no more. A start may fail for lack of room, too.
 fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
     for _ in 0..60 {
-        // Takes what the supervisor has freed meanwhile.
+        // Takes the room that the supervisor has freed meanwhile.
         disk.fill();
         ask(dir, &["stop", "plain"]);
         ask(dir, &["start", "plain"]);
@@ -118,7 +118,7 @@ fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
     is_said_once(up);
 }
 
-/// With room again, the next supervisor continues from what the journal says, and ends normally. The last entry about
+/// With room again, the next supervisor continues from the journal, and ends normally. The last entry about
 /// `plain` may be that it was stopped, as the journal may have taken no more just then.
 fn goes_on(disk: &Disk, dir: &Path) {
     disk.free();
@@ -130,7 +130,7 @@ fn goes_on(disk: &Disk, dir: &Path) {
     up.end();
 }
 
-/// What is printed when the journal takes no more, and when it does again.
+/// The lines printed when the journal takes no more, and when it does again.
 const STUCK: &str = "its events are kept in memory";
 const WRITTEN: &str = "the journal is written again";
 
@@ -152,7 +152,7 @@ fn a_stuck_journal_stops_nobody_and_is_told_at_the_end(dir: &Path) {
     disk.fill();
     stick(&disk, dir, &mut up);
     assert_eq!(cell(dir, "steady")["state"], "running");
-    // It ends while the disk is full: what could not be written is reported, by the exit code too.
+    // It ends while the disk is full: entries that could not be written are reported, by the exit code too.
     up.signal(libc::SIGINT);
     let ended = ended_on(&disk, &mut up);
     // Whether an entry got in between is chance; the exit code tells.
@@ -185,7 +185,7 @@ pub fn next_on_a_full_disk() -> String {
         .args(["up", "mission.toml", "--dir", "state"])
         .stderr(fs::File::create(&errors).unwrap());
     let mut next = Up::of(&mut next);
-    // Running cells are adopted, and what it does about them is recorded.
+    // Running cells are adopted, and its actions on them are recorded.
     next.until("steady: runs on, adopted");
     stick(&disk, dir, &mut next);
     let taken = cell(dir, "steady");

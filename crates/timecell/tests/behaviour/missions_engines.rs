@@ -63,7 +63,7 @@ fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix(dir: &Path) 
         let line = line_of(dir, "engine = \"crun\"");
         refused(say(dir, &["admit", "mission.toml"]), line);
         refused(say(dir, &["up", "mission.toml", "--dir", "state"]), line);
-        // What runs keeps running.
+        // Running cells keep running.
         mission(dir, &(cell("plain", "embedded") + &cell("r", "runc")));
         let mut up = Up::start(dir);
         let pid = pid_of(&up.told("plain: runs"));

@@ -23,7 +23,7 @@ const NEEDS: &[Need] = &[
     Need::Freezer,
     Need::Program("busybox"),
 ];
-/// A cell that is shed to best effort gets what other tests leave, and stays shed until jobs come normally again.
+/// A cell that is shed to best effort gets the cpu time that other tests leave, and stays shed until jobs come normally again.
 const ALONE: &[Need] = &[
     Need::Root,
     Need::RealTime,
@@ -55,8 +55,8 @@ fn used(group: &Path) -> Duration {
     Duration::from_micros(line.unwrap().parse().unwrap())
 }
 
-/// A cell that always wants the cpu and has a tenth of it gets at most twice that, and at least a third of it, whatever else the machine
-/// does. What it would run beyond that in class IDLE, ordinary work beside it takes.
+/// A cell that always wants the cpu and has a tenth of it gets at most twice that, and at least a third of it, beside all else that the machine does.
+/// Ordinary work beside it takes the time that it would run beyond that in class IDLE.
 #[track_caller]
 fn is_held(dir: &Path, cell: &str) {
     let mut beside = Command::new("taskset");
@@ -379,7 +379,7 @@ fn started_with_a_mask_of_0_nothing_is_for_others_to_write(dir: &Path) {
 fn a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew(dir: &Path) {
     let up = shed_mission(dir);
     let group = group(dir, "payload");
-    // Another thread writes its notes: the next supervisor cannot know what was not written when it was killed.
+    // Another thread writes its notes: the next supervisor cannot know those not written when it was killed.
     let journal = dir.join("state/journal");
     eventually("it is written that the cell is shed", || {
         fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"why\":\"shed\""))

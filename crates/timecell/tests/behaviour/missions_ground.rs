@@ -70,7 +70,7 @@ pub fn a_users_directory_is_refused_by_every_verb() {
             assert!(error.starts_with(&belongs), "{words:?}: {error}");
         }
     }
-    // One in which everybody may create what is looked for.
+    // A directory in which everybody may create the names looked for.
     fs::create_dir(dir.join("open")).unwrap();
     fs::set_permissions(dir.join("open"), Permissions::from_mode(0o1777)).unwrap();
     let said = say(dir, &["up", "mission.toml", "--dir", "open"]).ends_with(4);
@@ -297,7 +297,7 @@ pub fn a_link_in_an_image_is_refused() {
     nothing_is_left(dir);
 }
 
-/// crun takes what precedes a colon in the name of its log for the kind of log.
+/// crun takes the part before a colon in the name of its log for the kind of log.
 #[case(Root, Program("busybox"), Program("crun"))]
 fn a_directory_whose_name_crun_reads_otherwise_is_one(dir: &Path) {
     mission(

@@ -1,4 +1,4 @@
-//! Missions with health rules: what is observed of their cells, and the action taken.
+//! Missions with health rules: observations of their cells, and the action taken.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `timecell hold` and `timecell release`: a budget for what already runs.
+//! `timecell hold` and `timecell release`: a budget for running programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,14 +83,14 @@ fn used(group: &Path) -> Duration {
     Duration::from_micros(line.unwrap().parse().unwrap())
 }
 
-/// What a cgroup uses in a second, as a share of a cpu.
+/// The cpu use of a cgroup in a second, as a share of a cpu.
 fn share(group: &Path) -> f64 {
     let (began, before) = (Instant::now(), used(group));
     std::thread::sleep(Duration::from_secs(1));
     (used(group) - before).as_secs_f64() / began.elapsed().as_secs_f64()
 }
 
-/// A thing that always wants the cpu and has a tenth of it gets at most twice that, and some of it, whatever else the machine does.
+/// A thing that always wants the cpu and has a tenth of it gets at most twice that, and some of it, beside all else that the machine does.
 #[track_caller]
 pub fn is_a_tenth(group: &Path) {
     let share = share(group);
@@ -230,7 +230,7 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself(dir: &Path) {
     assert!(let_go.err.contains("it is held again"), "{}", let_go.err);
     assert!(let_go.out.contains(": released"), "{}", let_go.out);
     nothing_is_held();
-    // Beside whatever else the machine does: it had a tenth.
+    // Beside all else that the machine does: it had a tenth.
     let share = share(&group);
     assert!(share > 0.2, "{share}");
     let refused = release(own).ends_with(2);
@@ -325,7 +325,7 @@ fn held_with_what_it_has_started(option: &str, given: &Class) {
         assert_eq!(get_affinity(pid).unwrap(), had);
         assert_eq!(get_class(pid).unwrap(), class);
     }
-    // Its cgroup is then its own, and goes with what was held.
+    // Its cgroup is then its own, and goes with the held process.
     hold(&words).ends_with(0);
     let id = busy.id();
     busy.end();
@@ -401,7 +401,7 @@ fn missions_and_what_is_held_count_for_each_other(dir: &Path) {
         "{}",
         full.err
     );
-    // A cap for ordinary threads takes nothing from what real-time threads may have.
+    // A cap for ordinary threads takes nothing from the share of real-time threads.
     hold(&["--reserve", "5ms/50ms", "--cpu", "1", &second.id()]).ends_with(0);
     release(&second.id()).ends_with(0);
     let cells = shell(

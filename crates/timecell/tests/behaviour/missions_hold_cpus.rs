@@ -92,7 +92,7 @@ fn a_container_on_two_cpus_leaves_nothing_when_it_ends(dir: &Path) {
         let groups = parts(&only());
         groups.iter().for_each(|group| is_a_tenth(group));
         let place = groups[0].parent().unwrap();
-        // What `exec` starts is held as well.
+        // Processes that `exec` starts are held as well.
         podman(&["exec", "--detach", own, "/busybox", "sleep", "100"]);
         eventually("it is in one of them", || {
             only()["threads"] == threads && host::cgroup::listed(place, "cgroup.threads").is_empty()

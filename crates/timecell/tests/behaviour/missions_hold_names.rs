@@ -53,7 +53,7 @@ fn a_container_is_known_by_all_its_names_and_kept_to_its_cpus(dir: &Path) {
         assert!(let_go.out.contains(": released"), "{}", let_go.out);
         nothing_is_held();
     }
-    // On a cpu that it was not given, it would disturb what its owner wants to keep free.
+    // It was not given this cpu, which its owner may want to keep free.
     podman(&["update", "--cpuset-cpus", "1", own]);
     let refused = held(&["--cpu", "0", own]).ends_with(2);
     assert!(

@@ -1,4 +1,4 @@
-//! What others change of something that is held: put back once, left to them afterwards, and seen in both cases.
+//! Changes by others to a held thing: put back once, left to them afterwards, and seen in both cases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn a_cpuset_that_podman_changes_is_podmans_from_then_on(dir: &Path) {
     let let_go = release(own).ends_with(0);
     assert!(let_go.err.contains("and is left so"), "{}", let_go.err);
     assert_eq!(cpuset(), "0-1");
-    // Without what timecell gave it, it has all that podman gives it, now and later.
+    // Without timecell's settings, it has all those of podman, now and later.
     assert_eq!(get_affinity(pid).unwrap(), [0, 1]);
     assert_eq!(get_class(pid).unwrap(), Class::Other);
     nothing_is_held();
@@ -98,7 +98,7 @@ fn what_was_granted_is_put_back_once_and_then_left_alone() {
     let changed = format!("the affinity of thread {child} was changed to cpu 0");
     eventually("that is told", || told(&only()).as_ref() == Some(&changed));
     assert_eq!(only()["broken"], Value::Null);
-    // Whoever comes from outside is kept to the cpu like the others, and has changed nothing.
+    // A process that comes from outside is kept to the cpu like the others, and has changed nothing.
     let other = Busy::start();
     move_to(&group(&only()), other.pid());
     eventually("it is kept to the cpu", || {
@@ -120,7 +120,7 @@ fn what_was_granted_is_put_back_once_and_then_left_alone() {
         list.out
     );
     release(&id).ends_with(0);
-    // What others have given them is theirs, and the rest is as it was.
+    // Settings by others remain, and the rest is as it was.
     assert_eq!(get_class(first).unwrap(), Class::Batch);
     assert_eq!(get_affinity(first).unwrap(), had);
     assert_eq!(get_class(child).unwrap(), Class::Other);

@@ -50,7 +50,7 @@ fn memory(engine: &str) {
         up.told("parent: a process of it was killed for memory: limit 8MiB");
         let limits = &cell(dir, "parent")["limits"];
         assert_eq!(limits[0]["limit"], "memory", "{limits}");
-        // Whoever kills the first process later, it is not the kernel for lack of memory.
+        // A later killer of the first process is not the kernel for lack of memory.
         std::thread::sleep(std::time::Duration::from_millis(1_200));
         let pid = cell(dir, "parent")["pid"].as_i64().unwrap();
         // SAFETY: a cell of this test.

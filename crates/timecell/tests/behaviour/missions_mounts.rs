@@ -44,7 +44,7 @@ impl Scene {
         shell("swapping", &script, &mounts(&self.shared, "/shared", true))
     }
 
-    /// A cell that prints what it sees.
+    /// A cell that prints its view.
     fn shown(&self, engine: &str) -> String {
         let more = format!(
             "engine = \"{engine}\"\n{AGAIN}\n{}",

@@ -1,4 +1,4 @@
-//! Priority-inheritance mutexes in C programs: what glibc and musl report in a cell that is held to a budget, where the kernel's
+//! Priority-inheritance mutexes in C programs: the errors of glibc and musl in a cell that is held to a budget, where the kernel's
 //! operations are refused, and in one that is not.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::missions::{RESERVED, Up, mission, nothing_is_left};
 use crate::support::{eventually, say};
 
-/// Prints what the C library answers, and waits.
+/// Prints the C library's answers, and waits.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdio.h>

@@ -171,7 +171,7 @@ fn a_reader_that_has_stopped_holds_up_nobody(dir: &Path) {
     // SAFETY: no memory is involved; the pipe is ours.
     let room = unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, 4096) };
     assert!(room >= 4096);
-    // What is left of it is the output of admission and a few lines.
+    // The room that remains is for the output of admission and a few lines.
     let filler = vec![b'\n'; room as usize - 2304];
     (&writer).write_all(&filler).unwrap();
     let mut up = timecell()

@@ -18,7 +18,7 @@ pub const NEEDS: &[Need] = &[
     Need::GroupBudget(950),
 ];
 
-/// With a reservation, an end is noticed within this time, however busy the cpus are with what is granted.
+/// With a reservation, an end is noticed within this time, however busy the cpus are with granted work.
 pub const TOLD: Duration = Duration::from_secs(1);
 
 /// Kills in one mission.
@@ -102,7 +102,7 @@ fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop(dir: &Path) {
     let of = |cpus: &Vec<Vec<u32>>| cpus.iter().all(|cpus| *cpus == [0]);
     let supervisor = cpus_of(own);
     assert!(supervisor.len() > 1 && of(&supervisor), "{supervisor:?}");
-    // What it starts is not kept off anything.
+    // Programs that it starts are not kept off anything.
     let ordinary = host::sched::get_affinity(ordinary).unwrap();
     assert_eq!(ordinary, host::cpus::online().unwrap());
     // Where there is room for it again, it is where it was.

@@ -40,7 +40,7 @@ fn said(command: &mut Command) -> Said {
     command.output().unwrap().into()
 }
 
-/// What it prints with this as its standard input.
+/// Its output with this as its standard input.
 fn typed(command: &mut Command, text: &str) -> Said {
     let (input, mut typed) = std::io::pipe().unwrap();
     typed.write_all(text.as_bytes()).unwrap();
@@ -119,7 +119,7 @@ impl Drop for Running {
     }
 }
 
-/// Ends what still runs under this name, on drop.
+/// Ends a mission that still runs under this name, on drop.
 struct Down(String);
 
 impl Drop for Down {
@@ -180,7 +180,7 @@ fn output_exit_status_and_a_report_are_returned(dir: &Path) {
     let cat = [&shell, "cat"];
     let told = typed(&mut run_in(dir, &words, &cat), "plain\n").ends_with(0);
     assert_eq!(told.out, "plain\n", "{}", told.err);
-    // The program sees the name by which it is called, which selects what some programs do.
+    // The program sees the name by which it is called, which selects the behaviour of some programs.
     std::os::unix::fs::symlink(busybox(), dir.join("echo")).unwrap();
     let told = said(&mut run_in(dir, &words, &["./echo", "as called"])).ends_with(0);
     assert_eq!(told.out, "as called\n");
@@ -373,7 +373,7 @@ fn an_image_of_podmans_runs_as_any_other(dir: &Path) {
     );
     assert!(!told.err.contains("not watched"), "{}", told.err);
     nothing_is_left(&own);
-    // The image tells who owns its page.
+    // The image names the owner of its page.
     let words = ["--task", "control=5ms/100ms", "--enforcer", "freezer"];
     let words = [&words[..], &["--image", &image.0, "--name", &own]].concat();
     let program = [

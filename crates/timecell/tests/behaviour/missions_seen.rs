@@ -1,4 +1,4 @@
-//! What a mission's owner sees of cells that try to hide something, and of what was there before them.
+//! A mission's owner's view of cells that try to hide something, and of files that were there before them.
 
 use std::fs;
 use std::num::NonZero;
@@ -27,7 +27,7 @@ const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;owned\u{7}mine";
 pub fn what_a_cell_says_reaches_a_terminal_as_text() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("root/dev")).unwrap();
-    // `logs` shows what a cell writes; `events` and `ps` show why it could not be started: its engine names the program.
+    // `logs` shows a cell's output; `events` and `ps` show why it could not be started: its engine names the program.
     let writes = r"printf '\\033[2J\\033]0;owned\\007mine\\n'; exec /busybox sleep 1000";
     let cells = shell("writes", writes, "class = \"other\"")
         + &format!(
@@ -87,7 +87,7 @@ fn a_thread_beside_the_budget_of_its_cell_is_told_of(dir: &Path) {
     };
     host::sched::set_class(pid, &class).unwrap();
     let told = format!("its thread {pid} is of SCHED_DEADLINE");
-    // What is reported is up to a second old.
+    // Reports are up to a second old.
     eventually("that one beside the budget is told of", || {
         let unheld = cell(dir, "app")["unheld"][0].clone();
         unheld

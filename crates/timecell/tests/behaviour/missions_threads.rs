@@ -1,5 +1,5 @@
-//! Threads of programs that set their own classes, priorities and cpus: each gets what admission has proved, whatever it asks
-//! for, and the tasks find their threads.
+//! Threads of programs that set their own classes, priorities and cpus: each gets the values proved by admission, whichever it asks for, and the
+//! tasks find their threads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ const TASKS: [(&str, &str, &str); 3] = [
     ("log", "1ms", "100ms"),
 ];
 
-/// A cell of this program with the tasks and arguments, and what else is said of each task.
+/// A cell of this program with the tasks and arguments, and the further keys of each task.
 pub fn threads(program: &Path, args: &[&str], head: &str, more: [&str; 3]) -> String {
     let tasks = TASKS.iter().zip(more).map(|((name, wcet, period), more)| {
         format!(
@@ -211,7 +211,7 @@ fn every_order_of_asking_gets_what_was_proved(dir: &Path) {
             args.iter()
                 .all(|arg| said().contains(&format!("{}: set", &arg[..arg.find(':').unwrap()])))
         });
-        // At once: what is only mended at the next look was not kept.
+        // At once: a thread mended only at the next look was not kept.
         for ((name, ..), class) in TASKS.iter().zip(&granted) {
             assert_eq!(class_of(pid, name).as_ref(), Some(class), "{args:?}");
         }
@@ -423,7 +423,7 @@ fn who_answers_outlives_the_supervisor_and_is_replaced(dir: &Path) {
     eventually("the agent ends with its cell", || agents(dir).is_empty());
 }
 
-/// What programs do that set themselves up for real time, each with its outcome.
+/// The calls of programs that set themselves up for real time, each with its outcome.
 const SETS_ITSELF_UP: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -530,7 +530,7 @@ fn programs_that_set_themselves_up_just_work(dir: &Path) {
         up.end();
         nothing_is_left(dir);
     }
-    // A launcher asks for it, and the program inherits what it got.
+    // A launcher asks for it, and the program inherits the result.
     let command = format!("exec chrt -f 50 {path}");
     let mut run = crate::support::timecell();
     run.current_dir(dir);

@@ -128,7 +128,7 @@ fn newest(dir: &Path, known: &[PathBuf]) -> PathBuf {
     run
 }
 
-/// Names, types and what the metadata say about units.
+/// Names, types and the units in the metadata.
 fn columns(reader: &SerializedFileReader<File>) {
     let about = reader.metadata().file_metadata();
     let columns = about.schema_descr().columns();

@@ -35,11 +35,11 @@ impl Part {
         Ok(Some(Part { top, group }))
     }
 
-    /// Moves this thread, and what it starts, into it, and hides everything else from them. The thread has its own mount namespace and
+    /// Moves this thread, and its children, into it, and hides everything else from them. The thread has its own mount namespace and
     /// `/dev/shm`.
     pub fn enter(&self) -> io::Result<()> {
         fs::write(self.group.join("tasks"), "0")?;
-        // Instead of the hierarchy and not over it: what lies below would be listed, too.
+        // Instead of the hierarchy and not over it: the files below would be listed, too.
         let aside = Path::new("/dev/shm/groups");
         fs::create_dir(aside)?;
         mount(&self.group, aside, libc::MS_BIND)?;
@@ -74,7 +74,7 @@ fn mount(from: &Path, to: &Path, how: libc::c_ulong) -> io::Result<()> {
     }
 }
 
-/// Removes what killed tests left behind.
+/// Removes the remains of killed tests.
 fn sweep(top: &Path) {
     let groups = fs::read_dir(top).into_iter().flatten().flatten();
     for group in groups {

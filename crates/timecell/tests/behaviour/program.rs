@@ -193,7 +193,7 @@ fn what_cannot_be_measured_is_told(dir: &Path) {
     refused("x.toml", 1, "its program ended after 50 jobs");
 }
 
-/// Cells of a round are stopped outside their turns, and what is due then is neither executed nor missed, even if the
+/// Cells of a round are stopped outside their turns, and jobs due then are neither executed nor missed, even if the
 /// program makes up for it, unless that is too much.
 #[case(Program("cc"), GroupBudget(950))]
 fn one_that_reports_takes_turns_with_itself(dir: &Path) {
@@ -263,7 +263,7 @@ fn one_that_reports_takes_turns_with_itself(dir: &Path) {
             assert_eq!(cell.executed + cell.missed, 280, "{}", cell.label);
             assert!(cell.executed > 140, "{words:?}: {}", cell.executed);
             assert!(cell.trial == "bare" || !cell.in_turns.is_empty());
-            // Not what it does to catch up: otherwise a job is in time unless the machine delays it.
+            // Not the jobs by which it catches up: otherwise a job is in time unless the machine delays it.
             let wakeup = cell
                 .metrics
                 .iter()
@@ -273,7 +273,7 @@ fn one_that_reports_takes_turns_with_itself(dir: &Path) {
         }
         fs::remove_dir_all(dir.join("runs")).unwrap();
     }
-    // What a program does outside its turns is in no page, so it reports it itself.
+    // The deeds of a program outside its turns are in no page, so it reports them itself.
     let logs = tempfile::tempdir().unwrap();
     let first = ["bench", "overhead", "--program", "./strict", "--engine"];
     let more = ["bare", "--rounds", "2", "--jobs", "140", "--", "20"];
@@ -297,7 +297,7 @@ fn one_that_reports_takes_turns_with_itself(dir: &Path) {
         &["bare,embedded", "--rounds", "2", "--jobs", "20"],
     ]
     .concat();
-    // Of each 2 ms, with room to catch up beside what else runs.
+    // Of each 2 ms, with room to catch up beside all else that runs.
     let said = say(dir, &[&first[..], &["--", "500"]].concat()).ends_with(0);
     assert!(said.out.contains("whole rounds, no turns"), "{}", said.out);
     let run = Run::open(&only_run(dir)).unwrap();
@@ -440,7 +440,7 @@ fn cells_of_a_trial_have_programs_and_periods_of_their_own(dir: &Path) {
         assert_eq!(cell.executed + cell.missed, planned, "{label}");
         assert_eq!(cell.against_baseline.is_some(), compared, "{label}");
     }
-    // Compared with what does the same: the slow one takes much longer than the fast one, and only as long as its like.
+    // Compared with cells of the same work: the slow one takes much longer than the fast one, and only as long as its like.
     let ratio = |label| {
         let against = cell(label).against_baseline.as_ref().unwrap();
         against.ratio_of_medians.value
@@ -454,7 +454,7 @@ fn cells_of_a_trial_have_programs_and_periods_of_their_own(dir: &Path) {
         assert_eq!(cell("mixed/control").class, "FIFO 41");
         assert_eq!(cell("mixed/vision").class, "FIFO 40");
     }
-    // What the run keeps is read back unchanged.
+    // The run's copy of the experiment is read back unchanged.
     assert_eq!(run.experiment().unwrap().trials[1].own.len(), 3);
 
     fs::create_dir(dir.join("other")).unwrap();
@@ -485,7 +485,7 @@ fn no_program_reaches_a_binary_for_writing(dir: &Path) {
     let told = |said: &Said| format!("{}{}", said.out, said.err);
     let said = told(&measure("bare", &["--", "self"]));
     assert!(said.contains("reached /proc/self/exe"), "{said}");
-    // The cell tells what happens in it: it looks at itself, its parent and the file.
+    // The program in the cell reports: it looks at itself, its parent and the file.
     let said = told(&measure("embedded", &["--", "look"]));
     assert!(said.contains("it saw 4 binaries"), "{said}");
     for engine in ["embedded", "crun", "runc", "podman"] {

@@ -1,5 +1,5 @@
-//! A program on a real pseudo-terminal: script(1) creates it and passes bytes on, and a terminal emulator tells what is on
-//! the screen. A terminal library draws only what has changed, so words arrive in pieces and in any order.
+//! A program on a real pseudo-terminal: script(1) creates it and passes bytes on, and a terminal emulator keeps the contents of the screen. A
+//! terminal library draws only the parts that have changed, so words arrive in pieces and in any order.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What this requires of the machine.
+/// The programs that this requires of the machine.
 pub const PROGRAMS: [&str; 3] = ["script", "stty", "timeout"];
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// When everything is ended from outside, whatever happens to the test.
+/// When everything is ended from outside, at any outcome of the test.
 const LIFETIME: &str = "300";
 
 /// A terminal with one program on it, which is ended on drop.
@@ -23,7 +23,7 @@ pub struct Pty {
     screen: vt100::Parser<Window>,
 }
 
-/// What the terminal was told to do with its window.
+/// The window operations that the terminal received.
 #[derive(Default)]
 struct Window {
     title: Option<String>,
@@ -131,7 +131,7 @@ impl Pty {
 impl Drop for Pty {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            // SAFETY: our own child, which has not been reaped. It passes the signal on, and kills what does not obey.
+            // SAFETY: our own child, which has not been reaped. It passes the signal on, and kills a program that does not obey.
             unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
             let _ = self.child.wait();
         }

@@ -1,4 +1,4 @@
-//! A program in cells that reports its jobs: this test binary, whose arguments tell it what to do.
+//! A program in cells that reports its jobs: this test binary, whose arguments name its task.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::support::own_program;
 /// The first argument of the program.
 const WORD: &str = "reports-jobs";
 
-/// What the program does.
+/// The program's jobs.
 #[derive(Debug, Clone, Copy)]
 pub struct Reporter {
     pub period_ms: i64,
     pub work_us: i64,
-    /// What happens to each of these jobs, instead of its work.
+    /// The fate of each of these jobs, instead of its work.
     pub from: u64,
     pub until: u64,
     pub deed: Deed,

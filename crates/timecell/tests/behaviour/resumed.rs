@@ -74,7 +74,7 @@ fn resumed_with(dir: &Path, run: &Path, times: usize, code: i32) -> serde_json::
     json
 }
 
-/// What would give another run is refused, and changes nothing.
+/// An option that would give another run is refused, and changes nothing.
 fn is_held_to_its_plan(dir: &Path, run: &Path) {
     let name = run.to_string_lossy();
     let error = |words: &[&str]| {
@@ -216,7 +216,7 @@ fn single_measurements_go_on() {
     let mut bench = begun(dir.path(), &words);
     eventually("the run is there", || dir.path().join("runs").is_dir());
     std::thread::sleep(std::time::Duration::from_millis(2_500));
-    // What is measured is written every ten seconds, and now.
+    // Measurements are written every ten seconds, and now.
     // SAFETY: our own child.
     unsafe { libc::kill(bench.id().cast_signed(), libc::SIGINT) };
     assert_eq!(bench.wait().unwrap().code(), Some(1));

@@ -1,4 +1,4 @@
-//! What cells have measured outlives a measuring process that is killed, interrupted, or faces a full disk.
+//! Measurements of cells outlive a measuring process that is killed, interrupted, or faces a full disk.
 
 use record::summary::RunSummary;
 use std::fs;

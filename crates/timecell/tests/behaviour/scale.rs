@@ -139,7 +139,7 @@ fn a_study_ends_at_the_limit_that_gave_out_and_names_it() {
     assert_eq!(manifest.status, Status::Complete);
     let before = run.trial(1).unwrap();
     assert_eq!(before.failure, None);
-    // What it had measured is kept: every job of the previous crowd, and a report of it.
+    // Its measurements are kept: every job of the previous crowd, and a report of it.
     for cell in &before.cells {
         let samples = run.samples(1, &cell.id).unwrap().unwrap();
         let header = samples.header;

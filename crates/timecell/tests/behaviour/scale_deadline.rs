@@ -1,4 +1,4 @@
-//! Cells that SCHED_DEADLINE holds to equal shares: what the kernel reports about each, and the outcome of a study
+//! Cells that SCHED_DEADLINE holds to equal shares: the kernel's report about each, and the outcome of a study
 //! whose threads it does not admit.
 
 use std::io::{BufRead, BufReader};
@@ -28,7 +28,7 @@ fn the_kernel_holds_every_cell_to_an_equal_share(dir: &Path) {
         panic!("{class}");
     };
     assert_eq!((deadline_ns, period_ns), (1_000_000_000, 1_000_000_000));
-    // Together less than the cpus, and most of what is not kept back.
+    // Together less than the cpus, and most of the share that is not kept back.
     let cpus = every_cpu.len() as u64;
     let all_ns = runtime_ns * 12;
     assert!(all_ns < cpus * 950_000_000 && all_ns > 0, "{class}");
@@ -131,7 +131,7 @@ fn greedy() -> bandwidth::Asker {
     asker
 }
 
-/// A study of 64 and 80 cells, stopped once the first trial has told what each cell will hold.
+/// A study of 64 and 80 cells, stopped once the first trial has told the share that each cell will hold.
 fn stopped_before_the_cells(
     dir: &std::path::Path,
 ) -> (Child, BufReader<std::process::ChildStderr>) {

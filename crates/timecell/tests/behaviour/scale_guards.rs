@@ -1,5 +1,4 @@
-//! A scale study names the limit that will end it before it starts, and stops before others go short, keeping what it has
-//! measured.
+//! A scale study names the limit that will end it before it starts, and stops before others go short, keeping its measurements.
 
 use record::scale::ScaleSummary;
 use std::io::Write as _;

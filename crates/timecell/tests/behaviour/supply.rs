@@ -1,4 +1,4 @@
-//! What the kernel's enforcers supply: real budgets on this machine, checked through the record of a study.
+//! The supply of the kernel's enforcers: real budgets on this machine, checked through the record of a study.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ const QUICK: [&str; 6] = [
     "--json",
 ];
 
-/// What holds for every measured supply, whatever the machine.
+/// The properties of every measured supply, on any machine.
 fn is_sound(supply: &MeasuredSupply) {
     let Budget {
         budget_ns,
@@ -380,7 +380,7 @@ fn ctrl_c_while_sets_are_tried_keeps_what_was_run(dir: &Path) {
     );
 }
 
-/// Nothing is left but what was measured, which is studied.
+/// Nothing is left but the measurements, which are studied.
 fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> SupplyRecord {
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
@@ -428,7 +428,7 @@ fn killed_after(words: &[&str], trials: u32) {
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
     assert_eq!(status(dir.path()), Status::Killed);
-    // What it had measured can be studied.
+    // The measurements until then can be studied.
     let run = only_run(dir.path());
     say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
 }

@@ -1,4 +1,4 @@
-//! What budgets enforced by the freezer supply: measured, used by admission, and nothing left behind.
+//! The supply of budgets enforced by the freezer: measured, used by admission, and nothing left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn a_budget_is_measured_with_how_exact_it_is_held_and_counted_on(dir: &Path) {
     is_counted_on(dir, &supplies, name);
 }
 
-/// What holds for everything that the freezer holds, on any machine.
+/// The properties of everything that the freezer holds, on any machine.
 fn is_held(supply: &MeasuredSupply) {
     assert_eq!(supply.held.enforcer, Enforcer::Freezer);
     let reaction = supply.reaction.as_ref().unwrap();
@@ -77,14 +77,14 @@ fn is_held(supply: &MeasuredSupply) {
         panic!("{supply:?}");
     };
     assert!(cost.cpu_ns > 0 && cost.cpu_ns < cost.of_ns, "{cost:?}");
-    // It is held, and gets what it is granted: less exactly on a machine with other work.
+    // It is held, and gets its grant: less exactly on a machine with other work.
     let granted = supply.held.budget_ns as f64 / supply.held.period_ns as f64;
     let share = billed.ratio() / granted;
     assert!((0.5..1.5).contains(&share), "{share} of the grant");
     let idle_ns = supply.held.period_ns - supply.held.budget_ns;
     let [late_ns, overrun_ns] = [&reaction.late, &reaction.overruns].map(|times| times.most_ns);
     assert_eq!(reaction.textbook_gap_ns, 2 * idle_ns + late_ns + overrun_ns);
-    // No line is better than what follows from the worst reaction.
+    // No line is better than the one that follows from the worst reaction.
     assert_eq!(supply.by_tick, None);
     match supply.by_reaction {
         Some(bound) => {

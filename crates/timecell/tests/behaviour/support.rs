@@ -1,4 +1,4 @@
-//! Helpers: running the binary, and looking at what it left behind.
+//! Helpers: running the binary, and looking at its remains.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -29,11 +29,11 @@ pub static CASES: [Case];
 /// A requirement of a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// That no other test runs: it changes what belongs to everybody, observes it, or judges how long something takes.
+    /// That no other test runs: it changes settings that belong to everybody, observes them, or judges how long something takes.
     Alone,
     /// This many thousandths of a cpu for its real-time cgroups.
     GroupBudget(u16),
-    /// This many, and it sees no others: for trials with contained cells of class FIFO, which take what is free.
+    /// This many, and it sees no others: for trials with contained cells of class FIFO, which take the free part.
     GroupsOfItsOwn(u16),
     /// That no test runs that has all budgets of cgroups: those keep others from a cpu.
     Unhindered,
@@ -119,7 +119,7 @@ impl Need {
 const ENFORCER_SET: &str = "TIMECELL_TEST_ENFORCER";
 
 /// The enforcer of a critical cell if a test needs no particular one: the best that this machine has, or the one that is
-/// asked for. The error says what is missing.
+/// asked for. The error names the missing thing.
 pub fn enforcer() -> Result<Enforcer, String> {
     static FOUND: LazyLock<Result<Enforcer, String>> = LazyLock::new(|| {
         let unmet = |enforcer: Enforcer| match enforcer {
@@ -175,7 +175,7 @@ pub fn timecell() -> Command {
     command
 }
 
-/// What a run of the binary printed, and how it ended.
+/// The output of a run of the binary, and how it ended.
 pub struct Said {
     pub code: Option<i32>,
     pub out: String,
@@ -372,7 +372,7 @@ fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
 #[track_caller]
 pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    // Steps of different lengths see every phase of what happens once a period.
+    // Steps of different lengths see every phase of an event that happens once a period.
     for step in (11..100).step_by(7).cycle() {
         if true_now() {
             return;

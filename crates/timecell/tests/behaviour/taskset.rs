@@ -95,7 +95,7 @@ fn fifo_by_deadline_with_bounds_and_competitors(dir: &Path) {
 
 #[case(Root, RealTime, GroupsOfItsOwn(120), DeadlineBudget)]
 fn deadline_threads_one_trial_after_the_other(dir: &Path) {
-    // Half of every cpu: what one trial held must be released before the next can have it.
+    // Half of every cpu: the share held by one trial must be released before the next can have it.
     experiment(
         dir,
         "policy = \"deadline\"\nmargin = \"20ms\"\n",
@@ -284,7 +284,7 @@ fn a_file_of_analyze_is_run(dir: &Path) {
     let run = Run::open(&only_run(dir)).unwrap();
     let trial = run.trial(1).unwrap();
     assert_eq!(trial.cells[0].task.as_ref().unwrap().jobs, 4);
-    // What was run is recorded in the run, not in a file beside it.
+    // The tasks are recorded in the run, not in a file beside it.
     let kept = run.experiment().unwrap().tasks.unwrap();
     assert_eq!((kept.file, kept.cells[0].name.as_str()), (None, "one"));
 }

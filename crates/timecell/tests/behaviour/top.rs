@@ -1,4 +1,4 @@
-//! `timecell top` beside a real run: what it prints for each cell, and when there is nothing to see.
+//! `timecell top` beside a real run: its output for each cell, and when there is nothing to see.
 
 use std::fs;
 use std::num::NonZero;

@@ -333,7 +333,7 @@ fn a_run_goes_on_until_it_is_known_whether_something_holds(dir: &Path) {
         "{}",
         narrow.out
     );
-    // What is known to be false is known, and fails.
+    // A condition known to be false is decided, and fails.
     let (_, rounds) = rounds_of(&["--until", "latency.p90 < 1ns"], 3);
     assert_eq!(rounds, 1);
     // p99 takes 459 jobs: 440 tell nothing, and 880 do on a machine that stalls in between.

@@ -1,4 +1,4 @@
-//! Without privilege, the same command runs, names what is unmet, and labels its results.
+//! Without privilege, the same command runs, names the unmet requirements, and labels its results.
 
 use record::summary::RunSummary;
 use std::os::unix::fs::PermissionsExt;

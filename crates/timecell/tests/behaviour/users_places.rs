@@ -1,4 +1,4 @@
-//! Root in a user's directory: what it writes there belongs to the user, whatever the kind of run or output, and no link that
+//! Root in a user's directory: its files there belong to the user, in every kind of run or output, and no link that
 //! the user puts in its way leads to anything of root's.
 
 use std::fs::{self, Permissions};
@@ -48,7 +48,7 @@ impl Places {
         Places { dir, home, roots }
     }
 
-    /// Runs the binary in the user's directory; what is in `runs` afterwards must be the user's. There is one run, whose
+    /// Runs the binary in the user's directory; the files in `runs` afterwards must be the user's. There is one run, whose
     /// directory is removed with the others.
     #[track_caller]
     pub fn measures(&self, words: &[&str]) {

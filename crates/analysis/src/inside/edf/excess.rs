@@ -69,7 +69,7 @@ pub(crate) fn search(
             None => idle_instant(tasks, supply, steps)?,
         },
         Ordering::Equal => {
-            // Supply at every instant is what sbf(1) = 1 means, and then demand at rate 1 is supplied in time.
+            // sbf(1) = 1 means supply at every instant, and then demand at rate 1 is supplied in time.
             let implicit = tasks
                 .iter()
                 .all(|task| task.deadline - task.jitter >= task.period && task.blocking == 0);
@@ -148,7 +148,7 @@ fn overload(tasks: &[Task], supply: &impl Supply, steps: &mut Budget) -> Result<
     }
 }
 
-/// An instant t > 0 by which all work that can be released before t is done, whatever the schedule.
+/// An instant t > 0 by which all work that can be released before t is done, under any schedule.
 fn idle_instant(tasks: &[Task], supply: &impl Supply, steps: &mut Budget) -> Result<Ns, Undecided> {
     let longest = tasks.iter().map(|task| task.blocking).max().unwrap_or(0);
     let mut t = 1;
@@ -172,7 +172,7 @@ pub(super) fn released(tasks: &[Task], t: Ns) -> Ns {
     })
 }
 
-/// The instant from which demand and supply at equal rates only repeat what was before.
+/// The instant from which demand and supply at equal rates only repeat themselves.
 pub(super) fn repetition(tasks: &[Task], supply: &impl Supply) -> Result<Ns, Undecided> {
     let cycle = supply.cycle().ok_or_else(|| {
         Undecided::NotCovered(

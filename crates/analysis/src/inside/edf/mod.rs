@@ -1,5 +1,5 @@
 //! EDF inside a supply: the verdict, its reasons and the response-time bounds. The search for an excess of demand over
-//! supply is in [`excess`](mod@excess), what it evaluates in `terms`, the bounds in `response`.
+//! supply is in [`excess`](mod@excess), the sums that it evaluates in `terms`, the bounds in `response`.
 
 mod excess;
 mod response;
@@ -135,7 +135,7 @@ fn blocking(tasks: &[Task], t: Ns) -> Ns {
         .unwrap_or(0)
 }
 
-/// What must be supplied within `t` ns.
+/// The least supply within `t` ns.
 fn required(tasks: &[Task], t: Ns) -> Ns {
     edf_demand(tasks, t).saturating_add(blocking(tasks, t))
 }

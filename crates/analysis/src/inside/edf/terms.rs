@@ -22,7 +22,7 @@ struct Term {
     window: Ns,
 }
 
-/// A set in range, and what any search for an excess needs of it.
+/// A set in range, with the sums that any search for an excess needs.
 #[derive(Debug)]
 pub(crate) struct Terms<'a> {
     tasks: &'a [Task],
@@ -34,7 +34,7 @@ pub(crate) struct Terms<'a> {
     ahead: u128,
 }
 
-/// What an instant tells.
+/// The answer of an instant.
 enum Look {
     /// Nothing before it by at most this many ns is in excess, as this number of tasks shows.
     Skip(Ns, usize),
@@ -141,7 +141,7 @@ impl<'a> Terms<'a> {
     /// most the rate, and the window within 2^62 ns.
     ///
     /// QPA (Zhang and Burns 2009) with sbf⁻¹ in the place of the identity: from t to just before sbf⁻¹(required(t)), as
-    /// less is required in between and more supplied. Between two deadlines nothing changes: what is in excess there is
+    /// less is required in between and more supplied. Between two deadlines nothing changes: an excess there is
     /// so at the deadline before.
     pub(crate) fn walk(
         &self,

@@ -110,7 +110,7 @@ proptest! {
         );
     }
 
-    /// The search alone says what the whole test says, near the rate above all; and for a supply that does not tell its
+    /// The search alone answers as the whole test, near the rate above all; and for a supply that does not tell its
     /// delay the same again.
     #[test]
     fn holds_says_what_the_verdict_says(

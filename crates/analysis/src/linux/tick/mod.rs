@@ -14,14 +14,14 @@ const LONGEST_TICK: Ns = 1_000_000_000;
 /// Of ten parts of its budget, those that a cell is trusted to receive before anybody has measured.
 const TRUSTED: (Ns, Ns) = (9, 10);
 
-/// What Linux supplies where it looks at budgets only in the scheduler's tick, every 1/HZ: rt-cgroups always, and
+/// The supply of Linux where it looks at budgets only in the scheduler's tick, every 1/HZ: rt-cgroups always, and
 /// SCHED_DEADLINE unless the scheduler's feature HRTICK_DL is on (it is off by default).
 ///
-/// A thread that has used up its budget Q runs on until the next tick, up to τ too long. What it took too much counts
+/// A thread that has used up its budget Q runs on until the next tick, up to τ too long. The excess counts
 /// against later budgets, so that the long-run rate is kept, but it is kept by longer gaps: the textbook's bound on the
 /// supply (the periodic resource model, [`Periodic`]) does not hold.
 ///
-/// Let r be the runtime that the kernel has charged to an rt-cgroup and not yet forgiven (`rt_time`), u what it ran since
+/// Let r be the runtime that the kernel has charged to an rt-cgroup and not yet forgiven (`rt_time`), u its run since
 /// the last tick, R = r + u. From kernel/sched/rt.c, for a group that always has work and nothing before it on its cpu:
 ///
 /// - Every P, r falls by min(r, Q), and a throttled group runs again if r < Q then (`do_sched_rt_period_timer`).
@@ -43,8 +43,8 @@ const TRUSTED: (Ns, Ns) = (9, 10);
 /// gap lasts n (P - Q) + o at most, n being at most ceil(τ / Q), and α w - S(w) <= (1 - α) (nQ - o + o') + o with the
 /// overdrafts o of this budget and o' of the next, which is (1 - α) Q + τ for Q >= τ and (1 - α) (Q + τ) + τ below.
 ///
-/// What is **not** in `alone`: the kernel bills interrupts to whoever runs, and so does a hypervisor its pauses. What the
-/// program itself receives is less than its budget by a share that only measuring tells. And it is the bound of a cell
+/// **Not** in `alone`: the kernel bills interrupts to the running thread, and so does a hypervisor its pauses. The
+/// program itself receives less than its budget by a share that only measuring tells. And it is the bound of a cell
 /// that has its cpu to itself, or whose budget comes before all others on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TickSupply {
@@ -52,7 +52,7 @@ pub struct TickSupply {
     pub longest_gap: Ns,
     /// Rate and delay of a cell that has nothing before it on its cpu, as far as the kernel's own account goes.
     pub alone: BoundedDelay,
-    /// What may be relied on before anybody has measured: nine tenths of that rate, for interrupts and the host, and
+    /// The supply that may be relied on before anybody has measured: nine tenths of that rate, for interrupts and the host, and
     /// P - Q more of delay, for others on the cpu that leave the cell its budget only late in each period. It lies below
     /// the textbook's supply.
     pub cautious: BoundedDelay,
@@ -139,11 +139,11 @@ impl TickSupply {
 /// The most, ns, that the kernel charges to an rt-cgroup with `budget` ns every `period` ns in any half-open window of
 /// `window` ns, however its threads sleep and wake, under a tick of `tick` ns.
 ///
-/// With r as in [`TickSupply`]: what is charged is what r rises by and what refills take from it. r is Q + τ at most, each of at
+/// With r as in [`TickSupply`]: the charge is the rise of r and the part that refills take from it. r is Q + τ at most, each of at
 /// most ceil(w / P) refills takes Q at most, and a charge reaches back by a tick at most.
 ///
 /// A group around it with the same share of its own period is charged the same, and is overdrawn by it: then the kernel stops
-/// all that is inside, whatever budget that has left.
+/// all that is inside, even with budget left.
 ///
 /// ```
 /// let ms = 1_000_000;

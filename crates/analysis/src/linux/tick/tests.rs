@@ -27,7 +27,7 @@ impl Machine {
 
 /// Keeps the books of the kernel, one step after the other.
 trait Books {
-    /// What happens at an instant, before the step that begins there; whether there was work, and whether there is.
+    /// The events of an instant, before the step that begins there; whether there was work, and whether there is.
     fn instant(&mut self, machine: &Machine, t: i64, worked: bool, works: bool);
     fn may_run(&self) -> bool;
     fn ran(&mut self);
@@ -206,7 +206,7 @@ fn a_group_inside_one_of_the_same_share_is_stopped_for_longer_than_alone() {
     assert!(longest(true) > bound, "{} ms", longest(true));
 }
 
-/// What a thread receives that works and rests in turns before it never rests again: a span of the latter.
+/// The supply of a thread that works and rests in turns before it never rests again: a span of the latter.
 fn simulate(machine: &Machine, books: &mut impl Books, turns: &[i64], steps: i64) -> Span {
     let (mut t, mut worked) = (0, false);
     let mut gaps: Vec<Gap> = Vec::new();
@@ -389,7 +389,7 @@ fn the_bounds_are_near_and_the_textbook_is_not_one() {
     ] {
         let supply = supply.unwrap();
         let longest = spans.iter().map(Span::longest_gap).max().unwrap();
-        // The textbook allows 140; less than a step of the tick is left between what happens and the bound.
+        // The textbook allows 140; less than a step of the tick is left between the supply and the bound.
         assert!(
             (160..=supply.longest_gap).contains(&longest),
             "{longest} of {}",

@@ -1,9 +1,9 @@
-//! The simulated machine: servers, queues and who runs.
+//! The simulated machine: servers, queues and the choice of the running task.
 
 use super::Job;
 use timecell_analysis::server::Kind;
 
-/// Who runs first inside a server.
+/// The order of tasks inside a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// The first task in the list.
@@ -36,7 +36,7 @@ pub struct SimServer {
     pub tasks: Vec<Vec<Job>>,
 }
 
-/// What was seen of one server.
+/// The observations of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// Longest time from a refill until the budget was used up, with work waiting all the while; longer than the
@@ -57,7 +57,7 @@ pub fn simulate(servers: &[SimServer], until: u64) -> Vec<Observed> {
         }
         let running = dispatch(&all, now);
         let running = match running {
-            // A lazy polling server finds out now; the tick goes to whoever is next.
+            // A lazy polling server finds out now; the tick goes to the next server.
             Some(at) if all[at].polls_in_vain() => {
                 all[at].budget = 0;
                 dispatch(&all, now)
@@ -256,7 +256,7 @@ impl<'a> State<'a> {
             _ => None,
         };
         if sporadic_period.is_some() && !at_or_above {
-            // What is kept through an idle time becomes usable anew after it.
+            // Budget kept through an idle time becomes usable anew after it.
             self.usable_since.fill(now + 1);
         }
         if !runs {

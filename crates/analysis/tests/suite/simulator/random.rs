@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// How many random sets each oracle tries: `default`, or what the environment variable `TIMECELL_ORACLE_SETS` says.
+/// How many random sets each oracle tries: `default`, or the value of the environment variable `TIMECELL_ORACLE_SETS`.
 ///
 /// The long run is `TIMECELL_ORACLE_SETS=100000 cargo test --release -p timecell-analysis --test suite oracle`.
 pub fn set_count(default: u64) -> u64 {

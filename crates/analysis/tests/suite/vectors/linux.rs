@@ -1,4 +1,4 @@
-//! What Linux admits.
+//! Admission by Linux.
 
 use serde_json::Value;
 use timecell_analysis::linux::{Bandwidth, DeadlineLimits, DeadlineParams, HcbsTree, RootDomain};

@@ -1,4 +1,4 @@
-//! Reservations, what runs inside them, and their least budgets.
+//! Reservations, the tasks inside them, and their least budgets.
 //! Times are those of the vectors: us, or bare units.
 
 use std::io::Read as _;

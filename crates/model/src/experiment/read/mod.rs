@@ -43,7 +43,7 @@ const OF_SETS: [&str; 6] = [
     "reservation",
 ];
 impl Experiment {
-    /// Reads an experiment file; `name` is what messages call it, usually its path.
+    /// Reads an experiment file; `name` is its name in messages, usually its path.
     ///
     /// ```
     /// use timecell_model::Experiment;
@@ -104,7 +104,7 @@ fn experiment(top: &Node<'_>, faults: &mut Faults<'_>) -> Experiment {
     experiment
 }
 
-/// What the tables of the file mean together.
+/// The meaning of the file's tables together.
 fn together(top: &Node<'_>, experiment: &Experiment, faults: &mut Faults<'_>) {
     let workload = top.place.key("workload");
     let is_known = faults.is_clear(&workload) && faults.is_clear(&workload.key("kind"));

@@ -41,7 +41,7 @@ pub(super) fn scale(
         faults.report(&table.place, &["counts"], what, fix);
     }
     let failure_limit = table.number("failure_limit").unwrap_or_default();
-    // What is no count of cells was told of, and makes no trials.
+    // Values that are no counts of cells were reported, and make no trials.
     let is_clear = faults.is_clear(&table.place.key("counts"));
     Some(Scale {
         engines,

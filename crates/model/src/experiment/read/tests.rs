@@ -1,4 +1,4 @@
-//! Experiment files: their defaults, their faults, and reading back what was written.
+//! Experiment files: their defaults, their faults, and reading back written ones.
 
 use super::*;
 use crate::{EngineKind, Limits, LoadForm, LoadKind, LoadPlan};
@@ -155,7 +155,7 @@ fn the_range_of_jobs_is_that_of_what_is_kept() {
         told.ends_with("must be a whole number of 1 to 4000000000"),
         "{told}"
     );
-    // What is meant by it is not known.
+    // The intended record is not known.
     for unclear in ["record = \"histogrm\"", "recrod = \"histogram\""] {
         let told = of(unclear, "100_000_001");
         assert!(

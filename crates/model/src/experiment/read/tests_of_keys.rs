@@ -137,7 +137,7 @@ fn every_scenario_is_read_and_fits_the_schema() {
         let table: toml::Table = toml::from_str(&text).unwrap();
         let json = serde_json::to_value(table).unwrap();
         assert!(validator.validate(&json).is_ok(), "{text}");
-        // What a run keeps of it, too.
+        // A run's copy of it, too.
         let kept = Experiment::parse("x", &text).unwrap().to_toml();
         let json = serde_json::to_value(toml::from_str::<toml::Table>(&kept).unwrap()).unwrap();
         assert!(validator.validate(&json).is_ok(), "{kept}");

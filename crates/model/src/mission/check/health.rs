@@ -6,8 +6,7 @@ use crate::file::nearest;
 use crate::mission::keys::PARAMETERS;
 use crate::mission::{Action, Cell, Mission, Observed, Place, Rule};
 
-/// The health rules of a cell: parameters that are missing or have no meaning, what cannot be observed, and what cannot be
-/// done.
+/// The health rules of a cell: parameters that are missing or have no meaning, observations and actions that are not possible.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     for (index, rule) in cell.health.iter().enumerate() {
         let at = place.key("health").item(index);
@@ -33,7 +32,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
     }
 }
 
-/// Whether the rule has the parameters that say what is observed, and no others.
+/// Whether the rule has the parameters of its observation, and no others.
 fn parameters(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
     let when = rule.when.name();
     let Some((_, required, optional)) = PARAMETERS.iter().find(|(name, ..)| *name == when) else {

@@ -1,5 +1,5 @@
 //! Whether the values of a mission are consistent, as far as this can be checked without a machine. Each file checks one
-//! concern; all of them check the whole mission, whatever the others found.
+//! concern; all of them check the whole mission, even after faults found by others.
 
 mod health;
 mod image;

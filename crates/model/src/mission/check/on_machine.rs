@@ -1,4 +1,4 @@
-//! Whether a machine has what a mission names.
+//! Whether a machine has the things that a mission names.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::file::Faults;
 use crate::mission::machine::resolve;
 use crate::mission::{Cell, Image, KernelBounds, Latency, Machine, Mission, PathKind, Place};
 
-/// Reports what the mission names and the machine does not have.
+/// Reports the things that the mission names and the machine does not have.
 pub(in crate::mission) fn check(
     file: &str,
     mission: &Mission,

@@ -40,7 +40,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
     if writable.is_empty() {
         return;
     }
-    // Who may turn a path, if anybody.
+    // The cell that may turn a path, if there is one.
     let turned_by = |path: &Path| {
         let way = machine.way(path)?;
         let mut outer = way.through.iter().flat_map(|dir| dir.ancestors());
@@ -93,7 +93,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
 fn paths(cell: &Cell, at: &Place) -> Vec<(Place, PathBuf, bool)> {
     let place = at.key("image").key(cell.image.key());
     let image = match &cell.image {
-        // It says what else belongs to the image.
+        // It names the rest of the image.
         Image::Bundle(dir) => Some(dir.join("config.json")),
         image => image.path().map(Path::to_owned),
     };

@@ -92,7 +92,7 @@ fn only_tasks(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults
     faults.report(place, &["only_tasks", "class", "task"], what, fix);
 }
 
-/// What a class needs and what it cannot have.
+/// The needs of a class, and the settings that it cannot have.
 fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !faults.is_clear(&place.key("class")) {
         return;

@@ -5,7 +5,7 @@ use super::faults;
 /// A mission in which nearly everything is wrong.
 const BAD: &str = include_str!("everything.toml");
 
-/// What is said of it.
+/// Its faults.
 const SAID: &str = include_str!("everything.txt");
 
 #[test]

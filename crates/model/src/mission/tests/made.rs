@@ -315,7 +315,7 @@ fn task(
     }
 }
 
-/// What can be observed and done.
+/// The observations and actions that are possible.
 struct Situation {
     budget: bool,
     memory: bool,

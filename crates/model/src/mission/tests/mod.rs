@@ -1,4 +1,4 @@
-//! Tests of the mission file as a whole: what is read, what is refused with which message, and what holds for every mission.
+//! Tests of the mission file as a whole: reading, refusals with their messages, and properties of every mission.
 
 mod everything;
 mod examples;
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<Mission, String> {
         .map_err(|errors| errors.to_string())
 }
 
-/// The faults of a text, one a line, without the file's name: `7: what; fix`.
+/// The faults of a text, one a line, without the file's name: `7: fault; fix`.
 fn faults(text: &str) -> Vec<String> {
     let errors = parse(text).expect_err("must be refused");
     let lines = errors.lines();

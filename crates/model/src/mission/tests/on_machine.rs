@@ -8,7 +8,7 @@ use super::LEAST;
 use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place, Way};
 use crate::{EngineKind, Requirement};
 
-/// A machine that has what a table says.
+/// A machine with the contents of a table.
 struct Board {
     cpus: Vec<u32>,
     paths: HashMap<PathBuf, PathKind>,
@@ -18,7 +18,7 @@ struct Board {
     links: Vec<(&'static str, &'static str)>,
     /// Engines that are not installed.
     absent: Vec<EngineKind>,
-    /// Engines that were asked what they lack.
+    /// Engines that were asked for their lacks.
     asked: RefCell<Vec<EngineKind>>,
 }
 
@@ -231,7 +231,7 @@ fn nothing_leads_through_what_a_cell_may_write_to() {
         ("/data/a", "/data/b"),
         ("/data/a", "/data"),
         ("/data", "/database/x"),
-        // A link beside what is written to.
+        // A link beside the written directory.
         ("/srv", "/alias/b"),
     ] {
         assert_eq!(
@@ -309,7 +309,7 @@ fn each_engine_is_asked_once_what_it_lacks() {
         faults(&text, &board),
         ["/etc/m.toml:19: crun makes no cells here: `crun` is not installed; get it"]
     );
-    // What makes no cells of missions anywhere is not asked.
+    // An engine that makes no cells of missions anywhere is not asked.
     board.asked.borrow_mut().clear();
     let docker = format!("schema = 1\nname = \"m\"\n{}", cell("a", &engine("docker")));
     assert_eq!(faults(&docker, &board).len(), 1);

@@ -1,4 +1,4 @@
-//! What holds for every mission that was read.
+//! Properties of every mission that was read.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::full::FULL;
 use super::{json, made, parse, shipped, validator};
 use crate::mission::{Mission, MissionFile};
 
-/// What holds for every mission that was read, whatever its file says.
+/// Properties of every mission that was read from any file.
 fn holds(mission: &Mission) -> Result<(), TestCaseError> {
     let names: HashSet<&str> = mission
         .cells

@@ -16,7 +16,7 @@ use crate::out;
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// Tests every cell and prints what holds.
+/// Tests every cell and prints the verdicts.
 pub fn run(options: &Check) -> Result<Ended, CommandError> {
     let mut loaded = load(&options.source, options.cpus)?;
     if let Some(latency) = options.latency {
@@ -72,7 +72,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     Ok(ended(study.outcome()))
 }
 
-/// Draws what can be drawn, and says what it drew; a set that cannot be drawn still gets its answer.
+/// Draws a set if it can be drawn, and names the drawn part; a set that cannot be drawn still gets its answer.
 fn plot(path: &Path, set: &TaskSet, study: &Study) -> Result<Option<String>, CommandError> {
     let Some(picture) = picture(set, study) else {
         out::note(

@@ -80,7 +80,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
     Ok(ended(plan.outcome))
 }
 
-/// What shorter periods would save, found by trying: a reservation whose period is about as long as a deadline inside it needs
+/// The saving by shorter periods, found by trying: a reservation whose period is about as long as a deadline inside it needs
 /// nearly the whole cpu. `None` if no cell has such a deadline or nothing is saved.
 fn shorter(set: &TaskSet, cpus: u32, asked: &DesignOptions, plan: &Designed) -> Option<String> {
     let deadlines = |cell: usize| {

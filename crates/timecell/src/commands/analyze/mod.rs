@@ -1,4 +1,4 @@
-//! `timecell analyze` and its subcommands, one file each, and what they share. The computing is done in `feasibility`.
+//! `timecell analyze` and its subcommands, one file each, and their common parts. The computing is done in `feasibility`.
 
 mod ask;
 mod check;
@@ -48,7 +48,7 @@ fn reaction_of_design(kernel: &Kernel, enforcer: Enforcer) -> Result<Reaction, C
     reaction(kernel)
 }
 
-/// What is known about how this enforcer holds budgets: as given by `--reaction`, or as the `--supply` run measured.
+/// The reaction and the supply known of this enforcer: as given by `--reaction`, or as the `--supply` run measured.
 fn known(
     kernel: &Kernel,
     enforcer: Enforcer,
@@ -66,20 +66,20 @@ fn known(
     Ok((kernel.reaction.0, measured))
 }
 
-/// A task set, the name of its file, and what was assumed about it.
+/// A task set, the name of its file, and the assumptions about it.
 struct Loaded {
     name: String,
     set: TaskSet,
     notes: Vec<String>,
     /// Cells whose threads have no real-time class.
     unguaranteed: Vec<String>,
-    /// What of the file the set does not contain.
+    /// The parts of the file that the set does not contain.
     uncovered: Vec<String>,
     /// Cells on several cpus that are tested on one of them.
     on_one_cpu: Vec<String>,
 }
 
-/// Reads the task set, in any format, and prints what was assumed; `cpus` replaces the number of this machine's cpus.
+/// Reads the task set, in any format, and prints the assumptions; `cpus` replaces the number of this machine's cpus.
 fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
     let format = source.format;

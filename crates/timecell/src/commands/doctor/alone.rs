@@ -29,7 +29,7 @@ pub(super) fn with(missions: bool) -> Result<Locked, CommandError> {
         let who = entry.who();
         return Err(CommandError::InUse { who, why });
     }
-    // What it moved would be recorded as the machine's old state, and `clean` would overwrite the new one.
+    // Its changes would be recorded as the machine's old state, and `clean` would overwrite the new one.
     if let Some(place) = left_isolated() {
         let who = format!("a killed `timecell bench` ({})", place.display());
         let why = "left interrupts and tasks moved off its cpus; run `timecell clean` first to put them back";

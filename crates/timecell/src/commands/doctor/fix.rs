@@ -1,4 +1,4 @@
-//! `timecell doctor --fix` and `--persist`: change what the doctor finds, now or permanently.
+//! `timecell doctor --fix` and `--persist`: change settings that the doctor finds, now or permanently.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,14 +18,14 @@ use crate::cli::Doctor;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// What is left to the user.
+/// A fix that is left to the user.
 #[derive(Serialize)]
 struct Left<'a> {
     id: &'a str,
     why: &'a str,
 }
 
-/// Applies the fixes for these cpus, prints what it would change, or writes the files that make it permanent.
+/// Applies the fixes for these cpus, prints the changes it would make, or writes the files that make it permanent.
 pub(super) fn run(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     let root = Root::live();
     let changes = options.fix && !options.dry_run;

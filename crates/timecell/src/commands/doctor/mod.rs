@@ -34,7 +34,7 @@ pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
     look(options, &cpus)
 }
 
-/// Prints the checks. Advice is not failure: the exit code is 0 whatever they find, unless `--strict` is given.
+/// Prints the checks. Advice is not failure: the exit code is 0 for any finding, unless `--strict` is given.
 fn look(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     let root = Root::live();
     let machine = Provenance::collect_for(&root, env!("CARGO_PKG_VERSION"), cpus);
@@ -78,7 +78,7 @@ fn look(options: &Doctor, cpus: &[u32]) -> Result<Ended, CommandError> {
     Ok(ended(&machine.checks, options.strict))
 }
 
-/// What `--fix` would change, except files that the kernel has refused to change before.
+/// The changes that `--fix` would make, except to files that the kernel has refused to change before.
 fn hint(fixes: &[Fix], stayed: &[String]) -> Option<String> {
     let can = |fix: &&Fix| fix.open().any(|write| !stayed.contains(&write.path));
     let can: Vec<&str> = (fixes.iter().filter(can)).map(|fix| &*fix.id).collect();

@@ -1,4 +1,4 @@
-//! Fixes for what the doctor finds that leave the cpus of others alone.
+//! Fixes for the doctor's findings that leave the cpus of others alone.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use host::fix::Fix;
 use host::root::Root;
 use supervise::ledger::{Entry, Holder, Ledger};
 
-/// What can be done for real-time work on these cpus without harming that of others.
+/// The fixes for real-time work on these cpus that do not harm that of others.
 pub(super) fn fixes(root: &Root, cpus: &[u32]) -> Vec<Fix> {
     let online = host::cpus::online_at(root).unwrap_or_default();
     let mut taken = held(&online);
@@ -14,7 +14,7 @@ pub(super) fn fixes(root: &Root, cpus: &[u32]) -> Vec<Fix> {
     host::doctor::fixes_for(root, cpus, &taken)
 }
 
-/// The cpus of missions, and of whatever else is held to a budget.
+/// The cpus of missions, and of all else that is held to a budget.
 pub(super) fn held(online: &[u32]) -> Vec<u32> {
     // Without permission to read the ledger, there are none.
     of_cells(&Ledger::default().entries().unwrap_or_default(), online)

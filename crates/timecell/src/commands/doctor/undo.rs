@@ -12,7 +12,7 @@ use super::{alone, rows};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Puts back what this undo file records, or the usual one.
+/// Puts back the values that this undo file records, or the usual one.
 pub(super) fn run(file: Option<&Path>, json: bool) -> Result<Ended, CommandError> {
     let path = file.unwrap_or(Path::new(USUAL));
     fix::must_be_root()?;

@@ -64,7 +64,7 @@ fn without_lines(faults: InputErrors) -> CommandError {
     }
 }
 
-/// Checks what a mission file would be refused for, so that the error names the option.
+/// Checks for faults that a mission file would be refused for, so that the error names the option.
 fn check(options: &Run) -> Result<(), InputError> {
     if let Some((option, priority)) = options.priority()
         && i64::from(priority) > HIGHEST

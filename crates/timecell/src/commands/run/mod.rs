@@ -36,7 +36,7 @@ use words::Why;
 
 /// Interval between two looks at the output of a program whose engine owns its streams.
 const LOOK: Duration = Duration::from_millis(20);
-/// What a shell adds to the number of the signal that ended a program.
+/// A shell's addition to the number of the signal that ended a program.
 const BY_SIGNAL: i32 = 128;
 /// If a program ran for less, ns, its share of the cpu means nothing: it includes the creation of its cell.
 const SHORT_NS: i64 = 50_000_000;
@@ -73,7 +73,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             let first = entered(by_period)?;
             match first.plan.admission.is_admitted() || by_period.is_none() {
                 true => first,
-                // A priority above others may take too much of what they were granted.
+                // A priority above others may take too much of their grants.
                 false => {
                     drop(first);
                     entered(None)?
@@ -155,7 +155,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
     if kept.is_ok() && !options.quiet {
         report(&seen).iter().for_each(|line| printer.print(line));
     }
-    // What has no reader by now never has one.
+    // Output without a reader by now never has one.
     let _ = printer.finish();
     kept?;
     // All that is of use in it has been printed.
@@ -172,7 +172,7 @@ fn free_name(pid: u32, is_taken: impl Fn(&str) -> bool) -> String {
     names.find(|name| !is_taken(name)).unwrap_or(first)
 }
 
-/// What the supervisor reports while the program runs.
+/// The supervisor's reports while the program runs.
 #[derive(Debug, Default)]
 struct Seen {
     started: bool,
@@ -182,7 +182,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The line to print for an event, if any. Most of what is known when the program starts is told to those who ask for more.
+    /// The line to print for an event, if any. Most notes on the start of the program are for users who ask for more.
     fn see(&mut self, event: &Event, quiet: bool, verbose: bool) -> Option<String> {
         let line = match event {
             Event::Note { .. } if !self.started && !verbose => return None,
@@ -231,7 +231,7 @@ impl Seen {
     }
 }
 
-/// What the program used, one line for the cell and one for each task.
+/// The program's use of resources, one line for the cell and one for each task.
 fn report(seen: &Seen) -> Vec<String> {
     let Some(used) = &seen.used else {
         return Vec::new();
@@ -321,7 +321,7 @@ impl Follow {
                 // Read before the last look, which then sees everything.
                 let last = theirs.load(Ordering::SeqCst);
                 let mut bytes = Vec::new();
-                // The first look finds the file, the second what is in it.
+                // The first look finds the file, the second its contents.
                 for _ in 0..2 {
                     let _ = reader.go_on(&place, &mut bytes);
                 }

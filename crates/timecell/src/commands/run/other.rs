@@ -19,7 +19,7 @@ pub(super) fn refuse(dir: &Path, text: &str) -> Result<(), InputError> {
     }
 }
 
-/// The lowest and highest priority that an earlier command gave to what runs in its directory; `None` if nothing does.
+/// The lowest and highest priority that an earlier command gave to the cell that runs in its directory; `None` if nothing does.
 pub(super) fn priorities(dir: &Path) -> Option<Option<(u8, u8)>> {
     let file = orphaned(dir)?.file?;
     let file = MissionFile::parse("mission", &file.text).ok()?;

@@ -5,7 +5,7 @@ use super::ms;
 /// From this time on, ns, times are printed in seconds.
 const SECONDS_NS: i64 = 10_000_000_000;
 
-/// What notes advise to write into a mission file, and the advice that replaces it.
+/// Advice in notes on keys of a mission file, and the advice that replaces it.
 const SAID: [(&str, &str); 8] = [
     ("set `memory` for another limit", "--memory sets another"),
     (

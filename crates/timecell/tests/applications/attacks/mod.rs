@@ -1,4 +1,4 @@
-//! Ways out of a cell, one function each: what a hostile program would call, with arguments that would succeed.
+//! Ways out of a cell, one function each: the calls of a hostile program, with arguments that would succeed.
 
 mod scheduling;
 
@@ -28,13 +28,13 @@ pub struct Attack {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     With(i32),
-    /// With this, unless the cell's calls are answered with what was granted: then they succeed, and nothing else comes of them.
+    /// With this, unless the cell's calls are answered with its grants: then they succeed, and nothing else comes of them.
     Unanswered(i32),
     /// By being killed with SIGSYS.
     Deadly,
 }
 
-/// What happens without a filter: it works, or at least gets past the check.
+/// The outcome without a filter: it works, or at least gets past the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
     Works,
@@ -89,7 +89,7 @@ pub fn raise(words: &[&str]) {
     for (name, attempt) in tries {
         say(name, attempt());
         let mut priority = 0_i32;
-        // SAFETY: a pointer to one integer, which is what the kernel's sched_param is.
+        // SAFETY: a pointer to one integer, the layout of the kernel's sched_param.
         let policy = unsafe {
             syscall(libc::SYS_sched_getparam, 0, &raw mut priority);
             syscall(libc::SYS_sched_getscheduler, 0)
@@ -161,7 +161,7 @@ impl Attack {
     }
 }
 
-/// Every attack on what the filter guards.
+/// Every attack on the calls that the filter guards.
 pub fn all() -> Vec<Attack> {
     #[allow(unused_mut)]
     let mut all = vec![

@@ -1,4 +1,4 @@
-//! What `analyze` draws: the picture of demand and supply, and sentences as wide as the terminal.
+//! The drawings of `analyze`: the picture of demand and supply, and sentences as wide as the terminal.
 
 use std::fs;
 use std::path::Path;

@@ -32,13 +32,13 @@ fn run(_: u64) -> Now {
     }
 }
 
-/// What runs in the cell.
+/// The program in the cell.
 fn deed(_: &[&str]) {
     say(AT_IT);
     let count = || host::sched::get_affinity(0).map_or(0, |cpus| cpus.len());
     say(&format!("before {}", count()));
     let all: Vec<u32> = (0..1_024).collect();
-    // Refused or not: what it may use afterwards counts.
+    // Refused or not: its cpus afterwards count.
     let _ = host::sched::set_affinity(0, &all);
     say(&format!("after {}", count()));
 }

@@ -52,7 +52,7 @@ fn run(_: u64) -> Now {
     })
 }
 
-/// What runs in the cell.
+/// The program in the cell.
 fn deed(_: &[&str]) {
     say(AT_IT);
     let _ = fs::set_permissions(DEVICE, Permissions::from_mode(0o666));

@@ -32,7 +32,7 @@ fn run(_: u64) -> Now {
     let refused_by_name = named.code == Some(2)
         && named.err.contains("mission.toml:5")
         && named.err.contains("leads through /proc");
-    // The image does not show what is mounted in it.
+    // The image does not show the files mounted in it.
     mission_of(
         dir.path(),
         "image = { rootfs = \"b/rootfs\" }\ncommand = [\"/door/run\"]",

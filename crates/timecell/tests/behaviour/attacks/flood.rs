@@ -51,21 +51,21 @@ fn run(seconds: u64) -> Now {
     }
 }
 
-/// What runs in the cells.
+/// The program in the cells.
 fn deed(words: &[&str]) {
     say(AT_IT);
     if let ["end-after", ms] = words {
         std::thread::sleep(Duration::from_millis(ms.parse().unwrap()));
         std::process::exit(3);
     }
-    // Four that write into as large a pipe as there is: whoever reads until it is empty reads for ever.
+    // Four that write into as large a pipe as there is: a reader that reads until it is empty reads for ever.
     // SAFETY: plain numbers; there is one thread.
     unsafe {
         libc::fcntl(1, libc::F_SETPIPE_SZ, 1 << 20);
         libc::fork();
         libc::fork();
     }
-    // Whatever of it is kept says that the attack is under way.
+    // Any part of it that is kept says that the attack is under way.
     let much = format!("{AT_IT}\n").repeat(10_000).into_bytes();
     loop {
         // SAFETY: the buffer is as long as is said.

@@ -118,7 +118,7 @@ fn mount(
     }
 }
 
-/// What runs in the cell.
+/// The program in the cell.
 fn deed(_: &[&str]) {
     say(AT_IT);
     loop {

@@ -58,7 +58,7 @@ fn run(_: u64) -> Now {
     })
 }
 
-/// What runs in the cell.
+/// The program in the cell.
 fn deed(_: &[&str]) {
     const STEP_MIB: usize = 16;
     say(AT_IT);

@@ -116,7 +116,7 @@ fn priority(pid: i32) -> i32 {
     param.sched_priority
 }
 
-/// What runs in the cells.
+/// The program in the cells.
 fn deed(words: &[&str]) {
     say(AT_IT);
     if words != ["spin"] {

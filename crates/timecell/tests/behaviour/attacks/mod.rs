@@ -1,5 +1,5 @@
-//! The attack suite: what hostile cells used to get, what they get now, and what it costs a critical
-//! cell beside them. Each attack is one file, with what runs in the cell and how it is evaluated, and one entry in
+//! The attack suite: the gains of hostile cells, formerly and now, and their cost to a critical cell beside them. Each
+//! attack is one file, with the program in the cell and its evaluation, and one entry in
 //! [`ATTACKS`]; those in [`tested`] rely on a test elsewhere. As tests they are short and assert that each attack is held; `tests/attacks/run` prints the table.
 
 mod cpus;
@@ -26,9 +26,9 @@ pub use scene::{Critical, Neighbour, changed_view, until_admitted};
 
 /// The first word of the programs in the cells.
 pub const WORD: &str = "in-an-attack";
-/// What a hostile program says when its attack is under way.
+/// The line of a hostile program whose attack is under way.
 pub const AT_IT: &str = "at it";
-/// What it says when it has nothing more to do.
+/// Its line when it has nothing more to do.
 pub const THE_END: &str = "the end";
 
 /// Attacks of which the table is asked for: `all`, or names separated by commas.
@@ -36,31 +36,31 @@ const TABLE_SET: &str = "TIMECELL_ATTACKS";
 /// How long each attack goes on, s.
 const SECONDS_SET: &str = "TIMECELL_ATTACKS_SECONDS";
 
-/// A hostile cell and what came of it.
+/// A hostile cell and its outcome.
 pub struct Attack {
     /// As the table and `tests/attacks/run --only` call it.
     pub name: &'static str,
-    /// What it tries, in a few words.
+    /// Its attempt, in a few words.
     pub tries: &'static str,
-    /// What it got on commit 7338fa0; recorded then, not measured again.
+    /// Its gain on commit 7338fa0; recorded then, not measured again.
     pub before: Before,
     pub needs: &'static [Need],
-    /// What runs in the cell, called with the words behind the attack's name.
+    /// The program in the cell, called with the words behind the attack's name.
     pub deed: fn(&[&str]),
-    /// Makes the cells and looks at what happens, for so many seconds.
+    /// Makes the cells and observes them, for so many seconds.
     pub run: fn(seconds: u64) -> Now,
 }
 
 pub struct Before {
     pub got: &'static str,
-    /// What became of a critical cell beside it.
+    /// The effect on a critical cell beside it.
     pub neighbour: &'static str,
 }
 
-/// What an attack gets.
+/// The gain of an attack.
 pub struct Now {
     pub got: String,
-    /// Whether that is what it may get.
+    /// Whether that is within its grants.
     pub held: bool,
     pub neighbour: Option<scene::Neighbour>,
 }
@@ -159,12 +159,12 @@ fn say(what: &str) {
     let _ = std::io::stdout().flush();
 }
 
-/// What the process that prints the table ends with, if not with 0: all were tried, and all are held.
+/// The exit codes of the process that prints the table, if not 0: all were tried, and all are held.
 const GOT_THROUGH: i32 = 1;
 const UNKNOWN: i32 = 2;
 const NOT_TRIED: i32 = 4;
 
-/// Prints a row for each attack that is asked for; what the process is to end with.
+/// Prints a row for each attack that is asked for; returns the exit code of the process.
 fn table(asked: &str) -> i32 {
     let seconds = std::env::var(SECONDS_SET).map_or(5, |text| text.parse().expect("seconds"));
     let names: Vec<&str> = asked.split(',').collect();

@@ -71,8 +71,8 @@ fn reaches_roots() -> bool {
     !(is_roots(&secret) && is_roots(&places.roots) && found == 1)
 }
 
-/// As the user: once the trial is over, another directory in the place of `runs`. What it says are the run's trials is exchanged
-/// all the time: for a moment they are directories with a file each, and then links to root's, whose file has the same name.
+/// As the user: once the trial is over, another directory in the place of `runs`. Its supposed trials are exchanged all the time: for a moment they
+/// are directories with a file each, and then links to root's, whose file has the same name.
 fn exchange(home: &Path, roots: &Path, prepared: &Barrier, over: &AtomicBool) {
     // SAFETY: plain numbers; the system call changes this thread only.
     let user = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };

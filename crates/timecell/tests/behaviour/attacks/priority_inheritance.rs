@@ -83,7 +83,7 @@ fn fifo(seconds: u64) -> Now {
     outcome(&setting, 20.0, libc::ENOSYS)
 }
 
-/// Who inherits a priority is stopped with the rest of its group.
+/// A thread that inherits a priority is stopped with the rest of its group.
 fn freezer(seconds: u64) -> Now {
     let (critical, hostile) = two_threads(FREEZER.name, seconds);
     let setting = Setting {
@@ -94,7 +94,7 @@ fn freezer(seconds: u64) -> Now {
     outcome(&setting, 20.0, 0)
 }
 
-/// What is to stay as it is, and a cell of 8 ms every 40 ms above it.
+/// The keys of a critical cell, and a hostile cell of 8 ms every 40 ms above it.
 fn two_threads(attack: &str, seconds: u64) -> (String, String) {
     let words = ["fifo", &seconds.to_string()];
     let hostile = program(
@@ -131,7 +131,7 @@ fn deadline(seconds: u64, attack: &str, asked: &str) -> Now {
     )
 }
 
-/// What a cell got that was granted this much, in percent, and was to be given this answer to its futex, 0 or an error.
+/// The share of a cell with this grant, in percent, whose futex was to be answered so, with 0 or an error.
 fn outcome(setting: &Setting<'_>, granted: f64, right: i32) -> Now {
     let scene = Scene::start(setting);
     let said = scene.to_the_end();
@@ -159,7 +159,7 @@ static STATE: AtomicU32 = AtomicU32::new(0);
 const OWNED: u32 = 1;
 const REFUSED: u32 = 2;
 
-/// What runs in the cell. Refused the futex, it spins by itself, for all that it is granted.
+/// The program in the cell. Refused the futex, it spins by itself, for its whole grant.
 fn deed(words: &[&str]) {
     let (mode, seconds) = (words[0].to_owned(), words[1].parse().unwrap());
     let owner = std::thread::spawn(move || owner(&mode, seconds));

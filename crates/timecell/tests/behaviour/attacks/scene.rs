@@ -19,14 +19,14 @@ const WORK_NS: i64 = 1_000_000;
 /// The critical cell has a job of 1 ms every 20 ms.
 pub struct Setting<'a> {
     pub enforcer: Enforcer,
-    /// What the critical cell is granted, as keys of its table.
+    /// The grants of the critical cell, as keys of its table.
     pub critical: &'a str,
     /// The hostile cell, as [`program`] writes it.
     pub hostile: &'a str,
 }
 
 impl<'a> Setting<'a> {
-    /// Where it does not matter to the attack what holds the critical cell: whatever there is.
+    /// For attacks that do not depend on the critical cell's enforcer: any that there is.
     pub fn beside(hostile: &'a str) -> Setting<'a> {
         let enforcer = enforcer().unwrap();
         let critical = match enforcer {
@@ -50,7 +50,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// What the critical cell's jobs took beyond their own work.
+/// The time of the critical cell's jobs beyond their own work.
 pub struct Neighbour {
     enforcer: Enforcer,
     pub jobs: usize,
@@ -118,13 +118,13 @@ impl Critical {
         }
     }
 
-    /// By whatever enforcer there is.
+    /// By any enforcer that there is.
     pub fn by_any() -> Critical {
         let setting = Setting::beside("");
         Critical::granted(setting.enforcer, setting.critical)
     }
 
-    /// What a mission begins with to have this cell.
+    /// The first lines of a mission with this cell.
     pub fn lines(&self) -> String {
         let (period, work) = (PERIOD_NS.to_string(), WORK_NS.to_string());
         let shown = format!(
@@ -152,7 +152,7 @@ impl Critical {
         self.first = jobs::count(&self.jobs);
     }
 
-    /// What its jobs took since then.
+    /// The time of its jobs since then.
     pub fn neighbour(&self) -> Neighbour {
         // Before the jobs are read: one that ends meanwhile is not one that waits.
         let now_ns = timecell_client::now_ns();
@@ -170,7 +170,7 @@ impl Critical {
     }
 }
 
-/// Waits until the mission of this directory is admitted: others of this machine may hold what its cells need, for a while.
+/// Waits until the mission of this directory is admitted: others of this machine may hold the budget its cells need, for a while.
 pub fn until_admitted(dir: &Path) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -206,7 +206,7 @@ impl Scene {
         scene
     }
 
-    /// What the hostile cell has said so far.
+    /// The hostile cell's output so far.
     pub fn said(&self) -> String {
         self.said_by("hostile")
     }
@@ -221,7 +221,7 @@ impl Scene {
         self.until_said("hostile", line);
     }
 
-    /// Waits until a cell has said this line; what it has said by then.
+    /// Waits until a cell has said this line; returns its output by then.
     pub fn until_said(&self, cell: &str, line: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -244,7 +244,7 @@ impl Scene {
         name(self.dir.path())
     }
 
-    /// Waits until the hostile cell has nothing more to do; what it said.
+    /// Waits until the hostile cell has nothing more to do; returns its output.
     pub fn to_the_end(&self) -> String {
         self.until(THE_END);
         self.said()
@@ -262,7 +262,7 @@ impl Scene {
         neighbour
     }
 
-    /// Kills a supervisor that does not answer, and removes what it leaves.
+    /// Kills a supervisor that does not answer, and removes its remains.
     pub fn abandon(self) -> Neighbour {
         let neighbour = self.critical.neighbour();
         self.up.kill();
@@ -300,7 +300,7 @@ pub fn place() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// What identifies the contents of a file: its length and a sum of its bytes.
+/// The identity of a file's contents: its length and a sum of its bytes.
 pub fn print_of(file: &Path) -> (usize, u64) {
     let bytes = fs::read(file).unwrap();
     let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {

@@ -1,4 +1,4 @@
-//! A cell that uses up a per-user resource, here pending signals, and what is left for another cell.
+//! A cell that uses up a per-user resource, here pending signals, and the rest for another cell.
 
 use super::scene::{Scene, Setting, number, program};
 use super::{AT_IT, Attack, Before, Now, say};
@@ -16,7 +16,7 @@ pub const SIGNALS: Attack = Attack {
     run,
 };
 
-/// What a small program may need.
+/// The need of a small program.
 const MODEST: u32 = 10;
 
 fn run(_: u64) -> Now {
@@ -34,7 +34,7 @@ fn run(_: u64) -> Now {
     }
 }
 
-/// What runs in the cells.
+/// The program in the cells.
 fn deed(words: &[&str]) {
     let most = if words.is_empty() { 1_000_000 } else { MODEST };
     // Nobody takes them: they stay pending as long as the cell lives.
@@ -47,7 +47,7 @@ fn deed(words: &[&str]) {
     }
     say(AT_IT);
     if !words.is_empty() {
-        // The other one has taken what it can by then: it needs milliseconds.
+        // The other one has taken all it can by then: it needs milliseconds.
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
     let value = libc::sigval {

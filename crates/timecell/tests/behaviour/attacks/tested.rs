@@ -11,7 +11,7 @@ use crate::{
     missions_seen,
 };
 
-/// Without what runs in a cell, which the test brings along.
+/// Without a program for the cell, which the test brings along.
 const fn tested(
     name: &'static str,
     tries: &'static str,

@@ -21,7 +21,7 @@ pub const TIMERS: Attack = Attack {
 
 const WANTED: usize = 90_000;
 const THREADS: usize = 3;
-/// What `pending_signals` grants where the file says nothing.
+/// The grant of `pending_signals` where the file says nothing.
 const GRANTED: f64 = 256.0;
 
 fn run(seconds: u64) -> Now {
@@ -42,7 +42,7 @@ fn run(seconds: u64) -> Now {
     }
 }
 
-/// What runs in the cell: threads that are busy at once, so that some are where the critical cell is; a timer runs out on the
+/// The program in the cell: threads that are busy at once, so that some are where the critical cell is; a timer runs out on the
 /// cpu where it was set.
 fn deed(words: &[&str]) {
     let seconds: u64 = words[0].parse().unwrap();

@@ -33,7 +33,7 @@ fn run(_: u64) -> Now {
     }
 }
 
-/// What runs in the cell.
+/// The program in the cell.
 fn deed(_: &[&str]) {
     say(AT_IT);
     // SAFETY: no memory is involved.

@@ -1,4 +1,4 @@
-//! What must hold of the runs after a fault.
+//! Conditions on the runs after a fault.
 
 use std::fs;
 use std::path::Path;

@@ -50,7 +50,7 @@ impl Fault {
     }
 }
 
-/// What is prepared for a fault; put back on drop.
+/// The preparation of a fault; put back on drop.
 pub struct Ground {
     disk: Option<Disk>,
     shared: Option<Disk>,
@@ -129,7 +129,7 @@ impl Ground {
         shared.map_or(PathBuf::from("/dev/shm"), |disk| disk.0.clone())
     }
 
-    /// Triggers it; returns what was hit.
+    /// Triggers it; returns a description of the hit.
     pub fn inflict(&mut self, fault: Fault, bench: &Child, random: &mut Random) -> String {
         let pid = bench.id();
         let kill = |pid: u32, signal: i32| {

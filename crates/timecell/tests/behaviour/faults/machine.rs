@@ -1,4 +1,4 @@
-//! What a bench may have left behind on the machine.
+//! The possible remains of a bench on the machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::support::traces_of;
 pub struct Machine(BTreeSet<String>);
 
 impl Machine {
-    /// Everything that has the name of one of these coordinators, and what none of them may change.
+    /// Everything that has the name of one of these coordinators, and the settings that none of them may change.
     pub fn now(coordinators: &[u32]) -> Machine {
         let mut found = BTreeSet::new();
         for pid in coordinators {
@@ -24,7 +24,7 @@ impl Machine {
         Machine(found)
     }
 
-    /// What was not there before.
+    /// The names that were not there before.
     pub fn since(&self, before: &Machine) -> Vec<String> {
         let new = self.0.difference(&before.0);
         new.map(|what| format!("left behind: {what}")).collect()

@@ -1,8 +1,8 @@
-//! Faults at random moments: whatever dies or runs out, the machine is left as it was, and no finished cell's samples
+//! Faults at random moments: if anything dies or runs out, the machine is left as it was, and no finished cell's samples
 //! are lost.
 //!
 //! A few runs here, each time with another seed, which a failure names; `tests/faults/run` runs a campaign of a
-//! hundred. What a run must hold does not come from timecell: an independent witness reads the samples of every cell in
+//! hundred. The expected contents of a run do not come from timecell: an independent witness reads the samples of every cell in
 //! shared memory while they measure.
 
 mod checks;
@@ -68,7 +68,7 @@ fn the_machine_is_as_before_and_nothing_finished_is_lost() {
     assert!(problems.is_empty(), "seed {seed}\n{told}\n{problems:#?}");
 }
 
-/// What one run did.
+/// The outcome of one run.
 struct Outcome {
     told: String,
     problems: Vec<String>,
@@ -143,7 +143,7 @@ fn wait(child: &mut Child, at_most: Duration) -> bool {
     }
 }
 
-/// What is left on the machine once it has had time to settle: init reaps orphans at some time.
+/// The remains on the machine once it has had time to settle: init reaps orphans at some time.
 fn settled(pid: u32, before: &Machine) -> Vec<String> {
     let began = Instant::now();
     loop {

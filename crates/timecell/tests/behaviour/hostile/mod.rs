@@ -1,4 +1,4 @@
-//! A hostile cell beside a critical one: whatever it tries, it stays confined, and the critical one keeps running and loses no
+//! A hostile cell beside a critical one: in any attempt it stays confined, and the critical one keeps running and loses no
 //! job. How long the critical jobs take meanwhile depends on the machine and is not asserted: `tests/hostile/run`
 //! prints it beside the bound of admission.
 
@@ -32,7 +32,7 @@ const WORK_NS: i64 = 1_000_000;
 const JOBS: usize = 8;
 /// How long a cell may take for anything that an idle machine does at once.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the hostile cell is granted besides cpu time.
+/// The grants of the hostile cell besides cpu time.
 const PIDS: u64 = 24;
 const MEMORY_BYTES: u64 = 192 << 20;
 
@@ -197,7 +197,7 @@ fn cells(enforcer: &str, out: &Path, attack: &str) -> String {
 fn one(enforcer: &str, attack: &str, seconds: Option<u64>) -> Outcome {
     let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
     mission(dir.path(), &cells(enforcer, out.0.path(), attack));
-    // Others on this machine may hold what the cells need, for a while.
+    // Others on this machine may hold the budget the cells need, for a while.
     eventually("the mission is admitted", || {
         say(dir.path(), &["admit", "mission.toml"]).code == Some(0)
     });
@@ -260,11 +260,11 @@ fn bound(dir: &Path) -> i64 {
     cell["tasks"][0]["response_ns"].as_i64().unwrap()
 }
 
-/// What the hostile cell itself saw of its attack.
+/// The hostile cell's own record of its attack.
 fn what_it_was_told(enforcer: &str, attack: &str, said: &str) {
     let has = |line: &str| said.lines().any(|said| said == line);
     match attack {
-        // The calls succeed, and give it what it had.
+        // The calls succeed, and give it the values that it had.
         "spin" => assert!(
             has("fifo as before") && has("round-robin as before"),
             "{said}"
@@ -285,7 +285,7 @@ fn what_it_was_told(enforcer: &str, attack: &str, said: &str) {
                         assert!(has(&refused), "{}: {said}", attack.name);
                         assert!(!has(&done), "{}", attack.name);
                     }
-                    // Or the kernel's own answer to what makes no sense for the class that it asked for last.
+                    // Or the kernel's own answer to arguments that make no sense for the class that it asked for last.
                     Refused::Unanswered(_) => {
                         let nonsense = has(&format!("{} {}", attack.name, libc::EINVAL));
                         assert!(has(&done) || nonsense, "{}: {said}", attack.name);

@@ -1,4 +1,4 @@
-//! The program inside the cells: this test binary, whose arguments tell it what to do. The critical one records its jobs in a
+//! The program inside the cells: this test binary, whose arguments name its part. The critical one records its jobs in a
 //! file that it shares with the test; the hostile ones run for ever.
 
 use host::sched::Class;
@@ -12,7 +12,7 @@ use super::jobs::{Job, Jobs};
 
 /// The first argument of the program.
 pub const WORD: &str = "in-a-mission";
-/// What a hostile program prints once its attack is under way.
+/// The line of a hostile program whose attack is under way.
 pub const AT_IT: &str = "at it";
 
 /// The ways into SCHED_DEADLINE.
@@ -149,7 +149,7 @@ fn fork_bomb() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     let mut first = true;
     loop {
-        // SAFETY: what the child does is this loop.
+        // SAFETY: the child only runs this loop.
         match unsafe { libc::fork() } {
             0 => {
                 first = false;
@@ -224,7 +224,7 @@ fn storm(stranger: i32, first: bool) -> ! {
     let own = std::process::id().cast_signed();
     for round in 0_u64.. {
         for signal in 1..libc::SIGRTMAX() {
-            // SAFETY: signals, to whoever may get them.
+            // SAFETY: signals, to all processes that may get them.
             let reached = unsafe {
                 if !matches!(signal, libc::SIGKILL | libc::SIGSTOP) {
                     libc::kill(-1, signal);

@@ -8,7 +8,7 @@ use host::sched::{Class, get_class};
 use super::{MEMORY_BYTES, PIDS};
 use crate::support::{eventually, say};
 
-/// What admission granted the hostile cell.
+/// The grant of admission to the hostile cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Granted {
     enforcer: String,
@@ -17,7 +17,7 @@ pub struct Granted {
     period_ns: u64,
 }
 
-/// What `timecell admit` prints about the hostile cell of the mission in this directory.
+/// The output of `timecell admit` on the hostile cell of the mission in this directory.
 pub fn granted(dir: &Path) -> Granted {
     let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();

@@ -1,4 +1,4 @@
-//! The faults of a cell, how often each is repeated, and what a critical cell's jobs take meanwhile.
+//! The faults of a cell, how often each is repeated, and the time of a critical cell's jobs meanwhile.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::reporter::{Deed, NOTES, Reporter};
 /// The number of repetitions.
 const ROUNDS: usize = 5;
 
-/// What happens to the cell `good`, and what detects it.
+/// The fault of the cell `good`, and its detection.
 #[derive(Clone, Copy)]
 pub enum Fault {
     /// It is killed; its restart policy restarts it.
@@ -131,7 +131,7 @@ pub struct Reaction {
     what: &'static str,
     /// The longest last.
     pub took: Vec<Duration>,
-    /// What the critical cell's jobs took meanwhile, if there is one.
+    /// The time of the critical cell's jobs meanwhile, if there is one.
     pub critical: Option<Neighbour>,
 }
 

@@ -190,7 +190,7 @@ fn reports_itself(dir: &Path, planned: u64, said: &Said) {
     let trials: Vec<_> = numbers.into_iter().map(|n| run.trial(n).unwrap()).collect();
     for cell in &seen.cells {
         assert_eq!(cell.executed + cell.missed, planned, "{}", cell.label);
-        // What a stalled machine keeps from being executed is no fault of the program. Trials that take turns stall
+        // Jobs that a stalled machine keeps from being executed are no fault of the program. Trials that take turns stall
         // together, and have more of them.
         let own = (trials.iter()).filter(|trial| trial.name == cell.trial && trial.turns.is_none());
         let held_up: u64 = own

@@ -139,8 +139,8 @@ int main(int argc, char **argv) {
 "#;
 
 /// In a cell, checks whether it may write to the executable of every process that it sees, and as a plain process, with `self`, to
-/// its own. Opening would tell less: a file that is busy now may not be later. With `look`, it prints in a cell what
-/// it saw.
+/// its own. Opening would tell less: a file that is busy now may not be later. With `look`, it prints in a cell the
+/// number of binaries it saw.
 pub const REACH: &str = r#"
 #include <dirent.h>
 #include <errno.h>
