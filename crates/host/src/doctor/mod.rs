@@ -18,6 +18,7 @@ mod idle_states;
 mod irq_affinity;
 mod preemption;
 mod privileges;
+mod rcu_callbacks;
 mod rootless;
 mod rt_budgets;
 mod rt_throttling;
@@ -111,6 +112,7 @@ const ASPECTS: &[Aspect] = &[
     Aspect::machine(clocksource::check).fixed_by(clocksource::fix),
     Aspect::machine(timer_resolution::check),
     Aspect::machine(timer_migration::check).fixed_by(timer_migration::fix),
+    Aspect::cpus(rcu_callbacks::check).fixed_by(rcu_callbacks::fix),
     Aspect::machine(hypervisor::check),
     Aspect::machine(steal_time::check),
     Aspect::machine(cgroup_layout::check),
@@ -314,7 +316,7 @@ mod tests {
     }
 
     /// Files the checks read.
-    const FILES: [&str; 44] = [
+    const FILES: [&str; 46] = [
         "/proc/sys/kernel/version",
         "/proc/sys/kernel/osrelease",
         "/sys/kernel/realtime",
@@ -343,6 +345,8 @@ mod tests {
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
         "/proc/timer_list",
         "/proc/sys/kernel/timer_migration",
+        "/sys/module/rcutree/parameters/use_softirq",
+        "/sys/module/rcutree/parameters/rcu_resched_ns",
         "/proc/cpuinfo",
         "/proc/stat",
         "/proc/self/mountinfo",

@@ -22,7 +22,7 @@ const SCHEMA: u32 = 1;
 /// The most bytes that are read: some thousands of interrupts.
 const MOST_BYTES: u64 = 4 << 20;
 /// The files that a fix writes, `*` for a number.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "/proc/irq/*/smp_affinity_list",
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/sched_rt_runtime_us",
@@ -34,6 +34,7 @@ const FILES: [&str; 11] = [
     "/sys/kernel/debug/sched/features",
     "/sys/kernel/debug/sched/preempt",
     "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/module/rcutree/parameters/rcu_resched_ns",
 ];
 
 /// One file that was changed.
