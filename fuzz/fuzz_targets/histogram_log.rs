@@ -23,7 +23,7 @@ fn good() -> Vec<u8> {
         let release_ns = i64::from(index) * 100_000;
         let sample = Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns,
             start_ns: release_ns + 5_000,
             end_ns: release_ns + 70_000 + i64::from(index) * 977,

@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     for content in [bytes, file.as_slice()] {
         if let Ok(read) = samples::parse(Path::new("fuzz.samples"), content.len() as u64, content) {
             assert_eq!(read.samples.len() as u64, read.header.count);
-            let sum = read.header.count + read.header.missed + read.unexplained();
+            let sum = read.header.count + read.header.skipped + read.unexplained();
             assert_eq!(sum, read.header.planned);
         }
     }

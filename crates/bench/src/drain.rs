@@ -163,7 +163,7 @@ impl<'a> Drain<'a> {
         let mut sum = Counts::default();
         for counts in self.cells.iter().map(|cell| cell.collector.counts()) {
             sum.executed += counts.executed;
-            sum.missed += counts.missed;
+            sum.skipped += counts.skipped;
             sum.lost += counts.lost;
         }
         sum

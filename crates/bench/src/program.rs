@@ -194,7 +194,7 @@ fn catches_up(
                 break;
             }
         }
-        // A program that skips missed releases does so each time.
+        // A program that skips releases does so each time.
         if shares.last() == Some(&0.0) {
             break;
         }

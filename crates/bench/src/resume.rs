@@ -178,7 +178,7 @@ fn jobs_left<'r>(
             let done = if let Some(path) = run.histogram_path(part.number, &cell.id) {
                 histogram::accounted(&path)?.accounted()
             } else if let Some(samples) = run.samples(part.number, &cell.id)? {
-                samples.header.count + samples.header.missed
+                samples.header.count + samples.header.skipped
             } else {
                 0
             };

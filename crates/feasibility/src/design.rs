@@ -46,7 +46,7 @@ pub struct DesignOptions {
 /// A designed machine.
 #[derive(Debug, Clone)]
 pub struct Designed {
-    /// Holds if every cell has a place; missed if some cell has none; undecided if a search gave up.
+    /// Holds if every cell has a place; fails if some cell has none; undecided if a search gave up.
     pub outcome: Outcome,
     /// The cells, in the order of the file.
     pub cells: Vec<DesignedCell>,
@@ -143,7 +143,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     // Nothing is known about a cell without a place, unless no place could help it.
     let theory = designed.iter().map(|cell| match cell.cpu {
         Some(_) => cell.outcome,
-        None if cell.hopeless => Outcome::Missed,
+        None if cell.hopeless => Outcome::Fails,
         None => Outcome::Undecided,
     });
     let theory = theory.fold(Outcome::Holds, Outcome::worst);
@@ -293,7 +293,7 @@ fn cell_result(
             "undecided: the reservation found does not pass the test when repeated".to_owned(),
         ),
         Placement::NoRoom { .. } => (
-            Outcome::Missed,
+            Outcome::Fails,
             "no cpu has room for it besides the others".to_owned(),
         ),
         Placement::NoReservation { on_whole_cpu: Verdict::Unschedulable(witness) } => {
@@ -305,10 +305,10 @@ fn cell_result(
                 exact(witness.instant),
                 exact(witness.supply)
             );
-            (Outcome::Missed, what)
+            (Outcome::Fails, what)
         }
         Placement::NoReservation { .. } => (
-            Outcome::Missed,
+            Outcome::Fails,
             match options.period {
                 Some(period) => format!(
                     "no reservation with a period of {} suffices; allow a shorter one, or give it its own cpu",
@@ -350,7 +350,7 @@ pub fn design_table(plan: &Designed, style: Style) -> String {
     let verdicts = cells.iter().map(|cell| match cell.outcome {
         Outcome::Holds if cell.cpu.is_none() => Text("found".to_owned(), Tone::Plain),
         Outcome::Holds => Text("placed".to_owned(), Tone::Plain),
-        Outcome::Missed => Text("not placed".to_owned(), Tone::Bad),
+        Outcome::Fails => Text("not placed".to_owned(), Tone::Bad),
         Outcome::Undecided => Text("undecided".to_owned(), Tone::Caution),
     });
     let columns = [
@@ -452,7 +452,7 @@ mod tests {
         // Below the shortest period of a search, too.
         assert_eq!(with(3_000_000).cells[0].period_ns, Some(3_000_000));
         // Much longer than the deadlines: nearly a whole cpu for each.
-        assert_eq!(with(200_000_000).outcome, Outcome::Missed);
+        assert_eq!(with(200_000_000).outcome, Outcome::Fails);
     }
 
     #[test]
@@ -463,7 +463,7 @@ mod tests {
             ..OPTIONS
         };
         let full = design(&set(&[small; 5]), 1, &options);
-        assert_eq!(full.outcome, Outcome::Missed);
+        assert_eq!(full.outcome, Outcome::Fails);
         let linux = full.linux.expect("some have a place");
         assert_eq!(linux.standing, Standing::AdmittedUndecided);
         assert!(linux.notes[0].contains("placed, not c"), "{linux:?}");
@@ -501,7 +501,7 @@ mod tests {
             1,
             &OPTIONS,
         );
-        assert_eq!(plan.outcome, Outcome::Missed);
+        assert_eq!(plan.outcome, Outcome::Fails);
         assert!(
             plan.cells[0].what.contains("even on a whole cpu"),
             "{}",

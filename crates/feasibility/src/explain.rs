@@ -163,7 +163,7 @@ fn fix_lines(cell: &CellStudy, fixed: bool) -> Vec<String> {
     let mut lines: Vec<String> = fixes
         .map(|fix| format!("fix     {}", words(cell, fix)))
         .collect();
-    if lines.is_empty() && !fixed && cell.outcome == Outcome::Missed {
+    if lines.is_empty() && !fixed && cell.outcome == Outcome::Fails {
         lines.push(if cell.tasks.len() > MOST_TASKS {
             format!("fix     not searched: the cell has more than {MOST_TASKS} tasks")
         } else {

@@ -131,7 +131,7 @@ fn kept(response: &Response) -> Option<Ns> {
 /// Notes a refusal and gives the verdict.
 fn refused(study: &mut MixedStudy, high_mode: bool, proved: bool, witness: Witness) -> Verdict {
     let outcome = if proved {
-        Outcome::Missed
+        Outcome::Fails
     } else {
         Outcome::Undecided
     };

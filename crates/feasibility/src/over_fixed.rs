@@ -4,7 +4,7 @@
 //! in any order among themselves. How much they take of a window that begins when none of them is ready: a sporadic task at most
 //! its wcet for each period begun, which is a bound that can be reached. A thread of SCHED_DEADLINE that sleeps may get its runtime anew
 //! before its period is over (the kernel's wake-up rule), so that it may take once more its runtime. A deadline that holds with that holds; one that
-//! fails without it is missed; between the two nothing is said.
+//! fails without it fails; between the two nothing is said.
 
 use analysis::inside::{self, Inside, fixed_priority, verdict_within};
 use analysis::reservation::Dedicated;
@@ -126,13 +126,13 @@ mod tests {
         assert!((1_000..1_600).contains(&room.per_mille), "{room:?}");
         // 105 % of the cpu.
         let (outcome, _, found) = of("9ms");
-        assert_eq!(outcome, Outcome::Missed);
+        assert_eq!(outcome, Outcome::Fails);
         let outcomes: Vec<Outcome> = found.cells[0]
             .tasks
             .iter()
             .map(|task| task.outcome)
             .collect();
-        assert_eq!(outcomes, [Outcome::Missed, Outcome::Holds]);
+        assert_eq!(outcomes, [Outcome::Fails, Outcome::Holds]);
         assert!(!found.cells[0].fixes.is_empty());
         // Twice 7 ms leave 3 ms within 20; three times do not.
         assert_eq!(of("7ms").0, Outcome::Undecided);
@@ -157,6 +157,6 @@ mod tests {
             ("8ms", "15ms", None),
             ("1us", "1s", Some(1)),
         ];
-        assert_eq!(study(&cell(&three), false).outcome(), Outcome::Missed);
+        assert_eq!(study(&cell(&three), false).outcome(), Outcome::Fails);
     }
 }

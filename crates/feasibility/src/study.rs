@@ -29,18 +29,18 @@ model::choice! {
         /// The deadline holds.
         Holds = "holds",
         /// A deadline can be missed.
-        Missed = "missed",
+        Fails = "fails",
         /// No answer; never to be read as yes.
         Undecided = "undecided",
     }
 }
 
 impl Outcome {
-    /// Missed before undecided before holds.
+    /// Fails before undecided before holds.
     #[must_use]
     pub const fn worst(self, other: Outcome) -> Outcome {
         match (self, other) {
-            (Outcome::Missed, _) | (_, Outcome::Missed) => Outcome::Missed,
+            (Outcome::Fails, _) | (_, Outcome::Fails) => Outcome::Fails,
             (Outcome::Undecided, _) | (_, Outcome::Undecided) => Outcome::Undecided,
             _ => Outcome::Holds,
         }
@@ -51,7 +51,7 @@ impl Outcome {
     pub(super) const fn by_a_lower_bound(self) -> &'static str {
         match self {
             Outcome::Holds => "with that, every deadline holds",
-            Outcome::Missed | Outcome::Undecided => "that does not show that every deadline holds",
+            Outcome::Fails | Outcome::Undecided => "that does not show that every deadline holds",
         }
     }
 
@@ -59,7 +59,7 @@ impl Outcome {
     pub(super) const fn of(verdict: &Verdict) -> Outcome {
         match verdict {
             Verdict::Schedulable => Outcome::Holds,
-            Verdict::Unschedulable(_) => Outcome::Missed,
+            Verdict::Unschedulable(_) => Outcome::Fails,
             Verdict::Undecided(_) => Outcome::Undecided,
         }
     }
@@ -200,7 +200,7 @@ impl Study {
         let cells = self.cells.iter_mut();
         for cell in cells.filter(|cell| names.contains(&cell.name)) {
             "any of several cpus, tested on one of them".clone_into(&mut cell.proof);
-            if cell.outcome != Outcome::Missed {
+            if cell.outcome != Outcome::Fails {
                 continue;
             }
             cell.outcome = Outcome::Undecided;
@@ -208,14 +208,14 @@ impl Study {
                 "one of its cpus alone would be too little for all its threads".to_owned(),
             ));
             for task in &mut cell.tasks {
-                if task.outcome == Outcome::Missed {
+                if task.outcome == Outcome::Fails {
                     task.outcome = Outcome::Undecided;
                 }
             }
         }
     }
 
-    /// Missed if anything is missed, else undecided if anything is undecided or not covered.
+    /// Fails if anything fails, else undecided if anything is undecided or not covered.
     pub fn outcome(&self) -> Outcome {
         let whole = match self.uncovered.is_empty() {
             true => Outcome::Holds,
@@ -326,7 +326,7 @@ pub(super) fn task_studies(cell: &TaskCell, inside: &Inside) -> Vec<TaskStudy> {
         .map(|(place, (task, &response_ns))| {
             let outcome = match response_ns {
                 Some(_) => Outcome::Holds,
-                None if inside.missed.contains(&place) => Outcome::Missed,
+                None if inside.missed.contains(&place) => Outcome::Fails,
                 None if outcome == Outcome::Holds => Outcome::Holds,
                 None => Outcome::Undecided,
             };
@@ -469,8 +469,8 @@ mod tests {
             }
             match study.outcome {
                 Outcome::Holds => prop_assert!(words.iter().all(|&word| word == Outcome::Holds), "{:?}", study),
-                Outcome::Missed => prop_assert!(words.contains(&Outcome::Missed), "{:?}", study),
-                Outcome::Undecided => prop_assert!(!words.contains(&Outcome::Missed), "{:?}", study),
+                Outcome::Fails => prop_assert!(words.contains(&Outcome::Fails), "{:?}", study),
+                Outcome::Undecided => prop_assert!(!words.contains(&Outcome::Fails), "{:?}", study),
             }
         }
     }

@@ -83,7 +83,7 @@ pub fn feasibility_table(study: &Study, style: Style) -> String {
 fn tone(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Holds => Tone::Plain,
-        Outcome::Missed => Tone::Bad,
+        Outcome::Fails => Tone::Bad,
         Outcome::Undecided => Tone::Caution,
     }
 }
@@ -115,7 +115,7 @@ fn whole(study: &Study) -> String {
     let late = study
         .cells
         .iter()
-        .filter(|cell| cell.outcome == Outcome::Missed)
+        .filter(|cell| cell.outcome == Outcome::Fails)
         .count();
     let tested = study.deadlines().worst(study.supplied());
     if tested == Outcome::Holds && !study.uncovered.is_empty() {
@@ -130,14 +130,14 @@ fn whole(study: &Study) -> String {
         }
         Outcome::Holds => "every deadline holds".to_owned(),
         Outcome::Undecided => "undecided".to_owned(),
-        Outcome::Missed if late > 0 => {
+        Outcome::Fails if late > 0 => {
             format!(
                 "a deadline can be missed in {}",
                 plural(late as u64, "cell")
             )
         }
-        Outcome::Missed => match &study.together {
-            Some(together) if together.outcome == Outcome::Missed => {
+        Outcome::Fails => match &study.together {
+            Some(together) if together.outcome == Outcome::Fails => {
                 "the cells do not fit together".to_owned()
             }
             _ => "a server may not get its budget".to_owned(),
@@ -180,7 +180,7 @@ mod tests {
             shown.contains("verdict a deadline can be missed in 1 cell"),
             "{shown}"
         );
-        assert!(shown.contains("   missed"), "{shown}");
+        assert!(shown.contains("   fails"), "{shown}");
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         };
         let shown = table(&format!("schema = 1\ncpus = 1\n{}{}", cell("a"), cell("b")));
         assert!(
-            shown.contains("cpus    missed: the cells reserve more"),
+            shown.contains("cpus    fails: the cells reserve more"),
             "{shown}"
         );
         assert!(

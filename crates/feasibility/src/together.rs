@@ -45,7 +45,7 @@ pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> 
             "cell {} needs {wanted} cpus, but there are {cpus}",
             cell.name
         );
-        return without(Outcome::Missed, what);
+        return without(Outcome::Fails, what);
     }
     let shares: usize = set
         .cells
@@ -156,7 +156,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
             )
         };
         return Fitted {
-            outcome: Outcome::Missed,
+            outcome: Outcome::Fails,
             what,
             cpus: None,
         };
@@ -171,11 +171,11 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         .collect();
     let (outcome, what) = match shared.map(|tasks| utilization::compare_with_one(&tasks)) {
         _ if free.is_empty() => (
-            Outcome::Missed,
+            Outcome::Fails,
             format!("cells without servers need {count}"),
         ),
         Some(Ordering::Greater) => (
-            Outcome::Missed,
+            Outcome::Fails,
             format!("the cells reserve more than the {count}"),
         ),
         _ => (
@@ -294,12 +294,12 @@ mod tests {
                 "the cells fit (cpu 0: g; cpu 1: g; cpu 2: o)".to_owned()
             )
         );
-        assert_eq!(fit_of("cpus = 2", "", 2).0, Outcome::Missed);
-        assert_eq!(fit_of("cpus = 2", "", 1).0, Outcome::Missed);
+        assert_eq!(fit_of("cpus = 2", "", 2).0, Outcome::Fails);
+        assert_eq!(fit_of("cpus = 2", "", 1).0, Outcome::Fails);
         let shared = part("15ms", ", cpus = 2");
         assert_eq!(fit_of(&shared, &part("2ms", ""), 2).0, Outcome::Holds);
         assert_eq!(fit_of(&shared, &part("3ms", ""), 2).0, Outcome::Undecided);
-        assert_eq!(fit_of(&shared, &part("6ms", ""), 2).0, Outcome::Missed);
+        assert_eq!(fit_of(&shared, &part("6ms", ""), 2).0, Outcome::Fails);
     }
 
     #[test]
@@ -308,15 +308,15 @@ mod tests {
             fit_of("5/10 5/10", 1),
             (Outcome::Holds, "the cells fit (cpu 0: c0, c1)".to_owned())
         );
-        assert_eq!(fit_of("5/10 6/10", 1).0, Outcome::Missed);
+        assert_eq!(fit_of("5/10 6/10", 1).0, Outcome::Fails);
         assert_eq!(
             fit_of("3/10/4 3/10/4", 1).0,
-            Outcome::Missed,
+            Outcome::Fails,
             "6 ms within 4 ms"
         );
         assert_eq!(fit_of("3/10/4 3/10/4", 2).0, Outcome::Holds);
         assert_eq!(fit_of("5/10 6/10", 2).0, Outcome::Holds);
-        assert_eq!(fit_of("whole 1/10", 1).0, Outcome::Missed);
+        assert_eq!(fit_of("whole 1/10", 1).0, Outcome::Fails);
         assert_eq!(fit_of("whole 1/10", 2).0, Outcome::Holds);
         assert_eq!(
             fit_of("6/10 6/10 6/10", 2).0,

@@ -210,7 +210,7 @@ impl Group {
     /// Puts its real-time threads into class IDLE until they get their classes back. See [`crate::lower`].
     pub fn lower(&mut self) -> Lowering {
         let done = self.lowered.lower(self.beside.dir(), &self.lists);
-        if done.missed {
+        if done.left_out {
             self.beside.ask_for_lists();
         }
         done

@@ -42,13 +42,13 @@ pub struct Lowering {
     /// Threads that the kernel did not let be lowered, but for those that ended.
     pub refused: u64,
     /// Whether groups were made or removed in it, so that there may be threads that were not seen.
-    pub missed: bool,
+    pub left_out: bool,
 }
 
 impl Lowering {
     /// Whether no thread of the group is left that runs before others.
     pub(crate) fn is_all(&self) -> bool {
-        self.deadline == 0 && self.refused == 0 && !self.missed
+        self.deadline == 0 && self.refused == 0 && !self.left_out
     }
 }
 
@@ -131,7 +131,7 @@ impl Lowered {
         // Somebody forks into it faster than that.
         Lowering {
             lowered,
-            missed: true,
+            left_out: true,
             ..Lowering::default()
         }
     }
@@ -189,7 +189,7 @@ fn pass(table: &LowerTable, dir: &File, lists: &Lists) -> Lowering {
             }
         }
     });
-    done.missed = seen == Seen::NotAll;
+    done.left_out = seen == Seen::NotAll;
     done
 }
 

@@ -372,7 +372,7 @@ impl Slot {
                 // The group has not run since the look.
                 let done = self.lower_at(self.raw_ns, stats);
                 let until_ns = self.look_at_ns.unwrap_or(i64::MAX);
-                self.group.beside().go_down(until_ns, done.missed);
+                self.group.beside().go_down(until_ns, done.left_out);
                 self.calls = true;
             }
             Stop::Freeze => {
@@ -446,7 +446,7 @@ impl Slot {
     /// Lowers its threads when it has used so much.
     fn lower_at(&mut self, raw_ns: i64, stats: &GroupStats) -> Lowering {
         let done = self.group.lower();
-        self.calls |= done.missed;
+        self.calls |= done.left_out;
         add(&stats.lowerings, 1);
         add(&stats.lowered, done.lowered);
         add(&stats.deadline, done.deadline);

@@ -312,7 +312,7 @@ mod tests {
         for i in 0..3 {
             assert!(barrier.slot(i).started_ns.load(Acquire) >= go_ns);
             let read = record::samples::read(&dir.path().join(format!("{i}.samples"))).unwrap();
-            assert_eq!(read.header.count + read.header.missed, 20);
+            assert_eq!(read.header.count + read.header.skipped, 20);
             assert_eq!(read.header.go_ns, go_ns);
         }
         assert!(

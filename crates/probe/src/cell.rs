@@ -331,7 +331,7 @@ fn measured<R: Recorder>(
     let own = u64::from(matches!(worker, Worker::Own));
     let last = Header {
         count: (tally.executed - sheet.lost()).into(),
-        missed: tally.missed.into(),
+        skipped: tally.skipped.into(),
         planned: args.jobs.into(),
         complete: 1,
         ended_ns,

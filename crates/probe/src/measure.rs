@@ -123,7 +123,7 @@ impl Recorder for Sheet<'_> {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub executed: u32,
-    pub missed: u32,
+    pub skipped: u32,
     /// Jobs that took more cpu time than they declare, where they look at it.
     pub over: u32,
     /// Cpu time of the program that did the jobs, ns.
@@ -135,8 +135,8 @@ pub(crate) struct Tally {
 /// Runs the jobs. The caller has slept to `go_ns` and read `started_ns` right after.
 ///
 /// Periodic: release k is `go_ns + k * period`. A job that ends past later releases leaves the newest of them
-/// to run at once, late; the ones before it are missed and counted. Executed and missed always add up to the plan.
-/// Where cells take turns, a release belongs to its turn, and a job does not start once that is over: it is missed.
+/// to run at once, late; the ones before it are skipped and counted. Executed and skipped always add up to the plan.
+/// Where cells take turns, a release belongs to its turn, and a job does not start once that is over: it is skipped.
 #[inline(never)]
 pub(crate) fn run<R: Recorder>(
     plan: &Plan<'_>,
@@ -204,7 +204,7 @@ fn periodic<R: Recorder, G: Releases>(
     started_ns: i64,
 ) -> Tally {
     let mut tally = Tally::default();
-    let (mut index, mut missed) = (0, 0);
+    let (mut index, mut skipped) = (0, 0);
     let (mut release, mut start) = (go_ns, started_ns);
     loop {
         let end = job(plan, &mut tally, start);
@@ -213,15 +213,15 @@ fn periodic<R: Recorder, G: Releases>(
         }
         sheet.put(Sample {
             index,
-            missed,
+            skipped,
             release_ns: release,
             start_ns: start,
             end_ns: end,
         });
         tally.executed += 1;
         let next = releases.next(index, release, end, plan.jobs);
-        missed = next.0 - index - 1;
-        tally.missed += missed;
+        skipped = next.0 - index - 1;
+        tally.skipped += skipped;
         (index, release) = next;
         if index >= plan.jobs {
             return tally;
@@ -295,7 +295,7 @@ impl Arm {
                 // This turn is over.
                 next += left as u32;
             } else if release + self.turns.period_ns <= end {
-                // The newest release before the end is not missed: it starts at once, late.
+                // The newest release before the end is not skipped: it starts at once, late.
                 next += ((end - release) / self.turns.period_ns) as u32;
             } else {
                 return next;
@@ -312,9 +312,9 @@ impl Releases for Arm {
     }
 }
 
-/// Activations that a job missed which ended `late` ns after its own release, `left` activations being left.
+/// Activations that a job skips which ends `late` ns after its own release, `left` activations being left.
 ///
-/// The newest release before the end is not missed: it starts at once, late.
+/// The newest release before the end is not skipped: it starts at once, late.
 #[inline(always)]
 fn skipped(late: i64, period: i64, left: u32) -> u32 {
     if late < 2 * period {
@@ -339,7 +339,7 @@ fn relative<R: Recorder>(plan: &Plan<'_>, sheet: &mut R, go_ns: i64, started_ns:
         }
         let sample = Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns: release,
             start_ns: start,
             end_ns: end,
@@ -375,7 +375,7 @@ pub(crate) fn rehearse<R: Recorder>(sheet: &mut R) -> u64 {
         let end = job(&nothing, &mut tally, start);
         let sample = Sample {
             index: at,
-            missed: skipped(std::hint::black_box(0), 1, jobs),
+            skipped: skipped(std::hint::black_box(0), 1, jobs),
             release_ns: begin,
             start_ns: start,
             end_ns: end,
@@ -412,7 +412,7 @@ mod tests {
         let tally = run(&plan, &mut sheet, go_ns, clock::now());
         let mut header = sheet.read_header();
         assert_eq!(header.count, u64::from(tally.executed));
-        header.missed = u64::from(tally.missed);
+        header.skipped = u64::from(tally.skipped);
         header.complete = 1;
         sheet.write_header(&header);
         record::samples::read(&path).unwrap()
@@ -435,12 +435,12 @@ mod tests {
             assert_eq!(sample.release_ns, go + i64::from(sample.index) * 200_000);
             assert!(sample.start_ns >= sample.release_ns);
         }
-        assert_eq!(read.header.count + read.header.missed, 50);
+        assert_eq!(read.header.count + read.header.skipped, 50);
     }
 
     #[test]
     fn a_stall_is_counted_activation_by_activation() {
-        // The barrier opened ten periods ago: activation 0 runs late, 1 to 9 or more are missed.
+        // The barrier opened ten periods ago: activation 0 runs late, 1 to 9 or more are skipped.
         let plan = Plan {
             work: Work::Timer,
             cpu_ns: 0,
@@ -452,8 +452,8 @@ mod tests {
         };
         let read = measured(plan, || clock::now() - 10 * 50_000_000);
         assert_eq!(read.samples[0].index, 0);
-        assert!(read.samples[1].missed >= 9, "{:?}", read.samples[1]);
-        assert_eq!(read.header.count + read.header.missed, 12);
+        assert!(read.samples[1].skipped >= 9, "{:?}", read.samples[1]);
+        assert_eq!(read.header.count + read.header.skipped, 12);
     }
 
     #[test]
@@ -468,8 +468,8 @@ mod tests {
             program: None,
         };
         let read = measured(plan, clock::now);
-        assert!(read.header.missed > 0);
-        assert_eq!(read.header.count + read.header.missed, 500);
+        assert!(read.header.skipped > 0);
+        assert_eq!(read.header.count + read.header.skipped, 500);
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
             program: None,
         };
         let read = measured(plan, clock::now);
-        assert_eq!(read.header.count + read.header.missed, 3);
+        assert_eq!(read.header.count + read.header.skipped, 3);
         assert!((read.samples.iter()).all(|sample| sample.end_ns > sample.start_ns));
     }
 
@@ -551,7 +551,7 @@ mod tests {
         });
         for (arm, read) in samples.iter().enumerate() {
             let table = two_arms(arm as u32);
-            assert_eq!(read.header.count + read.header.missed, 10);
+            assert_eq!(read.header.count + read.header.skipped, 10);
             for sample in &read.samples {
                 let (lap, job) = (sample.index / 3, i64::from(sample.index % 3));
                 let due = begin + table.turn_ns(lap) + job * 1_000_000;
@@ -564,7 +564,7 @@ mod tests {
     proptest! {
         /// The rule of `Arm`, by looking at every release.
         #[test]
-        fn what_is_missed_is_what_had_passed(index in 0u32..40, late in 0i64..60_000_000) {
+        fn what_is_skipped_is_what_had_passed(index in 0u32..40, late in 0i64..60_000_000) {
             let jobs = 30;
             let table = two_arms(1);
             let due = |index: u32| table.turn_ns(index / 3) + i64::from(index % 3) * 1_000_000;

@@ -54,7 +54,7 @@ pub(crate) struct Ring<'a> {
     written: usize,
     /// The reader's place when last looked at.
     read: usize,
-    /// Activations missed since the last record that found room.
+    /// Activations skipped since the last record that found room.
     owed: u32,
     lost: u32,
 }
@@ -99,12 +99,12 @@ impl Recorder for Ring<'_> {
             self.read = reader_place(self.map).load(Acquire) as usize;
             if self.written - self.read > self.mask {
                 self.lost += 1;
-                self.owed += sample.missed;
+                self.owed += sample.skipped;
                 return;
             }
         }
         let sample = Sample {
-            missed: sample.missed + self.owed,
+            skipped: sample.skipped + self.owed,
             ..sample
         };
         self.owed = 0;
@@ -253,12 +253,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (map, mut reader) = ring_in(dir.path(), 1 << 10);
         let jobs = 300_000u32;
-        let (mut next, mut lost, mut missed) = (0u64, 0u64, 0u64);
+        let (mut next, mut lost, mut skipped) = (0u64, 0u64, 0u64);
         let mut check = |sample: &Sample| {
             assert_eq!(sample.start_ns, i64::from(sample.index) * 3, "torn record");
             let gap = u64::from(sample.index) - next;
-            missed += u64::from(sample.missed);
-            lost += gap - u64::from(sample.missed);
+            skipped += u64::from(sample.skipped);
+            lost += gap - u64::from(sample.skipped);
             next = u64::from(sample.index) + 1;
         };
         let (at_end, last) = std::thread::scope(|scope| {
@@ -269,7 +269,7 @@ mod tests {
                     let skipped = u32::from(index % 1000 == 999);
                     ring.put(Sample {
                         index: index + skipped,
-                        missed: skipped,
+                        skipped,
                         start_ns: i64::from(index + skipped) * 3,
                         ..Sample::default()
                     });
@@ -291,26 +291,26 @@ mod tests {
     }
 
     proptest! {
-        /// However reading and writing take turns, the records taken, missed and lost add up to those put.
+        /// However reading and writing take turns, the records taken, skipped and lost add up to those put.
         #[test]
-        fn taken_missed_and_lost_add_up(turns in prop::collection::vec((0u32..3000, any::<bool>(), 0u32..3), 1..20)) {
+        fn taken_skipped_and_lost_add_up(turns in prop::collection::vec((0u32..3000, any::<bool>(), 0u32..3), 1..20)) {
             let dir = tempfile::tempdir().unwrap();
             let (map, mut reader) = ring_in(dir.path(), 1 << 10);
             let mut ring = Ring::new(&map).unwrap();
-            let (mut index, mut taken, mut told_missed, mut missed) = (0u32, 0u64, 0u64, 0u64);
+            let (mut index, mut taken, mut told_skipped, mut skipped) = (0u32, 0u64, 0u64, 0u64);
             for (jobs, read, skip) in turns {
                 for _ in 0..jobs {
-                    ring.put(Sample { index: index + skip, missed: skip, ..Sample::default() });
-                    missed += u64::from(skip);
+                    ring.put(Sample { index: index + skip, skipped: skip, ..Sample::default() });
+                    skipped += u64::from(skip);
                     index += skip + 1;
                 }
                 if read {
-                    reader.drain(|sample| { taken += 1; told_missed += u64::from(sample.missed); });
+                    reader.drain(|sample| { taken += 1; told_skipped += u64::from(sample.skipped); });
                 }
             }
-            reader.drain(|sample| { taken += 1; told_missed += u64::from(sample.missed); });
-            prop_assert_eq!(told_missed + u64::from(ring.owed), missed);
-            prop_assert_eq!(taken + u64::from(ring.lost) + missed, u64::from(index));
+            reader.drain(|sample| { taken += 1; told_skipped += u64::from(sample.skipped); });
+            prop_assert_eq!(told_skipped + u64::from(ring.owed), skipped);
+            prop_assert_eq!(taken + u64::from(ring.lost) + skipped, u64::from(index));
         }
     }
 }

@@ -241,7 +241,7 @@ mod tests {
         );
         for slot in 0..2 {
             let header = read(slot as u32).header;
-            assert_eq!(header.count + header.missed, 5);
+            assert_eq!(header.count + header.skipped, 5);
             assert!(barrier.slot(slot).step_ps.load(Acquire) > 0);
         }
     }

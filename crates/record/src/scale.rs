@@ -94,8 +94,9 @@ pub struct ScalePoint {
     pub planned: u64,
     /// Jobs executed.
     pub executed: u64,
-    /// Activations missed and counted.
-    pub missed: u64,
+    /// Activations skipped and counted.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
     /// Activations that neither ran nor were counted, of cells that did not end normally.
     pub lost_with_cells: u64,
     /// Activations that neither ran nor were counted, of cells that ended normally: unexplained losses.

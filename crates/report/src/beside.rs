@@ -18,5 +18,5 @@ pub(crate) fn table(summary: &RunSummary) -> Table<&BesideSummary> {
     .quantile("p99", |row| row.response.as_ref()?.quantile(0.99))
     .times("max", |row| Some(row.response.as_ref()?.max_ns as f64))
     .number("late", |row| lost(row.late))
-    .number("missed", |row| lost(row.missed))
+    .number("skipped", |row| lost(row.skipped))
 }

@@ -292,7 +292,7 @@ fn unseen(ratio: &Ratio) -> Option<f64> {
 fn machine(summary: &RunSummary) -> Option<String> {
     let of_baseline = |cell: &&CellSummary| cell.trial == summary.baseline;
     let cells = || summary.cells.iter().filter(of_baseline);
-    let unmet = |cell: &CellSummary| cell.late.map(|late| late + cell.missed);
+    let unmet = |cell: &CellSummary| cell.late.map(|late| late + cell.skipped);
     let unmet: u64 = cells().filter_map(unmet).sum();
     let planned: u64 = cells().map(|cell| cell.planned).sum();
     if unmet == 0 {

@@ -24,7 +24,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.extend(states.map(|(name, sentence)| format!("{name}: {sentence}.")));
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
-    sentences.push(missed(summary));
+    sentences.push(skipped(summary));
     sentences.extend(summary.overloads.iter().cloned());
     sentences.extend(crate::tasks::findings(summary));
     sentences.extend(skews(&summary.skews));
@@ -254,28 +254,28 @@ fn largest(summary: &RunSummary) -> Option<String> {
     ))
 }
 
-fn missed(summary: &RunSummary) -> String {
+fn skipped(summary: &RunSummary) -> String {
     let planned: u64 = summary.cells.iter().map(|c| c.planned).sum();
-    let total: u64 = summary.cells.iter().map(|c| c.missed).sum();
+    let total: u64 = summary.cells.iter().map(|c| c.skipped).sum();
     if total == 0 {
         return format!(
-            "None of the {} was missed.",
+            "None of the {} was skipped.",
             plural(planned, "planned activation")
         );
     }
-    let mut worst: Vec<&CellSummary> = summary.cells.iter().filter(|c| c.missed > 0).collect();
-    worst.sort_by_key(|cell| std::cmp::Reverse(cell.missed));
+    let mut worst: Vec<&CellSummary> = summary.cells.iter().filter(|c| c.skipped > 0).collect();
+    worst.sort_by_key(|cell| std::cmp::Reverse(cell.skipped));
     let named: Vec<String> = worst
         .iter()
         .take(4)
-        .map(|cell| format!("{} {}", cell.label, count(cell.missed)))
+        .map(|cell| format!("{} {}", cell.label, count(cell.skipped)))
         .collect();
     let more = match worst.len().saturating_sub(4) as u64 {
         0 => String::new(),
         more => format!(", and {} more", plural(more, "cell")),
     };
     format!(
-        "{} of {} were missed: {}{more}.",
+        "{} of {} were skipped: {}{more}.",
         count(total),
         plural(planned, "planned activation"),
         named.join(", "),

@@ -63,7 +63,7 @@ impl Row<'_> {
         let within = |bound: Option<i64>| bound.is_some_and(|bound| bound <= task.deadline_ns);
         self.textbook &= within(task.bound_ns);
         self.certain &= within(held.certain_ns);
-        self.lost += task.late + cell.missed;
+        self.lost += task.late + cell.skipped;
         self.jobs += cell.planned;
         let found = longest.map(|longest| (longest, task.deadline_ns));
         let share = |(response, deadline): (i64, i64)| response as f64 / deadline.max(1) as f64;

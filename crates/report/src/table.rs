@@ -166,7 +166,7 @@ pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
             |cell| Some(lost(cell.late?).aside(late_ends(cell))),
         )
         .if_any()
-        .number("missed", |cell| missed(cell))
+        .number("skipped", |cell| skipped(cell))
         .when(cells.iter().any(|c| c.class != cells[0].class), |table| {
             let class = |cell: &&CellSummary| match cell.real_time {
                 true => Cell::from(cell.class.as_str()),
@@ -238,16 +238,16 @@ fn late_ends(cell: &CellSummary) -> Option<String> {
     words::ends(cell.late_share.as_ref()?)
 }
 
-fn missed(cell: &CellSummary) -> Cell {
-    let share = cell.missed_share.as_ref().and_then(words::ends);
-    let missed = match words::lost(cell) {
-        0 => lost(cell.missed),
+fn skipped(cell: &CellSummary) -> Cell {
+    let share = cell.skipped_share.as_ref().and_then(words::ends);
+    let skipped = match words::lost(cell) {
+        0 => lost(cell.skipped),
         lost => Cell::new(
-            format!("{} + {} lost", count(cell.missed), count(lost)),
+            format!("{} + {} lost", count(cell.skipped), count(lost)),
             Tone::Bad,
         ),
     };
-    missed.below(share.unwrap_or_default())
+    skipped.below(share.unwrap_or_default())
 }
 
 /// The sentences below the table, each with the name of the cell or trial that it is about; without one when it is

@@ -80,11 +80,11 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
             max(row, ns).map(|ns| scale.show(ns))
         })
     });
-    let table = table.number("missed", |row| {
+    let table = table.number("skipped", |row| {
         lost(
             of(row)
                 .iter()
-                .map(|(_, cell)| cell.missed + cell.unexplained)
+                .map(|(_, cell)| cell.skipped + cell.unexplained)
                 .sum(),
         )
     });

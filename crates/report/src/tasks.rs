@@ -37,8 +37,8 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     }
     let jobs: u64 = rows.iter().map(|(cell, ..)| cell.planned).sum();
     let late: u64 = rows.iter().map(|(_, task, _)| task.late).sum();
-    let missed: u64 = rows.iter().map(|(cell, ..)| cell.missed).sum();
-    let mut sentences = vec![match late + missed {
+    let skipped: u64 = rows.iter().map(|(cell, ..)| cell.skipped).sum();
+    let mut sentences = vec![match late + skipped {
         0 => format!(
             "All {} of the task set met their deadlines.",
             plural(jobs, "job")
@@ -48,7 +48,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             count(lost),
             plural(jobs, "job"),
             count(late),
-            count(missed)
+            count(skipped)
         ),
     }];
     let above: Vec<_> = rows
@@ -165,7 +165,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table<Row<'_>> {
             normalised(*longest, task.deadline_ns)
         })
         .number("late", |(_, task, _)| lost(task.late))
-        .number("missed", |(cell, ..)| lost(cell.missed))
+        .number("skipped", |(cell, ..)| lost(cell.skipped))
 }
 
 /// The tables of tasks and reservations that a terminal shows, with their explanation; empty without a task set.

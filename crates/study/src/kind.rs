@@ -82,6 +82,7 @@ const KINDS: [Info; 6] = [
         name: "a run of periodic jobs",
         subject: "cell",
         figures: &[
+            "skipped",
             "latency",
             "execution",
             "response",
@@ -90,7 +91,6 @@ const KINDS: [Info; 6] = [
             "skew",
             "creation.median",
             "late",
-            "missed",
             "lost",
             "faults",
         ],
@@ -101,10 +101,10 @@ const KINDS: [Info; 6] = [
         name: "a scale study",
         subject: "number of cells",
         figures: &[
+            "skipped",
             "execution.mean",
             "response.mean",
             "skew",
-            "missed",
             "lost",
             "failed",
         ],

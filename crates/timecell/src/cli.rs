@@ -110,7 +110,7 @@ Its cells run timecell itself, at its current path.")]
     Release(Release),
     /// Watch a mission or experiment live, cell by cell.
     ///
-    /// Shows cpu time, jobs, late or missed ones and worst times of each cell.
+    /// Shows cpu time, jobs, late or skipped ones and worst times of each cell.
     Top(Top),
     /// Save and remove the remains of a killed timecell.
     ///
@@ -210,8 +210,8 @@ pub enum TopSort {
     Cpu,
     /// Executed jobs, most first.
     Jobs,
-    /// Missed activations of an experiment, most first.
-    Missed,
+    /// Skipped activations of an experiment, most first.
+    Skipped,
     /// Worst wake-up latency in an experiment, largest first.
     Latency,
     /// Worst execution time in an experiment, largest first.
@@ -231,7 +231,7 @@ impl TopSort {
             TopSort::Cell => "cell",
             TopSort::Cpu => "cpu",
             TopSort::Jobs => "jobs",
-            TopSort::Missed => "missed",
+            TopSort::Skipped => "skipped",
             TopSort::Latency => "worst latency",
             TopSort::Execution => "worst execution",
             TopSort::Late => "late",
@@ -334,7 +334,7 @@ pub struct Doctor {
     timecell report runs/... --fail-if 'podman.latency.p99 > 100us'   judge a run, even long after\n  \
     timecell report runs/... --baseline before/        compare with another run, cell by cell\n\n\
     A run that was measured with --fail-if is judged by the same thresholds again, unless --fail-if or --baseline is given.\n\n\
-    Exit codes: 3 if a threshold is missed, else 1 if one is undecided, else 4 if one is not applicable, else 0."
+    Exit codes: 3 if a threshold fails, else 1 if one is undecided, else 4 if one is not applicable, else 0."
 )]
 pub struct Report {
     /// A run directory, or `latest` for the newest in runs; two to compare them; or files of other tools (`-` is standard input, .gz is

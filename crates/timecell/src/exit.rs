@@ -17,8 +17,8 @@ pub enum Ended {
     Fine,
     /// Done, but trials failed or a question stayed undecided.
     Failed,
-    /// Done, but a goal or a deadline was missed.
-    Missed,
+    /// Done, but a threshold, goal or guarantee fails.
+    VerdictFails,
     /// Refused or labelled, because the machine lacks something that is required.
     Unmet,
     /// The program of `timecell run` ended with this status.
@@ -34,7 +34,7 @@ impl Ended {
         match self {
             Ended::Fine => 0,
             Ended::Failed => 1,
-            Ended::Missed => 3,
+            Ended::VerdictFails => 3,
             Ended::Unmet => 4,
             Ended::Program(status) => status,
         }
@@ -110,7 +110,7 @@ impl CommandError {
             CommandError::Control(error) => control_code(error),
             CommandError::Held(error) => match error.fault() {
                 Fault::Input => Ended::BAD_INPUT,
-                Fault::Missed => 3,
+                Fault::NotGuaranteed => 3,
                 Fault::Unmet => 4,
                 Fault::Failed => 1,
             },

@@ -222,16 +222,16 @@ impl Teller {
     }
 }
 
-/// `worst wake-up latency 1.2 ms, 0 missed, 0 lost; about 3 min left`.
+/// `worst wake-up latency 1.2 ms, 0 skipped, 0 lost; about 3 min left`.
 fn standing(going: &Going) -> String {
     let worst = match going.worst_ns {
         Some(ns) => format!("worst {} {}", going.metric.title(), report::time(ns as f64)),
         None => "nothing recorded yet".to_owned(),
     };
     format!(
-        "{:.1} % of jobs, {worst}, {} missed, {} lost; about {} left",
+        "{:.1} % of jobs, {worst}, {} skipped, {} lost; about {} left",
         100.0 * going.counts.accounted() as f64 / going.planned.max(1) as f64,
-        grouped(going.counts.missed),
+        grouped(going.counts.skipped),
         grouped(going.counts.lost),
         about(going.left_ns)
     )
@@ -283,7 +283,7 @@ mod tests {
             worst_ns: Some(1_234_000),
             counts: record::histogram::Counts {
                 executed: 4_000,
-                missed: 900,
+                skipped: 900,
                 lost: 100,
             },
             planned: 10_000,
@@ -291,7 +291,7 @@ mod tests {
         };
         assert_eq!(
             super::standing(&going),
-            "50.0 % of jobs, worst wake-up latency 1.23 ms, 900 missed, 100 lost; about 60 s left"
+            "50.0 % of jobs, worst wake-up latency 1.23 ms, 900 skipped, 100 lost; about 60 s left"
         );
     }
 

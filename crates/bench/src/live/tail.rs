@@ -19,8 +19,8 @@ const CHUNK: u64 = 4096;
 pub struct Sums {
     /// Jobs that ran.
     pub executed: u64,
-    /// Activations missed.
-    pub missed: u64,
+    /// Activations skipped.
+    pub skipped: u64,
     /// Jobs whose records found no room.
     pub lost: u64,
     /// Jobs that ran between two looks and could not be read: worse ones may be among them.
@@ -42,7 +42,7 @@ pub(super) struct Tail {
     passed: u64,
     /// Activations up to the last record that was read.
     indexed: u64,
-    missed: u64,
+    skipped: u64,
     sums: Sums,
 }
 
@@ -54,7 +54,7 @@ impl Tail {
             room: 0,
             passed: 0,
             indexed: 0,
-            missed: 0,
+            skipped: 0,
             sums: Sums::default(),
         }
     }
@@ -114,12 +114,12 @@ impl Tail {
         }
         self.sums.executed = count;
         if header.complete == 1 {
-            self.sums.missed = header.missed;
-            self.sums.lost = header.planned.saturating_sub(count + header.missed);
+            self.sums.skipped = header.skipped;
+            self.sums.lost = header.planned.saturating_sub(count + header.skipped);
         } else {
-            self.sums.missed = self.missed;
+            self.sums.skipped = self.skipped;
             self.sums.lost = match self.sums.unseen {
-                0 => self.indexed.saturating_sub(count + self.missed),
+                0 => self.indexed.saturating_sub(count + self.skipped),
                 _ => 0,
             };
         }
@@ -140,7 +140,7 @@ impl Tail {
     }
 
     fn take(&mut self, sample: &Sample) {
-        self.missed += u64::from(sample.missed);
+        self.skipped += u64::from(sample.skipped);
         self.indexed = u64::from(sample.index) + 1;
         let sums = &mut self.sums;
         sums.worst_latency_ns = sums.worst_latency_ns.max(Some(sample.wakeup_latency_ns()));
@@ -184,12 +184,12 @@ mod tests {
             }
         }
 
-        fn put(&mut self, latency: i64, missed: u32) {
-            self.index += missed;
+        fn put(&mut self, latency: i64, skipped: u32) {
+            self.index += skipped;
             let release_ns = i64::from(self.index) * 1_000;
             let sample = Sample {
                 index: self.index,
-                missed,
+                skipped,
                 release_ns,
                 start_ns: release_ns + latency,
                 end_ns: release_ns + latency + 2 * latency,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_counts_for_nothing_and_the_end_says_what_was_missed_last() {
+    fn a_rehearsal_counts_for_nothing_and_the_end_says_what_was_skipped_last() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.samples");
         let mut written = Written::new(&path, 10, 10, false);
@@ -221,17 +221,17 @@ mod tests {
         written.put(10, 0);
         written.put(30, 2);
         let seen = tail.look(&mut bytes);
-        assert_eq!((seen.executed, seen.missed, seen.lost), (2, 2, 0));
+        assert_eq!((seen.executed, seen.skipped, seen.lost), (2, 2, 0));
         assert_eq!(
             (seen.worst_latency_ns, seen.worst_execution_ns),
             (Some(30), Some(60))
         );
         written.put(5, 0);
-        written.header.missed = 7;
+        written.header.skipped = 7;
         written.header.complete = 1;
         written.keep();
         let seen = tail.look(&mut bytes);
-        assert_eq!((seen.executed, seen.missed, seen.lost), (3, 7, 0));
+        assert_eq!((seen.executed, seen.skipped, seen.lost), (3, 7, 0));
         assert_eq!(seen.worst_latency_ns, Some(30));
     }
 
@@ -256,19 +256,19 @@ mod tests {
             written.header.go_ns = 1;
             written.keep();
             let mut tail = Tail::of(path, ring, &Allowance::of(2));
-            let (mut missed, mut worst) = (0u64, None);
+            let (mut skipped, mut worst) = (0u64, None);
             for (jobs, latency, skip) in turns {
                 for job in 0..jobs {
                     written.put(latency + i64::from(job), skip);
-                    missed += u64::from(skip);
+                    skipped += u64::from(skip);
                     worst = worst.max(Some(latency + i64::from(job)));
                 }
                 let seen = tail.look(&mut Vec::new());
                 prop_assert_eq!(seen.executed, written.header.count);
                 if seen.unseen == 0 {
-                    prop_assert_eq!((seen.missed, seen.lost, seen.worst_latency_ns), (missed, 0, worst));
+                    prop_assert_eq!((seen.skipped, seen.lost, seen.worst_latency_ns), (skipped, 0, worst));
                 } else {
-                    prop_assert!(ring && seen.missed <= missed && seen.worst_latency_ns <= worst);
+                    prop_assert!(ring && seen.skipped <= skipped && seen.worst_latency_ns <= worst);
                 }
             }
         }

@@ -53,7 +53,7 @@ pub(super) fn trial(
         } else if !ended {
             cell.notes.push(format!(
                 "it had not finished when {why}: {} of {} activations are on record",
-                header.count + header.missed,
+                header.count + header.skipped,
                 header.planned
             ));
         }
@@ -98,7 +98,7 @@ fn proven(path: &Path) -> Result<Samples, RecordError> {
         file.read_exact_at(&mut bytes, 0)?;
         let header = Header {
             complete: 0,
-            missed: 0,
+            skipped: 0,
             ..Header::from_bytes(&bytes)
         };
         file.write_all_at(&header.to_bytes(), 0)
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_header_that_says_more_than_the_records_prove_is_corrected() {
         let dir = tempfile::tempdir().unwrap();
-        // Killed between `complete` and the number of missed activations.
+        // Killed between `complete` and the number of skipped activations.
         let path = file(dir.path(), |header| header.complete = 1);
         assert!(samples::read(&path).is_err());
         let samples = proven(&path).unwrap();

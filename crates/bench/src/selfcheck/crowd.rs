@@ -385,7 +385,7 @@ mod tests {
         let hows = [How::Futex, How::PollProbe, How::PollShell];
         let found = against_shell(64, &hows, &[Some(1_000), None, Some(59_000)]).unwrap();
         assert_eq!(
-            (found.figure.as_str(), found.met),
+            (found.figure.as_str(), found.holds),
             ("59 times", Some(false))
         );
         assert!(against_shell(64, &hows[..1], &[Some(1_000)]).is_none());
@@ -397,7 +397,7 @@ mod tests {
             waiting_ns: vec![0, WAIT_CPU_NS],
             ..Seen::default()
         };
-        assert_eq!(waiting(2048, &seen).met, Some(false));
+        assert_eq!(waiting(2048, &seen).holds, Some(false));
     }
 
     #[test]

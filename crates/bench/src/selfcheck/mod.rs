@@ -1,6 +1,6 @@
 //! timecell measured against the field: the evidence behind the README's claims, for anyone to rerun.
 //!
-//! Each part compares interleaved, in one run on one machine, and says of each goal whether it was met.
+//! Each part compares interleaved, in one run on one machine, and says of each goal whether it holds.
 
 #![expect(
     clippy::disallowed_methods,

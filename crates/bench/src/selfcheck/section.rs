@@ -29,8 +29,8 @@ pub struct Finding {
     pub figure: String,
     /// The goal; `None`: there is none.
     pub goal: Option<String>,
-    /// Whether it is met; `None` also if the interval encloses the goal and so decides nothing.
-    pub met: Option<bool>,
+    /// Whether it holds; `None` also if the interval encloses the goal and so decides nothing.
+    pub holds: Option<bool>,
 }
 
 /// A part's findings.
@@ -55,19 +55,19 @@ impl Finding {
         what: impl Into<String>,
         figure: impl Into<String>,
         goal: impl Into<String>,
-        met: bool,
+        holds: bool,
     ) -> Finding {
         Finding {
             what: what.into(),
             figure: figure.into(),
             goal: Some(goal.into()),
-            met: Some(met),
+            holds: Some(holds),
         }
     }
 
     /// A ratio that should be at most `most`, judged by its whole interval.
     pub(super) fn ratio_goal(what: impl Into<String>, found: &stats::Ratio, most: f64) -> Finding {
-        let met = match (found.low, found.high) {
+        let holds = match (found.low, found.high) {
             (_, Some(high)) if high <= most => Some(true),
             (Some(low), _) if low > most => Some(false),
             _ => None,
@@ -76,7 +76,7 @@ impl Finding {
             what: what.into(),
             figure: ratio(found),
             goal: Some(format!("at most {most:.2}")),
-            met,
+            holds,
         }
     }
 
@@ -85,7 +85,7 @@ impl Finding {
             what: what.into(),
             figure: figure.into(),
             goal: None,
-            met: None,
+            holds: None,
         }
     }
 }

@@ -69,7 +69,7 @@ fn header() -> Vec<String> {
         "median us",
         "p99 us",
         "max us",
-        "missed or overflowed",
+        "skipped or overflowed",
         "cpu us per activation",
     ]
     .map(str::to_owned)
@@ -87,7 +87,7 @@ struct Period<'a> {
 struct Tool {
     rounds: Vec<Vec<i64>>,
     cpu_ns: Vec<i64>,
-    missed: u64,
+    skipped: u64,
 }
 
 impl Tool {
@@ -100,7 +100,7 @@ impl Tool {
             at(0.5),
             at(0.99),
             at(1.0),
-            self.missed.to_string(),
+            self.skipped.to_string(),
             stats::median_of(&self.cpu_ns)
                 .map_or("-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3)),
         ]
@@ -171,8 +171,8 @@ impl Period<'_> {
             "timecell_round_medians_ns": round_medians(&ours),
             "cyclictest_cpu_ns_per_activation": theirs.cpu_ns,
             "timecell_cpu_ns_per_activation": ours.cpu_ns,
-            "cyclictest_overflows": theirs.missed,
-            "timecell_missed": ours.missed,
+            "cyclictest_overflows": theirs.skipped,
+            "timecell_skipped": ours.skipped,
         }))
     }
 
@@ -181,7 +181,7 @@ impl Period<'_> {
         tool.cpu_ns.extend(cost);
         let (text, _) = self.run_cyclictest(true)?;
         let (values, overflows) = histogram(&text)?;
-        tool.missed += overflows;
+        tool.skipped += overflows;
         tool.rounds.push(values);
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Period<'_> {
         let (_, cost) = probe.run()?;
         tool.cpu_ns.extend(cost);
         let (samples, _) = probe.run()?;
-        tool.missed += samples.header.missed;
+        tool.skipped += samples.header.skipped;
         let latencies = samples.samples.iter().map(|s| s.wakeup_latency_ns());
         tool.rounds.push(latencies.collect());
         Ok(())

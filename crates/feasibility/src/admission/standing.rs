@@ -31,7 +31,7 @@ pub enum Standing {
 impl Standing {
     /// `deadlines`: whether they hold if every reservation is supplied; `supplied`: whether every one is.
     pub(super) const fn of(admitted: bool, deadlines: Outcome, supplied: Outcome) -> Standing {
-        if matches!(supplied, Outcome::Missed) && !matches!(deadlines, Outcome::Missed) {
+        if matches!(supplied, Outcome::Fails) && !matches!(deadlines, Outcome::Fails) {
             return if admitted {
                 Standing::AdmittedThoughNotSupplied
             } else {
@@ -41,8 +41,8 @@ impl Standing {
         match (admitted, deadlines.worst(supplied)) {
             (true, Outcome::Holds) => Standing::Guaranteed,
             (false, Outcome::Holds) => Standing::RefusedThoughFeasible,
-            (true, Outcome::Missed) => Standing::AdmittedThoughInfeasible,
-            (false, Outcome::Missed) => Standing::RefusedAndInfeasible,
+            (true, Outcome::Fails) => Standing::AdmittedThoughInfeasible,
+            (false, Outcome::Fails) => Standing::RefusedAndInfeasible,
             (true, Outcome::Undecided) => Standing::AdmittedUndecided,
             (false, Outcome::Undecided) => Standing::RefusedUndecided,
         }

@@ -34,7 +34,7 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
             (cell.outcome == outcome).then(|| drawing(set, cell, place))?
         })
     };
-    drawn(Outcome::Missed)
+    drawn(Outcome::Fails)
         .or_else(|| drawn(Outcome::Undecided))
         .or_else(|| {
             let place = nearest(set, study)?;
@@ -162,7 +162,7 @@ fn of_server(
     };
     let until = shortage.instant_ns.max(own.deadline);
     let until = until.checked_add(until / 8)?.max(1);
-    let missed = server.outcome == Outcome::Missed;
+    let fails = server.outcome == Outcome::Fails;
     Some(Picture {
         title: format!(
             "Cell {}: budget of its {} server",
@@ -180,7 +180,7 @@ fn of_server(
             instant: shortage.instant_ns,
             demand: shortage.demand_ns,
             supply: shortage.supply_ns,
-            touch: if missed { Touch::Missed } else { Touch::Doubt },
+            touch: if fails { Touch::Missed } else { Touch::Doubt },
         }),
     })
 }

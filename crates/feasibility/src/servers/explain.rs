@@ -38,8 +38,8 @@ pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> Stri
         ),
         (outcome, Some(shortage)) => format!(
             "server  {name}: {}; within {} of a refill, up to {} of budgets may be due, {} more than the cpu has",
-            if outcome == Outcome::Missed {
-                "missed"
+            if outcome == Outcome::Fails {
+                "fails"
             } else {
                 "not shown"
             },

@@ -31,7 +31,7 @@ pub struct ServerStudy {
     pub response_ns: Option<Ns>,
     /// Time after a refill by which it must have been supplied.
     pub deadline_ns: Ns,
-    /// Whether it is; missed only if a shortage is proved.
+    /// Whether it is; fails only if a shortage is proved.
     pub outcome: Outcome,
     /// Why there is no answer.
     pub undecided: Option<String>,
@@ -137,7 +137,7 @@ fn server_study(
     let (outcome, witness, undecided) = match response {
         Response::Bounded(_) => (Outcome::Holds, None, None),
         Response::Exceeded(witness) if answer.proved_short => {
-            (Outcome::Missed, Some(witness), None)
+            (Outcome::Fails, Some(witness), None)
         }
         Response::Exceeded(witness) => (Outcome::Undecided, Some(witness), None),
         Response::Undecided(why) => (Outcome::Undecided, None, Some(why.to_string())),

@@ -85,14 +85,14 @@ fn a_server_without_its_budget_says_who_takes_it() {
         cell("last", "polling", (1, 100), "priority = 1", &[(1, 1000)]),
     ];
     let study = study(&set("", &cells), true);
-    assert_eq!(study.outcome(), Outcome::Missed);
+    assert_eq!(study.outcome(), Outcome::Fails);
     let outcomes: Vec<Outcome> = study.cells.iter().map(|cell| cell.outcome).collect();
     assert_eq!(
         outcomes,
         [Outcome::Holds, Outcome::Undecided, Outcome::Undecided]
     );
     let server = study.cells[1].server.as_ref().expect("a server");
-    assert_eq!(server.outcome, Outcome::Missed);
+    assert_eq!(server.outcome, Outcome::Fails);
     assert_eq!(study.cells[1].tasks[0].outcome, Outcome::Undecided);
     let shown = explanation(&study, Style::default());
     for part in [
@@ -127,8 +127,8 @@ fn a_sufficient_no_is_not_a_proof() {
         ("sporadic", Outcome::Holds),
         ("cbs", Outcome::Undecided),
         // The budget is gone before the job arrives.
-        ("polling", Outcome::Missed),
-        ("periodic", Outcome::Missed),
+        ("polling", Outcome::Fails),
+        ("periodic", Outcome::Fails),
     ] {
         let study = alone(kind, (1, 10), (1, 12, 5));
         assert_eq!(study.outcome(), outcome, "{kind}");
@@ -153,11 +153,11 @@ fn a_sufficient_no_is_not_a_proof() {
         let priority = if kind == "cbs" { "" } else { "priority = 1" };
         let two = cell("c", kind, (9, 10), priority, &[(3, 20), (3, 20)]);
         let two = study(&set("", &[two + "deadline = \"5ms\"\n"]), false);
-        assert_eq!(two.outcome(), Outcome::Missed, "{kind}");
-        assert_eq!(two.cells[0].tasks[1].outcome, Outcome::Missed, "{kind}");
+        assert_eq!(two.outcome(), Outcome::Fails, "{kind}");
+        assert_eq!(two.cells[0].tasks[1].outcome, Outcome::Fails, "{kind}");
         assert_eq!(
             alone(kind, (2, 10), (3, 14, 14)).outcome(),
-            Outcome::Missed,
+            Outcome::Fails,
             "{kind}"
         );
     }
@@ -187,7 +187,7 @@ fn cbs_servers_share_a_cpu_up_to_the_last_ns() {
     assert_eq!(study(&full, false).outcome(), Outcome::Holds);
     let over = set("", &[cbs("a", 10), cbs("b", 10), cbs("c", 11)]);
     let study = study(&over, true);
-    assert_eq!(study.outcome(), Outcome::Missed);
+    assert_eq!(study.outcome(), Outcome::Fails);
     let server = study.cells[0].server.as_ref().expect("a server");
     assert!(
         server.shortage.is_some() && !server.fixes.is_empty(),
@@ -219,7 +219,7 @@ fn servers_on_different_cpus_do_not_meet() {
     );
     assert_eq!(
         two.outcome(),
-        Outcome::Missed,
+        Outcome::Fails,
         "no cpu is left for the third"
     );
     let three = study(&set("cpus = 3", &[on("a", 0), on("b", 1), plain]), false);

@@ -30,7 +30,7 @@ impl Limits {
 choice! {
     /// When the next job is released.
     pub enum Pacing {
-        /// On an absolute grid: release k is at start + k * period. Activations that pass without a job count as missed.
+        /// On an absolute grid: release k is at start + k * period. Activations that pass without a job count as skipped.
         Periodic = "periodic",
         /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
         Relative = "relative",
@@ -72,7 +72,7 @@ impl Work {
 pub struct Workload {
     /// The steps of a job.
     pub work: Work,
-    /// Activations per cell and trial; executed and missed jobs add up to it.
+    /// Activations per cell and trial; executed and skipped jobs add up to it.
     pub jobs: u32,
     /// Time between releases.
     pub period: Duration,

@@ -25,7 +25,7 @@ table! {
         "task" = Kind::Label, Without "any; misses are counted for each task separately";
         /// the longest silence or standstill; for `heartbeat` and `no-progress`
         "timeout" = SILENCE, Without "required";
-        /// late or missed jobs, at most `jobs`; for `deadline-misses`
+        /// late or skipped jobs, at most `jobs`; for `deadline-misses`
         "misses" = COUNT, Without "required";
         /// number of latest jobs among which `misses` counts; for `deadline-misses`
         "jobs" = COUNT, Without "required";
@@ -126,7 +126,7 @@ pub enum Observed {
     DeadlineMisses {
         /// The task whose jobs are counted; `None`: each task separately.
         task: Option<String>,
-        /// The number of late or missed jobs m, from 1, that breaks it.
+        /// The number of late or skipped jobs m, from 1, that breaks it.
         misses: u32,
         /// The number n of latest jobs; at least `misses`.
         jobs: u32,

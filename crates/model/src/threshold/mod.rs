@@ -24,7 +24,7 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// The condition that is met exactly if this one is missed.
+    /// The condition that occurs exactly if this one does not.
     #[must_use]
     pub fn broken(self) -> Threshold {
         Threshold {
@@ -178,6 +178,8 @@ choice! {
         /// Jobs that ended after their deadline.
         Late = "late",
         /// Activations that never began.
+        Skipped = "skipped",
+        /// Deadlines missed: late jobs and skipped activations together.
         Missed = "missed",
         /// Jobs that ran but are not on record, and activations that nothing explains.
         Lost = "lost",
@@ -191,7 +193,7 @@ choice! {
 impl Count {
     /// Whether it is also known as a share of all activations.
     pub const fn has_share(self) -> bool {
-        matches!(self, Count::Late | Count::Missed)
+        matches!(self, Count::Late | Count::Skipped | Count::Missed)
     }
 }
 

@@ -26,7 +26,7 @@ impl std::fmt::Display for ThresholdError {
 impl std::error::Error for ThresholdError {}
 
 const METRICS: &str = "latency, execution, response, skew, creation, memory, time and gap";
-const COUNTS: &str = "late, missed, lost, faults and failed";
+const COUNTS: &str = "late, skipped, missed, lost, faults and failed";
 /// Metrics of which only one figure is recorded.
 const ALONE: [(&str, &str); 2] = [
     ("creation", "of creation only the median is recorded"),
@@ -339,10 +339,10 @@ mod tests {
                 "pair/1-podman.response.max > 1s",
                 "pair/1-podman.response.max > 1s",
             ),
-            ("crun-ipc-1.5ms.missed > 0", "crun-ipc-1.5ms.missed > 0"),
+            ("crun-ipc-1.5ms.skipped > 0", "crun-ipc-1.5ms.skipped > 0"),
             ("lost>0", "lost > 0"),
             ("late > 0.10 %", "late > 0.1%"),
-            ("podman.missed>=1%", "podman.missed >= 1%"),
+            ("podman.skipped>=1%", "podman.skipped >= 1%"),
             ("latency.p99 > 1.10x", "latency.p99 > 1.1x"),
             ("memory.max > 18 MB", "memory.max > 18MB"),
             ("creation.median > 1s", "creation.median > 1s"),
@@ -479,7 +479,7 @@ mod tests {
         }
 
         #[test]
-        fn nearly_right_texts_do_not_panic(text in "[a-z.*]{0,6}(latency|missed|memory|skew)?[.]?(p99|p99.9|max)? ?[<>=!]{0,3} ?[0-9.]{0,4}(us|x|MB| )?") {
+        fn nearly_right_texts_do_not_panic(text in "[a-z.*]{0,6}(latency|skipped|memory|skew)?[.]?(p99|p99.9|max)? ?[<>=!]{0,3} ?[0-9.]{0,4}(us|x|MB| )?") {
             if let Ok(threshold) = text.parse::<Threshold>() {
                 prop_assert_eq!(threshold.to_string().parse(), Ok(threshold));
             }

@@ -121,7 +121,7 @@ impl Beside {
             let activations = (following.last).map_or(0, |(index, _)| index + 1);
             sheet.write_header(&Header {
                 count: own.count,
-                missed: activations.saturating_sub(following.tally.executed).into(),
+                skipped: activations.saturating_sub(following.tally.executed).into(),
                 planned: activations.into(),
                 counts_at: own.counts_at,
                 period_ns: other.period_ns,
@@ -151,7 +151,7 @@ impl Taken {
         }
         sheet.put(Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns: job.release_ns,
             start_ns: job.begin_ns,
             end_ns: job.end_ns,

@@ -76,7 +76,7 @@ impl Endless {
         let exit_ns = clock::now() - told_ns;
         sheet.put(Sample {
             index: 0,
-            missed: 0,
+            skipped: 0,
             release_ns: asked_ns,
             start_ns: started_ns,
             end_ns: started_ns + exit_ns,

@@ -138,7 +138,7 @@ impl Started {
         if following.tally.executed == 0 {
             return Err((Stage::Silent, 0));
         }
-        following.tally.missed = plan.jobs - following.tally.executed;
+        following.tally.skipped = plan.jobs - following.tally.executed;
         following.tally.program_cpu_ns = self.cpu_ns() - before_ns;
         self.end();
         Ok(following.tally)
@@ -283,7 +283,7 @@ impl Following {
         if job.begin_ns > job.end_ns || job.release_ns > job.end_ns {
             return Err((Stage::Nonsense, 0));
         }
-        let missed = match self.last {
+        let skipped = match self.last {
             None => 0,
             Some((_, release_ns)) => {
                 // One that comes up to half a period late leaves none out.
@@ -293,14 +293,14 @@ impl Following {
         };
         let index = match self.last {
             None => 0,
-            Some((index, _)) => index.saturating_add(missed).saturating_add(1),
+            Some((index, _)) => index.saturating_add(skipped).saturating_add(1),
         };
         if index >= self.jobs {
             return Ok(true);
         }
         sheet.put(Sample {
             index,
-            missed,
+            skipped,
             release_ns: job.release_ns,
             start_ns: job.begin_ns,
             end_ns: job.end_ns,
@@ -351,7 +351,7 @@ mod tests {
             assert_eq!(seen.map_err(|_| ()), Ok(last), "{release}");
         }
         let seen: Vec<(u32, u32, i64)> = (kept.0.iter())
-            .map(|sample| (sample.index, sample.missed, sample.release_ns))
+            .map(|sample| (sample.index, sample.skipped, sample.release_ns))
             .collect();
         let expected = [
             (0, 0, 5_000),

@@ -4,7 +4,7 @@
 //! does those jobs one after the other. Either way it is behind for a while, and its jobs then say nothing about the cell. So
 //! its jobs count from the first that was released within the turn and found nothing before it to be done; that one is job 0 of
 //! the turn, and the next come each a period later. A turn is some periods longer than its jobs, for catching up. Jobs released
-//! outside of turns belong to nobody: they are neither executed nor missed.
+//! outside of turns belong to nobody: they are neither executed nor skipped.
 
 use model::Timetable;
 use record::samples::layout::Sample;
@@ -65,13 +65,13 @@ impl Started {
             return Err((Stage::Silent, 0));
         }
         jobs.settle();
-        // Turns in which it made up for too much look like missed activations, and are no fault of the cell's. One that lets go of
-        // the past, and was late because the machine stood still, missed them.
+        // Turns in which it made up for too much look like skipped activations, and are no fault of the cell's. One that lets go of
+        // the past, and was late because the machine stood still, skipped them.
         let behind = laps - jobs.in_time;
         if jobs.in_time < behind && jobs.too_long * 2 >= behind {
             return Err((Stage::Behind, 0));
         }
-        tally.missed = plan.jobs - tally.executed;
+        tally.skipped = plan.jobs - tally.executed;
         // The part of those that count.
         let used_ns = i128::from(self.cpu_ns() - before_ns);
         tally.program_cpu_ns =
@@ -192,7 +192,7 @@ impl InTurns {
         }
         let before = self.before.replace(job.end_ns);
         let within = (self.begin_ns(self.lap)..self.end_ns(self.lap)).contains(&job.release_ns);
-        // One that the end of the turn cut in two is an activation missed.
+        // One that the end of the turn cut in two is an activation skipped.
         let cut = job.end_ns >= self.begin_ns(self.lap + 1);
         let past = job.release_ns < self.begin_ns(self.lap);
         self.made_up = self.made_up.saturating_add(past.into());
@@ -223,7 +223,7 @@ impl InTurns {
         let index = index as u32;
         sheet.put(Sample {
             index,
-            missed: index - self.next,
+            skipped: index - self.next,
             release_ns: job.release_ns,
             start_ns: job.begin_ns,
             end_ns: job.end_ns,
@@ -266,7 +266,7 @@ mod tests {
             };
             jobs.take(&job, &mut kept).map_err(|_| ()).unwrap();
         }
-        let told = |sample: &Sample| (sample.index, sample.missed, sample.release_ns);
+        let told = |sample: &Sample| (sample.index, sample.skipped, sample.release_ns);
         kept.0.iter().map(told).collect()
     }
 
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_the_end_of_a_turn_cuts_is_missed_and_so_is_one_that_is_left_out() {
+    fn a_job_that_the_end_of_a_turn_cuts_is_skipped_and_so_is_one_that_is_left_out() {
         let mut jobs = in_turns();
         let (first, second) = (jobs.begin_ns(0), jobs.begin_ns(1));
         let seen = taken(

@@ -81,7 +81,7 @@ mod tests {
             let release_ns = index as i64 * 1_000_000;
             let sample = Sample {
                 index: index as u32,
-                missed: 0,
+                skipped: 0,
                 release_ns,
                 start_ns: release_ns + latency,
                 end_ns: release_ns + latency,

@@ -13,7 +13,7 @@ pub(super) const HEAD: [&str; 12] = [
     "end_ns",
     "closed_utc",
     "executed",
-    "missed",
+    "skipped",
     "lost",
     "metric",
     "min_ns",
@@ -45,7 +45,7 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                     interval.end_ns.to_string(),
                     interval.closed.clone(),
                     interval.counts.executed.to_string(),
-                    interval.counts.missed.to_string(),
+                    interval.counts.skipped.to_string(),
                     interval.counts.lost.to_string(),
                 ];
                 let values = values.iter().map(|value| value.text());

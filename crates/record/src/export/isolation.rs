@@ -1,5 +1,5 @@
 //! The contests of a study of isolation as a table, one row per job, in the order of execution. `load` is empty where nothing ran beside
-//! the cells, `enforcer` where nothing held them. `missed_before` counts the activations just before a job that never ran, `missed_after`,
+//! the cells, `enforcer` where nothing held them. `skipped_before` counts the activations just before a job that never ran, `skipped_after`,
 //! in the last row of a task, those after it.
 
 use super::table::{Column, Sink, Table};
@@ -22,11 +22,11 @@ pub(super) const TABLE: Table = Table {
         Column::Integer("wcet_ns"),
         Column::Integer("period_ns"),
         Column::Integer("job"),
-        Column::Integer("missed_before"),
+        Column::Integer("skipped_before"),
         Column::Integer("release_ns"),
         Column::Integer("start_ns"),
         Column::Integer("end_ns"),
-        Column::Integer("missed_after"),
+        Column::Integer("skipped_after"),
     ],
     rows,
 };
@@ -69,14 +69,14 @@ fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
                 ];
                 let samples = run.task_samples(trial.number, &task.name)?;
                 let before: u64 = (samples.samples.iter())
-                    .map(|job| u64::from(job.missed))
+                    .map(|job| u64::from(job.skipped))
                     .sum();
-                let after = samples.header.missed.saturating_sub(before);
+                let after = samples.header.skipped.saturating_sub(before);
                 let last = samples.samples.len();
                 for (job, nth) in samples.samples.iter().zip(1..) {
                     let of_job = [
                         job.index.to_string(),
-                        job.missed.to_string(),
+                        job.skipped.to_string(),
                         job.release_ns.to_string(),
                         job.start_ns.to_string(),
                         job.end_ns.to_string(),

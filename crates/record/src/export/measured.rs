@@ -21,7 +21,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
     let mut notes = Vec::new();
     let mut distributions = Vec::new();
     let mut failed = 0_u64;
-    let mut missed = 0_u64;
+    let mut skipped = 0_u64;
     let numbers = run.trial_numbers()?;
     let binned_run = keeps_histograms(run)?;
     let mut lost = 0_u64;
@@ -31,7 +31,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
         let mut order: Vec<String> = Vec::new();
         let mut counts: BTreeMap<String, BTreeMap<i64, u64>> = BTreeMap::new();
         let mut cpus: BTreeMap<String, u32> = BTreeMap::new();
-        (failed, missed, lost) = (0, 0, 0);
+        (failed, skipped, lost) = (0, 0, 0);
         for &number in &numbers {
             let trial = run.trial(number)?;
             if trial.failure.is_some() || trial.cells.iter().any(|cell| cell.failure.is_some()) {
@@ -43,7 +43,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                     let Some(log) = run.histograms(number, &cell.id)? else {
                         continue;
                     };
-                    missed += log.counts.missed;
+                    skipped += log.counts.skipped;
                     lost += log.counts.lost;
                     let (values, as_zero) = binned::values(&log, metric);
                     early += as_zero;
@@ -52,7 +52,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                     let Some(samples) = run.samples(number, &cell.id)? else {
                         continue;
                     };
-                    missed += samples.header.missed;
+                    skipped += samples.header.skipped;
                     let jobs = samples.samples.iter();
                     jobs.map(|sample| (sample.of(metric), 1)).collect()
                 };
@@ -81,8 +81,8 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
     if failed > 0 {
         notes.push(format!("{failed} failed trials are left out"));
     }
-    if missed > 0 {
-        notes.push(format!("{missed} missed activations have no value"));
+    if skipped > 0 {
+        notes.push(format!("{skipped} skipped activations have no value"));
     }
     if lost > 0 {
         notes.push(format!("{lost} jobs ran but were not recorded"));

@@ -2,8 +2,8 @@
 //! single measurements, one row per value. A run's latencies as cyclictest writes them, and task sets as rt-app reads
 //! them.
 //!
-//! Columns of the tables: those of `context`, which every row of a cell shares, then `job`, `missed_before`, `release_ns`,
-//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`. CSV has one more
+//! Columns of the tables: those of `context`, which every row of a cell shares, then `job`, `skipped_before`, `release_ns`,
+//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `skipped_after`. CSV has one more
 //! column for each counter that a thread recorded of its activations.
 //!
 //! A study without jobs in trials has the columns of its `table`, in either form.
@@ -93,11 +93,11 @@ fn counters(run: &Run) -> Result<Vec<Counter>, RecordError> {
 
 /// The measured columns of every row of a cell, in the order of the module's list.
 ///
-/// Activations missed after the last job are in its row, so that the rows add up to the planned ones: count + sum of
-/// `missed_before` + sum of `missed_after`.
+/// Activations skipped after the last job are in its row, so that the rows add up to the planned ones: count + sum of
+/// `skipped_before` + sum of `skipped_after`.
 fn numbers(samples: &Samples) -> impl Iterator<Item = [i64; 9]> + '_ {
-    let before = samples.samples.iter().map(|s| u64::from(s.missed));
-    let after = samples.header.missed.saturating_sub(before.sum());
+    let before = samples.samples.iter().map(|s| u64::from(s.skipped));
+    let after = samples.header.skipped.saturating_sub(before.sum());
     let last = samples.samples.len().saturating_sub(1);
     samples
         .samples
@@ -109,31 +109,31 @@ fn numbers(samples: &Samples) -> impl Iterator<Item = [i64; 9]> + '_ {
         })
 }
 
-fn row(sample: &samples::Sample, missed_after: i64) -> [i64; 9] {
+fn row(sample: &samples::Sample, skipped_after: i64) -> [i64; 9] {
     [
         i64::from(sample.index),
-        i64::from(sample.missed),
+        i64::from(sample.skipped),
         sample.release_ns,
         sample.start_ns,
         sample.end_ns,
         sample.wakeup_latency_ns(),
         sample.execution_time_ns(),
         sample.response_time_ns(),
-        missed_after,
+        skipped_after,
     ]
 }
 
 /// Names of the columns of [`numbers`].
 const NUMBERS: [&str; 9] = [
     "job",
-    "missed_before",
+    "skipped_before",
     "release_ns",
     "start_ns",
     "end_ns",
     "wakeup_latency_ns",
     "execution_time_ns",
     "response_time_ns",
-    "missed_after",
+    "skipped_after",
 ];
 
 #[cfg(test)]
@@ -143,16 +143,16 @@ mod tests {
 
     #[test]
     fn rows_add_up_to_what_was_planned() {
-        let sample = |index: u32, missed: u32| Sample {
+        let sample = |index: u32, skipped: u32| Sample {
             index,
-            missed,
+            skipped,
             release_ns: 0,
             start_ns: 1,
             end_ns: 2,
         };
         let mut header = Header::new();
-        // Of 10 activations 0, 3 and 4 ran; 5 to 9 were missed after the last job.
-        (header.planned, header.count, header.missed) = (10, 3, 7);
+        // Of 10 activations 0, 3 and 4 ran; 5 to 9 were skipped after the last job.
+        (header.planned, header.count, header.skipped) = (10, 3, 7);
         let samples = Samples {
             header,
             samples: vec![sample(0, 0), sample(3, 2), sample(4, 0)],
@@ -161,10 +161,10 @@ mod tests {
         let rows: Vec<[i64; 9]> = numbers(&samples).collect();
         let at = |name: &str| NUMBERS.iter().position(|n| *n == name).unwrap();
         let sum = |name: &str| rows.iter().map(|row| row[at(name)]).sum::<i64>();
-        assert_eq!((sum("missed_before"), sum("missed_after")), (2, 5));
-        assert_eq!(rows[2][at("missed_after")], 5);
+        assert_eq!((sum("skipped_before"), sum("skipped_after")), (2, 5));
+        assert_eq!(rows[2][at("skipped_after")], 5);
         assert_eq!(
-            rows.len() as i64 + sum("missed_before") + sum("missed_after"),
+            rows.len() as i64 + sum("skipped_before") + sum("skipped_after"),
             10
         );
     }

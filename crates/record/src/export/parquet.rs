@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::run::Run;
 
 /// Version of the columns; increased when one changes its name or meaning or is removed.
-const TABLE_SCHEMA: &str = "2";
+const TABLE_SCHEMA: &str = "3";
 
 /// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded; of a study the rows that it has
 /// as CSV.

@@ -139,9 +139,9 @@ impl Collector {
             self.open = interval;
             text
         });
-        let missed = u64::from(sample.missed);
-        let expected = self.next.saturating_add(missed);
-        self.here.missed += missed;
+        let skipped = u64::from(sample.skipped);
+        let expected = self.next.saturating_add(skipped);
+        self.here.skipped += skipped;
         self.here.lost += u64::from(sample.index).saturating_sub(expected);
         self.here.executed += 1;
         self.next = u64::from(sample.index) + 1;
@@ -189,7 +189,7 @@ impl Collector {
                 .min(ended_ns.max(start_ns)),
             closed: now_utc(),
             executed: self.here.executed,
-            missed: self.here.missed,
+            skipped: self.here.skipped,
             lost: self.here.lost,
             metrics: self.tallies.iter().map(metric_interval).collect(),
             worst: self.worst_of_interval(),
@@ -208,13 +208,13 @@ impl Collector {
         Some(text)
     }
 
-    /// The end of the file, once the probe has ended normally: the last interval, with activations missed and lost after the
+    /// The end of the file, once the probe has ended normally: the last interval, with activations skipped and lost after the
     /// last record, and the probe's header.
     pub fn end(&mut self, header: &Header) -> Vec<u8> {
         let left = header.planned.saturating_sub(self.next);
-        let missed = header.missed.saturating_sub(self.counts().missed).min(left);
-        self.here.missed += missed;
-        self.here.lost += left - missed;
+        let skipped = header.skipped.saturating_sub(self.counts().skipped).min(left);
+        self.here.skipped += skipped;
+        self.here.lost += left - skipped;
         self.next = self.next.max(header.planned);
         // The last interval ends with the last job, not with the minute that it began.
         let ended_ns = match header.ended_ns {
@@ -230,7 +230,7 @@ impl Collector {
     pub fn counts(&self) -> Counts {
         Counts {
             executed: self.total.executed + self.here.executed,
-            missed: self.total.missed + self.here.missed,
+            skipped: self.total.skipped + self.here.skipped,
             lost: self.total.lost + self.here.lost,
         }
     }

@@ -54,7 +54,7 @@ pub fn continued(
     });
     // The end of a log whose ring has lost jobs would say more than its intervals hold.
     let ended = header.complete == 1
-        && header.count + header.missed <= header.planned
+        && header.count + header.skipped <= header.planned
         && header.count == collector.counts().executed;
     text.extend(match ended {
         true => collector.end(header),
@@ -101,7 +101,7 @@ mod tests {
         let release_ns = 1_000 + i64::from(index) * 100;
         Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns,
             start_ns: release_ns + 7,
             end_ns: release_ns + 9 + i64::from(index % 5),

@@ -18,8 +18,9 @@ pub struct Interval {
     pub closed: String,
     /// Jobs recorded.
     pub executed: u64,
-    /// Activations missed and counted.
-    pub missed: u64,
+    /// Activations skipped and counted.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
     /// Jobs that ran but were not recorded, because the reader was not scheduled in time.
     pub lost: u64,
     /// One entry for each metric, the primary one first.
@@ -48,7 +49,7 @@ pub struct MetricInterval {
     pub below_zero: u64,
 }
 
-/// One job, written as `[index, missed, release_ns, start_ns, end_ns]`.
+/// One job, written as `[index, skipped, release_ns, start_ns, end_ns]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "[i64; 5]", try_from = "[i64; 5]")]
 pub struct Job(pub Sample);
@@ -57,7 +58,7 @@ impl From<Job> for [i64; 5] {
     fn from(Job(sample): Job) -> [i64; 5] {
         [
             sample.index.into(),
-            sample.missed.into(),
+            sample.skipped.into(),
             sample.release_ns,
             sample.start_ns,
             sample.end_ns,
@@ -68,13 +69,13 @@ impl From<Job> for [i64; 5] {
 impl TryFrom<[i64; 5]> for Job {
     type Error = String;
 
-    fn try_from([index, missed, release_ns, start_ns, end_ns]: [i64; 5]) -> Result<Job, String> {
+    fn try_from([index, skipped, release_ns, start_ns, end_ns]: [i64; 5]) -> Result<Job, String> {
         let small = |what, n: i64| {
             u32::try_from(n).map_err(|_| format!("a job's {what} is {n}, outside 0 to 2^32-1"))
         };
         Ok(Job(Sample {
             index: small("index", index)?,
-            missed: small("missed activations", missed)?,
+            skipped: small("skipped activations", skipped)?,
             release_ns,
             start_ns,
             end_ns,
@@ -87,8 +88,8 @@ impl TryFrom<[i64; 5]> for Job {
 pub struct Counts {
     /// Jobs recorded.
     pub executed: u64,
-    /// Activations missed and counted.
-    pub missed: u64,
+    /// Activations skipped and counted.
+    pub skipped: u64,
     /// Jobs that ran but were not recorded.
     pub lost: u64,
 }
@@ -97,7 +98,7 @@ impl Counts {
     /// All of them.
     pub fn accounted(self) -> u64 {
         self.executed
-            .saturating_add(self.missed)
+            .saturating_add(self.skipped)
             .saturating_add(self.lost)
     }
 }

@@ -119,7 +119,7 @@ impl HistogramLog {
         self.begin.planned
     }
 
-    /// Planned activations that are neither executed, missed nor lost: a cell that was killed leaves some.
+    /// Planned activations that are neither executed, skipped nor lost: a cell that was killed leaves some.
     pub fn unexplained(&self) -> u64 {
         self.planned().saturating_sub(self.counts.accounted())
     }
@@ -233,7 +233,7 @@ pub fn visit(
             };
             ends.counts = Counts {
                 executed: sum(ends.counts.executed, interval.executed)?,
-                missed: sum(ends.counts.missed, interval.missed)?,
+                skipped: sum(ends.counts.skipped, interval.skipped)?,
                 lost: sum(ends.counts.lost, interval.lost)?,
             };
             each(&interval, &pending);
@@ -261,22 +261,22 @@ pub fn visit(
 /// The accounted activations must not exceed the planned ones, and must equal them at the end.
 fn consistent(begin: &Header, ends: &Ends) -> Result<(), String> {
     let counts = ends.counts;
-    let sum = (counts.executed.checked_add(counts.missed)).and_then(|n| n.checked_add(counts.lost));
+    let sum = (counts.executed.checked_add(counts.skipped)).and_then(|n| n.checked_add(counts.lost));
     if sum.is_none_or(|sum| sum > begin.planned) {
         return Err(format!(
-            "{} recorded, {} missed and {} lost activations are more than the {} planned",
-            counts.executed, counts.missed, counts.lost, begin.planned
+            "{} recorded, {} skipped and {} lost activations are more than the {} planned",
+            counts.executed, counts.skipped, counts.lost, begin.planned
         ));
     }
     if let Some(end) = &ends.end
         && (end.planned != begin.planned
             || sum != Some(end.planned)
             || end.count != counts.executed
-            || end.missed != counts.missed)
+            || end.skipped != counts.skipped)
     {
         return Err(format!(
-            "its intervals hold {} jobs, {} missed and {} lost activations, but its end says {} and {} of {} planned",
-            counts.executed, counts.missed, counts.lost, end.count, end.missed, end.planned
+            "its intervals hold {} jobs, {} skipped and {} lost activations, but its end says {} and {} of {} planned",
+            counts.executed, counts.skipped, counts.lost, end.count, end.skipped, end.planned
         ));
     }
     Ok(())
@@ -446,7 +446,7 @@ impl Sums {
             closed: interval.closed.clone(),
             counts: Counts {
                 executed: interval.executed,
-                missed: interval.missed,
+                skipped: interval.skipped,
                 lost: interval.lost,
             },
             metrics,

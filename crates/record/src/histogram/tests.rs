@@ -21,7 +21,7 @@ fn log(samples: &[Sample], interval_ns: i64, planned: u64, end: bool) -> Vec<u8>
     }
     if end {
         header.count = samples.len() as u64;
-        header.missed = samples.iter().map(|s| u64::from(s.missed)).sum();
+        header.skipped = samples.iter().map(|s| u64::from(s.skipped)).sum();
         header.complete = 1;
         text.extend(collector.end(&header));
     } else {
@@ -47,7 +47,7 @@ fn samples(times: &[(i64, i64)], gap: u32) -> Vec<Sample> {
             let release_ns = GO + i64::from(index) * 100_000;
             let sample = Sample {
                 index,
-                missed: 0,
+                skipped: 0,
                 release_ns,
                 start_ns: release_ns + latency,
                 end_ns: release_ns + latency + execution,
@@ -148,12 +148,21 @@ fn what_is_wrong_is_said() {
         wrong.contains("holds 10 jobs, but its interval 11"),
         "{wrong}"
     );
-    let wrong = message("\"missed\":0,\"lost\":0", "\"missed\":7,\"lost\":0");
+    let wrong = message("\"skipped\":0,\"lost\":0", "\"skipped\":7,\"lost\":0");
     assert!(wrong.contains("more than the 30 planned"), "{wrong}");
     assert!(message("HISTFAAAA", "ZZZZFAAAA").contains("not a compressed V2 histogram"));
     assert!(message("Tag=execution_time", "Tag=x").contains("unknown metric `x`"));
     assert!(message(BEGIN, "#x ").contains("without its `#timecell-begin` line"));
     assert_eq!(parsed(b"").unwrap().map(|log| log.counts), None);
+}
+
+#[test]
+fn a_log_of_an_earlier_version_is_read() {
+    let samples = samples(&[(1000, 2000); 30], 0);
+    let text = String::from_utf8(log(&samples, 1_000_000, 30, true)).unwrap();
+    let old = text.replace("\"skipped\":", "\"missed\":");
+    let read = parsed(old.as_bytes()).unwrap().unwrap();
+    assert!(read.end.is_some() && !old.contains("skipped"));
 }
 
 #[test]
@@ -190,7 +199,7 @@ fn the_worst_jobs_are_written_once() {
         let latency = i64::from(index.wrapping_mul(2_654_435_761) >> 12);
         let sample = Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns,
             start_ns: release_ns + latency,
             end_ns: release_ns + latency * 2,
@@ -247,7 +256,7 @@ fn the_last_interval_ends_with_the_run() {
             collector
                 .take(&Sample {
                     index,
-                    missed: 0,
+                    skipped: 0,
                     release_ns,
                     start_ns: release_ns + 1_000,
                     end_ns: release_ns + 100_000,

@@ -48,7 +48,7 @@ pub struct RunSummary {
     pub unmet: Vec<Requirement>,
     /// Trials that failed, as sentences.
     pub failures: Vec<String>,
-    /// Why activations were missed or jobs were late, as far as the record shows, as sentences.
+    /// Why activations were skipped or jobs were late, as far as the record shows, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<String>,
     /// Tails of every metric of every cell that left samples, in the cells' order, the primary metric first.
@@ -82,8 +82,9 @@ pub struct BesideSummary {
     pub period_ns: i64,
     /// Jobs recorded.
     pub executed: u64,
-    /// Activations missed; of a program that takes turns, none is counted.
-    pub missed: u64,
+    /// Activations skipped; of a program that takes turns, none is counted.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
     /// Jobs that ended more than a period after their release.
     pub late: u64,
     /// The execution time; `None` without jobs.
@@ -118,9 +119,10 @@ pub struct CellSummary {
     pub planned: u64,
     /// Jobs executed.
     pub executed: u64,
-    /// Activations missed and counted.
-    pub missed: u64,
-    /// Jobs that ended after their deadline; missed activations are separate. `None` where jobs have no deadline (`pacing =
+    /// Activations skipped and counted.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
+    /// Jobs that ended after their deadline; skipped activations are separate. `None` where jobs have no deadline (`pacing =
     /// "relative"`), and in summaries of versions that did not count it.
     #[serde(default)]
     pub late: Option<u64>,
@@ -128,9 +130,10 @@ pub struct CellSummary {
     /// nothing was planned.
     #[serde(default)]
     pub late_share: Option<stats::Share>,
-    /// The share of the activations planned that were missed, likewise.
+    /// The share of the activations planned that were skipped, likewise.
     #[serde(default)]
-    pub missed_share: Option<stats::Share>,
+    #[serde(alias = "missed_share")]
+    pub skipped_share: Option<stats::Share>,
     /// Relative deadline, ns: the task's, or the next release if only a period is given. `None` if jobs have none.
     #[serde(default)]
     pub deadline_ns: Option<i64>,
@@ -231,8 +234,9 @@ pub struct IntervalFigures {
     pub end_ns: i64,
     /// Jobs recorded.
     pub executed: u64,
-    /// Activations missed.
-    pub missed: u64,
+    /// Activations skipped.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
     /// Jobs lost.
     pub lost: u64,
     /// Smallest value, ns; the figures are absent when nothing ran.
@@ -256,8 +260,9 @@ pub struct WorstJob {
     pub value_ns: i64,
     /// Activation number from 0 within the trial.
     pub index: u32,
-    /// Activations missed right before it.
-    pub missed_before: u32,
+    /// Activations skipped right before it.
+    #[serde(alias = "missed_before")]
+    pub skipped_before: u32,
     /// Its release, ns since the trial's release.
     pub since_release_ns: i64,
     /// CLOCK_MONOTONIC, ns.
@@ -285,7 +290,7 @@ pub struct TaskSummary {
     pub deadline_ns: i64,
     /// The analysis's bound on its response time, ns; `None` if there is none within the deadline.
     pub bound_ns: Option<i64>,
-    /// Jobs that ended after their deadline; those that were never begun are `missed` of the cell.
+    /// Jobs that ended after their deadline; those that were never begun are `skipped` of the cell.
     pub late: u64,
     /// Response times in ns, ascending, each with the share of jobs that took at least that long: all rounds, thinned.
     pub response_ccdf: Vec<(i64, f64)>,

@@ -9,7 +9,7 @@ use host::{foreign_file, writer};
 use super::layout::{COUNT_BYTES, Counted, HEADER_BYTES, Header, RECORD_BYTES};
 use crate::RecordError;
 
-/// Copies the header, the records written and their counts, not the room for missed activations.
+/// Copies the header, the records written and their counts, not the room for skipped activations.
 pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
     let mut source = foreign_file::open(from).map_err(RecordError::io(from, "open"))?;
     let mut page = [0u8; HEADER_BYTES];

@@ -19,10 +19,10 @@ pub const RECORD_BYTES: usize = size_of::<Sample>();
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// Activation number from 0. Skipped numbers are missed activations.
+    /// Activation number from 0. Numbers left out are skipped activations.
     pub index: u32,
-    /// Activations missed between the job before and this one.
-    pub missed: u32,
+    /// Activations skipped between the job before and this one.
+    pub skipped: u32,
     /// When the job was released.
     pub release_ns: i64,
     /// When it began to run.
@@ -51,8 +51,9 @@ pub struct Header {
     pub planned: u64,
     /// Records written so far.
     pub count: u64,
-    /// Missed activations, including those after the last record. `count + missed == planned` when complete.
-    pub missed: u64,
+    /// Skipped activations, including those after the last record. `count + skipped == planned` when complete.
+    #[serde(alias = "missed")]
+    pub skipped: u64,
     /// The instant that the barrier published, CLOCK_MONOTONIC ns.
     pub go_ns: i64,
     /// First clock reading after that instant: the cell's actual start.
@@ -190,9 +191,9 @@ impl Header {
         unsafe { std::mem::transmute(*self) }
     }
 
-    /// Activations that neither ran nor were counted as missed: a killed cell leaves some.
+    /// Activations that neither ran nor were counted as skipped: a killed cell leaves some.
     pub fn unexplained(&self) -> u64 {
-        let accounted = self.count.saturating_add(self.missed);
+        let accounted = self.count.saturating_add(self.skipped);
         self.planned.saturating_sub(accounted)
     }
 

@@ -117,47 +117,47 @@ fn parse_into<C>(
     if held < header.count {
         return Err(cut(format!("it holds {held} of {} records", header.count)));
     }
-    let accounted = header.count.checked_add(header.missed);
+    let accounted = header.count.checked_add(header.skipped);
     let fits = accounted.is_some_and(|n| n <= header.planned && header.planned <= 1 << 32);
     if !fits || (header.complete == 1 && accounted != Some(header.planned)) {
         return Err(malformed(format!(
-            "{} records and {} missed activations do not add up to the {} planned",
-            header.count, header.missed, header.planned
+            "{} records and {} skipped activations do not add up to the {} planned",
+            header.count, header.skipped, header.planned
         )));
     }
     let mut samples = room(header.count as usize);
     let mut bytes = [0u8; RECORD_BYTES];
     let mut next = 0u64;
-    let mut missed = 0u64;
+    let mut skipped = 0u64;
     for position in 0..header.count {
         from.read_exact(&mut bytes)
             .map_err(RecordError::io(path, "read"))?;
         let sample = Sample::from_bytes(&bytes);
-        missed += u64::from(sample.missed);
-        if u64::from(sample.index) != next + u64::from(sample.missed) {
+        skipped += u64::from(sample.skipped);
+        if u64::from(sample.index) != next + u64::from(sample.skipped) {
             return Err(malformed(format!(
-                "record {position} has index {} after {} missed activations, expected {}",
+                "record {position} has index {} after {} skipped activations, expected {}",
                 sample.index,
-                sample.missed,
-                next + u64::from(sample.missed)
+                sample.skipped,
+                next + u64::from(sample.skipped)
             )));
         }
         next = u64::from(sample.index) + 1;
         push(&mut samples, sample);
     }
-    if (header.complete == 1 && missed > header.missed) || next > header.planned {
+    if (header.complete == 1 && skipped > header.skipped) || next > header.planned {
         return Err(malformed(format!(
-            "the records count {missed} missed activations up to index {}, the header {} of {} planned",
+            "the records count {skipped} skipped activations up to index {}, the header {} of {} planned",
             next.saturating_sub(1),
-            header.missed,
+            header.skipped,
             header.planned
         )));
     }
     // A cell that was killed had no time to write its sum; the records have it.
-    let missed = if header.complete == 1 {
-        header.missed
+    let skipped = if header.complete == 1 {
+        header.skipped
     } else {
-        missed
+        skipped
     };
     let counts = counts(&header, length, &mut from)
         .map_err(RecordError::io(path, "read"))?
@@ -168,7 +168,7 @@ fn parse_into<C>(
                 header.count
             ))
         })?;
-    Ok((Header { missed, ..header }, samples, counts))
+    Ok((Header { skipped, ..header }, samples, counts))
 }
 
 /// The rows after the records, which have been read; `None` if the file cannot hold them.
@@ -210,16 +210,16 @@ mod tests {
     fn file(jobs: &[(u32, u32)], change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let mut header = Header::new();
         header.count = jobs.len() as u64;
-        header.missed = jobs.iter().map(|(_, missed)| u64::from(*missed)).sum();
-        header.planned = header.count + header.missed;
+        header.skipped = jobs.iter().map(|(_, skipped)| u64::from(*skipped)).sum();
+        header.planned = header.count + header.skipped;
         header.complete = 1;
         change(&mut header);
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
-        for (index, missed) in jobs {
+        for (index, skipped) in jobs {
             let sample = Sample {
                 index: *index,
-                missed: *missed,
+                skipped: *skipped,
                 ..Sample::default()
             };
             bytes.extend_from_slice(&sample.to_bytes());
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn an_index_skipped_is_an_index_counted() {
         let read = parsed(&file(&[(0, 0), (3, 2), (4, 0)], |_| {})).unwrap();
-        assert_eq!((read.samples.len(), read.header.missed), (3, 2));
+        assert_eq!((read.samples.len(), read.header.skipped), (3, 2));
         let lost = parsed(&file(&[(0, 0), (3, 0)], |h| h.planned = 4)).unwrap_err();
         assert!(lost.contains("do not add up"), "{lost}");
         let lost = parsed(&file(&[(0, 0), (3, 1)], |h| h.planned = 3)).unwrap_err();
@@ -272,13 +272,13 @@ mod tests {
             h.complete = 0;
         });
         assert_eq!(parsed(&bytes).unwrap().unexplained(), 9);
-        let with_missed = file(&[(0, 0), (3, 2)], |h| {
-            h.missed = 0;
+        let with_skipped = file(&[(0, 0), (3, 2)], |h| {
+            h.skipped = 0;
             h.planned = 10;
             h.complete = 0;
         });
-        let read = parsed(&with_missed).unwrap();
-        assert_eq!((read.header.missed, read.unexplained()), (2, 6));
+        let read = parsed(&with_skipped).unwrap();
+        assert_eq!((read.header.skipped, read.unexplained()), (2, 6));
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
         assert!(message(&[7; 5000]).contains("not a samples file"));
         assert!(message(&file(&[], |h| h.version = 9)).contains("schema 9 is newer"));
         assert!(message(&file(&[], |h| h.count = u64::MAX)).contains("it holds 0 of"));
-        assert!(message(&file(&[], |h| h.missed = u64::MAX)).contains("do not add up"));
+        assert!(message(&file(&[], |h| h.skipped = u64::MAX)).contains("do not add up"));
     }
 
     proptest! {

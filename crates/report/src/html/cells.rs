@@ -20,7 +20,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 "Rounds are pooled. Below each quantile stands its 95 % interval; \"needs n\" is the number of samples needed to bound \
                  that quantile. The maximum is what was seen, a lower bound of the worst case."
                 @if timed {
-                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the 95 % interval \
+                    " Late jobs ended after their deadline; activations that were skipped never began. Below each stands the 95 % interval \
                      of their share of all activations, from the differences between rounds."
                 }
                 @for sentence in bounded.iter().flatten() { " " (capital(sentence)) "." }

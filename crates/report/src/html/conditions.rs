@@ -72,7 +72,7 @@ fn moments<'a>(found: &Conditions<'a>, title: &str) -> Table<(Row<'a>, &'a stats
         s.sd_ns.map(|sd| ratio((sd / 1e3).powi(2)))
     })
     .number("jobs", |(_, s)| s.count)
-    .number("missed", |((_, cell), _)| lost(cell.missed))
+    .number("skipped", |((_, cell), _)| lost(cell.skipped))
 }
 
 fn against<'a>(found: &Conditions<'a>) -> Table<Row<'a>> {

@@ -72,5 +72,5 @@ fn worst<'a>(
             between(job.release_ns, job.start_ns)
         })
         .number("ran for", |(_, job)| between(job.start_ns, job.end_ns))
-        .number("missed before", |(_, job)| job.missed_before)
+        .number("skipped before", |(_, job)| job.skipped_before)
 }

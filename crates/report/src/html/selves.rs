@@ -9,7 +9,7 @@ use text::words::count;
 pub(super) fn section(page: &Page) -> Option<Section> {
     let cells = &page.data.summary.cells;
     let table = Table::new(
-        "Planned = executed + missed + lost, trials that failed included",
+        "Planned = executed + skipped + lost, trials that failed included",
         cells,
     )
     .detail()
@@ -20,7 +20,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     .number("rounds", |cell| cell.rounds)
     .number("planned", |cell| cell.planned)
     .number("executed", |cell| cell.executed)
-    .number("missed", |cell| lost(cell.missed))
+    .number("skipped", |cell| lost(cell.skipped))
     .number("lost", |cell| lost(text::words::lost(cell)))
     .times("creation", |cell| Some(cell.create_median_ns? as f64))
     .times("cpu time\nper job", |cell| cell.cpu_time_per_activation_ns)

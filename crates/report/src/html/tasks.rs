@@ -15,7 +15,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             p.quiet {
                 "The bound is what the analysis gives for the same set: fixed priorities on a cpu of its own, a competitor above them; \
                  global EDF for deadline threads; the textbook's supply of its reservation for a cell that is held to one. It counts the \
-                 requested wcet. Late jobs ended after their deadline; missed ones never ran because the next was released before they \
+                 requested wcet. Late jobs ended after their deadline; skipped ones never ran because the next was released before they \
                  could begin."
             }
             (table)

@@ -13,8 +13,8 @@ pub(crate) fn section(judged: &Judged) -> Option<Section> {
         heading: format!("Thresholds: {}", judged.outcome()),
         body: html! {
             p.quiet {
-                "Conditions that must not occur, and whether they do. The whole 95 % interval decides: missed where all of it lies beyond \
-                 the limit, met where none of it does, undecided where the limit lies within. Largest and smallest value, mean, deviation \
+                "Each threshold is a condition that must not occur. The whole 95 % interval decides: the threshold fails where all of it \
+                 lies beyond the limit, holds where none of it does, and is undecided where the limit lies within. Largest and smallest value, mean, deviation \
                  and counts are compared as they were seen; a share of activations has an interval."
             }
             (table(judged))

@@ -35,8 +35,8 @@ pub(super) fn table(judged: &Judged) -> Table<(&str, &CellVerdict)> {
         .text("measured (95 % interval)", |(_, cell)| measured(cell))
         .text("verdict", |(_, cell)| {
             let tone = match cell.verdict {
-                Outcome::Met => Tone::Good,
-                Outcome::Missed => Tone::Bad,
+                Outcome::Holds => Tone::Good,
+                Outcome::Fails => Tone::Bad,
                 Outcome::Undecided | Outcome::NotApplicable => Tone::Caution,
             };
             Cell::new(cell.verdict.to_string(), tone)

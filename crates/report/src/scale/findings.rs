@@ -66,15 +66,15 @@ fn reach(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
     let point = points.iter().find(|point| point.count == most)?;
     let armed: u32 = point.cpus.iter().map(|cpu| cpu.cells).sum();
     let jobs = plural(point.executed, "job");
-    let accounted = match (point.missed, point.lost_with_cells + point.unexplained) {
+    let accounted = match (point.skipped, point.lost_with_cells + point.unexplained) {
         (0, 0) => format!("{jobs} ran and none was lost"),
-        (missed, 0) => format!(
-            "{jobs} ran, {} were missed and counted, none was lost",
-            count(missed)
+        (skipped, 0) => format!(
+            "{jobs} ran, {} were skipped and counted, none was lost",
+            count(skipped)
         ),
-        (missed, lost) => format!(
-            "{jobs} ran, {} were missed and counted, {} were lost with their cells",
-            count(missed),
+        (skipped, lost) => format!(
+            "{jobs} ran, {} were skipped and counted, {} were lost with their cells",
+            count(skipped),
             count(lost)
         ),
     };

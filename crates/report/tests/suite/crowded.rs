@@ -56,7 +56,7 @@ fn with_several_periods_lines_are_of_load_and_engine() {
         .collect();
     assert_eq!(
         columns,
-        ["load", "engine", "max, 1 ms", "max, 10 ms", "missed"]
+        ["load", "engine", "max, 1 ms", "max, 10 ms", "skipped"]
     );
     for (load, engine) in [("idle", "bare"), ("disk", "podman"), ("ipc", "crun")] {
         let line = |line: &&str| {

@@ -128,7 +128,7 @@ fn periodic_jobs() {
             "execution.median > 2us",
             "podman.execution.median > 2x",
             "execution.p99.9 > 1s",
-            "missed > 5",
+            "skipped > 5",
             "late > 0.1%",
             "docker.latency.p99 > 1us",
             "nobody.latency.p99 > 1us",

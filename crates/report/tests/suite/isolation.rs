@@ -56,7 +56,7 @@ fn samples(path: &Path, late: u32) {
         let response = if index < late { 101 } else { 30 };
         let sample = Sample {
             index,
-            missed: 0,
+            skipped: 0,
             release_ns,
             start_ns: release_ns + 10,
             end_ns: release_ns + response * MS,

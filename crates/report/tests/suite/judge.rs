@@ -46,7 +46,7 @@ fn cells(judged: &Judged, place: usize) -> Vec<(&str, Outcome)> {
 
 #[test]
 fn every_cell_is_judged_and_what_is_absent_is_said() {
-    use Outcome::{Met, Missed, NotApplicable, Undecided};
+    use Outcome::{Holds, Fails, NotApplicable, Undecided};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -55,7 +55,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
             "execution.median > 2us",
             "bare.execution.max >= 1299ns",
             "execution.p99.9 > 1s",
-            "missed > 5",
+            "skipped > 5",
             "bare.execution.median > 1150ns",
             "docker.latency.p99 > 1us",
             "latency.mean > 2us",
@@ -64,39 +64,39 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
     );
     assert_eq!(
         cells(&judged, 0),
-        [("bare", Met), ("podman", Missed), ("docker", NotApplicable)]
+        [("bare", Holds), ("podman", Fails), ("docker", NotApplicable)]
     );
-    assert_eq!(cells(&judged, 1), [("bare", Missed)]);
+    assert_eq!(cells(&judged, 1), [("bare", Fails)]);
     let few = &judged.thresholds[2].cells[0];
     assert_eq!((few.verdict, few.why), (NotApplicable, Some(Why::TooFew)));
     assert_eq!(few.reason, "needs 2,995 jobs, has 900");
-    assert_eq!(cells(&judged, 3)[..2], [("bare", Met), ("podman", Missed)]);
+    assert_eq!(cells(&judged, 3)[..2], [("bare", Holds), ("podman", Fails)]);
     assert_eq!(cells(&judged, 4), [("bare", Undecided)]);
     assert_eq!(
         judged.thresholds[5].cells[0].why,
         Some(Why::NamedAndNotMeasured)
     );
-    assert_eq!(cells(&judged, 6)[0], ("bare", Met));
+    assert_eq!(cells(&judged, 6)[0], ("bare", Holds));
     let outcomes: Vec<Outcome> = judged.thresholds.iter().map(|t| t.outcome()).collect();
     assert_eq!(
         outcomes,
         [
-            Missed,
-            Missed,
+            Fails,
+            Fails,
             NotApplicable,
-            Missed,
+            Fails,
             Undecided,
             NotApplicable,
-            Met,
+            Holds,
             NotApplicable
         ]
     );
-    assert_eq!(judged.outcome(), Missed);
+    assert_eq!(judged.outcome(), Fails);
 }
 
 #[test]
 fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
-    use Outcome::{Met, Missed, NotApplicable};
+    use Outcome::{Holds, Fails, NotApplicable};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -111,13 +111,13 @@ fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
     // The baseline is not compared with itself.
     assert_eq!(
         cells(&judged, 0),
-        [("podman", Missed), ("docker", NotApplicable)]
+        [("podman", Fails), ("docker", NotApplicable)]
     );
     let ratio = judged.thresholds[0].cells[0].value.unwrap();
     assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
-    assert_eq!(cells(&judged, 1), [("podman", Met)]);
+    assert_eq!(cells(&judged, 1), [("podman", Holds)]);
     // (2,000 + 3 * 1,150) over (2,000 + 1,150) is 1.73.
-    assert_eq!(cells(&judged, 2)[0], ("podman", Met));
+    assert_eq!(cells(&judged, 2)[0], ("podman", Holds));
     assert_eq!(
         judged.thresholds[3].cells[0].why,
         Some(Why::NothingSelected)
@@ -132,7 +132,7 @@ fn cells_without_a_real_time_class_are_not_judged_as_real_time() {
     other.record.real_time = false;
     other.record.class_got = Some("OTHER".to_owned());
     run.trial("bare", 1, vec![other]);
-    let judged = judged(&run, &["execution.p99 > 1ns", "missed > 0", "lost > 0"]);
+    let judged = judged(&run, &["execution.p99 > 1ns", "skipped > 0", "lost > 0"]);
     for place in [0, 1] {
         let bare = &judged.thresholds[place].cells[0];
         assert_eq!(bare.why, Some(Why::NotRealTime));
@@ -143,7 +143,7 @@ fn cells_without_a_real_time_class_are_not_judged_as_real_time() {
         );
     }
     // A lost job is lost in any class.
-    assert_eq!(judged.thresholds[2].cells[0].verdict, Outcome::Met);
+    assert_eq!(judged.thresholds[2].cells[0].verdict, Outcome::Holds);
     assert_eq!(judged.outcome(), Outcome::NotApplicable);
 }
 
@@ -158,9 +158,9 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     let judged = judge::judge(&judge::jobs_readings(&summary, &ratios), &thresholds);
     assert_eq!(
         cells(&judged, 0)[..2],
-        [("bare", Outcome::Met), ("podman", Outcome::Missed)]
+        [("bare", Outcome::Holds), ("podman", Outcome::Fails)]
     );
-    assert_eq!(cells(&judged, 1)[1], ("podman", Outcome::Met));
+    assert_eq!(cells(&judged, 1)[1], ("podman", Outcome::Holds));
     assert!(judged.cautions[0].contains("not interleaved"));
 
     let table = timecell_report::judged_table(&judged, Style::default());
@@ -176,7 +176,7 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     let page = html_with(&summary, extras);
     for part in [
         "id=\"thresholds\"",
-        "Thresholds: missed",
+        "Thresholds: fails",
         "id=\"baseline\"",
         "ratios-of-runs-t",
     ] {
@@ -223,7 +223,7 @@ fn judging_is_the_same_every_time_and_nothing_asked_is_nothing_said() {
     assert_eq!(judged(&run, &texts), judged(&run, &texts));
     let summary = study(&run.run).unwrap();
     let none = judge::judge(&judge::jobs_readings(&summary, &Ratios::default()), &[]);
-    assert_eq!(none.outcome(), Outcome::Met);
+    assert_eq!(none.outcome(), Outcome::Holds);
     assert_eq!(timecell_report::judged_table(&none, Style::default()), "");
 }
 

@@ -39,7 +39,7 @@ fn the_table_has_the_shape_that_was_promised() {
     let wanted = "\
 execution time of a job
 
-cell       median        p99        max   wake-up p99   wake-up max   against bare (ratio, 95 % interval)   late (95 % interval)   missed
+cell       median        p99        max   wake-up p99   wake-up max   against bare (ratio, 95 % interval)   late (95 % interval)   skipped
 bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5 %)        0
 podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5 %)        3
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)

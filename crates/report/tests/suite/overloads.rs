@@ -1,4 +1,4 @@
-//! Why activations were missed and jobs came late: said only as far as the record shows it.
+//! Why activations were skipped and jobs came late: said only as far as the record shows it.
 
 use crate::synthetic::{Cell, Synthetic, cell, miss, provenance, taking};
 use model::Enforcer;
@@ -12,7 +12,7 @@ use timecell_report::{Style, findings, html, table};
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 20\n\
                    period = \"1ms\"\n[[trial]]\ncells = [\"bare\"]\n";
 
-/// One cell that missed 5 of 15 activations and used so much cpu time for each job; in no real-time class if `other`.
+/// One cell that skipped 5 of 15 activations and used so much cpu time for each job; in no real-time class if `other`.
 fn missing(used_ns: u64, other: bool) -> Vec<String> {
     let base = tempfile::tempdir().unwrap();
     let mut run = Synthetic::new(base.path(), MAC);
@@ -50,7 +50,7 @@ fn missing(used_ns: u64, other: bool) -> Vec<String> {
 fn only_jobs_that_take_their_period_do_not_fit_it() {
     let full = missing(1_000_000, false).join("\n");
     assert!(
-        full.contains("bare missed 33 % of its activations")
+        full.contains("bare skipped 33 % of its activations")
             && full.contains("do not fit in their period"),
         "{full}"
     );

@@ -41,7 +41,7 @@ fn a_simulated_machine_does_what_is_predicted_and_bends_where_it_saturates() {
             "{sharing:?}"
         );
         assert_eq!(
-            (point.executed, point.missed, point.unexplained),
+            (point.executed, point.skipped, point.unexplained),
             (u64::from(point.count) * 300, 0, 0)
         );
     }

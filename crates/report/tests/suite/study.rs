@@ -34,7 +34,7 @@ fn rounds_are_pooled_and_metrics_follow_the_work() {
         ("bare", 3, "FIFO 80")
     );
     assert_eq!(
-        (bare.planned, bare.executed, bare.missed, bare.unexplained),
+        (bare.planned, bare.executed, bare.skipped, bare.unexplained),
         (9, 9, 0, 0)
     );
     assert_eq!(bare.create_median_ns, Some(6));
@@ -184,7 +184,7 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
     let summary = study(&run.run).unwrap();
     let bare = &summary.cells[0];
     assert_eq!(
-        (bare.planned, bare.executed, bare.missed, bare.unexplained),
+        (bare.planned, bare.executed, bare.skipped, bare.unexplained),
         (15, 4, 2, 9)
     );
     assert_eq!(
@@ -210,8 +210,8 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
             "trial 9 was cut off while its record was written; it is left out of the figures",
             "trial 2 (bare, round 2) failed: cell 1-bare: killed by signal 9; it is counted, but left out of the figures",
             "podman: cell 1-podman ran in class OTHER in 1 round, but FIFO 80 was requested",
-            "bare: 9 of 15 activations neither ran nor were counted as missed",
-            "podman: 10 of 10 activations neither ran nor were counted as missed",
+            "bare: 9 of 15 activations neither ran nor were counted as skipped",
+            "podman: 10 of 10 activations neither ran nor were counted as skipped",
         ]
     );
     assert_eq!(summary.unmet.len(), 1);

@@ -421,7 +421,7 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
         line.starts_with("slow       bare       1.04") && line.contains(") slower "),
         "{line}"
     );
-    // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for missed ones.
+    // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for skipped ones.
     let dir = tempfile::tempdir().unwrap();
     let (_, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 20);
     let (_, turns) = of(&summary, "slow");

@@ -43,7 +43,7 @@ const LEVEL: f64 = 0.01;
 /// The jobs of one round in the order of time.
 #[derive(Clone, Copy, Debug)]
 pub struct TailRound<'a> {
-    /// Activation number of each job; missed ones leave gaps.
+    /// Activation number of each job; skipped ones leave gaps.
     pub activations: &'a [u32],
     /// Its value in ns; as many as activations.
     pub values_ns: &'a [i64],

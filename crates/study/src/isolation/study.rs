@@ -128,7 +128,7 @@ pub(crate) fn misses(samples: &Samples, period_ns: u64, wcet_ns: u64) -> Misses 
         jobs: samples.header.planned,
         late: lateness().filter(|late| *late > 0).count() as u64,
         // A cell that was killed leaves activations that nothing explains; they were not done in time either.
-        skipped: samples.header.missed + samples.unexplained(),
+        skipped: samples.header.skipped + samples.unexplained(),
         worst_lateness_ns: lateness().max(),
         over_declared: u64::from(samples.header.cpu_time_ns > declared),
         jobs_over: samples.header.over_declared,
@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn every_deadline_that_was_not_met_is_counted_once() {
-        let sample = |index: u32, response: i64, missed: u32| Sample {
+        let sample = |index: u32, response: i64, skipped: u32| Sample {
             index,
-            missed,
+            skipped,
             release_ns: 1_000,
             start_ns: 1_000,
             end_ns: 1_000 + response,
@@ -290,7 +290,7 @@ mod tests {
             header: Header {
                 planned: 6,
                 count: 3,
-                missed: 2,
+                skipped: 2,
                 cpu_time_ns: 31,
                 complete: 1,
                 ..Header::new()

@@ -32,7 +32,7 @@ pub(super) fn study(source: &Source) -> Result<Vec<BesideSummary>, RecordError> 
                     task: task.name.clone(),
                     period_ns: task.period_ns,
                     executed: 0,
-                    missed: 0,
+                    skipped: 0,
                     late: 0,
                     execution: None,
                     response: None,
@@ -40,7 +40,7 @@ pub(super) fn study(source: &Source) -> Result<Vec<BesideSummary>, RecordError> 
                 let (mut executions, mut responses) = (Vec::new(), Vec::new());
                 for record in &records {
                     if let Some(samples) = source.samples(record, &beside_id(&id, at + 1))? {
-                        own.missed += samples.header.missed;
+                        own.skipped += samples.header.skipped;
                         let jobs = samples.samples.iter();
                         executions.extend(jobs.clone().map(|job| job.of(Metric::ExecutionTime)));
                         responses.extend(jobs.map(|job| job.of(Metric::ResponseTime)));

@@ -58,7 +58,7 @@ pub(super) fn study(
     let mut headers = Vec::new();
     for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
         let part = samples.of(record.number);
-        let (planned, missed) = (counts.planned, counts.missed);
+        let (planned, skipped) = (counts.planned, counts.skipped);
         counts.add(record, part.map(|part| &part.header), jobs);
         let late = deadline_ns.map(|deadline| {
             let responses = part
@@ -66,8 +66,8 @@ pub(super) fn study(
                 .flat_map(|part| part.jobs.values(Metric::ResponseTime));
             responses.filter(|&response| response > deadline).count() as u64
         });
-        let (planned, missed) = (counts.planned - planned, counts.missed - missed);
-        deadlines.add(record.round, planned, late, missed);
+        let (planned, skipped) = (counts.planned - planned, counts.skipped - skipped);
+        deadlines.add(record.round, planned, late, skipped);
         headers.extend(
             part.filter(|_| source::is_good(record))
                 .map(|part| part.header),
@@ -108,10 +108,10 @@ pub(super) fn study(
         cpus: distinct(cells.iter().map(|cell| cell.cpu)),
         planned: counts.planned,
         executed: counts.executed,
-        missed: counts.missed,
+        skipped: counts.skipped,
         late: deadlines.late().filter(|_| deadline_ns.is_some()),
         late_share: deadlines.late_share().filter(|_| deadline_ns.is_some()),
-        missed_share: deadlines.missed_share(),
+        skipped_share: deadlines.skipped_share(),
         deadline_ns,
         period_ns,
         unexplained: counts.unexplained,
@@ -174,7 +174,7 @@ fn task_summary(task: &TaskRecord, cells: &[&CellRecord], responses: &Rounds) ->
 struct Counts {
     planned: u64,
     executed: u64,
-    missed: u64,
+    skipped: u64,
     unexplained: u64,
 }
 
@@ -186,9 +186,9 @@ impl Counts {
                 Some(_) => 0,
                 None => header.unexplained(),
             };
-            self.planned += header.count + header.missed + unexplained;
+            self.planned += header.count + header.skipped + unexplained;
             self.executed += header.count;
-            self.missed += header.missed;
+            self.skipped += header.skipped;
             self.unexplained += unexplained;
         } else if record.go_ns.is_some() && record.cut_off.is_none() {
             // The barrier opened and nothing came back: every requested activation is lost.

@@ -16,16 +16,16 @@ pub(super) struct Deadlines {
 struct Round {
     planned: u64,
     late: u64,
-    missed: u64,
+    skipped: u64,
 }
 
 impl Deadlines {
     /// Adds a part of a round; `late` is `None` if it is unknown how many jobs ended after their deadline.
-    pub fn add(&mut self, round: u32, planned: u64, late: Option<u64>, missed: u64) {
+    pub fn add(&mut self, round: u32, planned: u64, late: Option<u64>, skipped: u64) {
         let round = self.rounds.entry(round).or_default();
         round.planned += planned;
         round.late += late.unwrap_or(0);
-        round.missed += missed;
+        round.skipped += skipped;
         self.untold |= late.is_none();
     }
 
@@ -40,8 +40,8 @@ impl Deadlines {
     }
 
     /// The share of activations planned that were skipped.
-    pub fn missed_share(&self) -> Option<Share> {
-        self.share(|round| round.missed)
+    pub fn skipped_share(&self) -> Option<Share> {
+        self.share(|round| round.skipped)
     }
 
     fn share(&self, of: impl Fn(&Round) -> u64) -> Option<Share> {

@@ -42,7 +42,7 @@ pub(super) fn study(
     }
     for cell in cells.iter().filter(|cell| cell.unexplained > 0) {
         sentences.push(format!(
-            "{}: {} of {} neither ran nor were counted as missed",
+            "{}: {} of {} neither ran nor were counted as skipped",
             cell.label,
             count(cell.unexplained),
             plural(cell.planned, "activation"),

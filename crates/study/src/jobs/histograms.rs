@@ -140,7 +140,7 @@ fn cell(
     let logs = logs(source, &trial.name, id)?;
     let mut pooled = BTreeMap::new();
     let mut headers: Vec<Header> = Vec::new();
-    let (mut planned, mut executed, mut missed, mut lost, mut unexplained) = (0, 0, 0, 0, 0);
+    let (mut planned, mut executed, mut skipped, mut lost, mut unexplained) = (0, 0, 0, 0, 0);
     let workload = source.task_of(trial, id);
     let deadline_ns = workload.deadline_ns();
     let mut deadlines = Deadlines::default();
@@ -152,11 +152,11 @@ fn cell(
         };
         planned += asked;
         executed += log.counts.executed;
-        missed += log.counts.missed;
+        skipped += log.counts.skipped;
         lost += log.counts.lost;
         unexplained += asked.saturating_sub(log.counts.accounted());
         let late = deadline_ns.and_then(|deadline| after(log, deadline));
-        deadlines.add(record.round, asked, late, log.counts.missed);
+        deadlines.add(record.round, asked, late, log.counts.skipped);
         if is_good(record) {
             pool(&mut pooled, record.round, log);
             headers.push(log.header());
@@ -209,10 +209,10 @@ fn cell(
         cpus: distinct(cells.iter().map(|cell| cell.cpu)),
         planned,
         executed,
-        missed,
+        skipped,
         late: deadlines.late().filter(|_| deadline_ns.is_some()),
         late_share: deadlines.late_share().filter(|_| deadline_ns.is_some()),
-        missed_share: deadlines.missed_share(),
+        skipped_share: deadlines.skipped_share(),
         deadline_ns,
         period_ns: (workload.pacing == Pacing::Periodic).then(|| workload.period.ns()),
         unexplained,
@@ -295,7 +295,7 @@ fn beside(primary: Metric, logs: &[(&TrialRecord, HistogramLog)]) -> HistogramSu
                 round: record.round,
                 value_ns: *value_ns,
                 index: job.index,
-                missed_before: job.missed,
+                skipped_before: job.skipped,
                 since_release_ns: job.release_ns.saturating_sub(log.begin.go_ns),
                 release_ns: job.release_ns,
                 start_ns: job.start_ns,
@@ -318,7 +318,7 @@ fn beside(primary: Metric, logs: &[(&TrialRecord, HistogramLog)]) -> HistogramSu
                 start_ns: interval.start_ns,
                 end_ns: interval.end_ns,
                 executed: interval.counts.executed,
-                missed: interval.counts.missed,
+                skipped: interval.counts.skipped,
                 lost: interval.counts.lost,
                 min_ns: figure(0),
                 median_ns: figure(1),

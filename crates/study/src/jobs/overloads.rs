@@ -1,4 +1,4 @@
-//! Why activations were missed or jobs came late, as far as the record shows: work that does not fit its period, a runtime that jobs used
+//! Why activations were skipped or jobs came late, as far as the record shows: work that does not fit its period, a runtime that jobs used
 //! up, real-time throttling, or others on the cpu.
 
 use super::source::Source;
@@ -49,9 +49,9 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String
         }
         for cell in &of_trial {
             let known = exhausted.iter().any(|e| e.cell.label == cell.label);
-            if cell.missed.saturating_mul(10) > cell.planned && !known {
+            if cell.skipped.saturating_mul(10) > cell.planned && !known {
                 let throttled = cell.cpus.iter().any(|cpu| throttled.contains_key(cpu));
-                sentences.push(missed(cell, period_ns(cell), throttled && fixed(cell)));
+                sentences.push(skipped(cell, period_ns(cell), throttled && fixed(cell)));
             }
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Exhausted<'a> {
             Some(held) => i64::try_from(held.by.held.budget_ns).unwrap_or(i64::MAX),
             None => load.runtime(&asked).ns(),
         };
-        let late = task.late > 0 || cell.missed > 0;
+        let late = task.late > 0 || cell.skipped > 0;
         (by_runtime(cell) && late && used_ns > runtime_ns as f64).then_some(Exhausted {
             cell,
             task,
@@ -175,7 +175,7 @@ impl<'a> Exhausted<'a> {
 fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
     let most = (exhausted.iter()).max_by(|a, b| a.excess().total_cmp(&b.excess()))?;
     let late: u64 = (exhausted.iter())
-        .map(|e| e.task.late.saturating_add(e.cell.missed))
+        .map(|e| e.task.late.saturating_add(e.cell.skipped))
         .sum();
     Some(format!(
         "{trial}: the jobs of {} took more cpu time on average than their runtime (wcet and margin, or the budget of its reservation), \
@@ -194,7 +194,7 @@ fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
 fn late_within(trial: &str, cells: &[&CellSummary]) -> Option<String> {
     let late: u64 = (cells.iter())
         .filter(|cell| by_runtime(cell))
-        .filter_map(|cell| Some(cell.task.as_ref()?.late.saturating_add(cell.missed)))
+        .filter_map(|cell| Some(cell.task.as_ref()?.late.saturating_add(cell.skipped)))
         .sum();
     (late > 0).then(|| {
         format!(
@@ -206,11 +206,11 @@ fn late_within(trial: &str, cells: &[&CellSummary]) -> Option<String> {
     })
 }
 
-/// Why a cell missed more than a tenth of its activations.
-fn missed(cell: &CellSummary, period_ns: i64, throttled: bool) -> String {
-    let share = cell.missed.saturating_mul(100) / cell.planned.max(1);
+/// Why a cell skipped more than a tenth of its activations.
+fn skipped(cell: &CellSummary, period_ns: i64, throttled: bool) -> String {
+    let share = cell.skipped.saturating_mul(100) / cell.planned.max(1);
     let label = &cell.label;
-    let lost = format!("{label} missed {} % of its activations", count(share));
+    let lost = format!("{label} skipped {} % of its activations", count(share));
     let Some(used) = cell.cpu_time_per_activation_ns else {
         return format!("{lost}: the cpu time of its jobs is not on record.");
     };

@@ -91,13 +91,13 @@ impl Jobs {
         self.ran.push(job.end_ns.wrapping_sub(job.start_ns));
     }
 
-    /// The jobs in the order of activation; gaps in their numbers are missed activations.
+    /// The jobs in the order of activation; gaps in their numbers are skipped activations.
     pub fn iter(&self) -> impl Iterator<Item = Sample> {
         (0..self.index.len()).map(|at| {
             let start_ns = self.release_ns[at].wrapping_add(self.late.at(at));
             Sample {
                 index: self.index[at],
-                missed: 0,
+                skipped: 0,
                 release_ns: self.release_ns[at],
                 start_ns,
                 end_ns: start_ns.wrapping_add(self.ran.at(at)),

@@ -248,7 +248,7 @@ impl Turned {
 }
 
 impl Turned {
-    /// Activations of a round from which these give a ratio of p99, in whole turns and one more for missed ones; at the share of them that
+    /// Activations of a round from which these give a ratio of p99, in whole turns and one more for skipped ones; at the share of them that
     /// the median round compared, of whichever had fewest. `None` if nothing was compared, or there were as many.
     fn jobs_for_p99(&self, baselines: &[usize], arm: usize) -> Option<u32> {
         let [planned, of_turn] = self.planned;

@@ -51,7 +51,7 @@ fn readings(cell: &CellSummary, ratios: &Ratios) -> Vec<Reading> {
     });
     let created = created.map(|ns| Measured::fact(ns as f64));
     all.push(Reading::new(Figure::CreationMedian, Unit::Ns, created));
-    for kind in [Count::Late, Count::Missed, Count::Lost, Count::Faults] {
+    for kind in [Count::Late, Count::Skipped, Count::Lost, Count::Faults] {
         all.push(counted(cell, kind));
         all.extend(kind.has_share().then(|| shared(cell, kind)));
     }
@@ -135,12 +135,12 @@ fn shared(cell: &CellSummary, kind: Count) -> Reading {
 /// The count of this kind in a cell.
 fn number(cell: &CellSummary, kind: Count) -> Result<u64, Absent> {
     match kind {
-        Count::Late | Count::Missed if !cell.real_time => Err(no_class(&cell.class)),
+        Count::Late | Count::Skipped if !cell.real_time => Err(no_class(&cell.class)),
         Count::Late => cell.late.ok_or_else(|| {
             let what = "its jobs are separated by pauses instead of a period, and have no deadline";
             (Why::NoFigure, what.to_owned())
         }),
-        Count::Missed => Ok(cell.missed),
+        Count::Skipped => Ok(cell.skipped),
         Count::Lost => Ok(cell.lost.saturating_add(cell.unexplained)),
         Count::Faults => Ok(cell.faults),
         Count::Failed => Err((Why::NoFigure, "its trial fails as a whole".to_owned())),
@@ -151,7 +151,7 @@ fn number(cell: &CellSummary, kind: Count) -> Result<u64, Absent> {
 fn share(cell: &CellSummary, kind: Count) -> Option<&Share> {
     match kind {
         Count::Late => cell.late_share.as_ref(),
-        Count::Missed => cell.missed_share.as_ref(),
+        Count::Skipped => cell.skipped_share.as_ref(),
         Count::Lost | Count::Faults | Count::Failed => None,
     }
 }
@@ -165,8 +165,8 @@ fn of_planned(cell: &CellSummary, kind: Count) -> String {
             reason += &format!(" ({ends})");
         }
     }
-    if kind == Count::Late && cell.missed > 0 {
-        reason += &format!("; {} others were missed", count(cell.missed));
+    if kind == Count::Late && cell.skipped > 0 {
+        reason += &format!("; {} others were skipped", count(cell.skipped));
     }
     reason
 }

@@ -50,9 +50,9 @@ pub struct CellVerdict {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The condition that must not occur does not, for the whole interval.
-    Met,
+    Holds,
     /// The condition that must not occur does, for the whole interval.
-    Missed,
+    Fails,
     /// The limit lies within the interval, or there is no interval.
     Undecided,
     /// The figure says nothing here.
@@ -62,8 +62,8 @@ pub enum Outcome {
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Outcome::Met => "met",
-            Outcome::Missed => "missed",
+            Outcome::Holds => "holds",
+            Outcome::Fails => "fails",
             Outcome::Undecided => "undecided",
             Outcome::NotApplicable => "not applicable",
         })
@@ -167,8 +167,8 @@ impl Measured {
             Ends::Unknown(_) => return Outcome::Undecided,
         };
         match (operator.holds(low, limit), operator.holds(high, limit)) {
-            (true, true) => Outcome::Missed,
-            (false, false) => Outcome::Met,
+            (true, true) => Outcome::Fails,
+            (false, false) => Outcome::Holds,
             _ => Outcome::Undecided,
         }
     }
@@ -213,21 +213,21 @@ impl CellVerdict {
 }
 
 impl JudgedThreshold {
-    /// Missed before undecided before not applicable before met.
+    /// Fails before undecided before not applicable before holds.
     ///
     /// A threshold that judged a cell does not fail for trials that did not take place and that it does not name; every other threshold
     /// that says nothing is not applicable.
     pub fn outcome(&self) -> Outcome {
         let any = |outcome| self.cells.iter().any(|cell| cell.verdict == outcome);
         let silent = |cell: &CellVerdict| cell.why.is_some_and(|why| why != Why::NotMeasured);
-        if any(Outcome::Missed) {
-            Outcome::Missed
+        if any(Outcome::Fails) {
+            Outcome::Fails
         } else if any(Outcome::Undecided) {
             Outcome::Undecided
-        } else if !any(Outcome::Met) || self.cells.iter().any(silent) {
+        } else if !any(Outcome::Holds) || self.cells.iter().any(silent) {
             Outcome::NotApplicable
         } else {
-            Outcome::Met
+            Outcome::Holds
         }
     }
 }
@@ -236,11 +236,11 @@ impl Judged {
     /// The worst of all thresholds, in the same order.
     pub fn outcome(&self) -> Outcome {
         let of = |outcome| self.thresholds.iter().any(|t| t.outcome() == outcome);
-        let order = [Outcome::Missed, Outcome::Undecided, Outcome::NotApplicable];
+        let order = [Outcome::Fails, Outcome::Undecided, Outcome::NotApplicable];
         order
             .into_iter()
             .find(|&outcome| of(outcome))
-            .unwrap_or(Outcome::Met)
+            .unwrap_or(Outcome::Holds)
     }
 }
 
@@ -256,17 +256,17 @@ mod tests {
         };
         let of = |value, ends| Measured { value, ends };
         for (measured, operator, outcome) in [
-            (at(101.0, 110.0), Operator::Above, Outcome::Missed),
+            (at(101.0, 110.0), Operator::Above, Outcome::Fails),
             (at(90.0, 110.0), Operator::Above, Outcome::Undecided),
-            (at(90.0, 100.0), Operator::Above, Outcome::Met),
+            (at(90.0, 100.0), Operator::Above, Outcome::Holds),
             (at(90.0, 100.0), Operator::AtLeast, Outcome::Undecided),
-            (at(100.0, 110.0), Operator::AtLeast, Outcome::Missed),
-            (at(90.0, 99.0), Operator::Below, Outcome::Missed),
+            (at(100.0, 110.0), Operator::AtLeast, Outcome::Fails),
+            (at(90.0, 99.0), Operator::Below, Outcome::Fails),
             (at(90.0, 101.0), Operator::Below, Outcome::Undecided),
-            (at(100.0, 101.0), Operator::Below, Outcome::Met),
-            (at(90.0, 100.0), Operator::AtMost, Outcome::Missed),
-            (Measured::fact(100.0), Operator::Above, Outcome::Met),
-            (Measured::fact(100.0), Operator::AtLeast, Outcome::Missed),
+            (at(100.0, 101.0), Operator::Below, Outcome::Holds),
+            (at(90.0, 100.0), Operator::AtMost, Outcome::Fails),
+            (Measured::fact(100.0), Operator::Above, Outcome::Holds),
+            (Measured::fact(100.0), Operator::AtLeast, Outcome::Fails),
             (
                 of(99.0, Ends::AtLeast(99.0)),
                 Operator::Above,
@@ -275,10 +275,10 @@ mod tests {
             (
                 of(101.0, Ends::AtLeast(101.0)),
                 Operator::Above,
-                Outcome::Missed,
+                Outcome::Fails,
             ),
             (of(101.0, Ends::AtMost), Operator::Above, Outcome::Undecided),
-            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Met),
+            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Holds),
             (
                 of(1.0, Ends::Unknown(String::new())),
                 Operator::Above,
@@ -300,7 +300,7 @@ mod tests {
             why,
             ..CellVerdict::not_applicable("c", Why::TooFew, String::new())
         };
-        let met = || cell(Outcome::Met, None);
+        let holds = || cell(Outcome::Holds, None);
         let absent = |why| cell(Outcome::NotApplicable, Some(why));
         let of = |cells| {
             JudgedThreshold {
@@ -309,18 +309,18 @@ mod tests {
             }
             .outcome()
         };
-        assert_eq!(of(vec![met()]), Outcome::Met);
-        assert_eq!(of(vec![met(), absent(Why::NotMeasured)]), Outcome::Met);
+        assert_eq!(of(vec![holds()]), Outcome::Holds);
+        assert_eq!(of(vec![holds(), absent(Why::NotMeasured)]), Outcome::Holds);
         assert_eq!(of(vec![absent(Why::NotMeasured)]), Outcome::NotApplicable);
-        assert_eq!(of(vec![met(), absent(Why::TooFew)]), Outcome::NotApplicable);
+        assert_eq!(of(vec![holds(), absent(Why::TooFew)]), Outcome::NotApplicable);
         let undecided = || cell(Outcome::Undecided, None);
         assert_eq!(
             of(vec![absent(Why::TooFew), undecided()]),
             Outcome::Undecided
         );
         assert_eq!(
-            of(vec![undecided(), cell(Outcome::Missed, None)]),
-            Outcome::Missed
+            of(vec![undecided(), cell(Outcome::Fails, None)]),
+            Outcome::Fails
         );
     }
 }

@@ -138,7 +138,7 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
         cpus: spread(armed.map(|cell| cell.cpu)),
         planned: 0,
         executed: 0,
-        missed: 0,
+        skipped: 0,
         lost_with_cells: 0,
         unexplained: 0,
         not_reached: 0,
@@ -186,8 +186,8 @@ fn count(
     };
     let rest = samples.unexplained();
     point.executed += samples.header.count;
-    point.missed += samples.header.missed;
-    point.planned += samples.header.count + samples.header.missed;
+    point.skipped += samples.header.skipped;
+    point.planned += samples.header.count + samples.header.skipped;
     match in_numbers(record, cell) {
         // They are planned again by the trial that continues this one, also those of a cell that failed.
         _ if record.cut_off.is_some() && made_up_for => return,

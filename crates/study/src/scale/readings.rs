@@ -24,7 +24,7 @@ pub(crate) fn scale_readings(summary: &ScaleSummary) -> Readings {
 fn readings(point: &ScalePoint) -> Vec<Reading> {
     let of_planned = format!("of {}", plural(point.planned, "activation"));
     let counts = [
-        (Count::Missed, point.missed, of_planned.clone()),
+        (Count::Skipped, point.skipped, of_planned.clone()),
         (
             Count::Lost,
             point.lost_with_cells.saturating_add(point.unexplained),
@@ -38,8 +38,8 @@ fn readings(point: &ScalePoint) -> Vec<Reading> {
     ];
     let mut all: Vec<Reading> = (counts.into_iter())
         .map(|(count, number, remark)| match count {
-            // Nothing is missed if nothing ran.
-            Count::Missed | Count::Lost if point.rounds == 0 && number == 0 => {
+            // Nothing is skipped if nothing ran.
+            Count::Skipped | Count::Lost if point.rounds == 0 && number == 0 => {
                 Reading::new(Figure::Count(count), Unit::Count, Err(no_round()))
             }
             _ => Reading::count(Figure::Count(count), number).remarked(remark),

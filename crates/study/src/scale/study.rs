@@ -228,7 +228,7 @@ fn failures(source: &Source, points: &[ScalePoint], ended: Option<&str>) -> Vec<
     for point in points.iter().filter(|point| point.unexplained > 0) {
         let lost = text::words::plural(point.unexplained, "activation");
         sentences.push(format!(
-            "{}: {lost} neither ran nor were counted as missed, in cells that ended normally",
+            "{}: {lost} neither ran nor were counted as skipped, in cells that ended normally",
             point.trial
         ));
     }

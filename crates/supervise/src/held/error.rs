@@ -298,7 +298,7 @@ pub enum Fault {
     /// The user named the wrong thing.
     Input,
     /// A guarantee cannot be kept.
-    Missed,
+    NotGuaranteed,
     /// The machine lacks something.
     Unmet,
     /// The system refused something.
@@ -309,7 +309,7 @@ impl HeldError {
     /// Its kind of answer.
     pub fn fault(&self) -> Fault {
         match self {
-            HeldError::NotAdmitted { .. } | HeldError::Movable { .. } => Fault::Missed,
+            HeldError::NotAdmitted { .. } | HeldError::Movable { .. } => Fault::NotGuaranteed,
             HeldError::NotRoot
             | HeldError::NoFreezer(_)
             | HeldError::NoRealTime(_)

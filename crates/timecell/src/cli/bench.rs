@@ -35,13 +35,13 @@ const EXAMPLES: &str = "Examples:
     before_help = EXAMPLES,
     before_long_help = format!("{EXAMPLES}
   sudo timecell bench latency --histogram --duration 24h         a day, in constant memory
-  sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'
+  sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'skipped > 0'
   sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'"),
     after_help = "All options: timecell bench --help; those of a scenario: timecell bench SCENARIO --help",
     after_long_help = "Real-time classes need privilege: run with sudo. Without it, the same command runs with SCHED_OTHER, and every \
     result is labelled \"not real-time\".
 
-Exit codes with --fail-if: 3 if a threshold is missed, else 1 if a trial failed or a threshold is undecided, else 4 if a threshold is not \
+Exit codes with --fail-if: 3 if a threshold fails, else 1 if a trial failed or a threshold is undecided, else 4 if a threshold is not \
     applicable (no real-time class, too few jobs, not measured), else 0. With --decide: 1 if a ratio is neither known well enough nor shown to \
     differ from 1, or if there is no ratio."
 )]

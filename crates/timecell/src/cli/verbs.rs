@@ -22,7 +22,7 @@ pub const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The exit codes that all verbs share.
-pub const EXIT_CODES: &str = "Exit codes: 0 fine; 1 failed; 2 bad usage or input; 3 a threshold or guarantee was missed; \
+pub const EXIT_CODES: &str = "Exit codes: 0 fine; 1 failed; 2 bad usage or input; 3 a threshold or guarantee fails; \
     4 a requirement is unmet.";
 
 /// Options of `bench` that its short help shows; `--help` shows all.

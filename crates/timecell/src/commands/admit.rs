@@ -73,7 +73,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     Ok(if admission.is_admitted() {
         Ended::Fine
     } else {
-        Ended::Missed
+        Ended::VerdictFails
     })
 }
 

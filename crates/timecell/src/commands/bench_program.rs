@@ -79,7 +79,7 @@ pub fn find(
                 (Some(_), None) => {
                     changes.whole_rounds = true;
                     format!(
-                        "{seen} and makes up for releases missed while stopped: whole rounds, no turns"
+                        "{seen} and makes up for releases that passed while stopped: whole rounds, no turns"
                     )
                 }
                 _ => seen,

@@ -11,7 +11,7 @@ use crate::out;
 
 /// Runs the selected parts, prints their tables and findings, and writes them as JSON into `--out`.
 ///
-/// Exit code 3 if a goal is missed.
+/// Exit code 3 if a goal fails.
 pub fn run(options: &Itself) -> Result<Ended, CommandError> {
     let measured = &options.measured;
     let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
@@ -70,11 +70,11 @@ pub fn run(options: &Itself) -> Result<Ended, CommandError> {
     } else {
         out::print(&format!("record  {}", path.display()));
     }
-    let missed = sections
+    let fails = sections
         .iter()
         .flat_map(|section| &section.findings)
-        .any(|finding| finding.met == Some(false));
-    Ok(if missed { Ended::Missed } else { Ended::Fine })
+        .any(|finding| finding.holds == Some(false));
+    Ok(if fails { Ended::VerdictFails } else { Ended::Fine })
 }
 
 fn setup(options: &Itself) -> Result<Setup, InputError> {
@@ -131,9 +131,9 @@ fn text(section: &Section) -> String {
 }
 
 fn line(finding: &Finding) -> String {
-    let state = match finding.met {
-        Some(true) => "met        ",
-        Some(false) => "missed     ",
+    let state = match finding.holds {
+        Some(true) => "holds      ",
+        Some(false) => "fails      ",
         None if finding.goal.is_some() => "undecided  ",
         None => "           ",
     };

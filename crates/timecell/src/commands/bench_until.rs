@@ -47,7 +47,7 @@ pub fn plan(
     }
     if !options.until.until.is_empty() && options.trials.rounds.is_none() {
         let jobs = u64::from(experiment.jobs().0.max(1));
-        // A tenth more, so that a few missed activations do not spoil the first look.
+        // A tenth more, so that a few skipped activations do not spoil the first look.
         let most = most.saturating_add(most.div_ceil(10));
         let rounds = most.div_ceil(jobs).saturating_mul(MOST_ROUNDS);
         experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);

@@ -3,7 +3,7 @@
 use model::{Experiment, InputError, TrialPlan};
 use record::run::Run;
 use record::thresholds::{THRESHOLDS_SCHEMA, Thresholds};
-use study::judge::{self, Judged, Outcome, Readings, Threshold};
+use study::judge::{self, Count, Figure, Judged, Outcome, Readings, Threshold};
 use study::{Ask, Compared, Kind, Studied};
 
 use crate::cli::Judge;
@@ -63,6 +63,12 @@ impl Asked {
         };
         if self.thresholds.is_empty() {
             self.thresholds = kept.fail_if;
+            // Earlier versions called skipped activations missed.
+            for Threshold { figure, .. } in &mut self.thresholds {
+                if *figure == Figure::Count(Count::Missed) && !Kind::of(run)?.has(*figure) {
+                    *figure = Figure::Count(Count::Skipped);
+                }
+            }
         }
         if let (None, Some(name)) = (&self.baseline, kept.baseline) {
             match Run::open(name.as_ref()) {
@@ -302,15 +308,15 @@ impl Found {
         }
     }
 
-    /// How the command ends, if it would `otherwise` end so: a missed threshold takes precedence over failed trials and undecided
+    /// How the command ends, if it would `otherwise` end so: a threshold that fails takes precedence over failed trials and undecided
     /// thresholds, and these over thresholds that are not applicable.
     pub fn ended(&self, otherwise: Ended) -> Ended {
-        let outcome = self.judged.as_ref().map_or(Outcome::Met, Judged::outcome);
+        let outcome = self.judged.as_ref().map_or(Outcome::Holds, Judged::outcome);
         match (outcome, otherwise) {
-            (Outcome::Missed, _) => Ended::Missed,
+            (Outcome::Fails, _) => Ended::VerdictFails,
             (Outcome::Undecided, _) | (_, Ended::Failed) => Ended::Failed,
             (Outcome::NotApplicable, _) => Ended::Unmet,
-            (Outcome::Met, otherwise) => otherwise,
+            (Outcome::Holds, otherwise) => otherwise,
         }
     }
 }
@@ -346,9 +352,9 @@ mod tests {
         let kept = first.to_keep();
         assert_eq!(Asked::kept(&run).unwrap().to_keep(), kept);
         // New thresholds leave the baseline, which cannot be read now.
-        let second = asked(&["missed > 0"], None).or_kept(&run).unwrap();
+        let second = asked(&["skipped > 0"], None).or_kept(&run).unwrap();
         let both = second.to_keep().unwrap();
-        assert_eq!(both.fail_if, ["missed > 0".parse().unwrap()]);
+        assert_eq!(both.fail_if, ["skipped > 0".parse().unwrap()]);
         assert_eq!(both.baseline.as_deref(), Some("/no/such/run"));
         // A new baseline leaves the thresholds.
         let other = tempfile::tempdir().unwrap();

@@ -50,7 +50,7 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     let bounds = status.cells.iter().flat_map(|cell| &cell.bounds);
     Ok(match status.supervisor {
         None => Ended::Unmet,
-        Some(_) if bounds.into_iter().any(|bound| bound.withdrawn().is_some()) => Ended::Missed,
+        Some(_) if bounds.into_iter().any(|bound| bound.withdrawn().is_some()) => Ended::VerdictFails,
         Some(_) => Ended::Fine,
     })
 }

@@ -53,7 +53,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     }
     out::print(&text(&inputs.file, &plan.admission, &facts, fixes.as_ref()));
     if !plan.admission.is_admitted() {
-        return Ok(Ended::Missed);
+        return Ok(Ended::VerdictFails);
     }
     let signals = Signals::take()?;
     let mut printer = Printer::start().map_err(RunError::no_printer)?;
@@ -92,7 +92,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     }
     Ok(match asked? {
         Asked::GivenUp => Ended::Failed,
-        Asked::Signal | Asked::Down | Asked::NothingLeft if was_withdrawn => Ended::Missed,
+        Asked::Signal | Asked::Down | Asked::NothingLeft if was_withdrawn => Ended::VerdictFails,
         Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
     })
 }

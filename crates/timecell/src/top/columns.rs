@@ -66,7 +66,7 @@ pub static EXPERIMENT: Kind = Kind {
         TopSort::Cell,
         TopSort::Cpu,
         TopSort::Jobs,
-        TopSort::Missed,
+        TopSort::Skipped,
         TopSort::Latency,
         TopSort::Execution,
     ],
@@ -103,7 +103,7 @@ pub static MISSION: Kind = Kind {
         "shared_reservation",
         "engine",
         "planned",
-        "missed",
+        "skipped",
         "lost",
         "unseen",
         "worst_latency_ns",
@@ -152,7 +152,7 @@ const COLUMNS: [Column; 11] = [
     right("cpu %", cpu_share),
     right("cpu time", cpu_time),
     right("jobs", jobs),
-    right("missed", |row| grouped(row.missed)),
+    right("skipped", |row| grouped(row.skipped)),
     right("worst latency", |row| worst(row, row.worst_latency_ns)),
     right("worst execution", |row| worst(row, row.worst_execution_ns)),
 ];
@@ -233,7 +233,7 @@ fn counts(scene: &Scene) -> String {
         })
         .collect();
     let late: u64 = (scene.rows.iter()).filter_map(|row| row.kept?.late).sum();
-    let missed: u64 = scene.rows.iter().map(|row| row.missed).sum();
+    let skipped: u64 = scene.rows.iter().map(|row| row.skipped).sum();
     let lost: u64 = scene.rows.iter().map(|row| row.lost).sum();
     let cells = match scene.rows.len() {
         1 => "1 cell".to_owned(),
@@ -241,7 +241,7 @@ fn counts(scene: &Scene) -> String {
     };
     let bad = match scene.kind == &MISSION {
         true => format!("{} late", grouped(late)),
-        false => format!("{} missed", grouped(missed)),
+        false => format!("{} skipped", grouped(skipped)),
     };
     let mut line = format!("{cells}: {}; {bad}", counted.join(", "));
     if lost > 0 {
@@ -327,7 +327,7 @@ pub mod tests {
 
     /// Three cells: one at work, one that waits, one that failed.
     pub fn three() -> Scene {
-        let row = |id: &str, state: &'static str, share: f64, missed: u64| Row {
+        let row = |id: &str, state: &'static str, share: f64, skipped: u64| Row {
             id: id.to_owned(),
             engine: "embedded".to_owned(),
             cpus: vec![1],
@@ -341,7 +341,7 @@ pub mod tests {
             cpu_ns: Some(12_300_000),
             jobs: 1_200,
             planned: Some(5_000),
-            missed,
+            skipped,
             lost: 0,
             unseen: 0,
             worst_latency_ns: Some(48_200),
@@ -384,11 +384,11 @@ pub mod tests {
         );
         assert_eq!(
             refused(&MISSION),
-            [TopSort::Missed, TopSort::Latency, TopSort::Execution]
+            [TopSort::Skipped, TopSort::Latency, TopSort::Execution]
         );
         assert_eq!(
-            MISSION.refuses(TopSort::Missed).unwrap().to_string(),
-            "--sort: a mission has no column `missed`; it can be sorted by cell, cpu, jobs, late, response, starts"
+            MISSION.refuses(TopSort::Skipped).unwrap().to_string(),
+            "--sort: a mission has no column `skipped`; it can be sorted by cell, cpu, jobs, late, response, starts"
         );
     }
 
@@ -399,7 +399,7 @@ pub mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].ends_with("left; under cpu"), "{text}");
         assert!(lines[1].contains("top itself 0.4 % of one cpu"), "{text}");
-        assert_eq!(lines[2], "3 cells: 1 armed, 1 running, 1 failed; 5 missed");
+        assert_eq!(lines[2], "3 cells: 1 armed, 1 running, 1 failed; 5 skipped");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
             words(lines[5]),

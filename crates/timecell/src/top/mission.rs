@@ -85,7 +85,7 @@ fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
         cpu_ns: cell.cpu_ns,
         jobs: reported.map_or(0, |reported| reported.ended),
         planned: None,
-        missed: 0,
+        skipped: 0,
         lost: 0,
         unseen: 0,
         worst_latency_ns: None,

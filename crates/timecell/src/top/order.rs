@@ -34,7 +34,7 @@ impl Order {
             TopSort::Cell => {}
             TopSort::Cpu => rows.sort_by_key(|row| Reverse(millionths(row.cpu_share))),
             TopSort::Jobs => rows.sort_by_key(|row| Reverse(row.jobs)),
-            TopSort::Missed => rows.sort_by_key(|row| Reverse(row.missed)),
+            TopSort::Skipped => rows.sort_by_key(|row| Reverse(row.skipped)),
             TopSort::Latency => rows.sort_by_key(|row| Reverse(row.worst_latency_ns)),
             TopSort::Execution => rows.sort_by_key(|row| Reverse(row.worst_execution_ns)),
             TopSort::Late => rows.sort_by_key(|row| Reverse(row.kept.and_then(|kept| kept.late))),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_worst_come_first_and_the_filter_reads_words() {
-        let mut order = Order::of(TopSort::Missed, None);
+        let mut order = Order::of(TopSort::Skipped, None);
         assert_eq!(ids(&order), ["10-embedded", "1-embedded", "2-embedded"]);
         order.reversed = true;
         assert_eq!(ids(&order), ["2-embedded", "1-embedded", "10-embedded"]);

@@ -87,8 +87,8 @@ pub struct Row {
     pub jobs: u64,
     /// Jobs that are planned; `None` if there is no end.
     pub planned: Option<u64>,
-    /// Activations missed.
-    pub missed: u64,
+    /// Activations skipped.
+    pub skipped: u64,
     /// Jobs whose records were lost.
     pub lost: u64,
     /// Jobs that this program was too late to look at: worse ones may be among them.
@@ -237,7 +237,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
                 cpu_ns: seen.cpu_ns,
                 jobs: seen.sums.executed,
                 planned: Some(cell.planned.into()),
-                missed: seen.sums.missed,
+                skipped: seen.sums.skipped,
                 lost: seen.sums.lost,
                 unseen: seen.sums.unseen,
                 worst_latency_ns: seen.sums.worst_latency_ns,

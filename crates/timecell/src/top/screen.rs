@@ -225,7 +225,7 @@ mod tests {
         for _ in 0..3 {
             assert!(!press(&mut screen, KeyCode::Char('s')));
         }
-        assert_eq!(screen.order.by, TopSort::Missed);
+        assert_eq!(screen.order.by, TopSort::Skipped);
         assert!(drawn(&mut screen, 130, 12)[4].starts_with("10-embedded"));
         for code in [
             KeyCode::Char('/'),

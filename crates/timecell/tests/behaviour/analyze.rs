@@ -53,8 +53,8 @@ fn words(dir: &Path, name: &str, code: i32) {
         let are = |word: &str| tasks.iter().filter(|task| task["outcome"] == word).count();
         match cell["outcome"].as_str().unwrap() {
             "holds" => assert_eq!(are("holds"), tasks.len(), "{cell}"),
-            "missed" => assert!(are("missed") > 0, "{cell}"),
-            "undecided" => assert_eq!(are("missed"), 0, "{cell}"),
+            "fails" => assert!(are("fails") > 0, "{cell}"),
+            "undecided" => assert_eq!(are("fails"), 0, "{cell}"),
             other => panic!("no word: {other}"),
         }
         let table = say(dir, &["analyze", name]).ends_with(code).out;
@@ -100,7 +100,7 @@ fn verdicts_and_their_exit_codes(dir: &Path) {
     );
     assert_eq!(
         json(dir, &["analyze", &bad, "--json"], 3)["outcome"],
-        "missed"
+        "fails"
     );
 
     // A load of exactly the reserved rate, with periods that have no common multiple in range: neither a no nor a yes.
@@ -429,7 +429,7 @@ fn a_verdict_covers_the_whole_file(dir: &Path) {
         &["a deadline can be missed"],
     );
     assert_eq!(
-        found["cells"][0]["tasks"][1]["outcome"], "missed",
+        found["cells"][0]["tasks"][1]["outcome"], "fails",
         "{found}"
     );
     let found = shown(

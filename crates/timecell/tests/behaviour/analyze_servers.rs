@@ -95,7 +95,7 @@ fn a_server_without_its_budget_is_explained_and_fixed(dir: &Path) {
     let late = file(dir, "late.toml", &text);
     let said = say(dir, &["analyze", &late, "--explain"]).ends_with(3);
     for part in [
-        "server low: missed; within 10 ms of a refill, up to 13 ms of budgets may be due",
+        "server low: fails; within 10 ms of a refill, up to 13 ms of budgets may be due",
         "why low: its server can lack part of its budget 10 ms after a refill",
         "demand 10 ms: 2 budgets of high",
         "fix budget of high -1.5 ms (5 ms -> 3.5 ms)",

@@ -46,7 +46,7 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
         assert_eq!(samples.header.complete, 1);
         assert_eq!(samples.header.planned, u64::from(*jobs));
         assert_eq!(
-            samples.header.count + samples.header.missed,
+            samples.header.count + samples.header.skipped,
             samples.header.planned
         );
         let policy = match trial.arm.enforcer {
@@ -67,7 +67,7 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
 fn every_arm_is_run_and_every_deadline_accounted_for_and_reported_again() {
     let before = balancing();
     let dir = tempfile::tempdir().unwrap();
-    // Met by any measurement, and kept with the run.
+    // Holds for any measurement, and kept with the run.
     let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
     let said = say(dir.path(), &words).ends_with(0);
     assert_eq!(balancing(), before, "cpusets are as they were");

@@ -62,10 +62,10 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     );
     assert!(["rt-cgroup", "deadline"].contains(&enforcer), "{scene}");
     // It cannot be sorted by a value for which it has no column.
-    let no_order = ["top", "--dir", "state", "--once", "--sort", "missed"];
+    let no_order = ["top", "--dir", "state", "--once", "--sort", "skipped"];
     let error = say(dir, &no_order).ends_with(2).error();
     assert!(
-        error.contains("a mission has no column `missed`"),
+        error.contains("a mission has no column `skipped`"),
         "{error}"
     );
     // 2 ms every 100 ms.
@@ -73,7 +73,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     assert!(share > 0.0 && share < 0.5, "{scene}");
     // Keys that do not apply to a mission are absent, not 0.
     assert!(
-        rows[0].get("missed").is_none() && scene.get("left_ns").is_none(),
+        rows[0].get("skipped").is_none() && scene.get("left_ns").is_none(),
         "{scene}"
     );
     on_a_terminal(dir);

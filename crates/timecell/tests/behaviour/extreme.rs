@@ -17,7 +17,7 @@ type Row = (&'static str, Vec<Times>, Option<(u64, u64)>, i32, i32);
 
 const HOLDS: i32 = 0;
 const UNDECIDED: i32 = 1;
-const MISSED: i32 = 3;
+const FAILS: i32 = 3;
 
 /// An implicit deadline, without jitter and blocking.
 const fn plain(wcet: u64, period: u64) -> Times {
@@ -56,8 +56,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "more work than a period, due in the second",
             vec![due(11, 10, 100)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "one task for 36 years",
@@ -70,8 +70,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "36 years of which half is supplied",
             vec![plain(LONGEST, LONGEST)],
             half,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "two that fill 36 years",
@@ -88,8 +88,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
                 plain(third + 2, LONGEST),
             ],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "2 ns beside 36 years",
@@ -102,8 +102,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "2 ns beside 36 years, a ns too much",
             vec![plain(1, 2), plain(LONGEST / 2 + 1, LONGEST)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "full to the last ns",
@@ -123,8 +123,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "full, and one due a ns too early",
             vec![due(1, 2, 1), due(2, 4, 3)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "full, periods without a common divisor",
@@ -147,29 +147,29 @@ fn every_answer_is_the_right_one(dir: &Path) {
                 due(LONGEST / 2 + 1, LONGEST, LONGEST),
             ],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "above full by a thousandth, seen late",
             vec![due(501, 1_000, 3_000), due(1, 2, 3_000)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "a rate that is all used",
             vec![plain(1, 2_000), plain(999, 2_000)],
             half,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "more than the rate",
             vec![due(501, 1_000, 3_000)],
             half,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "jitter beyond the period",
@@ -182,8 +182,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "jitter beyond the deadline",
             vec![[1, 10, 10, 55, 0], plain(2, 20)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "a burst of 100,000 jobs",
@@ -196,15 +196,15 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "blocking of 36 years",
             vec![[1, 10, 10, 0, LONGEST], plain(1, 20)],
             whole,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "blocking and jitter of 36 years",
             vec![[1, LONGEST, LONGEST, LONGEST, LONGEST]; 3],
             half,
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "ten orders of magnitude",
@@ -222,8 +222,8 @@ fn every_answer_is_the_right_one(dir: &Path) {
             "a budget of 1 ns in 36 years",
             vec![plain(1, LONGEST)],
             Some((1, LONGEST)),
-            MISSED,
-            MISSED,
+            FAILS,
+            FAILS,
         ),
         (
             "full and due early in a reservation that is a cpu",
@@ -258,9 +258,9 @@ fn every_answer_is_the_right_one(dir: &Path) {
                 said.out,
                 said.err
             );
-            if code == MISSED {
+            if code == FAILS {
                 let json = say(dir, &["analyze", "set.toml", "--json"])
-                    .ends_with(MISSED)
+                    .ends_with(FAILS)
                     .out;
                 let json: serde_json::Value = serde_json::from_str(&json).unwrap();
                 let witness = &json["cells"][0]["verdict"]["unschedulable"];
@@ -292,7 +292,7 @@ fn ten_thousand_tasks(dir: &Path) {
     };
     for policy in ["fp", "edf"] {
         assert_eq!(answer(&vec![plain(1, 10_000); 10_000], policy), HOLDS);
-        assert_eq!(answer(&vec![plain(1, 10_000); 10_001], policy), MISSED);
+        assert_eq!(answer(&vec![plain(1, 10_000); 10_001], policy), FAILS);
         let coprime = |wcet: fn(u64) -> u64| -> Vec<Times> {
             let periods = primes(1_000_003).take(50);
             periods
@@ -300,7 +300,7 @@ fn ten_thousand_tasks(dir: &Path) {
                 .collect()
         };
         assert_eq!(answer(&coprime(|period| period / 51), policy), HOLDS);
-        assert_eq!(answer(&coprime(|period| period / 49), policy), MISSED);
+        assert_eq!(answer(&coprime(|period| period / 49), policy), FAILS);
     }
 }
 
@@ -312,7 +312,7 @@ fn designs_end(dir: &Path) {
     for policy in ["fp", "edf"] {
         let set = file(policy, None, &[plain(LONGEST / 4, LONGEST)]);
         fs::write(dir.join("set.toml"), set).unwrap();
-        let said = say(dir, &words).ends_with(MISSED);
+        let said = say(dir, &words).ends_with(FAILS);
         let sentence = "no reservation with these periods suffices";
         assert!(said.out.contains(sentence), "{}", said.out);
     }

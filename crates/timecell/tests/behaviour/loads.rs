@@ -74,7 +74,7 @@ fn bench_self_shows_what_a_load_moves(dir: &Path) {
     let judged = |what: &str| {
         findings
             .iter()
-            .any(|f| f["what"] == what && f["met"].is_boolean())
+            .any(|f| f["what"] == what && f["holds"].is_boolean())
     };
     assert!(judged("cpu") && judged("idle, again"), "{findings:?}");
     assert!(!dir.join("runs/load-files").exists());

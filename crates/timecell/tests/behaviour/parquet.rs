@@ -30,14 +30,14 @@ const COLUMNS: [(&str, Kind); 22] = [
     ("load", Kind::Text),
     ("period_ns", Kind::Integer),
     ("job", Kind::Integer),
-    ("missed_before", Kind::Integer),
+    ("skipped_before", Kind::Integer),
     ("release_ns", Kind::Integer),
     ("start_ns", Kind::Integer),
     ("end_ns", Kind::Integer),
     ("wakeup_latency_ns", Kind::Integer),
     ("execution_time_ns", Kind::Integer),
     ("response_time_ns", Kind::Integer),
-    ("missed_after", Kind::Integer),
+    ("skipped_after", Kind::Integer),
 ];
 
 #[derive(Clone, Copy)]
@@ -159,7 +159,7 @@ fn columns(reader: &SerializedFileReader<File>) {
         let pair = pairs.iter().find(|pair| pair.key == key);
         pair.and_then(|pair| pair.value.clone()).expect(&key)
     };
-    assert_eq!(of("schema"), "2");
+    assert_eq!(of("schema"), "3");
     assert_eq!(of("experiment"), "small");
     assert_eq!(of("version"), env!("CARGO_PKG_VERSION"));
     let units = of("units");
@@ -239,7 +239,7 @@ fn holds(run: &Run, rows: &mut parquet::record::reader::RowIter<'_>) {
                     ("cpu", i64::from(cell.cpu)),
                     ("period_ns", period_ns),
                     ("job", i64::from(sample.index)),
-                    ("missed_before", i64::from(sample.missed)),
+                    ("skipped_before", i64::from(sample.skipped)),
                     ("release_ns", sample.release_ns),
                     ("start_ns", sample.start_ns),
                     ("end_ns", sample.end_ns),

@@ -154,11 +154,11 @@ fn amc_rtb_bounds_both_modes(dir: &Path) {
     let over = tasks("criticality = \"hi\"\nwcet_hi = \"30ms\"");
     file(dir, "policy = \"amc-rtb\"", &over);
     let said = say(dir, &["analyze", "set.toml"]).ends_with(3);
-    has(&said.out, &["high c: missed", "low c: holds"]);
+    has(&said.out, &["high c: fails", "low c: holds"]);
     let low = [("a", 6_000, 10_000, ""), ("b", 5_000, 12_000, "")];
     file(dir, "policy = \"amc-rtb\"", &low);
     let said = say(dir, &["analyze", "set.toml", "--explain"]).ends_with(3);
-    has(&said.out, &["low c: missed", "why c: task b can miss"]);
+    has(&said.out, &["low c: fails", "why c: task b can miss"]);
 }
 
 #[case]
@@ -267,7 +267,7 @@ fn global_tests_say_which_of_them_shows_it(dir: &Path) {
     let outcomes: Vec<&str> = outcomes
         .map(|task| task["outcome"].as_str().unwrap())
         .collect();
-    assert_eq!(outcomes, ["holds", "holds", "missed"]);
+    assert_eq!(outcomes, ["holds", "holds", "fails"]);
     file(dir, "policy = \"global-fp\"\ncpus = 3", &dhall);
     say(dir, &["analyze", "set.toml"]).ends_with(0);
 }

@@ -48,7 +48,7 @@ fn one_without_a_change_is_executed_in_every_cell(dir: &Path) {
     let summary = summary(dir);
     assert!(summary.cells.len() >= 2);
     for cell in &summary.cells {
-        assert_eq!(cell.executed + cell.missed, 63, "{}", cell.label);
+        assert_eq!(cell.executed + cell.skipped, 63, "{}", cell.label);
         assert_eq!(cell.faults, 0);
         let metric = |metric| {
             let found = cell.metrics.iter().find(|m| m.metric == metric);
@@ -93,7 +93,7 @@ fn one_that_reports_is_followed_and_its_late_jobs_count(dir: &Path) {
     assert_eq!(experiment.workload.period.ns(), 2_000_000);
     let of_turn = experiment.turns.unwrap().jobs(experiment.workload.period);
     for cell in &summary.cells {
-        assert_eq!(cell.executed + cell.missed, 300, "{}", cell.label);
+        assert_eq!(cell.executed + cell.skipped, 300, "{}", cell.label);
         assert!(cell.executed > 0, "{}", cell.label);
     }
     // Held back at its first task: the first release is the program's own after the common one.
@@ -107,16 +107,16 @@ fn one_that_reports_is_followed_and_its_late_jobs_count(dir: &Path) {
         assert!(off.abs() <= 1_000_000, "{pair:?}");
     }
 
-    // One job in three takes longer than its period, and the releases that it skips are missed.
+    // One job in three takes longer than its period, and the releases meanwhile are skipped.
     let late = ["--fail-if", "late > 0", "--deadline", "4ms"];
     let (_, summary, experiment, _) = measure(&late, &["3"], 3);
     assert_eq!(experiment.workload.deadline.unwrap().ns(), 4_000_000);
     for cell in &summary.cells {
         assert!(cell.late.unwrap() >= 20, "{:?}", cell.late);
         assert!(
-            cell.missed >= 20 && cell.executed + cell.missed == 300,
+            cell.skipped >= 20 && cell.executed + cell.skipped == 300,
             "{}",
-            cell.missed
+            cell.skipped
         );
     }
 }
@@ -193,7 +193,7 @@ fn what_cannot_be_measured_is_told(dir: &Path) {
     refused("x.toml", 1, "its program ended after 50 jobs");
 }
 
-/// Cells of a round are stopped outside their turns, and jobs due then are neither executed nor missed, even if the
+/// Cells of a round are stopped outside their turns, and jobs due then are neither executed nor skipped, even if the
 /// program makes up for it, unless that is too much.
 #[case(Program("cc"), GroupBudget(950))]
 fn one_that_reports_takes_turns_with_itself(dir: &Path) {
@@ -260,7 +260,7 @@ fn one_that_reports_takes_turns_with_itself(dir: &Path) {
         let whole = turns.iter().filter(|turn| turn.4 == of_turn).count();
         assert!(whole * 3 > turns.len(), "{words:?}: {turns:?}");
         for cell in &summary(dir).cells {
-            assert_eq!(cell.executed + cell.missed, 280, "{}", cell.label);
+            assert_eq!(cell.executed + cell.skipped, 280, "{}", cell.label);
             assert!(cell.executed > 140, "{words:?}: {}", cell.executed);
             assert!(cell.trial == "bare" || !cell.in_turns.is_empty());
             // Not the jobs by which it catches up: otherwise a job is in time unless the machine delays it.
@@ -344,7 +344,7 @@ fn one_that_neither_ends_nor_reports_is_started_and_ended(dir: &Path) {
     }
     assert_eq!(samples.header.period_ns, 500_000_000);
     for cell in &seen.cells {
-        assert_eq!((cell.executed, cell.missed, cell.late), (3, 0, None));
+        assert_eq!((cell.executed, cell.skipped, cell.late), (3, 0, None));
         let used = cell.cpu_per_second_ns.unwrap() / 1e9;
         assert!((0.2..1.01).contains(&used), "{}: {used}", cell.label);
         for metric in [Metric::StartTime, Metric::ExitTime] {
@@ -437,7 +437,7 @@ fn cells_of_a_trial_have_programs_and_periods_of_their_own(dir: &Path) {
         ("mixed/3-bare", 15, false),
     ] {
         let cell = cell(label);
-        assert_eq!(cell.executed + cell.missed, planned, "{label}");
+        assert_eq!(cell.executed + cell.skipped, planned, "{label}");
         assert_eq!(cell.against_baseline.is_some(), compared, "{label}");
     }
     // Compared with cells of the same work: the slow one takes much longer than the fast one, and only as long as its like.

@@ -261,7 +261,7 @@ fn growing_numbers_of_cells_go_on(dir: &Path) {
     let first = run.trial(1).unwrap();
     is_held_to_its_machine(dir, &path);
     let json = resumed_with(dir, &path, 1, 3);
-    assert_eq!(json["judged"]["outcome"], "missed", "{json}");
+    assert_eq!(json["judged"]["outcome"], "fails", "{json}");
     assert_eq!(run.trial(1).unwrap(), first);
     let numbers = run.trial_numbers().unwrap();
     let mut whole = Vec::new();
@@ -275,7 +275,7 @@ fn growing_numbers_of_cells_go_on(dir: &Path) {
     let summary = run.read::<ScaleSummary>().unwrap();
     for point in &summary.points {
         assert_eq!(point.unexplained + point.not_reached, 0, "{}", point.trial);
-        assert_eq!(point.executed + point.missed, point.planned);
+        assert_eq!(point.executed + point.skipped, point.planned);
         // The parts of a round are one round.
         assert_eq!((point.rounds, point.crowds.len()), (2, 2));
         assert_eq!(point.cells.number.len() as u32, 2 * point.count);

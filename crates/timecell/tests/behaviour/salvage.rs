@@ -79,7 +79,7 @@ fn one_is_whole(run: &Run, why: &str) {
     assert!(cut_off.contains(why), "{cut_off}");
     let whole = run.samples(1, "1-bare").unwrap().unwrap();
     assert_eq!(whole.header.complete, 1);
-    assert_eq!(whole.header.count + whole.header.missed, JOBS);
+    assert_eq!(whole.header.count + whole.header.skipped, JOBS);
     let part = run.samples(1, "2-embedded").unwrap().unwrap();
     assert_eq!(part.header.complete, 0);
     assert!(part.samples.len() > 20 && part.unexplained() > 0);
@@ -125,7 +125,7 @@ fn clean_writes_what_a_killed_coordinator_measured(dir: &Path) {
     for cell in run.read::<RunSummary>().unwrap().cells {
         // A cell that is done keeps running beside the others for one more job.
         let more = u64::from(cell.label.contains("bare"));
-        assert_eq!(cell.executed + cell.missed, JOBS + more, "{}", cell.label);
+        assert_eq!(cell.executed + cell.skipped, JOBS + more, "{}", cell.label);
     }
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
 }
@@ -304,7 +304,7 @@ fn a_full_disk_loses_nothing(dir: &Path) {
     );
     for cell in ["1-bare", "2-embedded"] {
         let samples = run.samples(1, cell).unwrap().unwrap();
-        assert_eq!(samples.header.count + samples.header.missed, JOBS);
+        assert_eq!(samples.header.count + samples.header.skipped, JOBS);
     }
     let manifest = run.manifest().unwrap();
     assert_eq!((manifest.status, manifest.trials_done), (Status::Failed, 1));

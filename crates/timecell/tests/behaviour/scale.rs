@@ -144,12 +144,12 @@ fn a_study_ends_at_the_limit_that_gave_out_and_names_it() {
         let samples = run.samples(1, &cell.id).unwrap().unwrap();
         let header = samples.header;
         assert_eq!(
-            (header.count + header.missed, samples.unexplained()),
+            (header.count + header.skipped, samples.unexplained()),
             (20, 0)
         );
     }
     let kept = &run.read::<ScaleSummary>().unwrap().points[0];
-    assert_eq!((kept.planned, kept.executed + kept.missed), (40, 40));
+    assert_eq!((kept.planned, kept.executed + kept.skipped), (40, 40));
     let full = run.trial(2).unwrap();
     let crowd = full.crowd.unwrap();
     assert!((1..60).contains(&crowd.created), "{}", crowd.created);
@@ -223,7 +223,7 @@ fn ctrl_c_removes_every_cell(dir: &Path) {
     assert_eq!((point.unexplained, point.lost_with_cells), (0, 0));
     assert!(point.not_reached > 0 && point.cut_off == ["interrupted"]);
     assert_eq!(
-        point.executed + point.missed + point.not_reached,
+        point.executed + point.skipped + point.not_reached,
         point.planned
     );
 }

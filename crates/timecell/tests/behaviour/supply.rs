@@ -165,7 +165,7 @@ fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &s
         for (task, jobs) in set.tasks.iter().zip(&trial.jobs) {
             let header = run.task_samples(trial.number, &task.name).unwrap().header;
             assert_eq!(header.planned, u64::from(*jobs), "{trial:?}");
-            assert_eq!(header.count + header.missed, header.planned, "{trial:?}");
+            assert_eq!(header.count + header.skipped, header.planned, "{trial:?}");
             assert_eq!(
                 (header.policy, header.priority),
                 (1, i32::from(task.priority))
@@ -256,7 +256,7 @@ fn a_study_is_reported_and_exported_again(dir: &Path) {
     let said = say(dir, &words).ends_with(3);
     assert!(said.out.contains("against the baseline"), "{}", said.out);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
-    assert!(page.contains("Thresholds: missed") && page.contains("id=\"baseline\""));
+    assert!(page.contains("Thresholds: fails") && page.contains("id=\"baseline\""));
     // A truncated file is reported, and fails the run's report for that trial.
     let gaps = path.join("trials/1.gaps");
     let bytes = fs::read(&gaps).unwrap();

@@ -38,7 +38,7 @@ fn threads_of_a_cell_have_samples_of_their_own(dir: &Path) {
             let samples = run.samples(number, &cell.id).unwrap().unwrap();
             assert_eq!(samples.header.planned, u64::from(task.jobs));
             assert_eq!(
-                samples.header.count + samples.header.missed,
+                samples.header.count + samples.header.skipped,
                 samples.header.planned
             );
             assert_eq!(samples.header.period_ns, task.period_ns);

@@ -56,7 +56,7 @@ fn nobody_works_in_the_turn_of_another(dir: &Path) {
         for (place, trial) in round[..3].iter().enumerate() {
             for cell in &trial.cells {
                 let samples = run.samples(trial.number, &cell.id).unwrap().unwrap();
-                assert_eq!(samples.header.count + samples.header.missed, 60);
+                assert_eq!(samples.header.count + samples.header.skipped, 60);
                 for lap in 0..5 {
                     let own = samples.samples.iter().filter(|s| s.index / 12 == lap);
                     let releases: Vec<i64> = own.map(|s| s.release_ns).collect();
@@ -117,7 +117,7 @@ fn a_killed_cell_fails_its_trial_and_no_other(dir: &Path) {
     assert!(why.contains("ended before its jobs were done"), "{why}");
     for (trial, cell) in [(1, "1-bare"), (3, "1-bare")] {
         let samples = run.samples(trial, cell).unwrap().unwrap();
-        assert_eq!(samples.header.count + samples.header.missed, 1_500);
+        assert_eq!(samples.header.count + samples.header.skipped, 1_500);
     }
     let kept = run.samples(2, "1-embedded").unwrap().unwrap();
     assert!(
@@ -265,7 +265,7 @@ fn killed_and_resumed_the_totals_add_up(dir: &Path) {
     for cell in summary(&run).cells {
         let planned = if cell.trial == "other" { 40 } else { 1_200 };
         assert_eq!(
-            (cell.planned, cell.executed + cell.missed),
+            (cell.planned, cell.executed + cell.skipped),
             (planned, planned)
         );
     }
@@ -317,7 +317,7 @@ fn a_run_goes_on_until_it_is_known_whether_something_holds(dir: &Path) {
     );
     assert!(said.err.contains("after round 1: known"), "{}", said.err);
     assert!(said.out.contains("latency.p90 >= 10s"), "{}", said.out);
-    // 44 of 45 leave no room for missed activations.
+    // 44 of 45 leave no room for skipped activations.
     let words = [
         "bench",
         "small.toml",
@@ -450,7 +450,7 @@ fn what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms() {
             .into_iter()
             .find(|cell| cell.trial == "a")
             .unwrap();
-        let at_eight = cell.missed <= 21;
+        let at_eight = cell.skipped <= 21;
         assert_eq!(
             rounds,
             Some(if at_eight { 8 } else { 16 }),
@@ -464,6 +464,6 @@ fn what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms() {
             said.err
         );
         let planned = if at_eight { 480 } else { 960 };
-        assert_eq!(cell.executed + cell.missed, planned, "{record}");
+        assert_eq!(cell.executed + cell.skipped, planned, "{record}");
     }
 }

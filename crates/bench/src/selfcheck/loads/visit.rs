@@ -40,8 +40,8 @@ pub(super) struct Visit {
     activity: Activity,
     /// For so long, ns.
     window_ns: i64,
-    /// Activations that the probes missed.
-    missed: u64,
+    /// Activations that the probes skipped.
+    skipped: u64,
     /// The probes' report of themselves: the cost of a clock reading, and of one iteration of the loop without work or sleep, ns.
     cost_ns: (i64, i64),
     /// The load's results.
@@ -94,7 +94,7 @@ impl Around<'_> {
             values: [None; COUNT],
             activity: Activity::default(),
             window_ns: 0,
-            missed: 0,
+            skipped: 0,
             cost_ns: (0, 0),
             achieved: Vec::new(),
         };
@@ -115,7 +115,7 @@ impl Around<'_> {
                 };
                 let (samples, _) = probe.run()?;
                 let header = &samples.header;
-                visit.missed += header.missed;
+                visit.skipped += header.skipped;
                 let cost = [header.clock_cost_ns, header.loop_cost_ns];
                 visit.cost_ns = cost.map(u64::cast_signed).into();
                 fill(&mut visit.values, fifo, work != Work::Timer, &samples);

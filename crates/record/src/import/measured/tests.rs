@@ -344,8 +344,8 @@ fn damaged_files_are_refused_with_one_sentence() {
             "f: timecell does not read back its own table of single measurements; use `timecell report RUN`",
         ),
         (
-            "run,host,trial,round,utilisation,set,load,attacker,enforcer,cell,task,wcet_ns,period_ns,job,missed_before,\
-             release_ns,start_ns,end_ns,missed_after\r\n"
+            "run,host,trial,round,utilisation,set,load,attacker,enforcer,cell,task,wcet_ns,period_ns,job,skipped_before,\
+             release_ns,start_ns,end_ns,skipped_after\r\n"
                 .to_owned(),
             "its own table of a study of isolation",
         ),
@@ -356,12 +356,12 @@ fn damaged_files_are_refused_with_one_sentence() {
             "its own table of a study of supply",
         ),
         (
-            "run,host,trial,round,period_ns,job,missed_before,release_ns,start_ns,end_ns,wakeup_latency_ns,execution_time_ns,\
-             response_time_ns,missed_after,instructions\n1,2\n".to_owned(),
+            "run,host,trial,round,period_ns,job,skipped_before,release_ns,start_ns,end_ns,wakeup_latency_ns,execution_time_ns,\
+             response_time_ns,skipped_after,instructions\n1,2\n".to_owned(),
             "its own table of jobs",
         ),
         (
-            "run,host,interval,start_ns,end_ns,closed_utc,executed,missed,lost,metric,min_ns,median_ns,p99_ns,max_ns\n1,2\n".to_owned(),
+            "run,host,interval,start_ns,end_ns,closed_utc,executed,skipped,lost,metric,min_ns,median_ns,p99_ns,max_ns\n1,2\n".to_owned(),
             "its own table of intervals",
         ),
         ("PAR1\u{15}\0".to_owned(), "it is Parquet; if timecell exported it, use `timecell report RUN`"),

@@ -209,7 +209,7 @@ pub fn cell(id: &str, engine: EngineKind, jobs: &[(i64, i64, i64)]) -> Cell {
         .enumerate()
         .map(|(index, &(release_ns, start_ns, end_ns))| Sample {
             index: index as u32,
-            missed: 0,
+            skipped: 0,
             release_ns,
             start_ns,
             end_ns,
@@ -261,15 +261,15 @@ pub fn taking(times_ns: &[i64]) -> Vec<(i64, i64, i64)> {
     times_ns.iter().enumerate().map(job).collect()
 }
 
-/// Marks activations before the job at `position` as missed.
-pub fn miss(cell: &mut Cell, position: usize, missed: u32) {
+/// Marks activations before the job at `position` as skipped.
+pub fn miss(cell: &mut Cell, position: usize, skipped: u32) {
     if let Some((header, samples)) = &mut cell.samples {
-        samples[position].missed += missed;
+        samples[position].skipped += skipped;
         for sample in &mut samples[position..] {
-            sample.index += missed;
+            sample.index += skipped;
         }
-        header.missed += u64::from(missed);
-        header.planned += u64::from(missed);
+        header.skipped += u64::from(skipped);
+        header.planned += u64::from(skipped);
     }
 }
 

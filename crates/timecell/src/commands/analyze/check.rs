@@ -62,7 +62,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
             text.push('\n');
             text.push_str(&explained);
         }
-    } else if study.outcome() == Outcome::Missed {
+    } else if study.outcome() == Outcome::Fails {
         text.push_str("        --explain says why, and what would fix it\n");
     }
     out::print(&text);

@@ -134,7 +134,7 @@ fn policy(name: PolicyName) -> Policy {
 fn ended(outcome: Outcome) -> Ended {
     match outcome {
         Outcome::Holds => Ended::Fine,
-        Outcome::Missed => Ended::Missed,
+        Outcome::Fails => Ended::VerdictFails,
         Outcome::Undecided => Ended::Failed,
     }
 }

@@ -89,7 +89,7 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
         refusals(&plan.admission)
             .iter()
             .for_each(|why| out::error(&words::refusal(why, options.priority(), has_both)));
-        return Ok(Ended::Missed);
+        return Ok(Ended::VerdictFails);
     }
     if options.verbose {
         plan.admission

@@ -66,12 +66,12 @@ fn one(run: &Run, finished: &Finished) -> Result<(String, Vec<String>), record::
         let kept = if !numbers.contains(number) {
             None
         } else if let Some(log) = run.histograms(*number, cell)? {
-            Some((log.counts.executed + log.counts.lost, log.counts.missed))
+            Some((log.counts.executed + log.counts.lost, log.counts.skipped))
         } else {
             let samples = run.samples(*number, cell)?;
-            samples.map(|samples| (samples.header.count, samples.header.missed))
+            samples.map(|samples| (samples.header.count, samples.header.skipped))
         };
-        if kept != Some((header.count, header.missed)) {
+        if kept != Some((header.count, header.skipped)) {
             problems.push(format!(
                 "cell {cell} of trial {number} had finished with {} jobs, on record are {kept:?}",
                 header.count

@@ -77,7 +77,7 @@ fn finished(file: &Path) -> Option<Header> {
     let header = Header::from_bytes(&bytes);
     // `complete` is not the last word that a cell writes: the sums must be there too.
     let whole = header.complete == 1 && header.go_ns != 0 && header.ended_ns != 0;
-    (whole && header.count + header.missed == header.planned).then_some(header)
+    (whole && header.count + header.skipped == header.planned).then_some(header)
 }
 
 fn list(dir: &Path) -> impl Iterator<Item = PathBuf> {

@@ -30,7 +30,7 @@ pub fn one_is_measured_under_loads_and_in_growing_numbers(dir: &Path) {
     let cells = summary(dir).cells;
     assert_eq!(cells.len(), 5, "idle twice, and three loads");
     for cell in &cells {
-        assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
+        assert_eq!(cell.executed + cell.skipped, 14, "{}", cell.label);
         assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
     }
     fs::remove_dir_all(dir.join("runs")).unwrap();
@@ -66,7 +66,7 @@ pub fn one_runs_in_several_containers_at_a_time(dir: &Path) {
         let own: Vec<_> = cells.iter().filter(|cell| cell.trial == trial).collect();
         assert_eq!(own.len(), count, "{trial}: {}", said.out);
         for cell in own {
-            assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
+            assert_eq!(cell.executed + cell.skipped, 14, "{}", cell.label);
             assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
         }
     }
@@ -155,7 +155,7 @@ pub fn one_that_reports_does_so_in_every_scenario(dir: &Path) {
             let samples = run.samples(number, &cell.id).unwrap().unwrap();
             assert_eq!(samples.unexplained(), 0);
             let header = &samples.header;
-            assert_eq!(samples.samples.len() as u64 + header.missed, 50);
+            assert_eq!(samples.samples.len() as u64 + header.skipped, 50);
             // The program's own releases, 2 ms apart, none before all were there.
             assert!(samples.samples[0].release_ns >= header.go_ns);
             for pair in samples.samples.windows(2) {
@@ -175,8 +175,8 @@ fn held_up(samples: &Samples) -> u64 {
     let planned = samples.header.planned;
     let ends = (all.iter().skip(1).map(|next| u64::from(next.index))).chain([planned]);
     let between = all.iter().zip(ends).map(|(job, next)| {
-        let missed = next.saturating_sub(u64::from(job.index) + 1);
-        missed.min(passed(job))
+        let skipped = next.saturating_sub(u64::from(job.index) + 1);
+        skipped.min(passed(job))
     });
     between.sum()
 }
@@ -189,7 +189,7 @@ fn reports_itself(dir: &Path, planned: u64, said: &Said) {
     let numbers = run.trial_numbers().unwrap();
     let trials: Vec<_> = numbers.into_iter().map(|n| run.trial(n).unwrap()).collect();
     for cell in &seen.cells {
-        assert_eq!(cell.executed + cell.missed, planned, "{}", cell.label);
+        assert_eq!(cell.executed + cell.skipped, planned, "{}", cell.label);
         // Jobs that a stalled machine keeps from being executed are no fault of the program. Trials that take turns stall
         // together, and have more of them.
         let own = (trials.iter()).filter(|trial| trial.name == cell.trial && trial.turns.is_none());

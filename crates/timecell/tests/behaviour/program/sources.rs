@@ -97,7 +97,7 @@ int main(void) {
 }
 "#;
 
-/// Runs a job every 2 ms that takes so many us, and keeps to its releases by catching up on those that it missed. Given a
+/// Runs a job every 2 ms that takes so many us, and keeps to its releases by catching up on those that have passed. Given a
 /// directory, it writes there when each job began.
 pub const STRICT: &str = r#"
 #include "timecell.h"

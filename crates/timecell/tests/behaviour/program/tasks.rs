@@ -59,7 +59,7 @@ pub fn one_of_several_tasks_is_compared_and_the_others_have_rows(dir: &Path) {
         assert_eq!(row.execution.as_ref().unwrap().count, row.executed);
     }
 
-    // Another one, without turns, so that the others' missed jobs count; all of them are in the page.
+    // Another one, without turns, so that the others' skipped jobs count; all of them are in the page.
     let file = "schema = 1\nname = \"x\"\n[workload]\nkind = \"program\"\nprogram = [\"./tasks\"]\nreports = true\njobs = 20\nperiod = \"20ms\"\n\
         reported = [{ name = \"log\", period = \"20ms\" }, { name = \"control\", period = \"2ms\" }, { name = \"filter\", period = \"10ms\" }]\n\
         [scheduling]\ncpus = [1]\n[[trial]]\nname = \"bare\"\ncells = [\"bare\"]\n";
@@ -77,7 +77,7 @@ pub fn one_of_several_tasks_is_compared_and_the_others_have_rows(dir: &Path) {
     assert_eq!(names(&beside), ["bare control", "bare filter"]);
     // Three rounds of 20 jobs of 20 ms: ten times as many of the one, twice as many of the other, give or take the jobs at both ends.
     for (row, activations) in beside.iter().zip([600, 120]) {
-        let seen = row.executed + row.missed;
+        let seen = row.executed + row.skipped;
         assert!(
             seen.abs_diff(activations) <= activations / 5 + 36,
             "{row:?}"
