@@ -108,17 +108,17 @@ fn trials(
     for program in plan.experiment.programs() {
         engine::libraries::add(&rootfs, Path::new(program.path()))?;
     }
-    let rt_group = rt_group(plan, place, progress)?;
+    let rt_group = rt_group(plan, place, session, progress)?;
     if plan.holds_any() {
         // Before any is created, so that it is removed after a `kill -9`.
         place.note_held_groups(&group_name())?;
     }
-    let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
+    let pot = Pot::find(plan, rt_group.as_ref(), session, progress)?;
     let (ground, remarks) = Ground::make(&plan.loads(), session.run.dir(), place)?;
     for remark in remarks {
-        progress.note(&remark);
+        session.remark(remark, progress);
     }
-    let _quiet = Quiet::around(&plan.cpus(), plan.real_time, progress);
+    let _quiet = Quiet::around(&plan.cpus(), plan.real_time, session, progress);
     let expected = expected_ns(&todo);
     let sum = expected
         .iter()
@@ -185,10 +185,11 @@ fn trials(
         let is_decided = looks.contains(&todo.round) && progress.decided(&session.run, todo.round);
         let is_over = time.after_a_round(left.elapsed());
         if is_over && !is_decided {
-            progress.note(&format!(
+            let remark = format!(
                 "the run ends after round {}: another one would exceed --at-most",
                 todo.round
-            ));
+            );
+            session.remark(remark, progress);
         }
         if is_decided || is_over {
             session.manifest.trials_planned = session.manifest.trials_done;
@@ -242,10 +243,10 @@ fn keep(
     for Part { record, .. } in &parts {
         progress.ended(record);
         if let Some(failure) = &record.failure {
-            progress.note(&format!(
-                "trial {} ({}) failed: {failure}",
-                record.number, record.name
-            ));
+            progress.failed(
+                &format!("trial {} ({})", record.number, record.name),
+                failure,
+            );
         }
     }
     Ok(())
@@ -332,6 +333,7 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
 fn rt_group(
     plan: &Plan,
     place: &mut Place,
+    session: &mut Session,
     progress: &mut dyn Progress,
 ) -> Result<Option<RtGroup>, BenchError> {
     let contained = (plan.trials.iter())
@@ -348,10 +350,11 @@ fn rt_group(
     if let Some(group) = &group
         && group.budget().per_second_us() < 900_000
     {
-        progress.note(&format!(
-            "only {} ms of real-time budget per second are free for the cells; other cgroups hold the rest",
+        let remark = format!(
+            "only {} ms of real-time budget per second were free for the cells; other cgroups held the rest",
             group.budget().per_second_us() / 1000
-        ));
+        );
+        session.remark(remark, progress);
     }
     Ok(group)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Around real-time cells on this cpu, beside these loads.
     pub(crate) fn make(
-        session: &Session,
+        session: &mut Session,
         loads: &[&PlannedLoad],
         cpu: u32,
         progress: &mut dyn Progress,
@@ -39,10 +39,10 @@ impl Surroundings {
         stage.place.note_held_groups(&group_name())?;
         let (ground, remarks) = Ground::make(loads, session.run.dir(), &mut stage.place)?;
         for remark in remarks {
-            progress.note(&remark);
+            session.remark(remark, progress);
         }
         Ok(Surroundings {
-            _quiet: Quiet::around(&[cpu], true, progress),
+            _quiet: Quiet::around(&[cpu], true, session, progress),
             ground,
             stage,
         })

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use host::install::install;
 use model::Requirement;
 
 use crate::process;
@@ -41,15 +42,11 @@ pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
     (answer.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
-/// The requirement that a program is installed; `package` is its name in Debian and Ubuntu.
+/// The requirement that a program is installed; `package` is its name in Debian.
 pub fn requirement(name: &str, package: &str) -> Requirement {
     match find(name) {
         Some(path) => Requirement::met(name, path.display().to_string()),
-        None => Requirement::unmet(
-            name,
-            format!("`{name}` is not installed"),
-            format!("apt install {package}"),
-        ),
+        None => Requirement::unmet(name, format!("`{name}` is not installed"), install(package)),
     }
 }
 

@@ -47,12 +47,17 @@ pub fn is_name(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('-') && stem.chars().all(inner))
 }
 
+/// Whether systemd started this machine.
+pub(crate) fn systemd_runs() -> bool {
+    Path::new(BOOTED).exists()
+}
+
 /// The unit of this name ([`is_name`]).
 ///
 /// # Errors
 /// [`NoUnit`].
 pub fn find(name: &str) -> Result<Unit, NoUnit> {
-    let program = programs::find("systemctl").filter(|_| Path::new(BOOTED).exists());
+    let program = programs::find("systemctl").filter(|_| systemd_runs());
     let program = program.ok_or_else(|| NoUnit::NoSystemd(name.to_owned()))?;
     let mut show = Command::new(program);
     show.args([

@@ -24,6 +24,7 @@ pub mod found;
 pub mod ground;
 pub mod handover;
 pub mod hcbs;
+pub mod install;
 pub mod isolate;
 pub mod kernel;
 pub mod latency;

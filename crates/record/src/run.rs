@@ -60,6 +60,9 @@ pub struct Manifest {
     /// Every resumption of the run after it had ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
+    /// Limits and disturbances of the machine that explain results, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl Document for Manifest {
@@ -297,6 +300,7 @@ mod tests {
             not_measured: Vec::new(),
             failure: None,
             resumed: Vec::new(),
+            remarks: Vec::new(),
         }
     }
 

@@ -32,6 +32,9 @@ pub struct ScaleSummary {
     pub unmet: Vec<Requirement>,
     /// Failures, as sentences.
     pub failures: Vec<String>,
+    /// Remarks on the run that explain results ([`crate::run::Manifest::remarks`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl Document for ScaleSummary {

@@ -8,7 +8,7 @@ use record::series::SeriesSummary;
 use record::supply::SupplySummary;
 use study::{JobsStudy, Kind, Studied};
 use text::style::Style;
-use text::words::{clean, resumed};
+use text::words::{clean, plural, resumed};
 
 use crate::html::Extras;
 use crate::{isolation, scale, series, supply};
@@ -17,6 +17,21 @@ use crate::{isolation, scale, series, supply};
 pub trait Drawn: Studied {
     /// The terminal's tables.
     fn table(&self, style: Style) -> String;
+
+    /// Its failures, as sentences.
+    fn failures(&mut self) -> &mut Vec<String>;
+
+    /// Leaves out of the tables all failures for reasons that the reader has seen already; returns a sentence that counts them, if any.
+    fn without_seen(&mut self, reasons: &[String]) -> Option<String> {
+        let failures = self.failures();
+        let all = failures.len();
+        failures.retain(|failure| !reasons.iter().any(|why| failure.contains(why.as_str())));
+        let seen = all - failures.len();
+        (seen > 0).then(|| {
+            let count = plural(seen as u64, "failure");
+            format!("failed: {count} for reasons noted above; the report lists each")
+        })
+    }
 
     /// The page, one HTML file.
     ///
@@ -51,9 +66,19 @@ pub fn gap_notes(gaps: &[Resumption]) -> String {
     gaps.iter().map(note).collect::<Vec<_>>().join("\n")
 }
 
+/// A note for each remark on the run that explains results, a line each.
+pub fn remark_notes(remarks: &[String]) -> String {
+    let note = |remark: &String| format!("note: {}", clean(remark));
+    remarks.iter().map(note).collect::<Vec<_>>().join("\n")
+}
+
 impl Drawn for JobsStudy {
     fn table(&self, style: Style) -> String {
         crate::table(self, style)
+    }
+
+    fn failures(&mut self) -> &mut Vec<String> {
+        &mut self.summary.failures
     }
 
     fn page(&self, _run: &Run, extras: Extras) -> Result<String, RecordError> {
@@ -70,6 +95,10 @@ impl Drawn for ScaleSummary {
         scale::scale_table(self, style)
     }
 
+    fn failures(&mut self) -> &mut Vec<String> {
+        &mut self.failures
+    }
+
     fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
         scale::scale_html(run, self, extras)
     }
@@ -82,6 +111,10 @@ impl Drawn for ScaleSummary {
 impl Drawn for SeriesSummary {
     fn table(&self, style: Style) -> String {
         series::series_table(self, style)
+    }
+
+    fn failures(&mut self) -> &mut Vec<String> {
+        &mut self.failures
     }
 
     fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
@@ -98,6 +131,10 @@ impl Drawn for SupplySummary {
         supply::supply_table(self, style)
     }
 
+    fn failures(&mut self) -> &mut Vec<String> {
+        &mut self.failures
+    }
+
     fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {
         supply::supply_html(run, self, extras)
     }
@@ -110,6 +147,10 @@ impl Drawn for SupplySummary {
 impl Drawn for IsolationSummary {
     fn table(&self, style: Style) -> String {
         isolation::isolation_table(self, style)
+    }
+
+    fn failures(&mut self) -> &mut Vec<String> {
+        &mut self.failures
     }
 
     fn page(&self, run: &Run, extras: Extras) -> Result<String, RecordError> {

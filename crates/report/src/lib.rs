@@ -33,7 +33,7 @@ pub use compare::{
     compare_figures, compare_html, compare_table, compared_html, compared_pictures, compared_table,
 };
 pub use conclusion::{conclusion, would_have_seen};
-pub use drawn::{Drawn, gap_notes, studied};
+pub use drawn::{Drawn, gap_notes, remark_notes, studied};
 pub use figure::figures;
 pub use findings::findings;
 pub use html::{Extras, html, html_with};

@@ -8,7 +8,7 @@ use record::summary::{CellSummary, InTurns, Metric, MetricSummary, NotMeasured, 
 use text::grid::{Column, render_parts};
 use text::style::{Style, Tone};
 use text::units::{Scale, Unit};
-use text::words::{self, clean, count, plural, shortened};
+use text::words::{self, clean, count, plural, shortened_apart};
 
 /// The table over all cells, then unmeasured trials, unmet requirements, and failures.
 ///
@@ -186,11 +186,16 @@ const LONGEST_NAME: usize = 32;
 fn fit(columns: &mut [Column], width: usize) {
     let total: usize = columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
     let names = columns[0].width();
-    // Names of cells that run together differ in the middle: a line that runs over is better than two alike.
     if total > width && names > LONGEST_NAME {
         let room = names.saturating_sub(total - width).max(LONGEST_NAME);
-        for text in &mut columns[0].texts {
-            text.0 = shortened(&text.0, room);
+        let names: Vec<&str> = columns[0]
+            .texts
+            .iter()
+            .map(|text| text.0.as_str())
+            .collect();
+        let short = shortened_apart(&names, room);
+        for (text, short) in columns[0].texts.iter_mut().zip(short) {
+            text.0 = short;
         }
     }
 }

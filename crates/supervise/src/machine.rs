@@ -8,7 +8,7 @@ use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, enforcers, fair_server, hcbs, rtgroup};
-use model::mission::{Cell, KernelBounds, Machine, Mission, PathKind, Way};
+use model::mission::{Cell, KernelBounds, Machine, Mission, MissionFile, PathKind, Way};
 use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare, ServerRoom};
@@ -405,6 +405,36 @@ fn may_be_real_time() -> Result<(), String> {
 }
 
 /// A cell whose image stands at this path of the host, as far as the image is concerned; `None` where an engine keeps it.
+/// A note for each cell of an OCI bundle that asks for more than a cell gets from one.
+pub fn bundle_notes(file: &MissionFile) -> Vec<String> {
+    let note = |cell: &Cell| {
+        let mut spec = spec(cell, &file.resolve(cell.image.path()?))?;
+        spec.writable_root = cell.rights.writable_root;
+        let ignored = app::ignored(&spec);
+        let more = match ignored.len().saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named: Vec<&str> = ignored
+            .iter()
+            .take(MOST_NAMED)
+            .map(String::as_str)
+            .collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "{}: of its bundle, {}{more} {} ignored: a cell has no rights but those given to it here",
+                cell.name,
+                named.join(", "),
+                if ignored.len() == 1 { "is" } else { "are" }
+            )
+        })
+    };
+    file.mission().cells.iter().filter_map(note).collect()
+}
+
+/// Requests of a bundle that are named, at most.
+const MOST_NAMED: usize = 20;
+
 fn spec(cell: &Cell, image: &Path) -> Option<AppSpec> {
     let image = std::path::absolute(image).ok()?;
     cell.image.path()?;

@@ -186,7 +186,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// At most `room` characters; of a longer text, the middle is left out.
-pub fn shortened(text: &str, room: usize) -> String {
+fn shortened(text: &str, room: usize) -> String {
     let length = text.chars().count();
     if length <= room || room < 3 {
         return text.to_owned();
@@ -196,6 +196,59 @@ pub fn shortened(text: &str, room: usize) -> String {
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(length - tail).collect();
     format!("{start}\u{2026}{end}")
+}
+
+/// Names of at most `room` characters each, at least 9, of which different ones stay different. The middle of a longer name is left out; of
+/// names that would look alike then, the part up to their first difference is left out, and where that is not enough, they are numbered.
+pub fn shortened_apart(names: &[&str], room: usize) -> Vec<String> {
+    let mut texts: Vec<String> = names.iter().map(|name| shortened(name, room)).collect();
+    for at in 0..names.len() {
+        let alike: Vec<usize> = (at..names.len())
+            .filter(|&other| texts[other] == texts[at])
+            .collect();
+        if alike.iter().all(|&other| names[other] == names[at]) {
+            continue;
+        }
+        let common = |other: &usize| {
+            let pairs = names[at].chars().zip(names[*other].chars());
+            pairs.take_while(|(one, two)| one == two).count()
+        };
+        let from = alike.iter().map(common).min().unwrap_or(0);
+        for other in alike {
+            texts[other] = shown_from(names[other], from, room);
+        }
+    }
+    for at in 0..names.len() {
+        let mut number = 1;
+        while let Some(other) = (0..at).find(|&other| texts[other] == texts[at]) {
+            if names[other] == names[at] {
+                break;
+            }
+            number += 1;
+            let ending = format!(" {number}");
+            texts[at] = shortened(names[at], room.saturating_sub(ending.len())) + &ending;
+        }
+    }
+    texts
+}
+
+/// At most `room` characters: the beginning, and the text from shortly before character `from`.
+fn shown_from(text: &str, from: usize, room: usize) -> String {
+    let head = room / 4;
+    let start: String = text.chars().take(head).collect();
+    let rest: String = text.chars().skip(from.saturating_sub(2)).collect();
+    let rest = match rest.chars().count() <= room - head - 1 {
+        true => rest,
+        false => rest.chars().take(room - head - 2).collect::<String>() + "\u{2026}",
+    };
+    format!("{start}\u{2026}{rest}")
+}
+
+/// The name `shortened_apart` gives to `name` among `names`, to which it belongs.
+pub fn short_among(name: &str, names: &[&str], room: usize) -> String {
+    let place = names.iter().position(|other| *other == name);
+    let texts = shortened_apart(names, room);
+    place.map_or_else(|| shortened(name, room), |place| texts[place].clone())
 }
 
 /// The text with a capital first.
@@ -229,6 +282,9 @@ pub fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -276,6 +332,48 @@ mod tests {
             not_measured(&absent("apt install crun")),
             "crun-4: not measured: crun is not installed (apt install crun)"
         );
+    }
+
+    #[test]
+    fn names_that_differ_in_the_middle_show_their_difference() {
+        let names = [
+            "controller-left-wheel-motor",
+            "controller-rear-wheel-motor",
+            "arm",
+        ];
+        let short = shortened_apart(&names, 16);
+        assert_eq!(
+            short,
+            [
+                "cont\u{2026}r-left-whe\u{2026}",
+                "cont\u{2026}r-rear-whe\u{2026}",
+                "arm"
+            ]
+        );
+        // Different at two places of which the room shows one.
+        let long = |a: char, b: char| format!("begin-{a}-{}-{b}-end-of-it", "x".repeat(20));
+        let names = [long('a', 'a'), long('a', 'b'), long('b', 'a')];
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let short = shortened_apart(&names, 12);
+        assert_eq!(short[1], "begin\u{2026}f-it 2");
+        assert_eq!(short_among(names[1], &names, 12), short[1]);
+    }
+
+    proptest! {
+        #[test]
+        fn different_names_stay_different_in_any_room(
+            names in vec("[ab\u{e4}]{0,3}x{0,30}[ab2]{0,2}x{0,12}[ab\u{2026} ]{0,3}", 1..40),
+            room in 9usize..40,
+        ) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let short = shortened_apart(&names, room);
+            for (at, text) in short.iter().enumerate() {
+                prop_assert!(text.chars().count() <= room, "{text}");
+                for other in 0..at {
+                    prop_assert_eq!(names[at] == names[other], *text == short[other], "{} {}", names[at], names[other]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Teller {
     until: Vec<Threshold>,
     /// The thresholds by which the run is judged.
     thresholds: Option<Thresholds>,
+    /// Reasons of the failures that were noted.
+    failed: Vec<String>,
 }
 
 /// Interval between two lines about a running trial, if there is no bar.
@@ -68,6 +70,7 @@ impl Teller {
             rows: false,
             until: Vec::new(),
             thresholds: None,
+            failed: Vec::new(),
         }
     }
 
@@ -81,11 +84,12 @@ impl Teller {
         Teller { thresholds, ..self }
     }
 
-    /// Takes the bar off the screen.
-    pub fn done(&self) {
+    /// Takes the bar off the screen; returns the reasons of the failures that were noted.
+    pub fn done(self) -> Vec<String> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        self.failed
     }
 }
 
@@ -190,6 +194,11 @@ impl Progress for Teller {
             ),
         });
         open == 0
+    }
+
+    fn failed(&mut self, what: &str, why: &str) {
+        self.note(&format!("{what} failed: {why}"));
+        self.failed.push(why.to_owned());
     }
 
     fn note(&mut self, text: &str) {

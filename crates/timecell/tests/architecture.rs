@@ -111,6 +111,37 @@ fn every_page_opens_with_its_use_and_fits_a_screen() {
 }
 
 #[test]
+fn every_finding_names_a_test_that_exists_or_that_there_is_none() {
+    let page = std::fs::read_to_string(root().join("docs/src/findings.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    let sources: String = (files.iter())
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| finding "));
+    let mut tests = 0;
+    for row in rows {
+        let told = row.trim_matches('|').split(" | ").nth(1).unwrap();
+        let names = quoted(told).filter(|name| name.contains('_'));
+        let missing = |name: &&str| {
+            let defined = [
+                format!("fn {name}("),
+                format!("=> {name},"),
+                format!("=> {name};"),
+            ];
+            !defined.iter().any(|form| sources.contains(form.as_str()))
+        };
+        let (missing, found): (Vec<&str>, Vec<&str>) = names.partition(missing);
+        assert!(missing.is_empty(), "{row}: {missing:?}");
+        assert!(!found.is_empty() || told.starts_with("none"), "{row}");
+        tests += found.len();
+    }
+    assert!(tests > 30, "{tests}");
+}
+
+#[test]
 fn the_table_has_every_crate_and_what_it_uses() {
     let crates = crates();
     let page = page();

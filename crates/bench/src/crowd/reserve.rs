@@ -10,7 +10,7 @@ use model::Enforcer;
 use model::{Experiment, Requirement};
 use record::crowd::Reservation;
 
-use crate::session::Progress;
+use crate::session::{Progress, Session};
 use crate::{BenchError, Plan, tasks};
 
 const SECOND_US: u64 = 1_000_000;
@@ -43,6 +43,7 @@ impl Pot {
     pub(crate) fn find(
         plan: &Plan,
         group: Option<&RtGroup>,
+        session: &mut Session,
         progress: &mut dyn Progress,
     ) -> Result<Option<Pot>, BenchError> {
         let reserve = plan
@@ -66,12 +67,13 @@ impl Pot {
                 })?;
                 let pot = Pot::of_deadline(free_us, cpus.len(), period_bounds_us(&Root::live()));
                 if free_us * 100 < USUAL_PERCENT * SECOND_US * pot.cpus {
-                    progress.note(&format!(
-                        "only {} ms of deadline bandwidth in every second of {} cpus are free for the cells; other \
-                         deadline threads, or kernel.sched_rt_runtime_us, keep the rest",
+                    let remark = format!(
+                        "only {} ms of deadline bandwidth in every second of {} cpus were free for the cells; other \
+                         deadline threads, or kernel.sched_rt_runtime_us, kept the rest",
                         free_us / 1_000,
                         pot.cpus
-                    ));
+                    );
+                    session.remark(remark, progress);
                 }
                 Ok(Some(pot))
             }

@@ -80,7 +80,7 @@ pub fn run_isolation(
         progress,
         |going| {
             let cpu = plan.setting.spot.cpu;
-            let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
+            let mut around = Surroundings::make(&mut going.session, &loads, cpu, going.progress)?;
             // The group before the place, whose note names it until it is gone.
             Ok((group(plan, &mut around)?, around))
         },

@@ -8,6 +8,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use host::install::install;
+
 use super::guard;
 use super::kind::Setting;
 use super::kinds::by_kind;
@@ -141,9 +143,10 @@ impl Pair {
             return Ok(Err("a veth pair needs root".to_owned()));
         }
         if find("ip").is_none() {
-            return Ok(Err(
-                "`ip` is not installed (apt install iproute2)".to_owned()
-            ));
+            return Ok(Err(format!(
+                "`ip` is not installed ({})",
+                install("iproute2")
+            )));
         }
         let name = format!("timecell-{}", std::process::id());
         place.note_network(&name)?;

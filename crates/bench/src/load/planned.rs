@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use host::install::install;
 use model::{LoadForm, LoadKind, LoadPlan, Requirement};
 
 use super::guard;
@@ -126,7 +127,7 @@ fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
         (Some(LoadForm::Program), Some(program), None) => Err(Requirement::unmet(
             what(),
             format!("`{}` is not installed", program.name),
-            format!("apt install {}, or form = \"built-in\"", program.package),
+            format!("{}, or form = \"built-in\"", install(program.package)),
         )),
         (Some(LoadForm::Program), None, None) => Err(Requirement::unmet(
             what(),

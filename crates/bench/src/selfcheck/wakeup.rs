@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use host::install::install;
 use model::Work;
 use serde_json::{Value, json};
 use stats::{CompareOptions, Sorted, compare};
@@ -38,9 +39,8 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         .status()
         .is_err()
     {
-        section
-            .unmet
-            .push("cyclictest is not installed (apt install rt-tests)".to_owned());
+        let unmet = format!("cyclictest is not installed ({})", install("rt-tests"));
+        section.unmet.push(unmet);
         return Ok(section);
     }
     let place = new_place()?;

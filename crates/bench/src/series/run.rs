@@ -124,10 +124,8 @@ fn rounds(
         });
         study.session.unless_interrupted()?;
         if let Err(why) = &readings {
-            study.progress.note(&format!(
-                "{}, {}, round {round}: {why}",
-                task.subject, task.part
-            ));
+            let what = format!("{}, {}, round {round}", task.subject, task.part);
+            study.progress.failed(&what, why);
         }
         keep(&mut study.record, task, (round, number), readings);
         study.session.manifest.trials_done += 1;

@@ -80,7 +80,10 @@ impl Session {
         begin: impl FnOnce(&Run) -> Result<(), RecordError>,
         progress: &mut dyn Progress,
     ) -> Result<Session, BenchError> {
-        Session::begin(alone(progress)?, opening, settings, begin, progress)
+        let (interrupt, remarks) = alone(progress)?;
+        let mut session = Session::begin(interrupt, opening, settings, begin, progress)?;
+        session.manifest.remarks = remarks;
+        Ok(session)
     }
 
     fn begin(
@@ -102,6 +105,7 @@ impl Session {
             not_measured: opening.not_measured.to_vec(),
             failure: None,
             resumed: Vec::new(),
+            remarks: Vec::new(),
         };
         let run = Run::create(
             &settings.out,
@@ -130,6 +134,12 @@ impl Session {
         }
     }
 
+    /// Reports a remark that explains results, and puts it on record with the manifest.
+    pub(crate) fn remark(&mut self, remark: String, progress: &mut dyn Progress) {
+        progress.note(&remark);
+        keep_once(&mut self.manifest.remarks, remark);
+    }
+
     /// Puts the manifest on record as it is.
     pub(crate) fn write_manifest(&self) -> Result<(), BenchError> {
         self.run.write(&self.manifest).map_err(BenchError::Record)
@@ -156,6 +166,13 @@ impl Session {
             Ok(()) => Ok(self.run),
             Err(error) => Err((Some(self.run), error)),
         }
+    }
+}
+
+/// A resumed run often finds the same again.
+fn keep_once(remarks: &mut Vec<String>, remark: String) {
+    if !remarks.contains(&remark) {
+        remarks.push(remark);
     }
 }
 

@@ -26,6 +26,10 @@ pub trait Progress {
         let _ = (run, round);
         false
     }
+    /// A trial or measurement has failed; the run goes on.
+    fn failed(&mut self, what: &str, why: &str) {
+        self.note(&format!("{what} failed: {why}"));
+    }
     /// Something that the user should know now, one sentence.
     fn note(&mut self, text: &str);
 }

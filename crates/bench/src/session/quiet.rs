@@ -2,6 +2,7 @@
 
 use host::latency::DmaLatency;
 
+use super::Session;
 use super::elsewhere::Elsewhere;
 use super::progress::Progress;
 
@@ -13,20 +14,25 @@ pub(crate) struct Quiet {
 
 impl Quiet {
     /// For cells on these cpus; idle states are changed only for cells in a real-time class.
-    pub(crate) fn around(cells: &[u32], real_time: bool, progress: &mut dyn Progress) -> Quiet {
+    pub(crate) fn around(
+        cells: &[u32],
+        real_time: bool,
+        session: &mut Session,
+        progress: &mut dyn Progress,
+    ) -> Quiet {
         Quiet {
             _elsewhere: Elsewhere::than(cells),
-            _awake: real_time.then(|| awake(progress)).flatten(),
+            _awake: real_time.then(|| awake(session, progress)).flatten(),
         }
     }
 }
 
 /// As cyclictest does it.
-fn awake(progress: &mut dyn Progress) -> Option<DmaLatency> {
+fn awake(session: &mut Session, progress: &mut dyn Progress) -> Option<DmaLatency> {
     match DmaLatency::hold() {
         Ok(held) => Some(held),
         Err(why) => {
-            progress.note(&format!("idle states are left unchanged: {why}"));
+            session.remark(format!("idle states are left unchanged: {why}"), progress);
             None
         }
     }

@@ -9,7 +9,7 @@ use record::run::{Manifest, Resumption, Run, Status};
 use super::alone::alone;
 use super::lock::Lock;
 use super::progress::Progress;
-use super::{Opening, Session, Settings, provenance};
+use super::{Opening, Session, Settings, keep_once, provenance};
 use crate::BenchError;
 use crate::utc::utc_now;
 
@@ -71,7 +71,7 @@ impl Session {
         progress: &mut dyn Progress,
     ) -> Result<(Session, T), BenchError> {
         check_resume(run, opening.not_measured)?;
-        let interrupt = alone(progress)?;
+        let (interrupt, remarks) = alone(progress)?;
         let _lock = Lock::of(run)?;
         // Another process may have ended the run since.
         check_resume(run, opening.not_measured)?;
@@ -92,6 +92,9 @@ impl Session {
         manifest.status = Status::Running;
         manifest.finished = None;
         manifest.failure = None;
+        for remark in remarks {
+            keep_once(&mut manifest.remarks, remark);
+        }
         manifest.resumed.push(Resumption {
             resumed: utc_now(),
             last_record: reached.last_record,

@@ -276,7 +276,7 @@ impl<D: Grows> Study<'_, D> {
         let trial = measure(&self.session, number);
         self.session.unless_interrupted()?;
         if let Some(failure) = keep(&mut self.record, trial) {
-            (self.progress).note(&format!("trial {number} ({}) failed: {failure}", step.name));
+            (self.progress).failed(&format!("trial {number} ({})", step.name), &failure);
         }
         self.session.manifest.trials_done += 1;
         self.left.past(step.expected_ns);
@@ -461,7 +461,11 @@ mod tests {
         };
         let begin = |run: &Run| run.write(&plan(&["a"])).and_then(|()| run.write(&record()));
         let interrupt = Interrupt::listen().unwrap();
-        let session = Session::begin(interrupt, &opening, &settings, begin, &mut Silent).unwrap();
+        let mut session =
+            Session::begin(interrupt, &opening, &settings, begin, &mut Silent).unwrap();
+        for _ in 0..2 {
+            session.remark("only half was free".to_owned(), &mut Silent);
+        }
         let run = session.run.clone();
         let ended = go(
             session,
@@ -498,7 +502,13 @@ mod tests {
             .iter()
             .map(|value| (value.round, value.order));
         assert_eq!(orders.collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
-        assert_eq!(run.manifest().unwrap().trials_done, 4);
+        let manifest = run.manifest().unwrap();
+        assert_eq!(manifest.trials_done, 4);
+        assert_eq!(
+            manifest.remarks,
+            ["only half was free"],
+            "told twice, kept once"
+        );
     }
 
     #[test]

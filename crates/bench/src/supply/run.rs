@@ -68,7 +68,7 @@ pub fn run_supply(plan: &SupplyPlan, settings: &Settings, progress: &mut dyn Pro
         progress,
         |going| {
             let cpu = plan.setting.spot.cpu;
-            let mut around = Surroundings::make(&going.session, &loads, cpu, going.progress)?;
+            let mut around = Surroundings::make(&mut going.session, &loads, cpu, going.progress)?;
             around.stage.place.note_rt_group(&group_name())?;
             Ok(around)
         },

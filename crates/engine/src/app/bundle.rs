@@ -9,8 +9,9 @@ use host::found::Found;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::Ids;
+use super::spec::{AppSpec, Ids, Image};
 
 /// The parts of an OCI bundle that are taken, and those that are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +54,16 @@ struct Config {
     hostname: Option<String>,
     #[serde(default)]
     mounts: Vec<Mount>,
-    hooks: Option<serde_json::Map<String, serde_json::Value>>,
-    linux: Option<serde_json::Map<String, serde_json::Value>>,
+    hooks: Option<Map<String, Value>>,
+    linux: Option<Map<String, Value>>,
+    #[serde(default)]
+    annotations: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 struct Root {
     path: PathBuf,
+    readonly: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -72,12 +76,8 @@ struct Process {
     cwd: PathBuf,
     #[serde(default)]
     user: User,
-    #[serde(default)]
-    terminal: bool,
-    capabilities: Option<serde_json::Value>,
-    #[serde(default)]
-    rlimits: Vec<serde_json::Value>,
-    scheduler: Option<serde_json::Value>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -89,6 +89,7 @@ struct User {
     gid: u32,
     #[serde(default)]
     additional_gids: Vec<u32>,
+    umask: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +110,9 @@ const STANDARD: [&str; 7] = [
     "/sys",
     "/sys/fs/cgroup",
 ];
+
+/// Parts of `process` that every cell has, or that are of use to nobody here.
+const OWN_PROCESS: [&str; 3] = ["noNewPrivileges", "consoleSize", "commandLine"];
 
 /// Parts of `linux` that timecell sets for every cell itself.
 const OWN_FORM: [&str; 5] = [
@@ -218,12 +222,21 @@ impl Bundle {
                 process.cwd.display()
             )));
         }
-        let ignored = ignored(
-            &process,
-            &config.mounts,
-            config.hooks.as_ref(),
-            config.linux.as_ref(),
-        );
+        let mut ignored = of_process(&process);
+        if root.readonly == Some(false) {
+            ignored.push(WRITABLE.to_owned());
+        }
+        ignored.extend(config.mounts.iter().filter_map(of_mount));
+        if config.hooks.is_some_and(|hooks| !hooks.is_empty()) {
+            ignored.push("hooks".to_owned());
+        }
+        ignored.extend(config.linux.iter().flat_map(of_linux));
+        let to_runtimes = |key: &&String| key.starts_with("run.oci.");
+        let annotations = config.annotations.keys().filter(to_runtimes);
+        ignored.extend(annotations.map(|key| format!("annotations: {key}")));
+        // Whoever wrote the bundle may be another than its reader.
+        let plain = |text: String| text.replace(char::is_control, "?");
+        let ignored = ignored.into_iter().map(plain).collect();
         Ok(Bundle {
             root: root.path,
             args: process.args,
@@ -239,45 +252,93 @@ impl Bundle {
     }
 }
 
-fn ignored(
-    process: &Process,
-    mounts: &[Mount],
-    hooks: Option<&serde_json::Map<String, serde_json::Value>>,
-    linux: Option<&serde_json::Map<String, serde_json::Value>>,
-) -> Vec<String> {
-    let mut ignored = Vec::new();
-    let mut note = |is: bool, what: &str| {
-        if is {
-            ignored.push(what.to_owned());
-        }
+/// The request for a root to which the cell may write.
+const WRITABLE: &str = "root.readonly = false";
+
+/// Requests in the bundle of this cell that it does not get, in the bundle's words; none where its image is no bundle, or one that cannot be
+/// used.
+pub fn ignored(spec: &AppSpec) -> Vec<String> {
+    let Image::Bundle(dir) = &spec.image else {
+        return Vec::new();
     };
-    note(process.terminal, "process.terminal");
-    note(process.capabilities.is_some(), "process.capabilities");
-    note(!process.rlimits.is_empty(), "process.rlimits");
-    note(process.scheduler.is_some(), "process.scheduler");
-    note(
-        !process.user.additional_gids.is_empty(),
-        "process.user.additionalGids",
-    );
-    for mount in mounts {
-        let standard = STANDARD
-            .iter()
-            .any(|path| mount.destination == Path::new(path));
-        let kind = mount.kind.as_deref().or(mount.source.as_deref());
-        note(
-            !standard,
-            &format!(
-                "mounts: {} ({})",
-                mount.destination.display(),
-                kind.unwrap_or("bind")
-            ),
-        );
+    let mut ignored = Bundle::read(dir).map_or_else(|_| Vec::new(), |bundle| bundle.ignored);
+    ignored.retain(|what| !(spec.writable_root && what == WRITABLE));
+    ignored
+}
+
+/// Whether this value asks for anything.
+fn asks(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(is) => *is,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(all) => !all.is_empty(),
+        Value::Object(all) => !all.is_empty(),
     }
-    note(hooks.is_some_and(|hooks| !hooks.is_empty()), "hooks");
-    for key in linux.into_iter().flat_map(serde_json::Map::keys) {
-        note(!OWN_FORM.contains(&key.as_str()), &format!("linux.{key}"));
+}
+
+fn of_process(process: &Process) -> Vec<String> {
+    let more = (process.more.iter())
+        .filter(|(key, value)| asks(value) && !OWN_PROCESS.contains(&key.as_str()));
+    let mut ignored: Vec<String> = more
+        .map(|(key, value)| {
+            let limits = value.as_array().into_iter().flatten();
+            let types: Vec<&str> = limits.filter_map(|limit| limit["type"].as_str()).collect();
+            match types.as_slice() {
+                [] => format!("process.{key}"),
+                types => format!("process.{key} ({})", types.join(", ")),
+            }
+        })
+        .collect();
+    if !process.user.additional_gids.is_empty() {
+        ignored.push("process.user.additionalGids".to_owned());
+    }
+    if process.user.umask.is_some() {
+        ignored.push("process.user.umask".to_owned());
     }
     ignored
+}
+
+fn of_mount(mount: &Mount) -> Option<String> {
+    if STANDARD
+        .iter()
+        .any(|path| mount.destination == Path::new(path))
+    {
+        return None;
+    }
+    let kind = mount.kind.as_deref().or(mount.source.as_deref());
+    let kind = kind.unwrap_or("bind");
+    Some(format!("mounts: {} ({kind})", mount.destination.display()))
+}
+
+fn of_linux(linux: &Map<String, Value>) -> Vec<String> {
+    let mut ignored = Vec::new();
+    for (key, value) in linux.iter().filter(|(_, value)| asks(value)) {
+        match value {
+            _ if OWN_FORM.contains(&key.as_str()) => {}
+            Value::Object(resources) if key == "resources" => {
+                ignored.extend(resources.iter().flat_map(of_resource));
+            }
+            _ => ignored.push(format!("linux.{key}")),
+        }
+    }
+    ignored
+}
+
+fn of_resource((name, value): (&String, &Value)) -> Vec<String> {
+    let name = format!("linux.resources.{name}");
+    match value {
+        Value::Object(keys) => (keys.iter())
+            .filter(|(_, value)| asks(value))
+            .map(|(key, _)| format!("{name}.{key}"))
+            .collect(),
+        // That no device is allowed but named ones holds in every cell.
+        Value::Array(rules) if rules.iter().all(|rule| rule["allow"] == Value::Bool(false)) => {
+            Vec::new()
+        }
+        _ => vec![name],
+    }
 }
 
 #[cfg(test)]
@@ -295,10 +356,16 @@ mod tests {
             r#"{"ociVersion": "1.0.2", "hostname": "camera",
                 "root": {"path": "rootfs", "readonly": false},
                 "process": {"args": ["/bin/a", "b"], "env": ["PATH=/bin"], "cwd": "/w",
-                    "user": {"uid": 5, "gid": 6}, "capabilities": {"effective": ["CAP_SYS_ADMIN"]}},
+                    "user": {"uid": 5, "gid": 6}, "capabilities": {"effective": ["CAP_SYS_ADMIN"]}, "terminal": false,
+                    "noNewPrivileges": true, "rlimits": [{"type": "RLIMIT_RTPRIO", "soft": 50, "hard": 50}],
+                    "scheduler": {"policy": "SCHED_FIFO", "priority": 50}, "ioPriority": {"class": "IOPRIO_CLASS_RT"},
+                    "execCPUAffinity": {"initial": "1"}},
                 "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
-                    {"destination": "/data", "type": "bind", "source": "/"}],
-                "linux": {"namespaces": [], "resources": {}, "seccomp": {}}}"#,
+                    {"destination": "/da\u001bta", "type": "bind", "source": "/"}],
+                "annotations": {"run.oci.scheduler": "fifo", "org.opencontainers.image.os": "linux"},
+                "linux": {"namespaces": [{"type": "pid"}], "seccomp": {"defaultAction": "SCMP_ACT_ALLOW"}, "mountLabel": "",
+                    "resources": {"devices": [{"allow": false}], "memory": {"limit": 0},
+                        "cpu": {"realtimeRuntime": 950000, "cpus": "1", "quota": 0}}}}"#,
         )
         .unwrap();
         assert_eq!(bundle.args, ["/bin/a", "b"]);
@@ -308,9 +375,16 @@ mod tests {
             bundle.ignored,
             [
                 "process.capabilities",
-                "mounts: /data (bind)",
-                "linux.resources",
-                "linux.seccomp"
+                "process.execCPUAffinity",
+                "process.ioPriority",
+                "process.rlimits (RLIMIT_RTPRIO)",
+                "process.scheduler",
+                "root.readonly = false",
+                "mounts: /da?ta (bind)",
+                "linux.resources.cpu.cpus",
+                "linux.resources.cpu.realtimeRuntime",
+                "linux.seccomp",
+                "annotations: run.oci.scheduler",
             ]
         );
     }

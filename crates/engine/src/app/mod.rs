@@ -30,7 +30,7 @@ pub(crate) mod spec;
 pub(crate) mod start;
 
 pub use asking::{Asking, Looks};
-pub use bundle::{Bundle, BundleError};
+pub use bundle::{Bundle, BundleError, ignored};
 pub use cell::AppCell;
 pub use check::{check_image, check_program};
 pub use create::{

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use host::install::install;
 use model::{EngineKind, Requirement};
 
 use super::calls::{Calls, Form, Namespaces, Network, Source};
@@ -10,7 +11,9 @@ use crate::error::Result;
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, limits, process, programs};
+use crate::{
+    Cell, CellSpec, Engine, EngineError, Footprint, cgroups, limits, process, programs, unit,
+};
 
 pub(super) static INFO: Info = Info {
     engine: |_| Box::new(Docker),
@@ -69,8 +72,20 @@ fn daemon() -> Requirement {
         None => Requirement::unmet(
             WHAT,
             "no daemon answers on /var/run/docker.sock",
-            "apt install docker.io && systemctl start docker",
+            started(programs::find("dockerd").is_some(), unit::systemd_runs()),
         ),
+    }
+}
+
+/// How docker's daemon comes to run, where it is installed or not.
+fn started(is_installed: bool, by_systemd: bool) -> String {
+    let start = match by_systemd {
+        true => "systemctl start docker",
+        false => "start dockerd",
+    };
+    match is_installed {
+        true => start.to_owned(),
+        false => format!("{}, then {start}", install("docker.io")),
     }
 }
 
@@ -163,4 +178,21 @@ fn docker(cell: &dyn Identity) -> Result<Command> {
     let mut command = Command::new(program);
     command.env(MARK, cell.id()).current_dir("/");
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_is_installed_is_only_to_be_started() {
+        assert_eq!(started(true, true), "systemctl start docker");
+        assert_eq!(started(true, false), "start dockerd");
+        let both = started(false, false);
+        assert!(
+            both.contains("install ") || both.contains("pacman") || both.contains("apk"),
+            "{both}"
+        );
+        assert!(both.ends_with(", then start dockerd"), "{both}");
+    }
 }

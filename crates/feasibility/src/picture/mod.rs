@@ -16,7 +16,7 @@ use super::special::Special;
 use super::study::{CellStudy, Outcome, Study};
 use crate::drawn::{Mark, Picture, Touch};
 use text::units::exact;
-use text::words::{plural, shortened};
+use text::words::{plural, short_among};
 
 /// Maximum number of steps and corners of a picture; finer ones could not be seen.
 const MOST_POINTS: usize = 1_500;
@@ -47,6 +47,11 @@ fn is_drawn(cell: &CellStudy) -> bool {
     !matches!(cell.special, Some(Special::Mixed(_) | Special::Global(_)))
 }
 
+fn short_cell(set: &TaskSet, name: &str) -> String {
+    let names: Vec<&str> = set.cells.iter().map(|cell| cell.name.as_str()).collect();
+    short_among(name, &names, NAME)
+}
+
 fn drawing(set: &TaskSet, answer: &CellStudy, place: usize) -> Option<Picture> {
     if !is_drawn(answer) {
         return None;
@@ -66,7 +71,8 @@ fn drawing(set: &TaskSet, answer: &CellStudy, place: usize) -> Option<Picture> {
         mark,
     } = curves;
     let name = &cell.tasks.get(subject)?.name;
-    let short = shortened(name, NAME);
+    let names: Vec<&str> = cell.tasks.iter().map(|task| task.name.as_str()).collect();
+    let short = short_among(name, &names, NAME);
     let (whose, demand_of) = match &demand {
         Demand::Edf(_)
             if mark
@@ -97,7 +103,7 @@ fn drawing(set: &TaskSet, answer: &CellStudy, place: usize) -> Option<Picture> {
     Some(Picture {
         title: format!(
             "Cell {} ({}): {whose}",
-            shortened(&cell.name, NAME),
+            short_cell(set, &cell.name),
             answer.policy
         ),
         demand_of: demand_of + &blocking(cell, &demand),
@@ -166,7 +172,7 @@ fn of_server(
     Some(Picture {
         title: format!(
             "Cell {}: budget of its {} server",
-            shortened(&answer.name, NAME),
+            short_cell(set, &answer.name),
             server.kind
         ),
         demand_of: format!("budgets of {} and more urgent servers", answer.name),

@@ -67,7 +67,7 @@ pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
     let mut fixes = Vec::new();
     if balanced {
         fixes.push(format!(
-            "set IRQBALANCE_BANNED_CPULIST={} in /etc/default/irqbalance and systemctl restart irqbalance",
+            "set IRQBALANCE_BANNED_CPULIST={} in the settings of irqbalance (/etc/default/irqbalance on Debian) and restart it",
             format_list(rt)
         ));
     }
@@ -132,7 +132,7 @@ pub(super) fn fix(root: &Root, rt: &[u32], taken: &[u32]) -> Fix {
     }
     if is_balanced(root) {
         return fix.leave(format!(
-            "irqbalance is running and moves interrupts back: set IRQBALANCE_BANNED_CPULIST={} in /etc/default/irqbalance and systemctl restart irqbalance",
+            "irqbalance is running and moves interrupts back: set IRQBALANCE_BANNED_CPULIST={} in the settings of irqbalance (/etc/default/irqbalance on Debian) and restart it",
             format_list(rt)
         ));
     }

@@ -2,6 +2,7 @@
 
 use super::{Check, Question, State};
 use crate::caps;
+use crate::install::install_at;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -107,7 +108,7 @@ pub(super) fn check(root: &Root) -> Check {
                 State::Warning,
                 format!("{found}; newuidmap is not installed"),
             )
-            .with_fix("apt install uidmap");
+            .with_fix(install_at(root, "uidmap"));
     }
     QUESTION.answer(State::Good, found)
 }

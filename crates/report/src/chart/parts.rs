@@ -2,7 +2,7 @@
 
 use super::{Axis, LOOKS, Mark, sample};
 use maud::{Markup, html};
-use text::words::shortened;
+use text::words::shortened_apart;
 
 /// A coordinate with one decimal at most.
 pub(crate) fn n(value: f64) -> String {
@@ -106,11 +106,12 @@ pub(crate) fn row_names<'a>(
     left: f64,
     y: impl Fn(usize) -> f64,
 ) -> Markup {
+    let names: Vec<&str> = names.into_iter().collect();
     html! {
-        @for (row, name) in names.into_iter().enumerate() {
+        @for (row, (name, short)) in names.iter().zip(shortened_apart(&names, NAME)).enumerate() {
             text class="end" x=(n(left - 8.0)) y=(n(y(row) + 4.5)) {
                 @if name.chars().count() > NAME { title { (name) } }
-                (shortened(name, NAME))
+                (short)
             }
         }
     }
@@ -145,14 +146,15 @@ pub(crate) fn legend_height(entries: &[Entry], width: f64) -> f64 {
 pub(crate) fn legend(entries: &[Entry], left: f64, top: f64, width: f64) -> Markup {
     let entry_width = entry_width(entries);
     let columns = (width / entry_width).floor().max(1.0) as usize;
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
     html! {
-        @for (place, entry) in entries.iter().enumerate() {
+        @for (place, (entry, name)) in entries.iter().zip(shortened_apart(&names, LEGEND_NAME)).enumerate() {
             @let x = left + (place % columns) as f64 * entry_width;
             @let y = top + (place / columns) as f64 * LINE;
             @let look = entry.look % LOOKS;
             path class=(format!("line s{look} d{look}")) d=(format!("M{} {}h{}", n(x), n(y), n(SAMPLE))) {}
             path class=(format!("mark s{look}")) d=(sample(Mark::of(look), x + SAMPLE / 2.0, y)) {}
-            text x=(n(x + SAMPLE + 7.0)) y=(n(y + 4.5)) { (shortened(entry.name, LEGEND_NAME)) }
+            text x=(n(x + SAMPLE + 7.0)) y=(n(y + 4.5)) { (name) }
         }
     }
 }

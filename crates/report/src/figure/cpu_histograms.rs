@@ -8,7 +8,7 @@ use study::JobsStudy;
 use study::conditions::{self, period};
 use study::jobs::CpuHistogram;
 use text::units::Unit;
-use text::words::{clean, shortened};
+use text::words::{clean, shortened_apart};
 
 const TOP: f64 = 44.0;
 const LEFT: f64 = 66.0;
@@ -23,6 +23,8 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     let bins = || data.drawing.histograms.iter().flat_map(|h| &h.bins);
     bins().next()?;
     let loads = &conditions.loads[..conditions.loads.len().min(MOST)];
+    let clean: Vec<String> = loads.iter().map(|load| clean(load)).collect();
+    let short = shortened_apart(&clean.iter().map(String::as_str).collect::<Vec<_>>(), 9);
     let periods = &conditions.periods;
     let x = Axis::log(bins().map(|bin| bin.0));
     let most = bins().map(|bin| bin.1 as f64).fold(1.0, f64::max);
@@ -72,7 +74,7 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
             }
             @for (row, load) in loads.iter().enumerate() {
                 @let low = TOP + ROW * row as f64 + HIGH;
-                text x="4" y=(n(low - HIGH - 8.0)) { (shortened(&clean(load), 9)) }
+                text x="4" y=(n(low - HIGH - 8.0)) { (short[row]) }
                 @for (column, &ns) in periods.iter().enumerate() {
                     @let from = LEFT + wide * column as f64;
                     @let x = x.clone().between(from, from + wide - 30.0);

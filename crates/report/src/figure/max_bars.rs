@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use study::JobsStudy;
 use study::conditions::{self, Conditions, period};
 use text::units::time;
-use text::words::{clean, shortened};
+use text::words::{clean, shortened_apart};
 
 const LEFT: f64 = 62.0;
 const TOP: f64 = 60.0;
@@ -75,11 +75,13 @@ fn words(isolated: bool) -> &'static str {
 fn panel(conditions: &Conditions, isolated: bool, axis: &Axis, low: f64) -> Markup {
     let group = (WIDTH - 8.0 - LEFT) / conditions.loads.len().max(1) as f64;
     let width = (group * 0.8 / conditions.periods.len().max(1) as f64).min(30.0);
+    let loads: Vec<String> = conditions.loads.iter().map(|load| clean(load)).collect();
+    let loads: Vec<&str> = loads.iter().map(String::as_str).collect();
     html! {
-        @for (at, load) in conditions.loads.iter().enumerate() {
+        @for (at, (load, short)) in conditions.loads.iter().zip(shortened_apart(&loads, 12)).enumerate() {
             @let middle = LEFT + group * (at as f64 + 0.5);
             @let begin = middle - width * conditions.periods.len() as f64 / 2.0;
-            text class="mid" x=(n(middle)) y=(n(low + 18.0)) { (shortened(&clean(load), 12)) }
+            text class="mid" x=(n(middle)) y=(n(low + 18.0)) { (short) }
             @for (place, &ns) in conditions.periods.iter().enumerate() {
                 @if let Some(max) = conditions.max_ns(load, ns, isolated) {
                     @let top = axis.at(max as f64);

@@ -21,6 +21,7 @@ pub(super) fn banners(page: &Page) -> Markup {
         .collect();
     html! {
         (ended(manifest, "trial", whole))
+        (remarks(manifest))
         (failures(&summary.failures))
         @if !summary.real_time {
             p.banner role="note" {
@@ -55,6 +56,15 @@ pub(crate) fn gaps(manifest: &Manifest) -> Markup {
     html! {
         @for gap in &manifest.resumed {
             p.banner role="note" { strong { "Resumed:" } " " (clean(&resumed(gap))) }
+        }
+    }
+}
+
+/// One banner per remark on the run that explains results.
+pub(crate) fn remarks(manifest: &Manifest) -> Markup {
+    html! {
+        @for remark in &manifest.remarks {
+            p.banner role="note" { strong { "Remark:" } " " (clean(remark)) "." }
         }
     }
 }
@@ -99,6 +109,7 @@ mod tests {
             not_measured: Vec::new(),
             failure: None,
             resumed: Vec::new(),
+            remarks: Vec::new(),
         };
         assert_eq!(ended(&manifest, "trial", true).0, "");
         let said = ended(&manifest, "trial", false).0;

@@ -8,7 +8,7 @@ use record::run::Run;
 use super::lacking::Lacks;
 use super::section::{Extras, Section};
 use super::{
-    checks_section, document, ended, failures, gaps, missing, provenance_section, run_head,
+    checks_section, document, ended, failures, gaps, missing, provenance_section, remarks, run_head,
 };
 
 /// The contents of a page that depend on the kind of run.
@@ -48,6 +48,7 @@ pub(crate) fn framed(run: &Run, own: Own, extras: Extras) -> Result<String, Reco
     let banners = html! {
         (ended(&manifest, own.of, true))
         (gaps(&manifest))
+        (remarks(&manifest))
         (own.banners)
         (failures(own.lacks.0))
     };

@@ -27,7 +27,7 @@ mod tail;
 mod tasks;
 
 pub(crate) use asked::asked;
-pub(crate) use banner::{ended, failures, gaps};
+pub(crate) use banner::{ended, failures, gaps, remarks};
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::{drawn, pictures};
 pub(crate) use found::{found, list};

@@ -18,7 +18,7 @@ pub(super) fn findings(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<String>)>
             gave_out(&points),
             reserved(&points),
             fair(&points),
-            saturated(engine, &points),
+            saturated(engine, &points, &summary.remarks),
             knee(engine),
             skew(engine, &points),
             creation(&points),
@@ -174,7 +174,7 @@ fn fair(points: &[&ScalePoint]) -> Option<String> {
     })
 }
 
-fn saturated(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
+fn saturated(engine: &ScaleEngine, points: &[&ScalePoint], remarks: &[String]) -> Option<String> {
     let saturation = engine.saturation?;
     let last = points.iter().filter(|point| point.sharing.is_some());
     let last = last.max_by_key(|point| point.count)?;
@@ -199,12 +199,17 @@ fn saturated(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
     } else {
         String::new()
     };
-    let beyond = if sharing.response_ns > 1.02 * sharing.ceiling_ns {
-        "; that is more than any sharing of the cpus among the cells explains"
-    } else {
-        ""
+    let beyond = match (sharing.response_ns > 1.02 * sharing.ceiling_ns, remarks) {
+        (false, _) => String::new(),
+        (true, []) => {
+            "; that is more than any sharing of the cpus among the cells explains".to_owned()
+        }
+        (true, some) => format!(
+            "; that is more than any sharing of the cpus among the cells explains (remarks: {})",
+            some.join("; ")
+        ),
     };
-    Some(said + &of_demand + beyond)
+    Some(said + &of_demand + &beyond)
 }
 
 fn growth_of<'a>(engine: &'a ScaleEngine, what: &str) -> Option<&'a GrowthOf> {

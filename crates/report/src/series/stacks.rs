@@ -8,7 +8,7 @@ use crate::figure::{Figure, WIDTH};
 use maud::{Markup, html};
 use record::series::{SeriesFigure, SeriesSummary};
 use text::amount::{amount, axis_unit};
-use text::words::{capital, clean, shortened};
+use text::words::{capital, clean, shortened_apart};
 
 /// Height of one line of the legend.
 const LINE: f64 = 20.0;
@@ -36,9 +36,11 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
     let side = Side::plain(axis, format!("{part} in {unit_name}"));
     let plot = Rows::new(&subjects, side, 28.0, (top, 84.0));
     let at = |value: f64| plot.x.at(value / divisor);
+    let entries: Vec<String> = names.iter().map(|name| short_name(part, name)).collect();
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
     let body = html! {
-        @for (place, name) in names.iter().enumerate() {
-            (entry(place, &short_name(part, name), (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
+        @for (place, name) in shortened_apart(&entries, 22).iter().enumerate() {
+            (entry(place, name, (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
         }
         @for (row, figure) in figures.iter().enumerate() {
             (stack(&shares(summary, &figure.subject, part), &names, &at, plot.y(row)))
@@ -64,7 +66,7 @@ fn class(place: usize) -> String {
 fn entry(place: usize, name: &str, x: f64, y: f64) -> Markup {
     html! {
         rect class=(class(place)) x=(n(x)) y=(n(y - 7.0)) width="14" height="14" {}
-        text x=(n(x + 20.0)) y=(n(y + 4.5)) { (shortened(name, 22)) }
+        text x=(n(x + 20.0)) y=(n(y + 4.5)) { (name) }
     }
 }
 

@@ -105,6 +105,7 @@ fn manifest() -> Manifest {
         not_measured: Vec::new(),
         failure: None,
         resumed: Vec::new(),
+        remarks: Vec::new(),
     }
 }
 

@@ -130,6 +130,7 @@ pub(crate) fn run(base: &Path) -> Run {
         not_measured: Vec::new(),
         failure: None,
         resumed: Vec::new(),
+        remarks: Vec::new(),
     };
     let run = Run::create(
         base,

@@ -67,6 +67,33 @@ fn a_simulated_machine_does_what_is_predicted_and_bends_where_it_saturates() {
 }
 
 #[test]
+fn a_remark_on_the_run_stands_where_sharing_explains_too_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = study(dir.path());
+    let limit = "only 440 ms of real-time budget per second were free for the cells";
+    run.manifest.remarks = vec![limit.to_owned()];
+    run.run.write(&run.manifest).unwrap();
+    let mut summary = scale_study(&run.run).unwrap();
+    let told =
+        format!("more than any sharing of the cpus among the cells explains (remarks: {limit})");
+    let table =
+        |summary: &ScaleSummary| scale_table(summary, Style::default()).replace("\n    ", " ");
+    assert!(!table(&summary).contains(limit), "sharing explains it");
+    let last = summary.points.last_mut().unwrap();
+    let sharing = last.sharing.as_mut().unwrap();
+    sharing.response_ns = 2.0 * sharing.ceiling_ns;
+    assert!(table(&summary).contains(&told), "{}", table(&summary));
+    let page = scale_html(&run.run, &summary, Extras::default()).unwrap();
+    let banner = format!("<strong>Remark:</strong> {limit}.");
+    assert!(page.contains(&banner) && page.contains(&told));
+    summary.remarks.clear();
+    assert!(
+        table(&summary).contains("among the cells explains.")
+            || table(&summary).contains("among the cells explains\n")
+    );
+}
+
+#[test]
 fn a_cell_that_is_slower_than_its_neighbours_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &[1, 10]));

@@ -7,6 +7,7 @@ use record::run::Status;
 use record::summary::{Metric, RunSummary};
 use stats::Verdict;
 use study::study;
+use timecell_report::{Drawn, Style, studied};
 
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 3\n[workload]\nkind = \"mac\"\njobs = 10\n\
                    [[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"podman\"]\n\
@@ -208,7 +209,7 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
         summary.failures,
         [
             "trial 9 was cut off while its record was written; it is left out of the figures",
-            "trial 2 (bare, round 2) failed: cell 1-bare: killed by signal 9; it is counted, but left out of the figures",
+            "trial 2 (bare, round 2): cell 1-bare: killed by signal 9; it is counted, but left out of the figures",
             "podman: cell 1-podman ran in class OTHER in 1 round, but FIFO 80 was requested",
             "bare: 9 of 15 activations neither ran nor were counted as skipped",
             "podman: 10 of 10 activations neither ran nor were counted as skipped",
@@ -217,6 +218,37 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
     assert_eq!(summary.unmet.len(), 1);
     assert_eq!(summary.not_measured[0].trial, "docker");
     assert_eq!(summary.not_measured[1].trial, "pair");
+}
+
+#[test]
+fn a_failure_that_was_noted_as_it_happened_is_only_counted() {
+    let base = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(base.path(), MAC);
+    for (round, why) in [(1, "its program is gone"), (2, "killed by signal 9")] {
+        let one = cell("1-bare", Bare, &taking(&[100; 10]));
+        run.trial_failed("bare", round, vec![one], Some(why));
+    }
+    run.finish();
+    let table = |studied: &dyn Drawn| studied.table(Style::default());
+    let mut studied = studied(&run.run).unwrap();
+    assert_eq!(studied.without_seen(&[]), None);
+    let all = table(&*studied);
+    assert!(
+        all.contains("failed: trial 2 (bare, round 2): killed by signal 9"),
+        "{all}"
+    );
+    let seen = studied
+        .without_seen(&["killed by signal 9".to_owned()])
+        .unwrap();
+    assert_eq!(
+        seen,
+        "failed: 1 failure for reasons noted above; the report lists each"
+    );
+    let rest = table(&*studied);
+    assert!(
+        rest.contains("its program is gone") && !rest.contains("signal 9"),
+        "{rest}"
+    );
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
     }
     let before = sentences.len();
     if let Some(failure) = &record.failure {
-        sentences.push(format!("{name} failed: {failure}"));
+        sentences.push(format!("{name}: {failure}"));
     }
     for cell in &record.cells {
         if let Some(failure) = &cell.failure {
@@ -74,7 +74,7 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
                 .as_deref()
                 .is_none_or(|of_trial| !of_trial.contains(failure.as_str()))
             {
-                sentences.push(format!("{name}: cell {} failed: {failure}", cell.id));
+                sentences.push(format!("{name}: cell {}: {failure}", cell.id));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A run's numbers beside published ones: matched by metric, engine, number of cells, period and load, and nothing else
-//! is done with them.
+//! A run's numbers beside published ones: matched by metric, engine, mixture of engines or number of cells, period and load, and nothing
+//! else is done with them.
 
 use record::RecordError;
 use record::run::Run;

@@ -52,6 +52,7 @@ pub fn scale_study(run: &Run) -> Result<ScaleSummary, RecordError> {
             .cloned()
             .collect(),
         failures: failures(&source, &points, manifest.failure.as_deref()),
+        remarks: manifest.remarks,
         engines,
         points,
     })

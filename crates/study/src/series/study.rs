@@ -259,6 +259,7 @@ mod tests {
             not_measured: Vec::new(),
             failure: None,
             resumed: Vec::new(),
+            remarks: Vec::new(),
         };
         assert_eq!(
             failures(&record, &manifest),

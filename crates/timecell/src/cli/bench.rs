@@ -58,7 +58,7 @@ pub struct Bench {
     /// List the scenarios.
     #[arg(long)]
     pub list: bool,
-    /// List the loads: the work of each, its program and the Debian package that contains it.
+    /// List the loads: the work of each, its program and the command that installs it.
     #[arg(long)]
     pub list_loads: bool,
     /// Options of an experiment file.

@@ -13,7 +13,7 @@ use supervise::admit::{
 };
 use supervise::assume::{Assumption, Proof};
 use supervise::ledger::{Entry, Holder, Ledger};
-use supervise::machine::Here;
+use supervise::machine::{Here, bundle_notes};
 
 use crate::cli::{Admit, FileKind};
 use crate::exit::{CommandError, Ended};
@@ -41,6 +41,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let mut admission = admit(file.mission(), &facts, &measured, latency_ns);
+    admission.notes.extend(bundle_notes(&file));
     let fixes = (!admission.is_admitted())
         .then(|| find_fixes(file.mission(), &facts, &measured, latency_ns));
     if let Some(fixes) = &fixes {

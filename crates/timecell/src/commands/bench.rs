@@ -234,7 +234,10 @@ fn list_loads() -> Ended {
         let program = match (&offer.program, &offer.version) {
             (_, Some(version)) => version.clone(),
             (Some((name, package)), None) => {
-                format!("{name} is not installed (apt install {package})")
+                format!(
+                    "{name} is not installed ({})",
+                    host::install::install(package)
+                )
             }
             (None, None) => "-".to_owned(),
         };

@@ -120,16 +120,18 @@ pub fn measured(
     let made_out = !options.out.exists();
     let mut teller = teller.keeping(asked.to_keep());
     let finished = measure(&settings(&options.out, wanted.resume), &mut teller);
-    teller.done();
+    let noted = teller.done();
     let made = made_out.then_some(options.out.as_path());
-    after(finished, asked, options.json, made)
+    after(finished, asked, options.json, &noted, made)
 }
 
-/// Prints the table, or JSON, of the measurements, and writes its page; `made` is the directory around the run if that is new.
+/// Prints the table, or JSON, of the measurements, and writes its page; `noted` are reasons of failures that the user has seen,
+/// `made` is the directory around the run if that is new.
 fn after(
     finished: Finished,
     asked: &Asked,
     json: bool,
+    noted: &[String],
     made: Option<&Path>,
 ) -> Result<Ended, CommandError> {
     let mine = match &finished {
@@ -137,11 +139,11 @@ fn after(
         Err((None, _)) => None,
     };
     let ended = match finished {
-        Ok(run) => study(&run, asked, json),
+        Ok(run) => study(&run, asked, json, noted),
         Err((run, error)) => {
             // Measurements until then are recorded, and get their page.
             if let Some(run) = run.filter(holds_something) {
-                let _ = study(&run, asked, json);
+                let _ = study(&run, asked, json, noted);
                 if run.has_no_experiment() {
                     // The table of an experiment says it of every trial that was not reached.
                     let dir = run.dir().display();
@@ -165,9 +167,9 @@ fn holds_something(run: &Run) -> bool {
 }
 
 /// The steps after a measurement: summary, verdicts, page and tables.
-fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError> {
+fn study(run: &Run, asked: &Asked, as_json: bool, noted: &[String]) -> Result<Ended, CommandError> {
     asked.keep(run)?;
-    let studied = report::studied(run)?;
+    let mut studied = report::studied(run)?;
     studied.keep(run)?;
     let found = asked.judge(run, &*studied)?;
     let page = run.dir().join("report.html");
@@ -176,16 +178,19 @@ fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError>
         Kind::Jobs => bench_until::decided(run)?,
         _ => None,
     };
-    let gaps = gaps(run, &*studied)?;
+    let aside = Aside::of(run, &*studied)?;
+    let has_failed = studied.has_failed();
     if as_json {
-        let mut json = json(&*studied, &found, None, &gaps);
+        let mut json = json(&*studied, &found, None, &aside);
         if let Some(decided) = &decided {
             json["decide"] = decided.json();
         }
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
+        let seen = studied.without_seen(noted);
         out::print(&format!("\n{}", studied.table(style())));
-        out::print_some(&report::gap_notes(&gaps));
+        out::print_some(&seen.unwrap_or_default());
+        out::print_some(&report::gap_notes(&aside.gaps));
         out::print_some(&found.tables());
         if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
             out::print(&line);
@@ -193,7 +198,7 @@ fn study(run: &Run, asked: &Asked, as_json: bool) -> Result<Ended, CommandError>
         out::print(&format!("report  {}", page.display()));
     }
     let is_open = decided.is_some_and(|decided| decided.is_open());
-    Ok(found.ended(match studied.has_failed() || is_open {
+    Ok(found.ended(match has_failed || is_open {
         true => Ended::Failed,
         false => Ended::Fine,
     }))
@@ -224,9 +229,9 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
             _ => Ended::Fine,
         }))
     };
-    let gaps = gaps(run, &*studied)?;
+    let aside = Aside::of(run, &*studied)?;
     if options.json {
-        let json = json(&*studied, &found, beside.as_ref(), &gaps);
+        let json = json(&*studied, &found, beside.as_ref(), &aside);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
         return ended();
     }
@@ -240,7 +245,8 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     };
     write_page(run, &*studied, &found, beside.as_ref(), &page)?;
     out::print(&studied.table(style()));
-    out::print_some(&report::gap_notes(&gaps));
+    out::print_some(&report::gap_notes(&aside.gaps));
+    out::print_some(&report::remark_notes(&aside.remarks));
     out::print_some(&found.tables());
     if let Some(beside) = &beside {
         out::print(&report::beside_table(beside, style()));
@@ -253,23 +259,39 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     ended()
 }
 
-/// When nothing was measured because the run had ended and was resumed; empty where the summary has it already.
-fn gaps(run: &Run, studied: &dyn report::Drawn) -> Result<Vec<Resumption>, CommandError> {
-    Ok(match studied.kind() {
-        Kind::Jobs => Vec::new(),
-        _ => run.manifest()?.resumed,
-    })
+/// The part of a run's manifest that is reported beside its summary.
+struct Aside {
+    /// When nothing was measured because the run had ended and was resumed; empty where the summary has it already.
+    gaps: Vec<Resumption>,
+    /// Remarks that explain results.
+    remarks: Vec<String>,
+}
+
+impl Aside {
+    fn of(run: &Run, studied: &dyn report::Drawn) -> Result<Aside, CommandError> {
+        let manifest = run.manifest()?;
+        Ok(Aside {
+            gaps: match studied.kind() {
+                Kind::Jobs => Vec::new(),
+                _ => manifest.resumed,
+            },
+            remarks: manifest.remarks,
+        })
+    }
 }
 
 fn json(
     studied: &dyn report::Drawn,
     found: &Found,
     beside: Option<&Beside>,
-    gaps: &[Resumption],
+    aside: &Aside,
 ) -> serde_json::Value {
     let mut json = studied.json();
-    if !gaps.is_empty() {
-        json["resumed"] = serde_json::to_value(gaps).unwrap_or_default();
+    if !aside.gaps.is_empty() {
+        json["resumed"] = serde_json::to_value(&aside.gaps).unwrap_or_default();
+    }
+    if !aside.remarks.is_empty() {
+        json["remarks"] = aside.remarks.clone().into();
     }
     if let Some(beside) = beside {
         json["published"] = serde_json::to_value(beside).unwrap_or_default();

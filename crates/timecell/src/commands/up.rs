@@ -7,7 +7,7 @@ use model::mission::MissionFile;
 use supervise::admit::{Facts, find_fixes};
 use supervise::control::ControlError;
 use supervise::ledger::{Entry, Holder, Holding, Ledger, LedgerError, NameLock};
-use supervise::machine::Here;
+use supervise::machine::{Here, bundle_notes};
 use supervise::run::{
     Asked, Event, Inputs, Notify, Options, OutputTo, Plan, RunError, Signals, keep,
 };
@@ -156,7 +156,8 @@ pub(super) fn enter_unless(
     let own = locked.own(&holder)?;
     let facts = (here.facts().for_mission(&mission, &others, &[]))
         .taking_over(inputs.mission(), own.as_ref());
-    let plan = inputs.admitted(&facts);
+    let mut plan = inputs.admitted(&facts);
+    (plan.admission.notes).extend(bundle_notes(&plan.inputs.file));
     let held = if plan.admission.is_admitted() {
         let entry = Entry::own(holder).map_err(LedgerError::from)?;
         Some(locked.take(entry.holding(&plan.admission, &plan.inputs.measured))?)

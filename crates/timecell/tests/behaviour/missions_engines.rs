@@ -90,3 +90,49 @@ fn line_of(dir: &Path, part: &str) -> usize {
     let text = std::fs::read_to_string(dir.join("mission.toml")).unwrap();
     1 + text.lines().position(|line| line.contains(part)).unwrap()
 }
+
+#[case(Root, RealTime, Program("busybox"), GroupBudget(150))]
+fn requests_of_a_bundle_that_a_cell_does_not_get_are_named(dir: &Path) {
+    let root = dir.join("b/rootfs");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::copy("/usr/bin/busybox", root.join("busybox")).unwrap();
+    let config = r#"{"ociVersion": "1.0.2", "root": {"path": "rootfs", "readonly": false},
+        "process": {"cwd": "/", "args": ["/busybox", "true"], "scheduler": {"policy": "SCHED_FIFO", "priority": 50},
+            "rlimits": [{"type": "RLIMIT_RTPRIO", "soft": 50, "hard": 50}]},
+        "linux": {"resources": {"cpu": {"realtimeRuntime": 950000}}}}"#;
+    std::fs::write(dir.join("b/config.json"), config).unwrap();
+    let bundled = |rights: &str| {
+        let restart = "restart = { policy = \"never\" }";
+        let cell = format!(
+            "[[cell]]\nname = \"b\"\nimage = {{ bundle = \"b\" }}\nclass = \"other\"\n{restart}\n{rights}"
+        );
+        mission(dir, &cell);
+    };
+    bundled("");
+    let ignored = "of its bundle, process.rlimits (RLIMIT_RTPRIO), process.scheduler, root.readonly = false, \
+                   linux.resources.cpu.realtimeRuntime are ignored";
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
+    assert!(
+        flat(&said.out).contains(&format!("note: b: {ignored}")),
+        "{}",
+        said.out
+    );
+    let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let notes = json["admission"]["notes"].as_array().unwrap();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.as_str().unwrap().contains(ignored)),
+        "{notes:?}"
+    );
+    let said = say(dir, &["run", "--reserve", "5ms/50ms", "--bundle", "b"]).ends_with(0);
+    assert!(flat(&said.err).contains(ignored), "{}", said.err);
+    let said = say(dir, &["up", "mission.toml", "--dir", "state"]).ends_with(0);
+    assert!(flat(&said.out).contains(ignored), "{}", said.out);
+    bundled("[cell.rights]\nwritable_root = true\n");
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
+    assert!(!flat(&said.out).contains("root.readonly"), "{}", said.out);
+    nothing_is_left(dir);
+}

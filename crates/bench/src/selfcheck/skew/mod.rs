@@ -7,6 +7,7 @@ mod stage;
 pub(super) use shell::is_there as has_shell;
 pub(super) use stage::Stage;
 
+use host::install::install;
 use serde_json::{Value, json};
 
 use super::section::us;
@@ -28,7 +29,10 @@ pub(super) fn hows() -> (Vec<How>, Vec<String>) {
     if has_shell() {
         (vec![How::Futex, How::PollProbe, How::PollShell], Vec::new())
     } else {
-        let unmet = "the shell poller needs busybox (apt install busybox-static)".to_owned();
+        let unmet = format!(
+            "the shell poller needs busybox ({})",
+            install("busybox-static")
+        );
         (vec![How::Futex, How::PollProbe], vec![unmet])
     }
 }

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use host::file::at;
+use host::install::install;
 use host::{pidfd, process as processes};
 use model::Requirement;
 use rustix::fs::OFlags;
@@ -76,13 +77,13 @@ pub(crate) fn runtime_requirement(rootless: bool) -> Requirement {
         return Requirement::unmet(
             WHAT,
             format!("crun: {}, and `runc` is not installed", refused.reason),
-            format!("{fix}, or apt install runc"),
+            format!("{fix}, or {}", install("runc")),
         );
     }
     Requirement::unmet(
         WHAT,
         "neither `crun` nor `runc` is installed",
-        "apt install crun",
+        install("crun"),
     )
 }
 

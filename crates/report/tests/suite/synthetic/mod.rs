@@ -80,6 +80,7 @@ impl Synthetic {
             requirements: Vec::new(),
             not_measured: Vec::new(),
             resumed: Vec::new(),
+            remarks: Vec::new(),
         };
         let run = Run::create(
             base,

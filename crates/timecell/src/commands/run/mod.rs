@@ -19,7 +19,7 @@ use supervise::admit::{Admission, Outcome};
 use supervise::control::orphaned;
 use supervise::held::HeldError;
 use supervise::ledger::Ledger;
-use supervise::machine::Here;
+use supervise::machine::{Here, bundle_notes};
 use supervise::run::{
     Event, Inputs, Notify, Options, OutputTo, RunError, Signals, Used, dir_of_one, keep,
 };
@@ -91,12 +91,13 @@ pub fn run(options: &Run) -> Result<Ended, CommandError> {
             .for_each(|why| out::error(&words::refusal(why, options.priority(), has_both)));
         return Ok(Ended::VerdictFails);
     }
-    if options.verbose {
-        plan.admission
-            .notes
-            .iter()
-            .for_each(|note| out::note(&format!("note    {}", words::note(note))));
-    }
+    let of_bundle = bundle_notes(&plan.inputs.file);
+    let told = |note: &&String| match options.verbose {
+        true => true,
+        false => !options.quiet && of_bundle.contains(note),
+    };
+    (plan.admission.notes.iter().filter(told))
+        .for_each(|note| out::note(&format!("note    {}", words::note(note))));
     if !options.quiet {
         for cell in plan.admission.cells.iter().filter_map(Outcome::assumed) {
             out::note(&format!(
