@@ -342,6 +342,9 @@ pub struct Report {
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath, required_unless_present = "against")]
     pub paths: Vec<PathBuf>,
     /// Write the HTML page to FILE, and nothing into the run [default: report.html and summary.json in the run;
+    /// Overwrite a file that is no page of timecell's.
+    #[arg(long)]
+    pub force: bool,
     /// comparison.html for two runs and measured.html for files, in the current directory].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -362,7 +365,7 @@ pub struct Report {
     #[command(flatten)]
     pub judge: Judge,
     /// Print the summary as JSON and write nothing.
-    #[arg(long, conflicts_with_all = ["figures", "output"])]
+    #[arg(long, conflicts_with_all = ["figures", "output", "force"])]
     pub json: bool,
 }
 
