@@ -285,7 +285,7 @@ fn the_only_mission_that_runs_is_found() {
     assert!(
         several
             .to_string()
-            .ends_with("here: lander, rover; name one of them"),
+            .ends_with("here: lander, rover; name one with -m NAME, or write NAME/CELL for CELL"),
         "{several}"
     );
     assert_eq!(

@@ -9,7 +9,7 @@ use supervise::control::{
     from_journal, prometheus,
 };
 
-use super::control::{ask_for, directory_first, unexpected};
+use super::control::{ask_for, directory, unexpected};
 use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -19,7 +19,7 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     if options.machine {
         return super::ps_machine::run(options.json);
     }
-    let dir = directory_first(&options.which)?;
+    let dir = directory(&options.which)?;
     let ask = if options.prometheus {
         Ask::Metrics
     } else if options.verbose {
