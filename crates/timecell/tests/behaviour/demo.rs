@@ -41,9 +41,26 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     assert!(worst >= 2_000_000, "{worst}");
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
     let heads = table.lines().nth(2).unwrap();
-    for head in ["uptime", "jobs", "late", "worst response"] {
+    for head in [
+        "uptime",
+        "jobs",
+        "late",
+        "skipped",
+        "worst response",
+        "bound",
+    ] {
         assert!(heads.contains(head), "{table}");
     }
+    // Below its cell; the other cell has no tasks.
+    let below: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .collect();
+    let [task] = below[..] else { panic!("{table}") };
+    assert!(
+        task.starts_with("  control ") && table.lines().nth(4) == Some(task),
+        "{table}"
+    );
     let scene = json(dir, "top", &["--interval", "500ms"]);
     let rows = scene["rows"].as_array().unwrap();
     assert_eq!(
@@ -54,6 +71,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
         rows[0]["jobs"].as_u64() >= Some(5) && rows[0]["worst_response_ns"].is_i64(),
         "{scene}"
     );
+    assert_eq!(rows[0]["tasks"][0]["task"], "control", "{scene}");
     let class = rows[0]["class"].as_str().unwrap_or_default();
     let enforcer = rows[0]["enforcer"].as_str().unwrap_or_default();
     assert!(
