@@ -44,6 +44,7 @@ extern "C" {
 #define TIMECELL_MAGIC UINT64_C(0x4c4c4543454d4954)
 #define TIMECELL_VERSION 1u
 #define TIMECELL_RING 32u
+#define TIMECELL_BUCKETS 24u
 #define TIMECELL_MAX_SLOTS 4096u
 #define TIMECELL_NAME_BYTES 256u
 #define TIMECELL_VARIABLE "TIMECELL_PAGE"
@@ -57,7 +58,8 @@ extern "C" {
 #define TIMECELL_NO_SLOT_LEFT (-5)    /* the mission declares no tasks, and the page has no free slot */
 #define TIMECELL_BAD_NAME (-6)        /* a name has 1 to 256 bytes and no control characters */
 
-/* The page: one head, then the counters, the identities and the rings of all slots. All words are accessed atomically. */
+/* The page: one head, then the counters, the identities, the rings and the response times of all slots; the last may be
+ * missing. All words are accessed atomically. */
 struct timecell_head {
     uint64_t magic;
     uint32_t version;
@@ -75,7 +77,8 @@ struct timecell_counters {
     uint64_t abandoned;         /* jobs that were begun but never ended */
     int64_t worst_response_ns;
     uint64_t heartbeats;
-    uint64_t reserved[2];
+    uint64_t responses_ns;      /* sum of the response times of the jobs in the buckets */
+    uint64_t reserved;
 };
 
 struct timecell_identity {
@@ -99,10 +102,16 @@ struct timecell_ring {
     struct timecell_job jobs[TIMECELL_RING];
 };
 
+/* Jobs by their response times: the first bucket ends at 1,024 ns, each other one at twice that; the last has no end. */
+struct timecell_responses {
+    uint64_t buckets[TIMECELL_BUCKETS];
+};
+
 /* The application's end of the page; all zero: it reports to nobody. */
 struct timecell_client {
     struct timecell_head *head;
     uint32_t slots;
+    int has_responses;
 };
 
 /* A task, whose jobs are reported by one thread. All zero: its reports do nothing. */
@@ -110,6 +119,7 @@ struct timecell_task {
     struct timecell_counters *counters;
     struct timecell_identity *identity;
     struct timecell_ring *ring;
+    struct timecell_responses *responses; /* NULL: the page has no room for them */
     uint64_t next;              /* number of the next job */
     int runs;                   /* whether job next - 1 runs */
     int has_thread;             /* whether the page says which thread begins the jobs */
@@ -146,8 +156,10 @@ static inline const char *timecell_error(int error) {
     }
 }
 
-static inline size_t timecell_page_bytes_(size_t slots) {
-    size_t slot = sizeof(struct timecell_counters) + sizeof(struct timecell_identity) + sizeof(struct timecell_ring);
+/* With response times of `responses` bytes in each slot; 0: the least length. */
+static inline size_t timecell_page_bytes_(size_t slots, size_t responses) {
+    size_t slot = sizeof(struct timecell_counters) + sizeof(struct timecell_identity) + sizeof(struct timecell_ring)
+                  + responses;
     return (sizeof(struct timecell_head) + slots * slot + 4095) / 4096 * 4096;
 }
 
@@ -163,6 +175,10 @@ static inline struct timecell_ring *timecell_ring_(const struct timecell_client 
     return (struct timecell_ring *)timecell_identity_(client, client->slots) + slot;
 }
 
+static inline struct timecell_responses *timecell_responses_(const struct timecell_client *client, uint32_t slot) {
+    return (struct timecell_responses *)timecell_ring_(client, client->slots) + slot;
+}
+
 /* Opens the page at `path`. Returns 0, an errno value or a TIMECELL_ constant. It stays mapped until the process ends. */
 static inline int timecell_open(struct timecell_client *client, const char *path) {
     struct stat stat;
@@ -172,8 +188,9 @@ static inline int timecell_open(struct timecell_client *client, const char *path
     memset(client, 0, sizeof *client);
     if (fd < 0) return errno;
     if (fstat(fd, &stat) != 0) error = errno;
-    if (!error && (stat.st_size < (off_t)timecell_page_bytes_(1)
-                   || stat.st_size > (off_t)timecell_page_bytes_(TIMECELL_MAX_SLOTS)))
+    if (!error && (stat.st_size < (off_t)timecell_page_bytes_(1, 0)
+                   || stat.st_size
+                          > (off_t)timecell_page_bytes_(TIMECELL_MAX_SLOTS, sizeof(struct timecell_responses))))
         error = TIMECELL_NOT_A_PAGE;
     if (!error) {
         /* Populated, so that no report faults. */
@@ -189,8 +206,10 @@ static inline int timecell_open(struct timecell_client *client, const char *path
     else if (__atomic_load_n(&client->head->version, __ATOMIC_RELAXED) != TIMECELL_VERSION)
         error = TIMECELL_OTHER_VERSION;
     else if (client->slots < 1 || client->slots > TIMECELL_MAX_SLOTS
-             || stat.st_size < (off_t)timecell_page_bytes_(client->slots))
+             || stat.st_size < (off_t)timecell_page_bytes_(client->slots, 0))
         error = TIMECELL_NOT_A_PAGE;
+    client->has_responses = !error
+        && stat.st_size >= (off_t)timecell_page_bytes_(client->slots, sizeof(struct timecell_responses));
     if (error) {
         munmap(at, (size_t)stat.st_size);
         memset(client, 0, sizeof *client);
@@ -271,6 +290,7 @@ static inline int timecell_open_task(const struct timecell_client *client, const
     task->identity = identity;
     task->counters = timecell_counters_(client, found);
     task->ring = timecell_ring_(client, found);
+    task->responses = client->has_responses ? timecell_responses_(client, found) : NULL;
     task->next = __atomic_load_n(&task->counters->begun, __ATOMIC_ACQUIRE);
     task->deadline_ns = __atomic_load_n(&identity->deadline_ns, __ATOMIC_RELAXED);
     task->late = __atomic_load_n(&task->counters->late, __ATOMIC_RELAXED);
@@ -331,6 +351,13 @@ static inline void timecell_begin(struct timecell_task *task) {
     timecell_begin_at(task, now_ns, now_ns);
 }
 
+/* The bucket of a response time. */
+static inline unsigned timecell_bucket_(int64_t response_ns) {
+    uint64_t above = response_ns > 0 ? ((uint64_t)response_ns - 1) >> 10 : 0;
+    unsigned bucket = above ? 64u - (unsigned)__builtin_clzll(above) : 0;
+    return bucket < TIMECELL_BUCKETS ? bucket : TIMECELL_BUCKETS - 1;
+}
+
 /* Ends the job that was begun, at `now_ns`. Without one, does nothing. */
 static inline void timecell_end_at(struct timecell_task *task, int64_t now_ns) {
     int64_t response_ns;
@@ -342,6 +369,13 @@ static inline void timecell_end_at(struct timecell_task *task, int64_t now_ns) {
     if (response_ns > task->worst_response_ns) {
         task->worst_response_ns = response_ns;
         __atomic_store_n(&task->counters->worst_response_ns, response_ns, __ATOMIC_RELAXED);
+    }
+    if (task->responses) {
+        uint64_t *bucket = &task->responses->buckets[timecell_bucket_(response_ns)];
+        uint64_t *sum_ns = &task->counters->responses_ns;
+        uint64_t more_ns = response_ns > 0 ? (uint64_t)response_ns : 0;
+        __atomic_store_n(bucket, __atomic_load_n(bucket, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(sum_ns, __atomic_load_n(sum_ns, __ATOMIC_RELAXED) + more_ns, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&task->counters->ended, task->next, __ATOMIC_RELEASE);
     task->runs = 0;

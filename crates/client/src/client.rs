@@ -103,6 +103,7 @@ impl Client {
             counters: map.counters(slot),
             identity,
             ring: map.ring(slot),
+            responses: map.responses(slot),
         }))
     }
 

@@ -1,14 +1,16 @@
 //! The layout of the page, byte for byte, and the meaning of its numbers. `include/timecell.h` has the same in C.
 //!
 //! In this order, without gaps: one [`Head`], a [`Counters`] for each slot, an [`Identity`] for each slot, a [`Ring`] for each
-//! slot. A slot is one task. Numbers are in the byte order of the machine, times are [`crate::now_ns`].
+//! slot, a [`Responses`] for each slot. A page of an earlier timecell may be too short for the last, and a program with an
+//! earlier client leaves them 0. A slot is one task. Numbers are in the byte order of the machine, times are [`crate::now_ns`].
 //!
 //! **Writers.** The supervisor writes head and identities before the cell starts. From then on each slot has one writer, the
 //! thread that runs the task's jobs. Jobs are numbered from 0. Job k stands in record `k % RING` of the ring, so that the last
 //! [`RING`] jobs can be seen.
 //!
 //! **In which order** (job k, all stores relaxed unless said): release fence; number, release, begin, end = 0 of the record;
-//! `begun` = k + 1 (release). At its end: `end_ns`; `late`, `worst_response_ns`; `ended` = k + 1 (release).
+//! `begun` = k + 1 (release). At its end: `end_ns`; `late`, `worst_response_ns`; its bucket, `responses_ns`; `ended` = k + 1
+//! (release).
 //!
 //! **How it is read without tearing.** Read `ended`; acquire fence; read the records; acquire fence; read `begun` again. A record
 //! k below `ended` is intact if k + RING > `begun`: its slot is reused only while `begun` is k + RING or more. Records
@@ -72,8 +74,10 @@ pub struct Counters {
     pub worst_response_ns: AtomicI64,
     /// Number of heartbeats of the task.
     pub heartbeats: AtomicU64,
+    /// Sum of the response times in ns of the jobs that [`Responses`] counts; a negative one counts as 0.
+    pub responses_ns: AtomicU64,
     /// 0.
-    pub reserved: [AtomicU64; 2],
+    pub reserved: AtomicU64,
 }
 
 /// The identity of a slot's task.
@@ -124,6 +128,41 @@ pub struct JobRecord {
 #[derive(Debug)]
 pub struct Ring(pub [JobRecord; RING]);
 
+/// Number of buckets of a task's response times.
+pub const BUCKETS: usize = 24;
+/// The end of the first bucket is 2 to this power, in ns.
+const FIRST_END: u32 = 10;
+
+/// Jobs by their response times: how many were in each bucket. The first ends at 1,024 ns, each of the others at twice the end
+/// of the one before, which it includes; the last has no end.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Responses(pub [AtomicU64; BUCKETS]);
+
+/// The bucket of a response time in ns.
+#[inline]
+pub const fn bucket_of(response_ns: i64) -> usize {
+    if response_ns <= 0 {
+        return 0;
+    }
+    let above = (response_ns.unsigned_abs() - 1) >> FIRST_END;
+    let bucket = (u64::BITS - above.leading_zeros()) as usize;
+    if bucket < BUCKETS {
+        bucket
+    } else {
+        BUCKETS - 1
+    }
+}
+
+/// The longest response time of a bucket in ns; `None` for the last.
+pub const fn bucket_end_ns(bucket: usize) -> Option<u64> {
+    if bucket + 1 < BUCKETS {
+        Some(1 << (bucket + FIRST_END as usize))
+    } else {
+        None
+    }
+}
+
 const HEAD: usize = size_of::<Head>();
 const SLOT: usize = size_of::<Counters>() + size_of::<Identity>() + size_of::<Ring>();
 const PAGE: usize = 4096;
@@ -131,10 +170,16 @@ const PAGE: usize = 4096;
 const _: () = {
     assert!(HEAD == 64 && size_of::<Counters>() == 64);
     assert!(size_of::<Identity>() == 320 && size_of::<Ring>() == 1024);
+    assert!(size_of::<Responses>() == 192);
 };
 
 /// Length in bytes of a page with this number of slots: a multiple of 4,096.
 pub const fn page_bytes(slots: usize) -> usize {
+    responses_at(slots, slots).div_ceil(PAGE) * PAGE
+}
+
+/// The least length of a page with this number of slots: that of one without [`Responses`].
+pub const fn least_bytes(slots: usize) -> usize {
     (HEAD + slots * SLOT).div_ceil(PAGE) * PAGE
 }
 
@@ -153,6 +198,11 @@ pub const fn ring_at(slots: usize, slot: usize) -> usize {
     identity_at(slots, slots) + slot * size_of::<Ring>()
 }
 
+/// Byte offset of the response times of a slot, in a page with this number of slots.
+pub const fn responses_at(slots: usize, slot: usize) -> usize {
+    ring_at(slots, slots) + slot * size_of::<Responses>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,10 +213,28 @@ mod tests {
             let last = slots - 1;
             assert_eq!(identity_at(slots, 0), counters_at(last) + 64);
             assert_eq!(ring_at(slots, 0), identity_at(slots, last) + 320);
-            assert!(ring_at(slots, last) + 1024 <= page_bytes(slots));
+            assert_eq!(responses_at(slots, 0), ring_at(slots, last) + 1024);
+            assert!(responses_at(slots, last) + 192 <= page_bytes(slots));
+            assert!((ring_at(slots, slots)..=page_bytes(slots)).contains(&least_bytes(slots)));
             assert_eq!(ring_at(slots, last) % 64, 0);
         }
         assert_eq!(page_bytes(2), 4096);
         assert_eq!(page_bytes(3), 8192);
+    }
+
+    #[test]
+    fn each_response_time_is_in_the_bucket_that_it_does_not_exceed() {
+        assert_eq!(
+            [bucket_of(i64::MIN), bucket_of(0), bucket_of(1_024)],
+            [0; 3]
+        );
+        for bucket in 1..BUCKETS - 1 {
+            let end_ns = bucket_end_ns(bucket).unwrap().cast_signed();
+            assert_eq!(bucket_of(end_ns), bucket);
+            assert_eq!(bucket_of(end_ns + 1), bucket + 1);
+            assert_eq!(bucket_of(end_ns / 2 + 1), bucket);
+        }
+        assert_eq!(bucket_of(i64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_end_ns(BUCKETS - 1), None);
     }
 }

@@ -5,13 +5,15 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::OpenError;
-use crate::layout::{self, Counters, Head, Identity, MAGIC, MAX_SLOTS, Ring, VERSION};
+use crate::layout::{self, Counters, Head, Identity, MAGIC, MAX_SLOTS, Responses, Ring, VERSION};
 
 /// A mapped page. It stays mapped until the process ends: tasks refer to it from every thread, and it is small.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Map {
     head: &'static Head,
     slots: usize,
+    /// Whether it is long enough for the response times of all slots.
+    has_responses: bool,
 }
 
 impl Map {
@@ -38,7 +40,7 @@ impl Map {
         };
         let too_short = OpenError::TooShort { bytes: length };
         let bytes = usize::try_from(length).map_err(|_| OpenError::NotAPage)?;
-        if bytes < layout::page_bytes(1) {
+        if bytes < layout::least_bytes(1) {
             return Err(too_short);
         }
         if bytes > layout::page_bytes(MAX_SLOTS) {
@@ -68,13 +70,18 @@ impl Map {
             Some(OpenError::OtherVersion { found })
         } else if !(1..=MAX_SLOTS).contains(&slots) {
             Some(OpenError::NotAPage)
-        } else if bytes < layout::page_bytes(slots) {
+        } else if bytes < layout::least_bytes(slots) {
             Some(too_short)
         } else {
             None
         };
         let Some(fault) = fault else {
-            return Ok(Map { head, slots });
+            let has_responses = bytes >= layout::page_bytes(slots);
+            return Ok(Map {
+                head,
+                slots,
+                has_responses,
+            });
         };
         // SAFETY: the mapping was made above and nothing refers to it any more.
         unsafe { libc::munmap(at, bytes) };
@@ -110,6 +117,11 @@ impl Map {
     pub(crate) fn ring(self, slot: usize) -> &'static Ring {
         debug_assert!(slot < self.slots);
         self.at(layout::ring_at(self.slots, slot))
+    }
+
+    pub(crate) fn responses(self, slot: usize) -> Option<&'static Responses> {
+        debug_assert!(slot < self.slots);
+        (self.has_responses).then(|| self.at(layout::responses_at(self.slots, slot)))
     }
 }
 

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, fence};
 
 use crate::clock::now_ns;
-use crate::layout::{Counters, Identity, JobRecord, RING, Ring};
+use crate::layout::{self, Counters, Identity, JobRecord, RING, Responses, Ring};
 
 /// The parts of the page that belong to a task.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,7 @@ pub(crate) struct Slot {
     pub(crate) counters: &'static Counters,
     pub(crate) identity: &'static Identity,
     pub(crate) ring: &'static Ring,
+    pub(crate) responses: Option<&'static Responses>,
 }
 
 impl Slot {
@@ -142,6 +143,14 @@ impl Task {
         if response_ns > self.worst_response_ns {
             self.worst_response_ns = response_ns;
             slot.counters.worst_response_ns.store(response_ns, Relaxed);
+        }
+        if let Some(Responses(buckets)) = slot.responses {
+            // This thread alone writes them.
+            let bucket = &buckets[layout::bucket_of(response_ns)];
+            bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
+            let sum_ns = &slot.counters.responses_ns;
+            let response_ns = response_ns.max(0).unsigned_abs();
+            sum_ns.store(sum_ns.load(Relaxed).wrapping_add(response_ns), Relaxed);
         }
         slot.counters.ended.store(self.next, Release);
         self.runs = false;

@@ -36,7 +36,7 @@ pub use conclusion::{conclusion, would_have_seen};
 pub use drawn::{Drawn, gap_notes, remark_notes, studied};
 pub use figure::figures;
 pub use findings::findings;
-pub use html::{Extras, html, html_with};
+pub use html::{Extras, html, html_with, is_page};
 pub use isolation::{isolation_figures, isolation_html, isolation_table};
 pub use judge::judged_table;
 pub use measured::{measured_html, measured_table};

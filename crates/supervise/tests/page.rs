@@ -18,7 +18,7 @@ fn main() {
     // SAFETY: no memory is involved.
     let root = unsafe { libc::geteuid() } == 0;
     let mounts = (!root).then_some("mounting needs root");
-    let plain: [(&str, fn()); 12] = [
+    let plain: [(&str, fn()); 13] = [
         (
             "no_job_is_torn_lost_or_invented",
             no_job_is_torn_lost_or_invented,
@@ -55,6 +55,10 @@ fn main() {
             a_damaged_page_is_refused_by_the_client,
         ),
         (
+            "response_times_are_counted_where_there_is_room",
+            response_times_are_counted_where_there_is_room,
+        ),
+        (
             "an_adopted_page_tells_only_what_is_new",
             an_adopted_page_tells_only_what_is_new,
         ),
@@ -87,6 +91,38 @@ fn page(tasks: &[Declared]) -> (TempDir, PathBuf, Page) {
 
 fn client(path: &Path) -> Result<Client, OpenError> {
     Client::open(&CString::new(path.as_os_str().as_bytes()).unwrap())
+}
+
+fn response_times_are_counted_where_there_is_room() {
+    let (_dir, path, page) = page(&[]);
+    let mut task = client(&path).unwrap().task("a").unwrap();
+    let mut report = |response_ns: i64| {
+        task.begin_at(0, 0);
+        task.end_at(response_ns);
+    };
+    for response_ns in [-5, 1_024, 1_025, 3_000_000, i64::MAX] {
+        report(response_ns);
+    }
+    let mut expected = [0; layout::BUCKETS];
+    for (bucket, jobs) in [(0, 2), (1, 1), (12, 1), (layout::BUCKETS - 1, 1)] {
+        expected[bucket] = jobs;
+    }
+    assert_eq!(page.responses().unwrap()[0], expected);
+    let sum_ns = page.totals().unwrap()[0].responses_ns;
+    assert_eq!(sum_ns, 1_024 + 1_025 + 3_000_000 + i64::MAX.unsigned_abs());
+    drop(task);
+
+    // A page as an earlier timecell made it; all else is as before.
+    let short = layout::least_bytes(8);
+    assert!(short < layout::page_bytes(8));
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(short as u64).unwrap();
+    let mut task = client(&path).unwrap().task("a").unwrap();
+    task.begin_at(0, 0);
+    task.end_at(7);
+    assert!(matches!(page.responses(), Err(PageError::Cut { .. })));
+    let totals = page.totals().unwrap()[0];
+    assert_eq!((totals.ended, totals.responses_ns), (6, sum_ns));
 }
 
 fn no_job_is_torn_lost_or_invented() {
@@ -204,7 +240,7 @@ fn c_writes_what_rust_reads() {
     let [news] = page.scan().unwrap().try_into().unwrap();
     let expected: Vec<(u64, i64, Option<i64>)> = (0..20)
         .map(|k: u64| {
-            let response = if k % 10 == 9 { 900 } else { 300 };
+            let response = if k % 10 == 9 { 1900 } else { 300 };
             (k, 1000 * k.cast_signed() + 1, Some(response))
         })
         .collect();
@@ -217,7 +253,12 @@ fn c_writes_what_rust_reads() {
             .iter()
             .all(|job| job.begin_ns == job.release_ns + 10)
     );
-    assert_eq!((news.totals.late, news.totals.worst_response_ns), (2, 900));
+    assert_eq!((news.totals.late, news.totals.worst_response_ns), (2, 1900));
+    let counted = page.responses().unwrap()[0];
+    assert_eq!(
+        (&counted[..3], news.totals.responses_ns),
+        (&[18, 2, 0][..], 18 * 300 + 2 * 1900)
+    );
     assert_eq!((news.heartbeats, news.nonsense, news.unseen), (2, None, 0));
     // The last job was begun and not ended.
     let running = news.running.unwrap();

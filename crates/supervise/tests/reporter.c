@@ -1,5 +1,5 @@
 /* Reports jobs through timecell.h: reporter TASK COUNT PERIOD_NS. Job k is released at 1000 k + 1, begins 10 later and ends 300
- * later, each tenth 900 later. Prints the wall time of a report in ns when PERIOD_NS is 0. */
+ * later, each tenth 1900 later. Prints the wall time of a report in ns when PERIOD_NS is 0. */
 #include "timecell.h"
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     for (k = 0; k < count; k++) {
         int64_t release_ns = 1000 * k + 1;
         timecell_begin_at(&task, release_ns, release_ns + 10);
-        timecell_end_at(&task, release_ns + (k % 10 == 9 ? 900 : 300));
+        timecell_end_at(&task, release_ns + (k % 10 == 9 ? 1900 : 300));
         if (period_ns) {
             struct timespec pause = {0, (long)period_ns};
             nanosleep(&pause, NULL);

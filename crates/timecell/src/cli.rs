@@ -244,19 +244,16 @@ impl TopSort {
 /// Options of `top`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  timecell top                                   the running experiment or mission
+  timecell top                                   the running experiment, else the only running mission
   timecell top rover --sort response             a mission, worst response first
   timecell top rover --json --interval 5s --count 12
 
 Keys: q or Ctrl-C quits, s sorts by the next column, r reverses, / filters, arrows and page keys \
     scroll. An experiment is watched from outside, only by reading; about a mission, its supervisor is asked.")]
 pub struct Top {
-    /// Name of a mission [default: the running experiment, else the only running mission].
-    #[arg(value_name = "MISSION", conflicts_with = "dir")]
-    pub mission: Option<String>,
-    /// Directory of a mission, as given to `timecell up`.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
+    /// Which mission; without a name, the running experiment comes first.
+    #[command(flatten)]
+    pub which: WhichFirst,
     /// Print one table and exit [default if standard input or output is not a terminal].
     #[arg(long, conflicts_with = "json")]
     pub once: bool,
@@ -345,6 +342,9 @@ pub struct Report {
     /// comparison.html for two runs and measured.html for files, in the current directory].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Overwrite a file that is no page of timecell's.
+    #[arg(long)]
+    pub force: bool,
     /// Write each picture as SVG into DIR.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub figures: Option<PathBuf>,
@@ -362,7 +362,7 @@ pub struct Report {
     #[command(flatten)]
     pub judge: Judge,
     /// Print the summary as JSON and write nothing.
-    #[arg(long, conflicts_with_all = ["figures", "output"])]
+    #[arg(long, conflicts_with_all = ["figures", "output", "force"])]
     pub json: bool,
 }
 

@@ -34,6 +34,7 @@ pub(crate) use found::{found, list};
 pub(crate) use frame::{Own, finished, framed};
 pub(crate) use lacking::{absences, missing, not_measured};
 pub(crate) use machine::provenance_section;
+pub use page::is_page;
 pub(crate) use page::{document, run_head};
 pub(crate) use rerun::{again, with_experiment};
 pub use section::Extras;

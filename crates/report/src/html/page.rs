@@ -10,6 +10,17 @@ use text::words::clean;
 /// How the page looks, apart from figures and colours.
 const CSS: &str = include_str!("page.css");
 
+/// The value of `<meta name="generator">` of every page, by which timecell knows its own.
+const GENERATOR: &str = "timecell";
+
+/// Whether a file that begins like this is a page of ours; its first 512 bytes tell.
+pub fn is_page(begin: &[u8]) -> bool {
+    let mark = format!("<meta name=\"generator\" content=\"{GENERATOR}\">");
+    begin
+        .windows(mark.len())
+        .any(|part| part == mark.as_bytes())
+}
+
 /// A whole page.
 pub(crate) fn document(title: &str, head: &Markup, sections: &[Section]) -> String {
     let style = format!(
@@ -26,6 +37,7 @@ pub(crate) fn document(title: &str, head: &Markup, sections: &[Section]) -> Stri
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta name="generator" content=(GENERATOR);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="referrer" content="no-referrer";
                 title { (clean(title)) }

@@ -35,7 +35,10 @@ pub enum ControlError {
         base: PathBuf,
     },
     /// No mission was named, and several run.
-    #[error("several missions run{}; name one of them", among(running, "here:"))]
+    #[error(
+        "several missions run{}; name one with -m NAME, or write NAME/CELL for CELL",
+        among(running, "here:")
+    )]
     Several {
         /// Their names.
         running: Vec<String>,

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{BoundStatus, CellStatus, Status, TaskStatus};
+use timecell_client::layout::bucket_end_ns;
+
+use super::{BoundStatus, CellStatus, Responses, Status, TaskStatus};
 use crate::assume::State;
 
 /// A family of metrics: name without prefix, type, help, and the value of a cell.
@@ -44,8 +46,8 @@ const OF_CELLS: [Family; 6] = [
     (
         "cell_cpu_seconds_total",
         "counter",
-        "Cpu time of all processes of the cell since it was last started.",
-        |cell| Some(cell.cpu_ns? as f64 / 1e9),
+        "Cpu time of all processes of the cell.",
+        |cell| Some(cell.total.cpu_ns? as f64 / 1e9),
     ),
     (
         "cell_budget_seconds",
@@ -62,7 +64,7 @@ const OF_CELLS: [Family; 6] = [
 ];
 
 /// The mission in the text format of Prometheus, version 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>);
-/// base units, `_total` for values that only grow within a life of a cell.
+/// base units. What `_total`, `_bucket`, `_sum` and `_count` say is of all starts that the supervisor has seen, and only grows.
 pub fn prometheus(status: &Status) -> String {
     let mut text = String::new();
     let mission = escaped(status.mission.as_deref().unwrap_or_default());
@@ -136,17 +138,38 @@ pub fn prometheus(status: &Status) -> String {
             |task| task.skipped,
         ),
     ];
-    let row = |name: &str, cell: &CellStatus, task: &str, value: f64| {
+    let labels = |cell: &CellStatus, task: &str| {
         let (cell, task) = (escaped(&cell.cell), escaped(task));
-        format!(
-            "timecell_{name}{{mission=\"{mission}\",cell=\"{cell}\",task=\"{task}\"}} {value}\n"
-        )
+        format!("mission=\"{mission}\",cell=\"{cell}\",task=\"{task}\"")
+    };
+    let row = |name: &str, cell: &CellStatus, task: &str, value: f64| {
+        format!("timecell_{name}{{{}}} {value}\n", labels(cell, task))
     };
     for (name, help, value) in of_tasks {
         head(&mut text, name, "counter", help);
         for cell in &cells {
-            let tasks = cell.tasks.iter();
+            let tasks = cell.total.tasks.iter();
             text.extend(tasks.map(|task| row(name, cell, &task.task, value(task) as f64)));
+        }
+    }
+    let name = "task_response_seconds";
+    let help = "Response times of jobs, as counted by the application.";
+    head(&mut text, name, "histogram", help);
+    for cell in &cells {
+        for task in &cell.total.tasks {
+            let labels = labels(cell, &task.task);
+            histogram(&mut text, name, &labels, &task.responses);
+        }
+    }
+    let name = "task_worst_response_seconds";
+    let help =
+        "Longest response time since the cell was last started, as reported by the application.";
+    head(&mut text, name, "gauge", help);
+    for cell in &cells {
+        for task in &cell.tasks {
+            let worst =
+                (task.worst_response_ns).map(|ns| row(name, cell, &task.task, ns as f64 / 1e9));
+            text.extend(worst);
         }
     }
     let of_bounds: [OfBound; 2] = [
@@ -169,6 +192,26 @@ pub fn prometheus(status: &Status) -> String {
         }
     }
     text
+}
+
+/// The series of a histogram; none if nothing was counted.
+fn histogram(text: &mut String, name: &str, labels: &str, responses: &Responses) {
+    if responses.is_unknown() {
+        return;
+    }
+    let mut count = 0u64;
+    for (bucket, jobs) in responses.counts.iter().enumerate() {
+        count = count.saturating_add(*jobs);
+        let end = bucket_end_ns(bucket);
+        let end = end.map_or("+Inf".to_owned(), |ns| (ns as f64 / 1e9).to_string());
+        let _ = writeln!(
+            text,
+            "timecell_{name}_bucket{{{labels},le=\"{end}\"}} {count}"
+        );
+    }
+    let sum = responses.sum_ns as f64 / 1e9;
+    let _ = writeln!(text, "timecell_{name}_sum{{{labels}}} {sum}");
+    let _ = writeln!(text, "timecell_{name}_count{{{labels}}} {count}");
 }
 
 /// The value of a label.

@@ -47,6 +47,6 @@ pub use server::MOST_CLIENTS;
 pub(crate) use server::Server;
 pub(crate) use socket::remove as remove_socket;
 pub use status::{
-    BoundStatus, CellState, CellStatus, LastEnd, LimitStatus, SCHEMA, Status, SupervisorStatus,
-    TaskStatus,
+    BoundStatus, CellState, CellStatus, LastEnd, LimitStatus, Responses, SCHEMA, Status,
+    SupervisorStatus, TaskStatus, Total,
 };

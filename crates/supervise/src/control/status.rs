@@ -138,8 +138,35 @@ pub struct CellStatus {
     pub limits: Vec<LimitStatus>,
     /// Its directory, in which `output` is.
     pub dir: PathBuf,
-    /// The reports of its application on its tasks.
+    /// The reports of its application on its tasks since its last start; empty: it does not run, or reports nothing.
     pub tasks: Vec<TaskStatus>,
+    /// The same of all starts, as far as its supervisor has seen them.
+    #[serde(default)]
+    pub total: Total,
+}
+
+/// What a cell has used and reported in several lives.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// Cpu time of all its processes, ns; `None`: it has not run, or the kernel does not say.
+    pub cpu_ns: Option<i64>,
+    /// The reports of its application on each task that it had in one of them.
+    pub tasks: Vec<TaskStatus>,
+}
+
+impl Total {
+    /// Adds a life.
+    pub(crate) fn add(&mut self, cpu_ns: Option<i64>, tasks: &[TaskStatus]) {
+        if let Some(cpu_ns) = cpu_ns {
+            self.cpu_ns = Some(self.cpu_ns.unwrap_or(0).saturating_add(cpu_ns));
+        }
+        for task in tasks {
+            match (self.tasks.iter_mut()).find(|known| known.task == task.task) {
+                Some(known) => known.add(task),
+                None => self.tasks.push(task.clone()),
+            }
+        }
+    }
 }
 
 /// The bound of a task.
@@ -208,6 +235,42 @@ pub struct TaskStatus {
     /// Skipped releases of a periodic task since the last start, as revealed by later jobs.
     #[serde(default)]
     pub skipped: u64,
+    /// Its jobs by their response times.
+    #[serde(default, skip_serializing_if = "Responses::is_unknown")]
+    pub responses: Responses,
+}
+
+/// Jobs by their response times.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Responses {
+    /// How many there were up to 1,024 ns, then up to twice that, and so on; the last number is that of all longer ones. Empty:
+    /// the application does not count them, as with a client of an older version.
+    pub counts: Vec<u64>,
+    /// Sum of their response times, ns.
+    pub sum_ns: u64,
+}
+
+impl Responses {
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.counts.is_empty()
+    }
+}
+
+impl TaskStatus {
+    /// Adds the counts of the same task in other lives, or of other tasks.
+    pub fn add(&mut self, more: &TaskStatus) {
+        let sum = |own: &mut u64, more: u64| *own = own.saturating_add(more);
+        sum(&mut self.jobs, more.jobs);
+        sum(&mut self.late, more.late);
+        sum(&mut self.skipped, more.skipped);
+        sum(&mut self.responses.sum_ns, more.responses.sum_ns);
+        self.worst_response_ns = self.worst_response_ns.max(more.worst_response_ns);
+        let counts = &mut self.responses.counts;
+        counts.resize(counts.len().max(more.responses.counts.len()), 0);
+        for (own, more) in counts.iter_mut().zip(&more.responses.counts) {
+            sum(own, *more);
+        }
+    }
 }
 
 impl CellStatus {
@@ -256,6 +319,7 @@ impl CellStatus {
                 .collect(),
             dir,
             tasks: Vec::new(),
+            total: Total::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use timecell_client::layout;
 
 use super::*;
 use crate::stamp::Stamp;
@@ -285,7 +286,7 @@ fn the_only_mission_that_runs_is_found() {
     assert!(
         several
             .to_string()
-            .ends_with("here: lander, rover; name one of them"),
+            .ends_with("here: lander, rover; name one with -m NAME, or write NAME/CELL for CELL"),
         "{several}"
     );
     assert_eq!(
@@ -307,13 +308,31 @@ fn metrics_are_in_the_text_format() {
     let mut cell = CellStatus::of("a", None, PathBuf::from("/d"));
     cell.state = CellState::Running;
     cell.budget_ns = Some(2_500_000);
-    cell.tasks = vec![TaskStatus {
+    let life = |jobs, late, responses: &[u64]| TaskStatus {
         task: "odd\"name\\".to_owned(),
-        jobs: 12,
-        late: 3,
+        jobs,
+        late,
         worst_response_ns: Some(7_000_000),
         skipped: 1,
-    }];
+        responses: Responses {
+            counts: responses.to_vec(),
+            sum_ns: 2_500_000_000,
+        },
+    };
+    let mut responses = [0; layout::BUCKETS];
+    (responses[0], responses[2]) = (4, 3);
+    // An earlier life, whose application did not count its response times, and the one of now.
+    let mut earlier = life(5, 2, &[]);
+    earlier.responses = Responses::default();
+    cell.tasks = vec![life(7, 1, &responses)];
+    cell.total.add(Some(2_000_000_000), &[earlier]);
+    cell.total.add(Some(500_000_000), &cell.tasks);
+    // One that does not run now keeps its counts.
+    let gone = CellStatus {
+        cell: "gone".to_owned(),
+        tasks: Vec::new(),
+        ..cell.clone()
+    };
     let status = Status {
         schema: SCHEMA,
         at_utc: String::new(),
@@ -322,7 +341,7 @@ fn metrics_are_in_the_text_format() {
         supervisor: None,
         mode: Mode::High,
         update: None,
-        cells: vec![cell.clone(), CellStatus { starts: 9, ..cell }],
+        cells: vec![cell.clone(), CellStatus { starts: 9, ..cell }, gone],
     };
     let text = prometheus(&status);
     for line in [
@@ -330,7 +349,18 @@ fn metrics_are_in_the_text_format() {
         "timecell_cell_up{mission=\"m\",cell=\"a\"} 1",
         "timecell_cell_starts_total{mission=\"m\",cell=\"a\"} 0",
         "timecell_cell_budget_seconds{mission=\"m\",cell=\"a\"} 0.0025",
+        "timecell_cell_cpu_seconds_total{mission=\"m\",cell=\"a\"} 2.5",
+        "timecell_task_jobs_total{mission=\"m\",cell=\"gone\",task=\"odd\\\"name\\\\\"} 12",
         "timecell_task_deadline_misses_total{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\"} 3",
+        "timecell_task_skipped_releases_total{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\"} 2",
+        "timecell_task_worst_response_seconds{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\"} 0.007",
+        "# TYPE timecell_task_response_seconds histogram",
+        "timecell_task_response_seconds_bucket{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\",le=\"0.000001024\"} 4",
+        "timecell_task_response_seconds_bucket{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\",le=\"0.000002048\"} 4",
+        "timecell_task_response_seconds_bucket{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\",le=\"0.000004096\"} 7",
+        "timecell_task_response_seconds_bucket{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\",le=\"+Inf\"} 7",
+        "timecell_task_response_seconds_sum{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\"} 2.5",
+        "timecell_task_response_seconds_count{mission=\"m\",cell=\"a\",task=\"odd\\\"name\\\\\"} 7",
     ] {
         let times = text.lines().filter(|found| *found == line).count();
         assert_eq!(times, 1, "`{line}` in:\n{text}");

@@ -1,6 +1,6 @@
 //! The counters of a page, copied out.
 
-use timecell_client::layout::{Counters, JobRecord, RING, Ring};
+use timecell_client::layout::{BUCKETS, Counters, JobRecord, RING, Responses, Ring};
 
 use super::Totals;
 
@@ -8,6 +8,8 @@ use super::Totals;
 pub(super) type RawCounters = [u8; size_of::<Counters>()];
 /// A copy of the ring of a slot.
 pub(super) type RawRing = [u8; size_of::<Ring>()];
+/// A copy of the response times of a slot.
+pub(super) type RawResponses = [u8; size_of::<Responses>()];
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
@@ -31,7 +33,12 @@ pub(super) fn totals(raw: &RawCounters) -> Totals {
         abandoned: word(raw, offset_of!(Counters, abandoned)),
         worst_response_ns: signed(raw, offset_of!(Counters, worst_response_ns)),
         heartbeats: word(raw, offset_of!(Counters, heartbeats)),
+        responses_ns: word(raw, offset_of!(Counters, responses_ns)),
     }
+}
+
+pub(super) fn buckets(raw: &RawResponses) -> [u64; BUCKETS] {
+    std::array::from_fn(|bucket| word(raw, bucket * size_of::<u64>()))
 }
 
 /// A job's record, nothing of it checked.

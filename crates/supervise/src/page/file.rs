@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use host::file::gone;
 use host::map::allocate;
-use timecell_client::layout::{self, DECLARED, Head, Identity, MAGIC, MAX_SLOTS, VERSION};
+use timecell_client::layout::{self, BUCKETS, DECLARED, Head, Identity, MAGIC, MAX_SLOTS, VERSION};
 use timecell_client::{Name, now_ns};
 
-use super::counters::{self, RawCounters, RawRing};
+use super::counters::{self, RawCounters, RawResponses, RawRing};
 use super::interpret::{Known, interpret};
 use super::{News, PageError, Totals};
 
@@ -172,6 +172,20 @@ impl Page {
         read_at(&self.path, &self.file, &mut raw, layout::counters_at(0))?;
         let (counters, _) = raw.as_chunks();
         Ok(counters.iter().map(counters::totals).collect())
+    }
+
+    /// The jobs of each slot by their response times, bucket by bucket, as they are now; an application with an earlier client
+    /// leaves all at 0.
+    ///
+    /// # Errors
+    /// When the page is too short for them, as that of an earlier timecell, or it cannot be read.
+    pub fn responses(&self) -> Result<Vec<[u64; BUCKETS]>, PageError> {
+        let slots = self.known.len();
+        let mut raw = vec![0; slots * size_of::<RawResponses>()];
+        let at = layout::responses_at(slots, 0);
+        read_at(&self.path, &self.file, &mut raw, at)?;
+        let (each, _) = raw.as_chunks();
+        Ok(each.iter().map(counters::buckets).collect())
     }
 
     /// For each declared task, the id in the cell of the thread that begins its jobs; 0: the application does not say.

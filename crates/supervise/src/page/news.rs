@@ -67,6 +67,8 @@ pub struct Totals {
     pub worst_response_ns: i64,
     /// Heartbeats.
     pub heartbeats: u64,
+    /// Sum of the response times that are counted in buckets, ns.
+    pub responses_ns: u64,
 }
 
 /// Contents that an application that follows the protocol cannot have written.

@@ -12,7 +12,7 @@ use super::update::Updating;
 use super::version::{Aside, Cell, when_shed};
 use super::work::Work;
 use super::{Event, Plan, RunError, sources};
-use crate::control::{CellUpdate, Change, Refusal, Say};
+use crate::control::{CellUpdate, Change, Refusal, Say, Total};
 use crate::enforce::Mechanisms;
 use crate::journal::Writer;
 use crate::ledger::{LedgerError, Locked};
@@ -30,6 +30,7 @@ pub(super) struct Carried {
     work: Work,
     cells: BTreeMap<String, Cell>,
     put_aside: Vec<Cell>,
+    earlier: BTreeMap<String, Total>,
     incidents: Incidents,
     back: Option<Return>,
     shed_by_mode: BTreeSet<String>,
@@ -50,6 +51,7 @@ impl<'a> Keeper<'a> {
             work: self.work,
             cells: names.zip(self.cells).collect(),
             put_aside,
+            earlier: self.earlier,
             incidents: self.incidents.carried(),
             back: self.back,
             shed_by_mode: self.shed_by_mode,
@@ -71,6 +73,7 @@ impl<'a> Keeper<'a> {
             file: &plan.inputs.file,
             admission: &plan.admission,
             cells: Vec::new(),
+            earlier: carried.earlier,
             shed_by_mode: carried.shed_by_mode,
             incidents: carried.incidents,
             limits_looked_ns: 0,

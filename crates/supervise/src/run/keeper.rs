@@ -1,6 +1,6 @@
 //! The supervisor's loop: adopts running cells, waits for events, does the due work, and ends a mission.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::work::{Clearing, Work};
 use super::{Event, Notify, Plan, RunError, Signals, protect, sources, wake};
 use crate::admit::Admission;
 use crate::cause::Reason;
-use crate::control::Server;
+use crate::control::{Server, Total};
 use crate::dirs::{own_places, page_dir, place, work_dir};
 use crate::enforce::Mechanisms;
 use crate::journal::{Journal, Told, Writer};
@@ -63,6 +63,8 @@ pub(super) struct Keeper<'a> {
     pub(super) work: Work,
     /// The mission's cells in its order, and after them versions that an update has put aside.
     pub(super) cells: Vec<Cell>,
+    /// By the names of cells: the sums of their lives that are over, of all their versions.
+    pub(super) earlier: BTreeMap<String, Total>,
     pub(super) incidents: Incidents,
     /// When all cells were last looked at for the limits that they have come up against, CLOCK_MONOTONIC ns.
     pub(super) limits_looked_ns: i64,
@@ -136,6 +138,7 @@ impl<'a> Keeper<'a> {
             state: before,
             mechanisms: Mechanisms::of(&mission.name),
             cells: Vec::new(),
+            earlier: BTreeMap::new(),
             incidents: Incidents::default(),
             limits_looked_ns: 0,
             assuming: Assuming::of(admission, mission),

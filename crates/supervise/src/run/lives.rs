@@ -422,21 +422,27 @@ impl Keeper<'_> {
             let cell = name.clone();
             (self.tell)(&Event::Held { cell, what });
         }
-        if self.cells[at].aside.is_none() {
+        let is_own = self.cells[at].aside.is_none();
+        if is_own {
             // Its groups may go with it.
             self.cells[at]
                 .watch
                 .keep_counters(timecell_client::now_ns());
+        }
+        let watch = &self.cells[at].watch;
+        let (cpu_ns, tasks) = (watch.used_ns(), watch.reported());
+        let earlier = self.earlier.entry(name.clone()).or_default();
+        earlier.add(cpu_ns, &tasks);
+        if is_own {
             let cause = match &self.cells[at].phase {
                 Phase::Removing(gone, _) => gone.cause.clone(),
                 _ => None,
             };
             self.tell_limits(at, cause.as_ref());
-            let watch = &self.cells[at].watch;
             let used = Used {
-                cpu_ns: watch.used_ns(),
+                cpu_ns,
                 lasted_ns: timecell_client::now_ns().saturating_sub(live.started_ns),
-                tasks: watch.reported(),
+                tasks,
                 counted: live.hold.counted(),
             };
             (self.tell)(&Event::Used {

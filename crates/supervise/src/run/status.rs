@@ -40,7 +40,6 @@ impl Keeper<'_> {
             let version = &self.cells[at];
             if let Some(live) = version.phase.live() {
                 show_live(&mut status, live, version, known);
-                status.tasks = version.watch.reported();
                 status.bounds = self.bounds(at, with_assumptions);
             } else {
                 status.pid = None;
@@ -88,6 +87,14 @@ impl Keeper<'_> {
             status.why = Some("the version before the update".to_owned());
             cells.push(status);
         }
+        let mut totals = self.earlier.clone();
+        for status in &cells {
+            let total = totals.entry(status.cell.clone()).or_default();
+            total.add(status.cpu_ns, &status.tasks);
+        }
+        for status in &mut cells {
+            status.total = totals.get(&status.cell).cloned().unwrap_or_default();
+        }
         Status {
             schema: SCHEMA,
             at_utc: Stamp::now().utc(),
@@ -126,6 +133,7 @@ fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option
     status.guarantee = Some(live.hold.guarantee());
     status.unheld = live.unheld.told().to_vec();
     status.cpu_ns = version.watch.used_ns();
+    status.tasks = version.watch.reported();
     let instance = known.and_then(|known| known.instances.get(&version.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);
 }

@@ -100,6 +100,7 @@ fn keeper<'a>(
         last_sequence: 0,
         mechanisms: Mechanisms::of("m"),
         cells: Vec::new(),
+        earlier: BTreeMap::new(),
         work,
         incidents: Incidents::default(),
         limits_looked_ns: 0,

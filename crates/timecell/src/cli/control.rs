@@ -16,15 +16,22 @@ pub struct Which {
     pub dir: Option<PathBuf>,
 }
 
-/// The same, with the name as an argument instead of an option.
+/// The same for verbs that name no cell, with the name also as an argument.
 #[derive(Debug, Args)]
 pub struct WhichFirst {
-    /// Name of the mission [default: the only running one].
-    #[arg(value_name = "MISSION", conflicts_with = "dir")]
-    pub mission: Option<String>,
-    /// Directory of the mission, as given to `timecell up`.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
+    /// The same as --mission.
+    #[arg(value_name = "MISSION", conflicts_with_all = ["mission", "dir"])]
+    pub name: Option<String>,
+    /// The same as options.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+impl WhichFirst {
+    /// The name that was given, in either way.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref().or(self.which.mission.as_deref())
+    }
 }
 
 /// Options of `ps`.
@@ -52,7 +59,7 @@ pub struct Ps {
     pub prometheus: bool,
     /// Print the grants on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
     /// unaccounted real-time threads.
-    #[arg(long, conflicts_with_all = ["prometheus", "verbose", "mission", "dir"])]
+    #[arg(long, conflicts_with_all = ["prometheus", "verbose", "name", "mission", "dir"])]
     pub machine: bool,
 }
 
@@ -61,12 +68,12 @@ pub struct Ps {
 #[command(after_help = "Examples:
   timecell logs camera                 all that is kept
   timecell logs -f -n 20 camera        the last 20 lines, and what follows
-  timecell logs camera -m rover        of this mission
+  timecell logs rover/camera           of this mission; the same as `-m rover camera`
 
 The newest 1 MB of what a cell writes to standard output and standard error is kept, over all its starts. Versions of a cell use \
 two logs in turn: --previous prints the log of the version before the last update, with those of earlier versions that used it.")]
 pub struct Logs {
-    /// Name of the cell.
+    /// Name of the cell, or MISSION/CELL.
     #[arg(value_name = "CELL")]
     pub cell: String,
     /// Which mission.
@@ -112,12 +119,12 @@ pub struct Events {
 #[command(after_help = "Examples:
   timecell stop camera                 and the cells that need it
   timecell start camera
-  timecell restart camera radio -m rover
+  timecell restart rover/camera rover/radio   the same as `-m rover camera radio`
 
 Exit codes: 0 done; 1 not possible, with the reason; 2 there is no such cell or mission; 4 the mission has no supervisor, \
     or no permission.")]
 pub struct OfCells {
-    /// Names of the cells.
+    /// Names of the cells, or MISSION/CELL.
     #[arg(value_name = "CELL", required = true)]
     pub cells: Vec<String>,
     /// Which mission.

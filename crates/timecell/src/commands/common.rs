@@ -1,5 +1,7 @@
 //! Common parts of several commands: place and owner of a run, the line about the machine, the style of the terminal.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use bench::Settings;
@@ -132,6 +134,43 @@ pub fn style() -> report::Style {
     }
 }
 
+/// Whether something that can be lost is there: a file, or a directory that holds something.
+fn is_taken(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        }
+        // Devices and pipes have nothing to lose.
+        Ok(there) => there.is_file(),
+        // A dangling link may be anybody's.
+        Err(_) => std::fs::symlink_metadata(path).is_ok(),
+    }
+}
+
+/// Refuses an existing file or a non-empty directory, unless `force` is given.
+pub fn unused(path: &Path, force: bool) -> Result<(), InputError> {
+    if is_taken(path) && !force {
+        let what = "it already exists";
+        let fix = "name another with --output, or overwrite it with --force";
+        return Err(InputError::new(path.display().to_string(), what, fix));
+    }
+    Ok(())
+}
+
+/// Writes a page; anything there that is no page of ours is replaced only by `force`. Returns the line about it.
+pub fn write_page(path: &Path, page: &str, force: bool) -> Result<String, CommandError> {
+    let is_ours = || {
+        let mut begin = Vec::new();
+        let file = File::open(path).map(|file| file.take(512).read_to_end(&mut begin));
+        file.is_ok_and(|read| read.is_ok()) && report::is_page(&begin)
+    };
+    let is_taken = is_taken(path);
+    unused(path, force || (is_taken && path.is_file() && is_ours()))?;
+    write_atomically(path, page.as_bytes())?;
+    let replaced = if is_taken { " (replaced)" } else { "" };
+    Ok(format!("report  {}{replaced}", path.display()))
+}
+
 /// Writes SVG files into a directory.
 pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
     host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
@@ -143,4 +182,38 @@ pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, 
         write_atomically(&dir.join(name), svg.as_bytes())?;
     }
     Ok(figures.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_of_ours_is_replaced_unasked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.html");
+        let ours = report::measured_html(&[], report::Extras::default());
+        let line = format!("report  {}", path.display());
+        assert_eq!(write_page(&path, &ours, false).unwrap(), line);
+        let replaced = format!("{line} (replaced)");
+        assert_eq!(write_page(&path, &ours, false).unwrap(), replaced);
+        for foreign in ["", "<!DOCTYPE html><title>mine - timecell</title>"] {
+            std::fs::write(&path, foreign).unwrap();
+            let refused = write_page(&path, &ours, false).unwrap_err().to_string();
+            assert!(
+                refused.ends_with("or overwrite it with --force"),
+                "{refused}"
+            );
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+        }
+        assert_eq!(write_page(&path, &ours, true).unwrap(), replaced);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), ours);
+        // Neither through a link that leads nowhere, nor in the place of a directory.
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(write_page(&link, &ours, false).is_err());
+        assert!(write_page(dir.path(), &ours, false).is_err());
+        // Standard output and the like have nothing to lose.
+        assert_eq!(unused(Path::new("/dev/null"), false), Ok(()));
+    }
 }

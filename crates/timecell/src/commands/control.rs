@@ -32,7 +32,7 @@ pub fn restart(options: &OfCells) -> Result<Ended, CommandError> {
 
 /// Ends the mission.
 pub fn down(options: &Down) -> Result<Ended, CommandError> {
-    let dir = directory_first(&options.which)?;
+    let dir = directory(&options.which)?;
     let mut left = Vec::new();
     let is_of_one = supervise::run::is_of_one(&dir);
     let mut is_orphaned = false;
@@ -120,8 +120,8 @@ fn of_cells(
     verb: &str,
     ask: impl Fn(Vec<String>) -> Ask,
 ) -> Result<Ended, CommandError> {
-    let dir = directory(&options.which)?;
-    let done = done(&dir, ask(options.cells.clone()))?;
+    let (dir, cells) = named(&options.which, &options.cells)?;
+    let done = done(&dir, ask(cells.clone()))?;
     if options.json {
         print_json(verb, &done);
     } else {
@@ -129,7 +129,7 @@ fn of_cells(
     }
     let wanted_running = verb != "stop";
     let failed = (done.iter())
-        .any(|cell| wanted_running && cell.pid.is_none() && options.cells.contains(&cell.cell));
+        .any(|cell| wanted_running && cell.pid.is_none() && cells.contains(&cell.cell));
     Ok(if failed { Ended::Failed } else { Ended::Fine })
 }
 
@@ -163,17 +163,60 @@ pub(crate) fn unexpected(say: &Say) -> ControlError {
 }
 
 /// The directory of the selected mission.
-pub(super) fn directory(which: &Which) -> Result<PathBuf, CommandError> {
-    locate(which.mission.as_deref(), which.dir.as_deref())
+pub(super) fn directory(which: &WhichFirst) -> Result<PathBuf, CommandError> {
+    locate(which.name(), which.which.dir.as_deref())
 }
 
-/// The same, with the name as an argument.
-pub(super) fn directory_first(which: &WhichFirst) -> Result<PathBuf, CommandError> {
-    locate(which.mission.as_deref(), which.dir.as_deref())
+/// The directory of the mission of these cells, and their names in it.
+pub(super) fn named(
+    which: &Which,
+    cells: &[String],
+) -> Result<(PathBuf, Vec<String>), CommandError> {
+    let (mission, names) = split(which, cells)?;
+    Ok((locate(mission, which.dir.as_deref())?, names))
+}
+
+/// The mission that was named with the option or in `MISSION/CELL`, and the names of the cells.
+fn split<'a>(
+    which: &'a Which,
+    cells: &'a [String],
+) -> Result<(Option<&'a str>, Vec<String>), InputError> {
+    let mut mission = which.mission.as_deref();
+    let mut names = Vec::new();
+    for text in cells {
+        let refuse = |what: String| {
+            let fix = "name cells of one mission, as CELL with -m MISSION or as MISSION/CELL";
+            Err(InputError::new(text, what, fix))
+        };
+        match text.split_once('/') {
+            None => names.push(text.clone()),
+            Some((of, cell)) if of.is_empty() || cell.is_empty() || cell.contains('/') => {
+                return refuse("it names no cell".to_owned());
+            }
+            Some(_) if which.dir.is_some() => {
+                return refuse("--dir names the mission already".to_owned());
+            }
+            Some((of, _)) if mission.is_some_and(|before| before != of) => {
+                return refuse(format!("it is not of `{}`", mission.unwrap_or_default()));
+            }
+            Some((of, cell)) => {
+                mission = Some(of);
+                names.push(cell.to_owned());
+            }
+        }
+    }
+    Ok((mission, names))
 }
 
 /// This directory, or that of the mission of this name, or that of the only running mission.
 pub(crate) fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, CommandError> {
+    if let Some((mission, _)) = name.and_then(|name| name.split_once('/'))
+        && mission.starts_with(char::is_alphanumeric)
+    {
+        let name = name.unwrap_or_default();
+        let fix = format!("name the mission alone, such as `{mission}`");
+        return Err(InputError::new(name, "it names a cell", fix).into());
+    }
     let place = match (dir, name) {
         (Some(dir), _) => Place::Dir(dir),
         (None, Some(name)) => Place::Name(name),
@@ -202,6 +245,41 @@ fn no_home() -> InputError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mission_is_named_by_the_option_or_with_its_cells() {
+        let split = |mission: Option<&str>, dir: Option<&str>, cells: &[&str]| {
+            let which = Which {
+                mission: mission.map(str::to_owned),
+                dir: dir.map(PathBuf::from),
+            };
+            let cells: Vec<String> = cells.iter().map(|cell| (*cell).to_owned()).collect();
+            let found = split(&which, &cells);
+            let found = found.map(|(mission, names)| (mission.map(str::to_owned), names.join(" ")));
+            found.map_err(|error| error.to_string())
+        };
+        let named =
+            |mission: Option<&str>, cells: &str| Ok((mission.map(str::to_owned), cells.to_owned()));
+        assert_eq!(split(None, None, &["a", "b"]), named(None, "a b"));
+        assert_eq!(split(None, Some("d"), &["a"]), named(None, "a"));
+        let rover = named(Some("rover"), "a b");
+        assert_eq!(split(Some("rover"), None, &["a", "b"]), rover);
+        assert_eq!(split(Some("rover"), None, &["rover/a", "b"]), rover);
+        assert_eq!(split(None, None, &["rover/a", "rover/b"]), rover);
+        for (mission, dir, cells) in [
+            (None, None, &["/a"][..]),
+            (None, None, &["rover/"]),
+            (None, None, &["rover/a/b"]),
+            (None, Some("d"), &["rover/a"]),
+            (Some("lander"), None, &["rover/a"]),
+            (None, None, &["rover/a", "lander/a"]),
+        ] {
+            let refused = split(mission, dir, cells).unwrap_err();
+            assert!(refused.ends_with("or as MISSION/CELL"), "{refused}");
+        }
+        let refused = locate(Some("rover/a"), None).unwrap_err().to_string();
+        assert!(refused.ends_with("such as `rover`"), "{refused}");
+    }
 
     #[test]
     fn what_is_not_given_back_is_left() {

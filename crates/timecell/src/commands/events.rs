@@ -5,14 +5,14 @@ use std::path::Path;
 
 use supervise::control::{Client, ControlError, Follow, Happening, Say, history};
 
-use super::control::directory_first;
+use super::control::directory;
 use crate::cli::Events;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Prints events.
 pub fn run(options: &Events) -> Result<Ended, CommandError> {
-    let dir = directory_first(&options.which)?;
+    let dir = directory(&options.which)?;
     let mut teller = Teller {
         json: options.json,
         oldest_unix_ns: options

@@ -15,7 +15,7 @@ use study::{Ask, Kind};
 
 use crate::cli::Export;
 use crate::commands::analyze;
-use crate::commands::common::must;
+use crate::commands::common::{must, unused};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -88,7 +88,7 @@ fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, C
     if path == Path::new("-") {
         out::print(&exported.text);
     } else {
-        unused(path, options)?;
+        unused(path, options.force)?;
         write_atomically(path, exported.text.as_bytes())?;
         out::print(&format!("written {}", path.display()));
     }
@@ -127,7 +127,7 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
             written => Ok(written.map(|_| Ended::Fine)?),
         };
     }
-    unused(&path, options)?;
+    unused(&path, options.force)?;
     let rows = if options.parquet {
         write_parquet(run, &path)?
     } else {
@@ -154,7 +154,7 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{}-hdr", run.name())));
-    unused(&dir, options)?;
+    unused(&dir, options.force)?;
     host::writer::create_dir_all(&dir).map_err(|source| CommandError::File {
         path: dir.clone(),
         doing: "create the directory",
@@ -163,25 +163,6 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     let files = write_hdr(run, &dir)?;
     out::print(&format!("{files} interval logs in {}", dir.display()));
     Ok(Ended::Fine)
-}
-
-/// Refuses an existing file or a non-empty directory, unless `--force` is given.
-fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
-    let taken = match std::fs::metadata(path) {
-        Ok(there) if there.is_dir() => {
-            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-        }
-        // Devices and pipes have nothing to lose.
-        Ok(there) => there.is_file(),
-        // A dangling link may be anybody's.
-        Err(_) => std::fs::symlink_metadata(path).is_ok(),
-    };
-    if taken && !options.force {
-        let what = "it already exists";
-        let fix = "name another with --output, or overwrite it with --force";
-        return Err(InputError::new(path.display().to_string(), what, fix));
-    }
-    Ok(())
 }
 
 /// Writes a text table: jobs or figures.

@@ -11,7 +11,7 @@ use host::ground;
 use model::InputError;
 use supervise::control::{Ask, ControlError, Say, Status, from_journal};
 
-use super::control::{ask_for, directory, unexpected};
+use super::control::{ask_for, named, unexpected};
 use crate::cli::Logs;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -23,10 +23,11 @@ const LOOKS: u32 = 10;
 
 /// Prints the output of a cell, and with `--follow` all further output.
 pub fn run(options: &Logs) -> Result<Ended, CommandError> {
-    let dir = directory(&options.which)?;
+    let (dir, names) = named(&options.which, std::slice::from_ref(&options.cell))?;
+    let cell = names.concat();
     ground::check_with(&dir, &["cells"]).map_err(ControlError::from)?;
-    let place = match place(&dir, &options.cell)? {
-        place if options.previous => previous(&place, &options.cell)?,
+    let place = match place(&dir, &cell)? {
+        place if options.previous => previous(&place, &cell)?,
         place => place,
     };
     let mut reader = Reader::default();
@@ -35,10 +36,14 @@ pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     if let Some(count) = options.lines {
         bytes = last_lines(bytes, count);
     }
-    let mut printer = Printer::new(options);
+    let mut printer = Printer {
+        cell: &cell,
+        json: options.json,
+        rest: Vec::new(),
+    };
     printer.print(&bytes);
     while options.follow && !out::is_closed() {
-        follow(&dir, options, &mut reader, &mut printer)?;
+        follow(&dir, &cell, &mut reader, &mut printer)?;
     }
     printer.end();
     Ok(Ended::Fine)
@@ -47,11 +52,11 @@ pub fn run(options: &Logs) -> Result<Ended, CommandError> {
 /// Asks where the cell writes, then looks several times at its output.
 fn follow(
     dir: &Path,
-    options: &Logs,
+    cell: &str,
     reader: &mut Reader,
     printer: &mut Printer<'_>,
 ) -> Result<(), CommandError> {
-    let place = place(dir, &options.cell)?;
+    let place = place(dir, cell)?;
     for _ in 0..LOOKS {
         let mut bytes = Vec::new();
         reader.go_on(&place, &mut bytes).map_err(failed(&place))?;
@@ -185,22 +190,16 @@ fn last_lines(mut bytes: Vec<u8>, count: usize) -> Vec<u8> {
 
 /// Prints the output unchanged (on a terminal, control characters as text), or one JSON object per line.
 struct Printer<'a> {
-    options: &'a Logs,
+    cell: &'a str,
+    json: bool,
     /// An incomplete line, or without JSON an incomplete character.
     rest: Vec<u8>,
 }
 
 impl Printer<'_> {
-    fn new(options: &Logs) -> Printer<'_> {
-        Printer {
-            options,
-            rest: Vec::new(),
-        }
-    }
-
     fn print(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
-        if !self.options.json {
+        if !self.json {
             // An incomplete character waits for its remaining bytes.
             let whole = match std::str::from_utf8(&self.rest) {
                 Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -221,7 +220,7 @@ impl Printer<'_> {
     fn end(&mut self) {
         let rest = std::mem::take(&mut self.rest);
         if !rest.is_empty() {
-            match self.options.json {
+            match self.json {
                 true => self.line(&rest),
                 false => out::foreign_raw(&rest),
             }
@@ -231,7 +230,7 @@ impl Printer<'_> {
     fn line(&self, line: &[u8]) {
         let json = serde_json::json!({
             "schema": 1,
-            "cell": self.options.cell,
+            "cell": self.cell,
             "text": String::from_utf8_lossy(line),
         });
         out::print(&json.to_string());

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use model::{InputError, Work};
 use record::import::measured::{Measured, Options, import_from};
-use record::run::{Run, write_atomically};
+use record::run::Run;
 use record::summary::Metric;
 use report::Extras;
 use study::Kind;
 
 use crate::cli::Report;
-use crate::commands::common::style;
+use crate::commands::common::{style, write_page};
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -42,10 +42,14 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
         judged: found.judged.as_ref(),
         ..Extras::default()
     };
-    write_atomically(&page, report::measured_html(&measured, extras).as_bytes())?;
+    let written = write_page(
+        &page,
+        &report::measured_html(&measured, extras),
+        options.force,
+    )?;
     out::print(&report::measured_table(&measured, style()));
     out::print_some(&found.tables());
-    out::print(&format!("report  {}", page.display()));
+    out::print(&written);
     Ok(found.ended(Ended::Fine))
 }
 

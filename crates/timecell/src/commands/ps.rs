@@ -6,10 +6,10 @@ use report::grouped;
 use supervise::assume::State;
 use supervise::control::{
     Ask, BoundStatus, CellState, CellStatus, ControlError, Say, Status, SupervisorStatus,
-    from_journal, prometheus,
+    TaskStatus, from_journal, prometheus,
 };
 
-use super::control::{ask_for, directory_first, unexpected};
+use super::control::{ask_for, directory, unexpected};
 use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -19,7 +19,7 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     if options.machine {
         return super::ps_machine::run(options.json);
     }
-    let dir = directory_first(&options.which)?;
+    let dir = directory(&options.which)?;
     let ask = if options.prometheus {
         Ask::Metrics
     } else if options.verbose {
@@ -99,6 +99,7 @@ fn text(status: &Status) -> String {
             "budget",
             "jobs",
             "late",
+            "skipped",
             "worst response",
             "bound",
             "",
@@ -106,7 +107,10 @@ fn text(status: &Status) -> String {
         .map(str::to_owned)
         .to_vec(),
     ];
-    rows.extend(status.cells.iter().map(row));
+    for cell in &status.cells {
+        rows.push(row(cell));
+        rows.extend(tasks(cell).iter().map(task_row));
+    }
     rows.extend((status.supervisor.as_ref()).and_then(supervisor));
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|at| {
@@ -115,7 +119,7 @@ fn text(status: &Status) -> String {
         })
         .collect();
     // Columns of numbers, which are right-aligned.
-    let right = [2, 3, 4, 5, 8, 9, 10, 11];
+    let right = [2, 3, 4, 5, 8, 9, 10, 11, 12];
     for row in &rows {
         let cells: Vec<String> = (row.iter().zip(&widths).enumerate())
             .map(|(at, (text, width))| {
@@ -185,6 +189,7 @@ fn supervisor(own: &SupervisorStatus) -> Option<Vec<String>> {
         none(),
         none(),
         none(),
+        none(),
         "itself".to_owned(),
     ])
 }
@@ -193,7 +198,7 @@ fn row(cell: &CellStatus) -> Vec<String> {
     let none = || "-".to_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ns = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
-    let reported = reported(cell);
+    let [jobs, late, skipped, worst, bound] = figures(sum(cell).as_ref(), &cell.bounds);
     let since = (cell.started_unix_ns).filter(|_| cell.state.runs());
     let budget = match (cell.budget_ns, cell.period_ns) {
         (Some(budget), Some(period)) => budget_text(budget, period),
@@ -211,48 +216,92 @@ fn row(cell: &CellStatus) -> Vec<String> {
             cpus => host::cpus::format_list(cpus),
         },
         budget,
-        reported.map_or(none(), |jobs| grouped(jobs.ended)),
-        reported.map_or(none(), |jobs| grouped(jobs.late)),
-        (reported.and_then(|jobs| jobs.worst_response_ns))
-            .map_or(none(), |ns| report::time(ns as f64)),
-        bounds(cell).unwrap_or_else(none),
+        jobs,
+        late,
+        skipped,
+        worst,
+        bound,
         why(cell),
     ]
 }
 
-/// The longest bound of its tasks, or how many of them are withdrawn; `None`: it has none.
-pub(crate) fn bounds(cell: &CellStatus) -> Option<String> {
-    let longest_ns = cell.bounds.iter().map(|bound| bound.bound_ns).max()?;
+fn task_row(task: &Task<'_>) -> Vec<String> {
+    let blank = std::iter::repeat_n(String::new(), 7);
+    let figures = figures(task.reported, task.bound).into_iter();
+    let name = std::iter::once(format!("  {}", task.name));
+    name.chain(blank)
+        .chain(figures)
+        .chain([String::new()])
+        .collect()
+}
+
+/// Jobs, late ones, skipped releases, the longest response time, and the bound; `-`: there is none.
+pub(crate) fn figures(reported: Option<&TaskStatus>, of_bounds: &[BoundStatus]) -> [String; 5] {
+    let none = || "-".to_owned();
+    let count = |of: fn(&TaskStatus) -> u64| reported.map_or(none(), |task| grouped(of(task)));
+    let worst_ns = reported.and_then(|task| task.worst_response_ns);
+    [
+        count(|task| task.jobs),
+        count(|task| task.late),
+        count(|task| task.skipped),
+        worst_ns.map_or(none(), |ns| report::time(ns as f64)),
+        bounds(of_bounds).unwrap_or_else(none),
+    ]
+}
+
+/// The longest of these bounds, or how many of them are withdrawn; `None`: there is none.
+fn bounds(of: &[BoundStatus]) -> Option<String> {
+    let longest_ns = of.iter().map(|bound| bound.bound_ns).max()?;
     let is_withdrawn = |bound: &&BoundStatus| bound.withdrawn().is_some();
-    let withdrawn = cell.bounds.iter().filter(is_withdrawn).count();
+    let withdrawn = of.iter().filter(is_withdrawn).count();
     let is_pending = |bound: &BoundStatus| bound.state == State::Pending;
-    Some(match (withdrawn, cell.bounds.len()) {
-        (0, _) if cell.bounds.iter().any(is_pending) => "pending".to_owned(),
+    Some(match (withdrawn, of.len()) {
+        (0, _) if of.iter().any(is_pending) => "pending".to_owned(),
         (0, _) => supervise::assume::time(longest_ns),
         (1, 1) => "withdrawn".to_owned(),
         (some, all) => format!("{some} of {all} withdrawn"),
     })
 }
 
-/// The report of a cell's application on all its tasks together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reported {
-    /// Jobs that have ended.
-    pub(crate) ended: u64,
-    /// Those that were late.
-    pub(crate) late: u64,
-    /// The longest response time, ns.
-    pub(crate) worst_response_ns: Option<i64>,
+/// A task of a cell as it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// The report of its application.
+    pub(crate) reported: Option<&'a TaskStatus>,
+    /// Its bound, if it has one.
+    pub(crate) bound: &'a [BoundStatus],
 }
 
-/// `None` if its application reports nothing.
-pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
-    let tasks = || cell.tasks.iter();
-    (!cell.tasks.is_empty()).then(|| Reported {
-        ended: tasks().map(|task| task.jobs).fold(0, u64::saturating_add),
-        late: tasks().map(|task| task.late).fold(0, u64::saturating_add),
-        worst_response_ns: tasks().filter_map(|task| task.worst_response_ns).max(),
-    })
+/// The tasks of a cell: those that its application reports, and others that have a bound.
+pub(crate) fn tasks(cell: &CellStatus) -> Vec<Task<'_>> {
+    let bound = |name: &str| {
+        let bounds = cell.bounds.iter();
+        let found = bounds.into_iter().find(|bound| bound.task == name);
+        found.map_or(&[][..], std::slice::from_ref)
+    };
+    let is_reported = |name: &str| cell.tasks.iter().any(|task| task.task == name);
+    let reported = cell.tasks.iter().map(|task| Task {
+        name: &task.task,
+        reported: Some(task),
+        bound: bound(&task.task),
+    });
+    let others = cell.bounds.iter().filter(|bound| !is_reported(&bound.task));
+    let others = others.map(|bound| Task {
+        name: &bound.task,
+        reported: None,
+        bound: std::slice::from_ref(bound),
+    });
+    reported.chain(others).collect()
+}
+
+/// The report of a cell's application on all its tasks together; `None` if it reports nothing.
+pub(crate) fn sum(cell: &CellStatus) -> Option<TaskStatus> {
+    let (first, others) = cell.tasks.split_first()?;
+    let mut sum = first.clone();
+    others.iter().for_each(|task| sum.add(task));
+    Some(sum)
 }
 
 /// Why it does not run, or how it ended last; its parts that are not held; and its limits.
@@ -300,8 +349,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_of_all_tasks_are_summed_and_the_longest_response_counts() {
-        let task = |jobs, late, worst| serde_json::json!({ "task": "t", "jobs": jobs, "late": late, "worst_response_ns": worst });
+    fn each_task_has_a_line_below_the_sums_of_its_cell() {
+        let task = |name, jobs, late, worst| serde_json::json!({ "task": name, "jobs": jobs, "late": late, "skipped": 1, "worst_response_ns": worst });
         let mut cell = serde_json::json!({
             "cell": "a", "state": "running", "why": null, "holds": [], "pid": 7, "starts": 1,
             "started_unix_ns": 1, "cpu_ns": 5, "enforcer": null, "budget_ns": null, "period_ns": null,
@@ -310,15 +359,28 @@ mod tests {
         let of = |cell: &serde_json::Value| -> CellStatus {
             serde_json::from_value(cell.clone()).unwrap()
         };
-        assert_eq!(reported(&of(&cell)), None);
-        assert_eq!(row(&of(&cell))[8..11], ["-", "-", "-"]);
+        assert_eq!(sum(&of(&cell)), None);
+        assert_eq!(row(&of(&cell))[8..13], ["-"; 5]);
+        assert_eq!(tasks(&of(&cell)).len(), 0);
         cell["tasks"] = serde_json::json!([
-            task(1_200, 1, Some(3_000_000)),
-            task(5, 2, Some(41_500_000))
+            task("t", 1_200, 1, Some(3_000_000)),
+            task("u", 5, 2, Some(41_500_000))
         ]);
-        assert_eq!(row(&of(&cell))[8..11], ["1,205", "3", "41.5 ms"]);
+        assert_eq!(row(&of(&cell))[8..13], ["1,205", "3", "2", "41.5 ms", "-"]);
+        cell["bounds"] = serde_json::json!([
+            { "task": "u", "bound_ns": 50_000_000, "state": "in_force" },
+            { "task": "silent", "bound_ns": 9_000_000, "state": "withdrawn", "why": "it sleeps", "for_good": true },
+        ]);
+        let shown = of(&cell);
+        assert_eq!(row(&shown)[12], "1 of 2 withdrawn");
+        let rows: Vec<Vec<String>> = tasks(&shown).iter().map(task_row).collect();
+        let figures = |at: usize| (rows[at][0].as_str(), rows[at][8..13].join(" "));
+        assert_eq!(figures(0), ("  t", "1,200 1 1 3.00 ms -".to_owned()));
+        assert_eq!(figures(1), ("  u", "5 2 1 41.5 ms 50.000 ms".to_owned()));
+        assert_eq!(figures(2), ("  silent", "- - - - withdrawn".to_owned()));
+        assert!(rows.iter().all(|texts| texts.len() == row(&shown).len()));
         cell["tasks"] = serde_json::json!([{ "task": "t", "jobs": 4, "late": 0 }]);
-        assert_eq!(row(&of(&cell))[8..11], ["4", "0", "-"]);
+        assert_eq!(row(&of(&cell))[8..12], ["4", "0", "0", "-"]);
     }
 
     #[test]

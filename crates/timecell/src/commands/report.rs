@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use model::InputError;
-use record::run::{Run, write_atomically};
+use record::run::Run;
 use study::{Ask, Compared, Kind};
 
 use crate::cli::{Against, Report};
-use crate::commands::common::{must, style, whole, write_figures};
+use crate::commands::common::{must, style, whole, write_figures, write_page};
 use crate::commands::{measured, studied};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -82,13 +82,13 @@ fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, Command
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("comparison.html"));
-    write_atomically(&page, report::compared_html(&compared).as_bytes())?;
+    let written = write_page(&page, &report::compared_html(&compared), options.force)?;
     out::print(&report::compared_table(&compared, style()));
     if let Some(dir) = &options.figures {
         let count = write_figures(&report::compared_pictures(&compared), dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
-    out::print(&format!("report  {}", page.display()));
+    out::print(&written);
     if second.has_no_experiment() {
         return Ok(Ended::Fine);
     }

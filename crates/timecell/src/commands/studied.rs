@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bench::{Finished, Settings};
 use record::NotMeasured;
-use record::run::{Resumption, Run, write_atomically};
+use record::run::{Resumption, Run};
 use report::Extras;
 use study::published::Beside;
 use study::{Ask, Kind};
@@ -12,7 +12,7 @@ use study::{Ask, Kind};
 use crate::cli::{Judge, Judged, Measured, Report};
 use crate::commands::bench_until;
 use crate::commands::common::{
-    give_to_sudo_user, host_line, must, settings, style, whole, write_figures,
+    give_to_sudo_user, host_line, must, settings, style, whole, write_figures, write_page,
 };
 use crate::commands::judge::{Asked, Found};
 use crate::exit::{CommandError, Ended};
@@ -173,7 +173,8 @@ fn study(run: &Run, asked: &Asked, as_json: bool, noted: &[String]) -> Result<En
     studied.keep(run)?;
     let found = asked.judge(run, &*studied)?;
     let page = run.dir().join("report.html");
-    write_page(run, &*studied, &found, None, &page)?;
+    // Whatever has this name in a run's directory is a page of an earlier part of the run.
+    let written = write_page(&page, &drawn(run, &*studied, &found, None)?, true)?;
     let decided = match studied.kind() {
         Kind::Jobs => bench_until::decided(run)?,
         _ => None,
@@ -195,7 +196,7 @@ fn study(run: &Run, asked: &Asked, as_json: bool, noted: &[String]) -> Result<En
         if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
             out::print(&line);
         }
-        out::print(&format!("report  {}", page.display()));
+        out::print(&written);
     }
     let is_open = decided.is_some_and(|decided| decided.is_open());
     Ok(found.ended(match has_failed || is_open {
@@ -243,7 +244,8 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
             run.dir().join("report.html")
         }
     };
-    write_page(run, &*studied, &found, beside.as_ref(), &page)?;
+    let drawn = drawn(run, &*studied, &found, beside.as_ref())?;
+    let written = write_page(&page, &drawn, options.force)?;
     out::print(&studied.table(style()));
     out::print_some(&report::gap_notes(&aside.gaps));
     out::print_some(&report::remark_notes(&aside.remarks));
@@ -255,7 +257,7 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         let count = write_figures(&studied.pictures(run)?, dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
-    out::print(&format!("report  {}", page.display()));
+    out::print(&written);
     ended()
 }
 
@@ -300,20 +302,17 @@ fn json(
     json
 }
 
-fn write_page(
+/// The page of a run.
+fn drawn(
     run: &Run,
     studied: &dyn report::Drawn,
     found: &Found,
     beside: Option<&Beside>,
-    page: &Path,
-) -> Result<(), CommandError> {
+) -> Result<String, CommandError> {
     let extras = Extras {
         beside,
         judged: found.judged.as_ref(),
         compared: found.compared.as_ref(),
     };
-    Ok(write_atomically(
-        page,
-        studied.page(run, extras)?.as_bytes(),
-    )?)
+    Ok(studied.page(run, extras)?)
 }

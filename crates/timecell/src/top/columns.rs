@@ -5,14 +5,15 @@ use model::InputError;
 use report::grouped;
 
 use super::order::Order;
-use super::scene::{Kept, Row, Scene};
+use super::scene::{Row, Scene, TaskRow};
 use crate::cli::TopSort;
 
-/// One column: its head, whether it is right-aligned, its text.
+/// One column: its head, whether it is right-aligned, its text, and which of the figures of a task it shows.
 pub struct Column {
     pub head: &'static str,
     pub right: bool,
     pub text: fn(&Row) -> String,
+    pub figure: Option<usize>,
 }
 
 /// A kind of thing to watch; to add one, add a value of this type.
@@ -71,7 +72,7 @@ pub static EXPERIMENT: Kind = Kind {
         TopSort::Execution,
     ],
     states: &["absent", "present", "armed", "running", "done", "failed"],
-    lacks: &["enforcer"],
+    lacks: &["enforcer", "tasks"],
 };
 
 /// A running mission.
@@ -111,29 +112,23 @@ pub static MISSION: Kind = Kind {
     ],
 };
 
-const OF_MISSION: [Column; 11] = [
+const OF_MISSION: [Column; 13] = [
     left("cell", |row| row.id.clone()),
     left("state", |row| row.state.to_owned()),
     right("cpu", |row| host::cpus::format_list(&row.cpus)),
-    right("starts", |row| kept(row, |kept| Some(grouped(kept.starts)))),
+    right("starts", |row| {
+        row.kept.map_or(none(), |kept| grouped(kept.starts))
+    }),
     left("budget", |row| row.reservation.clone().unwrap_or_else(none)),
     right("cpu %", cpu_share),
     right("cpu time", cpu_time),
-    right("jobs", |row| {
-        kept(row, |kept| kept.late.map(|_| grouped(row.jobs)))
-    }),
-    right("late", |row| kept(row, |kept| kept.late.map(grouped))),
-    right("worst response", |row| {
-        kept(row, |kept| {
-            kept.worst_response_ns.map(|ns| report::time(ns as f64))
-        })
-    }),
+    figure("jobs", 0, |row| row.figures[0].clone()),
+    figure("late", 1, |row| row.figures[1].clone()),
+    figure("skipped", 2, |row| row.figures[2].clone()),
+    figure("worst response", 3, |row| row.figures[3].clone()),
+    figure("bound", 4, |row| row.figures[4].clone()),
     left("", |row| row.failure.clone().unwrap_or_default()),
 ];
-
-fn kept(row: &Row, text: impl Fn(&Kept) -> Option<String>) -> String {
-    row.kept.as_ref().and_then(text).unwrap_or_else(none)
-}
 
 fn cpu_share(row: &Row) -> String {
     (row.cpu_share).map_or(none(), |share| format!("{:.1}", share * 100.0))
@@ -162,14 +157,22 @@ const fn left(head: &'static str, text: fn(&Row) -> String) -> Column {
         head,
         right: false,
         text,
+        figure: None,
     }
 }
 
 const fn right(head: &'static str, text: fn(&Row) -> String) -> Column {
     Column {
-        head,
         right: true,
-        text,
+        ..left(head, text)
+    }
+}
+
+/// The figure at this place, of a cell and of its tasks.
+const fn figure(head: &'static str, at: usize, text: fn(&Row) -> String) -> Column {
+    Column {
+        figure: Some(at),
+        ..right(head, text)
     }
 }
 
@@ -263,11 +266,16 @@ pub fn widths<'a>(kind: &Kind, rows: impl Iterator<Item = &'a [String]>) -> Vec<
     widths
 }
 
-/// The texts of a row.
-pub fn texts(kind: &Kind, row: &Row) -> Vec<String> {
-    (kind.columns.iter())
-        .map(|column| (column.text)(row))
-        .collect()
+/// The texts of the line of a row, or of one of its tasks.
+pub fn texts(kind: &Kind, (row, task): (&Row, Option<&TaskRow>)) -> Vec<String> {
+    let Some(task) = task else {
+        let columns = kind.columns.iter();
+        return columns.map(|column| (column.text)(row)).collect();
+    };
+    let figures = kind.columns.iter().skip(1).map(|column| column.figure);
+    let figures = figures.map(|at| at.map_or(String::new(), |at| task.figures[at].clone()));
+    let name = std::iter::once(format!("  {}", task.task));
+    name.chain(figures).collect()
 }
 
 /// Texts side by side, separated by two blanks.
@@ -300,8 +308,8 @@ pub fn head_line(kind: &Kind, widths: &[usize]) -> String {
 /// The whole as text.
 pub fn table(scene: &Scene, order: &Order) -> String {
     let kind = scene.kind;
-    let rows: Vec<Vec<String>> = (order.rows(scene).into_iter())
-        .map(|row| texts(kind, row))
+    let rows: Vec<Vec<String>> = (order.lines(scene).into_iter())
+        .map(|line| texts(kind, line))
         .collect();
     let widths = widths(kind, rows.iter().map(Vec::as_slice));
     let mut text = heads(scene).join("\n");
@@ -347,6 +355,8 @@ pub mod tests {
             worst_latency_ns: Some(48_200),
             worst_execution_ns: None,
             kept: None,
+            figures: Default::default(),
+            tasks: Vec::new(),
         };
         let mut rows = vec![
             row("1-embedded", "running", 0.253, 2),
@@ -369,6 +379,40 @@ pub mod tests {
             own_share: Some(0.004),
             rows,
         }
+    }
+
+    #[test]
+    fn each_task_of_a_mission_has_a_line_below_its_cell() {
+        let words = |of: &str| std::array::from_fn(|at| format!("{of}{at}"));
+        let mut scene = Scene {
+            kind: &MISSION,
+            ..three()
+        };
+        scene.rows[0].figures = words("sum");
+        scene.rows[0].tasks = ["control", "log"]
+            .map(|task| TaskRow {
+                task: task.to_owned(),
+                jobs: Some(1),
+                late: Some(0),
+                skipped: Some(0),
+                worst_response_ns: None,
+                bound_ns: None,
+                figures: words(task),
+            })
+            .to_vec();
+        let text = table(&scene, &Order::of(TopSort::Cell, None));
+        let lines: Vec<&str> = text.lines().skip(4).collect();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words(lines[1]).ends_with("sum0 sum1 sum2 sum3 sum4"),
+            "{text}"
+        );
+        assert!(lines[2].starts_with("  control "), "{text}");
+        assert_eq!(words(lines[3]), "log log0 log1 log2 log3 log4");
+        assert!(lines[4].starts_with("2-embedded"), "{text}");
+        assert_eq!(scene.json().matches("\"task\":").count(), 2);
+        scene.kind = &EXPERIMENT;
+        assert!(!scene.json().contains("\"tasks\""), "{}", scene.json());
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use probe::clock;
-use supervise::control::{Ask, CellState, CellStatus, Say, Status};
+use supervise::control::{Ask, BoundStatus, CellState, CellStatus, Say, Status};
 
 use super::columns::{Kind, MISSION};
-use super::scene::{Kept, Machine, Row, Scene, Source, rt_limit};
+use super::scene::{Kept, Machine, Row, Scene, Source, TaskRow, rt_limit};
 use crate::commands::control::{ask_for, unexpected};
-use crate::commands::ps::{budget_text, head, reported, why};
+use crate::commands::ps::{self, budget_text, figures, head, why};
 
 /// The mission of a directory.
 pub struct Mission {
@@ -67,7 +67,7 @@ impl Mission {
 }
 
 fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
-    let reported = reported(cell);
+    let sum = ps::sum(cell);
     Row {
         id: cell.cell.clone(),
         engine: String::new(),
@@ -83,7 +83,7 @@ fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
         pid: cell.pid,
         cpu_share: cpu_share.filter(|_| cell.state != CellState::Stopped),
         cpu_ns: cell.cpu_ns,
-        jobs: reported.map_or(0, |reported| reported.ended),
+        jobs: sum.as_ref().map_or(0, |sum| sum.jobs),
         planned: None,
         skipped: 0,
         lost: 0,
@@ -92,9 +92,27 @@ fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
         worst_execution_ns: None,
         kept: Some(Kept {
             starts: cell.starts,
-            late: reported.map(|reported| reported.late),
-            worst_response_ns: reported.and_then(|reported| reported.worst_response_ns),
+            late: sum.as_ref().map(|sum| sum.late),
+            skipped: sum.as_ref().map(|sum| sum.skipped),
+            worst_response_ns: sum.as_ref().and_then(|sum| sum.worst_response_ns),
         }),
+        figures: figures(sum.as_ref(), &cell.bounds),
+        tasks: ps::tasks(cell).iter().map(task_row).collect(),
+    }
+}
+
+fn task_row(task: &ps::Task<'_>) -> TaskRow {
+    let stands = |bound: &&BoundStatus| bound.withdrawn().is_none();
+    TaskRow {
+        task: task.name.to_owned(),
+        jobs: task.reported.map(|reported| reported.jobs),
+        late: task.reported.map(|reported| reported.late),
+        skipped: task.reported.map(|reported| reported.skipped),
+        worst_response_ns: (task.reported).and_then(|reported| reported.worst_response_ns),
+        bound_ns: (task.bound.first())
+            .filter(stands)
+            .map(|bound| bound.bound_ns),
+        figures: figures(task.reported, task.bound),
     }
 }
 

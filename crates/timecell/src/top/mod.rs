@@ -47,12 +47,13 @@ pub fn run(options: &Top) -> Result<Ended, CommandError> {
 
 /// The named mission, else the running experiment, else the only running mission.
 fn source(options: &Top) -> Result<Box<dyn Source>, CommandError> {
-    let named = options.mission.is_some() || options.dir.is_some();
+    let (name, dir) = (options.which.name(), options.which.which.dir.as_deref());
+    let named = name.is_some() || dir.is_some();
     let mut running = Running::new();
     if !named && running.is_there() {
         return Ok(Box::new(running));
     }
-    match locate(options.mission.as_deref(), options.dir.as_deref()) {
+    match locate(name, dir) {
         Ok(dir) if named || is_up(&dir) => Ok(Box::new(Mission::new(dir))),
         Err(error) if named => Err(error),
         // Several missions run: the user must name one.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::scene::{Row, Scene};
+use super::scene::{Row, Scene, TaskRow};
 use crate::cli::TopSort;
 
 /// Order and filter of the rows.
@@ -27,7 +27,7 @@ impl Order {
     }
 
     /// The rows to show.
-    pub fn rows<'a>(&self, scene: &'a Scene) -> Vec<&'a Row> {
+    fn rows<'a>(&self, scene: &'a Scene) -> Vec<&'a Row> {
         let mut rows: Vec<&Row> = (scene.rows.iter()).filter(|row| self.shows(row)).collect();
         match self.by {
             // The rows already have the order of the experiment.
@@ -47,6 +47,15 @@ impl Order {
             rows.reverse();
         }
         rows
+    }
+
+    /// The lines to show: each of the rows, with those of its tasks below it.
+    pub fn lines<'a>(&self, scene: &'a Scene) -> Vec<(&'a Row, Option<&'a TaskRow>)> {
+        let lines = |row: &'a Row| {
+            let tasks = row.tasks.iter().map(move |task| (row, Some(task)));
+            std::iter::once((row, None)).chain(tasks)
+        };
+        self.rows(scene).into_iter().flat_map(lines).collect()
     }
 
     fn shows(&self, row: &Row) -> bool {

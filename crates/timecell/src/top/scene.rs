@@ -100,6 +100,31 @@ pub struct Row {
     /// For a mission: the reports of its application, and its starts.
     #[serde(flatten)]
     pub kept: Option<Kept>,
+    /// For a mission: the columns that it shares with its tasks, as texts.
+    #[serde(skip)]
+    pub figures: [String; 5],
+    /// For a mission: its tasks.
+    pub tasks: Vec<TaskRow>,
+}
+
+/// A task of a cell of a mission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskRow {
+    /// Its name.
+    pub task: String,
+    /// Jobs that have ended; `None`, here and below: nothing is reported.
+    pub jobs: Option<u64>,
+    /// Jobs that were late, and skipped releases.
+    pub late: Option<u64>,
+    /// Skipped releases.
+    pub skipped: Option<u64>,
+    /// The longest response time, ns.
+    pub worst_response_ns: Option<i64>,
+    /// Its bound, ns; `None`: it has none, or its bound is withdrawn.
+    pub bound_ns: Option<u64>,
+    /// The columns that it shares with its cell, as texts.
+    #[serde(skip)]
+    pub figures: [String; 5],
 }
 
 /// The figures of a cell of a mission.
@@ -107,8 +132,10 @@ pub struct Row {
 pub struct Kept {
     /// Starts so far.
     pub starts: u64,
-    /// Jobs that were late; `None` if nothing is reported.
+    /// Jobs that were late, and skipped releases; `None` if nothing is reported.
     pub late: Option<u64>,
+    /// Skipped releases.
+    pub skipped: Option<u64>,
     /// The longest response time, ns.
     pub worst_response_ns: Option<i64>,
 }
@@ -243,6 +270,8 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
                 worst_latency_ns: seen.sums.worst_latency_ns,
                 worst_execution_ns: worked(live.works, seen),
                 kept: None,
+                figures: Default::default(),
+                tasks: Vec::new(),
             })
             .collect(),
     }

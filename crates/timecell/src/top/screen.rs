@@ -129,18 +129,19 @@ impl Screen {
                     .map(Line::from)
                     .collect();
                 frame.render_widget(Paragraph::new(said), heads);
-                let rows = self.order.rows(scene);
+                let rows = self.order.lines(scene);
                 self.top = self.top.min(rows.len().saturating_sub(self.room));
                 // Only visible rows are formatted: 4,096 cells cost no more than 40.
                 let seen = rows.iter().skip(self.top).take(self.room);
                 let kind = scene.kind;
-                let texts: Vec<Vec<String>> =
-                    seen.clone().map(|row| columns::texts(kind, row)).collect();
+                let texts: Vec<Vec<String>> = (seen.clone())
+                    .map(|line| columns::texts(kind, *line))
+                    .collect();
                 let widths = columns::widths(kind, texts.iter().map(Vec::as_slice));
                 let bold = Style::new().add_modifier(Modifier::BOLD);
                 let head = Span::styled(columns::head_line(kind, &widths), bold);
                 let mut lines = vec![Line::from(head)];
-                for (text, row) in texts.iter().zip(seen) {
+                for (text, (row, _)) in texts.iter().zip(seen) {
                     let line = columns::line(kind, text, &widths);
                     lines.push(Line::from(Span::styled(line, self.style(row.state))));
                 }

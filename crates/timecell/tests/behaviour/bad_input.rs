@@ -202,6 +202,28 @@ fn a_run_cut_short_or_newer(dir: &Path) {
     say(dir, &["report", &name]).ends_with(0);
 }
 
+/// Every verb is told its mission in the same ways.
+#[case]
+fn a_mission_that_is_not_there(dir: &Path) {
+    let unknown = |words: &[&str]| {
+        let said = say(dir, words).ends_with(2);
+        let what = "there is no mission `nowhere`";
+        assert!(said.error().contains(what), "{words:?}: {}", said.err);
+    };
+    for verb in ["ps", "top", "events", "down"] {
+        unknown(&[verb, "nowhere"]);
+        unknown(&[verb, "-m", "nowhere"]);
+        let said = say(dir, &[verb, "nowhere/cell"]).ends_with(2);
+        assert!(said.error().contains("such as `nowhere`"), "{}", said.err);
+    }
+    for verb in ["logs", "stop", "start", "restart"] {
+        unknown(&[verb, "nowhere/cell"]);
+        unknown(&[verb, "cell", "-m", "nowhere"]);
+        let said = say(dir, &[verb, "nowhere/cell", "-m", "other"]).ends_with(2);
+        assert!(said.error().contains("MISSION/CELL"), "{}", said.err);
+    }
+}
+
 #[case]
 fn an_unwritable_run_directory(dir: &Path) {
     let file = experiment(dir, &["bare"], 10);

@@ -41,9 +41,26 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     assert!(worst >= 2_000_000, "{worst}");
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
     let heads = table.lines().nth(2).unwrap();
-    for head in ["uptime", "jobs", "late", "worst response"] {
+    for head in [
+        "uptime",
+        "jobs",
+        "late",
+        "skipped",
+        "worst response",
+        "bound",
+    ] {
         assert!(heads.contains(head), "{table}");
     }
+    // Below its cell; the other cell has no tasks.
+    let below: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .collect();
+    let [task] = below[..] else { panic!("{table}") };
+    assert!(
+        task.starts_with("  control ") && table.lines().nth(4) == Some(task),
+        "{table}"
+    );
     let scene = json(dir, "top", &["--interval", "500ms"]);
     let rows = scene["rows"].as_array().unwrap();
     assert_eq!(
@@ -54,6 +71,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
         rows[0]["jobs"].as_u64() >= Some(5) && rows[0]["worst_response_ns"].is_i64(),
         "{scene}"
     );
+    assert_eq!(rows[0]["tasks"][0]["task"], "control", "{scene}");
     let class = rows[0]["class"].as_str().unwrap_or_default();
     let enforcer = rows[0]["enforcer"].as_str().unwrap_or_default();
     assert!(
@@ -80,6 +98,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     up.until("flaky: exited with status 1");
     up.until("flaky: runs");
     in_the_order_of_time(dir);
+    counts_go_on(dir);
     say(dir, &["down", "--dir", "state"]).ends_with(0);
     up.until("all cells stopped");
     nothing_is_left(dir);
@@ -87,6 +106,51 @@ fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
         .ends_with(4)
         .error();
     assert!(error.contains("has no supervisor"), "{error}");
+}
+
+/// Totals and counters are sums over all starts.
+fn counts_go_on(dir: &Path) {
+    let control = || json(dir, "ps", &[])["cells"][0].clone();
+    let jobs = |cell: &Value, of: &str| cell.pointer(of).and_then(Value::as_u64).unwrap_or(0);
+    let before = control();
+    let [jobs_before, cpu_before] =
+        ["/total/tasks/0/jobs", "/total/cpu_ns"].map(|of| jobs(&before, of));
+    assert!(jobs_before >= 5 && cpu_before > 0, "{before}");
+    say(dir, &["restart", "control", "--dir", "state"]).ends_with(0);
+    let after = control();
+    let [total, since, cpu] =
+        ["/total/tasks/0/jobs", "/tasks/0/jobs", "/total/cpu_ns"].map(|of| jobs(&after, of));
+    assert!(
+        total >= jobs_before + since && total > since,
+        "{before}\n{after}"
+    );
+    assert!(
+        cpu >= cpu_before && cpu >= jobs(&after, "/cpu_ns"),
+        "{before}\n{after}"
+    );
+    say(dir, &["stop", "control", "--dir", "state"]).ends_with(0);
+    let metrics = say(dir, &["ps", "--prometheus", "--dir", "state"])
+        .ends_with(0)
+        .out;
+    let value = |name: &str| -> Option<u64> {
+        let line = metrics.lines().find(|line| line.starts_with(name))?;
+        line.rsplit_once(' ')?.1.parse().ok()
+    };
+    assert!(
+        value("timecell_task_jobs_total{") >= Some(total),
+        "{metrics}"
+    );
+    // The demo counts its response times.
+    let counted = value("timecell_task_response_seconds_count{");
+    assert!(
+        counted.is_some() && counted <= value("timecell_task_jobs_total{"),
+        "{metrics}"
+    );
+    assert_eq!(
+        value("timecell_task_worst_response_seconds{"),
+        None,
+        "{metrics}"
+    );
 }
 
 /// The end of a life is printed before the action of its rule, and that before the next start.

@@ -188,6 +188,20 @@ fn an_export_is_written_over_only_when_forced(dir: &Path) {
     ] {
         kept(dir, &["export", of, form, "-o", "taken"], "taken");
     }
+    // So is a page, except by the next one.
+    let file = data("cyclictest-2.40.json");
+    for of in [&["latest"][..], &["latest", "latest"], &[&*file]] {
+        let report = [&["report"], of, &["-o", "taken"]].concat();
+        kept(dir, &report, "taken");
+        let again = say(dir, &report).ends_with(0);
+        assert!(
+            again.out.contains("report  taken (replaced)"),
+            "{}",
+            again.out
+        );
+    }
+    let page = only_run(dir).join("report.html");
+    kept(dir, &["report", "latest"], &page.display().to_string());
     let file = experiment(dir, &["bare"], 3);
     let words = ["bench", &file, "--class", "other", "--histogram"];
     say(dir, &words).ends_with(0);

@@ -15,6 +15,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use model::mission::{Arrivals, Cell, Criticality, Observed, Ready};
+use timecell_client::layout::BUCKETS;
 
 use self::interval::{BudgetOf, Interval};
 use self::limits::Limits;
@@ -26,7 +27,7 @@ use self::skipped::Grid;
 use self::told::Told;
 use crate::admit::Grant;
 use crate::cause::Cause;
-use crate::control::TaskStatus;
+use crate::control::{Responses, TaskStatus};
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
@@ -482,9 +483,12 @@ impl CellWatch {
     /// Its application's reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by
     /// name.
     pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
+        let responses = self.believed().and_then(|page| page.responses().ok());
+        let mut responses = responses.into_iter().flatten();
         let of_page = self.tasks().iter().zip(self.totals());
         (of_page.zip(&self.grids))
             .map(|((task, totals), grid)| {
+                let counts = responses.next().filter(|counts| *counts != [0; BUCKETS]);
                 let skipped = grid.as_ref().map_or(0, Grid::skipped);
                 let missed = totals.abandoned.saturating_add(skipped);
                 TaskStatus {
@@ -493,6 +497,10 @@ impl CellWatch {
                     late: totals.late.saturating_add(missed),
                     skipped,
                     worst_response_ns: Some(totals.worst_response_ns).filter(|_| totals.ended > 0),
+                    responses: counts.map_or_else(Responses::default, |counts| Responses {
+                        counts: counts.to_vec(),
+                        sum_ns: totals.responses_ns,
+                    }),
                 }
             })
             .collect()
@@ -500,9 +508,14 @@ impl CellWatch {
 
     /// The application's own counts of each task; empty as [`CellWatch::reported`].
     pub(in crate::run) fn totals(&self) -> Vec<Totals> {
+        let totals = self.believed().and_then(|page| page.totals().ok());
+        totals.unwrap_or_default()
+    }
+
+    /// The page of its life, unless it cannot be believed.
+    fn believed(&self) -> Option<&Page> {
         let believed = self.life.is_some() && !self.told.is_unbelievable();
-        let page = self.page.as_ref().filter(|_| believed);
-        page.and_then(|page| page.totals().ok()).unwrap_or_default()
+        self.page.as_ref().filter(|_| believed)
     }
 
     /// Its tasks.
