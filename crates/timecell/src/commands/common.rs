@@ -1,12 +1,12 @@
 //! Common parts of several commands: place and owner of a run, the line about the machine, the style of the terminal.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use bench::Settings;
 use host::handover::{self, Owner};
 use host::provenance::Provenance;
+use host::{foreign_file, writer};
 use model::{InputError, Requirement};
 use record::NotMeasured;
 use record::run::{Run, write_atomically};
@@ -159,13 +159,15 @@ pub fn unused(path: &Path, force: bool) -> Result<(), InputError> {
 
 /// Writes a page; anything there that is no page of ours is replaced only by `force`. Returns the line about it.
 pub fn write_page(path: &Path, page: &str, force: bool) -> Result<String, CommandError> {
-    let is_ours = || {
+    let is_ours = || -> std::io::Result<bool> {
         let mut begin = Vec::new();
-        let file = File::open(path).map(|file| file.take(512).read_to_end(&mut begin));
-        file.is_ok_and(|read| read.is_ok()) && report::is_page(&begin)
+        let file = foreign_file::open(path)?;
+        file.take(512).read_to_end(&mut begin)?;
+        Ok(report::is_page(&begin))
     };
     let is_taken = is_taken(path);
-    unused(path, force || (is_taken && path.is_file() && is_ours()))?;
+    let may = force || (is_taken && writer::below(path, is_ours).unwrap_or(false));
+    unused(path, may)?;
     write_atomically(path, page.as_bytes())?;
     let replaced = if is_taken { " (replaced)" } else { "" };
     Ok(format!("report  {}{replaced}", path.display()))
