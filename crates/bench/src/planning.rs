@@ -200,7 +200,8 @@ fn budget_requirement() -> Option<Requirement> {
         Ok(free_us) if free_us >= LEAST_US => return None,
         Ok(free_us) => (
             format!(
-                "only {free_us} us of real-time budget in every 1,000,000 us are free for containers"
+                "only {} us of real-time budget in every second are free for containers",
+                model::grouped(free_us)
             ),
             "lower cpu.rt_runtime_us of the cgroups that hold the rest (timecell doctor shows them)",
         ),

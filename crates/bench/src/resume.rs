@@ -65,10 +65,10 @@ fn room_for(run: &Run, plan: &Plan, todo: &[Todo<'_>]) -> Result<(), BenchError>
     let free = free_bytes(run.dir());
     if free < needed {
         return Err(BenchError::Failed(format!(
-            "{}: the disk has {} MB free, the rest of the run may take {} MB; free some space and resume again",
+            "{}: the disk has {} free, the rest of the run may take {}; free some space and resume again",
             run.dir().display(),
-            free >> 20,
-            (needed >> 20) + 1
+            model::mib(free),
+            model::mib(needed + (1 << 20))
         )));
     }
     Ok(())

@@ -300,9 +300,9 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
     let needed = plan.trial_bytes() + (64 << 20);
     if shared < needed {
         return Err(BenchError::Failed(format!(
-            "shared memory has {} MB free, the samples of one trial need {} MB; request fewer jobs or cells",
-            shared >> 20,
-            needed >> 20
+            "shared memory has {} free, the samples of one trial need {}; request fewer jobs or cells",
+            model::mib(shared),
+            model::mib(needed)
         )));
     }
     let made = !settings.out.exists();
@@ -319,10 +319,10 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
             let _ = std::fs::remove_dir(&settings.out);
         }
         return Err(BenchError::Failed(format!(
-            "{}: the disk has {} MB free, the run may take {} MB; free some space, request fewer jobs, or choose another place with --out",
+            "{}: the disk has {} free, the run may take {}; free some space, request fewer jobs, or choose another place with --out",
             settings.out.display(),
-            free >> 20,
-            plan.run_bytes() >> 20
+            model::mib(free),
+            model::mib(plan.run_bytes())
         )));
     }
     Ok(())

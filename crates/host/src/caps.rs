@@ -129,11 +129,17 @@ pub struct Limit {
 
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let show = |value: Option<u64>| value.map_or("unlimited".to_owned(), |v| v.to_string());
-        if self.soft == self.hard {
-            write!(f, "{}", show(self.soft))
-        } else {
-            write!(f, "{} (hard {})", show(self.soft), show(self.hard))
+        f.write_str(&self.show(model::grouped))
+    }
+}
+
+impl Limit {
+    /// Both values, each as `number` prints it.
+    pub(crate) fn show(self, number: fn(u64) -> String) -> String {
+        let show = |value: Option<u64>| value.map_or("unlimited".to_owned(), number);
+        match self.soft == self.hard {
+            true => show(self.soft),
+            false => format!("{} (hard {})", show(self.soft), show(self.hard)),
         }
     }
 }

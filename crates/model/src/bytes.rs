@@ -78,6 +78,24 @@ impl From<Fault> for BytesError {
     }
 }
 
+/// A count, 0 or more, with commas: `1,000,000`.
+pub fn grouped(n: impl Into<i128>) -> String {
+    let digits = n.into().to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Memory in whole MiB, for people: `5,457 MiB`.
+pub fn mib(bytes: u64) -> String {
+    format!("{} MiB", grouped(bytes >> 20))
+}
+
 /// Prints in the largest binary unit that is exact, so that printing and parsing give the same amount back.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,7 +23,7 @@ pub mod taskset;
 pub mod threshold;
 mod timetable;
 
-pub use bytes::{Bytes, BytesError};
+pub use bytes::{Bytes, BytesError, grouped, mib};
 pub use choice::Choice;
 pub use duration::{Duration, DurationError};
 pub use enforcer::Enforcer;

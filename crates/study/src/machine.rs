@@ -17,9 +17,7 @@ pub fn facts(p: &Provenance) -> Vec<(&'static str, String)> {
             }
         })
         .collect();
-    let mebibytes = p.memory_bytes.map_or("unknown".to_owned(), |bytes| {
-        format!("{} MiB", text::words::count(bytes >> 20))
-    });
+    let mebibytes = p.memory_bytes.map_or("unknown".to_owned(), model::mib);
     let mut facts = vec![
         ("time", p.time_utc.clone()),
         ("timecell", p.timecell_version.clone()),

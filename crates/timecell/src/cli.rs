@@ -396,7 +396,7 @@ pub struct Export {
     /// Write every job as Apache Parquet, for pandas, polars and DuckDB; for a study without jobs in trials, the rows of --csv.
     #[arg(long, group = "form")]
     pub parquet: bool,
-    /// Write the figures that --fail-if can judge, of any kind of run, as comma-separated values: each with its unit and 95%
+    /// Write the figures that --fail-if can judge, of any kind of run, as comma-separated values: each with its unit and 95 %
     /// interval, or why it has no value.
     #[arg(long, group = "form")]
     pub statistics: bool,

@@ -9,6 +9,7 @@ use host::hcbs::{self, Top};
 use host::root::Root;
 use host::rtgroup;
 use host::sched::bandwidth::period_bounds_us;
+use model::grouped;
 use model::{Enforcer, Requirement};
 use record::{Budget, Condition, Machine};
 
@@ -215,8 +216,10 @@ fn cannot(held: &Budget, free_us: u64, root: &Root) -> Option<Requirement> {
     let asked_us = budget.per_second_up_us();
     if asked_us > free_us {
         let reason = format!(
-            "groups with budgets can still get {free_us} us of every second of each cpu (kernel.sched_rt_runtime_us, less what serves \
-             ordinary work and what others have), {asked_us} us are needed"
+            "groups with budgets can still get {} us of every second of each cpu (kernel.sched_rt_runtime_us, less what serves \
+             ordinary work and what others have), {} us are needed",
+            grouped(free_us),
+            grouped(asked_us)
         );
         return unmet(
             reason,

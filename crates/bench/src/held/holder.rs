@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use analysis::linux::Means;
 use host::sched::Class;
+use model::grouped;
 use model::{Enforcer, InputError, Requirement};
 use probe::SpinClass;
 use record::{Budget, Condition, Machine, Reacted};
@@ -220,7 +221,9 @@ pub(super) fn on_every_cpu(
     Err(Requirement::unmet(
         format!("{what}: budgets of the cells together"),
         format!(
-            "{asked_us} us of real-time budget in every second are requested, {free_us} us are free{because}"
+            "{} us of real-time budget in every second are requested, {} us are free{because}",
+            grouped(asked_us),
+            grouped(free_us)
         ),
         format!("take budget from other groups, {smaller}, or hold them by freezer"),
     ))

@@ -15,6 +15,7 @@ mod setting;
 use host::root::Root;
 use host::rtgroup;
 use model::Enforcer;
+use model::grouped;
 use model::{InputError, LoadPlan, Requirement};
 use record::isolation::{Arm, Attacker, DrawnSet, Draws};
 use record::{Budget, Machine, NotMeasured};
@@ -192,8 +193,10 @@ impl IsolationPlan {
         (asked_us > real_time_us).then(|| {
             (
                 format!(
-                    "the kernel lets real-time threads run {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us} us are \
-                     needed, including the cost of holding the cells"
+                    "the kernel lets real-time threads run {} us of every second (sched_rt_runtime_us), and {} us are \
+                     needed, including the cost of holding the cells",
+                    grouped(real_time_us),
+                    grouped(asked_us)
                 ),
                 "request less with --reservation".to_owned(),
             )

@@ -3,6 +3,7 @@
 use analysis::Task;
 use analysis::linux::{DeadlineParams, Held, thread_of};
 use host::root::Root;
+use model::grouped;
 use model::taskset::{CellTask, TaskCell};
 use model::{Enforcer, Requirement};
 use record::trial::HeldBy;
@@ -245,8 +246,10 @@ fn cpus_fit(all: &[Budget], ground: &Ground<'_>, real_time_us: u64) -> Result<()
             return Err(Requirement::unmet(
                 format!("budgets of the cells on cpu {cpu} together"),
                 format!(
-                    "{asked_us} us in every second are requested on cpu {cpu}{competes} and the kernel lets real-time threads run \
-                     {real_time_us} us (sched_rt_runtime_us)"
+                    "{} us in every second are requested on cpu {cpu}{competes} and the kernel lets real-time threads run \
+                     {} us (sched_rt_runtime_us)",
+                    grouped(asked_us),
+                    grouped(real_time_us)
                 ),
                 "give them smaller budgets, or run them one by one (`parts` of a [[trial]])",
             ));

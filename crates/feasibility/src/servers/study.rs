@@ -136,9 +136,7 @@ fn server_study(
     let (server, reservation) = (cell.server?, cell.reservation?);
     let (outcome, witness, undecided) = match response {
         Response::Bounded(_) => (Outcome::Holds, None, None),
-        Response::Exceeded(witness) if answer.proved_short => {
-            (Outcome::Fails, Some(witness), None)
-        }
+        Response::Exceeded(witness) if answer.proved_short => (Outcome::Fails, Some(witness), None),
         Response::Exceeded(witness) => (Outcome::Undecided, Some(witness), None),
         Response::Undecided(why) => (Outcome::Undecided, None, Some(why.to_string())),
     };

@@ -5,6 +5,7 @@ use crate::caps;
 use crate::cgroup;
 use crate::limits;
 use crate::root::Root;
+use model::grouped;
 
 const QUESTION: Question = Question {
     id: "cell-limits",
@@ -39,7 +40,12 @@ pub(super) fn check(root: &Root) -> Check {
         parts.push(format!("{} open files per process", limits.nofile));
     }
     for limit in limits::of_room(root) {
-        parts.push(format!("{}{} {}", limit.most, limit.unit, limit.what));
+        parts.push(format!(
+            "{}{} {}",
+            grouped(limit.most),
+            limit.unit,
+            limit.what
+        ));
     }
     if parts.is_empty() {
         return QUESTION.answer(State::Unknown, "none of the limits can be read");
@@ -86,7 +92,7 @@ mod tests {
         assert_eq!(check.state, State::Info);
         assert_eq!(
             check.found,
-            "200 keys per user, 32768 process ids, 500 processes in this cgroup, 2048 MB memory of the machine"
+            "200 keys per user, 32768 process ids, 500 processes in this cgroup, 2,048 MiB memory of the machine"
         );
         assert!(check.fix.unwrap().contains("kernel.keys.maxkeys=20000"));
     }

@@ -38,8 +38,11 @@ pub(super) fn check(root: &Root) -> Check {
         }
     };
     found.push_str(&format!(
-        "; limits: real-time priority {}, locked memory {} bytes, {} open files, {} processes",
-        limits.rtprio, limits.memlock_bytes, limits.nofile, limits.nproc
+        "; limits: real-time priority {}, locked memory {}, {} open files, {} processes",
+        limits.rtprio,
+        limits.memlock_bytes.show(model::mib),
+        limits.nofile,
+        limits.nproc
     ));
     let lacks = |name: &str| lacking.contains(&name);
     let no_class = lacks("CAP_SYS_NICE") && limits.rtprio.soft == Some(0);
@@ -85,7 +88,7 @@ mod tests {
         );
         let user = check(&tree("0", "0", own).root());
         assert_eq!(user.state, State::Bad);
-        assert!(user.found.contains("locked memory 8388608 bytes"));
+        assert!(user.found.contains("locked memory 8 MiB"));
         assert_eq!(check(&tree("0", "99", own).root()).state, State::Warning);
     }
 

@@ -5,6 +5,7 @@ use crate::cgroup::{self, Layout};
 use crate::kernel::{BuildOptions, CommandLine};
 use crate::root::Root;
 use crate::rtgroup;
+use model::grouped;
 
 const QUESTION: Question = Question {
     id: "rt-budgets",
@@ -37,7 +38,8 @@ pub(super) fn check(root: &Root) -> Check {
         format!("own group {} has {}", own.path.display(), own.budget)
     };
     let found = format!(
-        "{whose}; the root group has {top_budget} on each cpu, {free_us} us of every 1000000 us free for new groups"
+        "{whose}; the root group has {top_budget} on each cpu, {} us of every 1,000,000 us free for new groups",
+        grouped(free_us)
     );
     if !own.has_budget() {
         return QUESTION.answer(State::Bad, found).with_fix(format!(
@@ -110,7 +112,11 @@ mod tests {
     fn a_budget_that_is_free_is_good() {
         let check = check(&tree("/", "50000\n").root());
         assert_eq!(check.state, State::Good);
-        assert!(check.found.contains("900000 us of every 1000000 us free"));
+        assert!(
+            check
+                .found
+                .contains("900,000 us of every 1,000,000 us free")
+        );
     }
 
     #[test]

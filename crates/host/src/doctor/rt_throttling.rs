@@ -5,6 +5,7 @@ use super::{Check, Question, State};
 use crate::fix::{Fix, Form};
 use crate::kernel;
 use crate::root::{Root, Unreadable};
+use model::grouped;
 
 const QUESTION: Question = Question {
     id: "rt-throttling",
@@ -18,11 +19,12 @@ pub(super) fn check(root: &Root) -> Check {
         Err(reason) => return QUESTION.unknown(&reason),
     };
     let fix = "sysctl -w kernel.sched_rt_runtime_us=950000";
+    let share = format!("{} us of every {} us", grouped(runtime), grouped(period));
     if kernel::throttles_real_time(root) == Some(false) {
         let holds = match runtime {
             0 => "which may have nothing".to_owned(),
             ..0 => "which may have everything".to_owned(),
-            _ => format!("which may have {runtime} us of every {period} us"),
+            _ => format!("which may have {share}"),
         };
         let found = format!(
             "this kernel has the fair server and does not throttle FIFO or RR threads: kernel.sched_rt_runtime_us limits SCHED_DEADLINE alone, {holds}"
@@ -40,7 +42,7 @@ pub(super) fn check(root: &Root) -> Check {
             )
             .with_fix(fix);
     }
-    let found = format!("real-time tasks may use {runtime} us of every {period} us on each cpu");
+    let found = format!("real-time tasks may use {share} on each cpu");
     if runtime == 0 {
         return QUESTION.answer(State::Bad, found).with_fix(fix);
     }
@@ -110,7 +112,7 @@ mod tests {
                 .starts_with("this kernel has the fair server and does not throttle FIFO")
         );
         assert!(
-            usual.found.ends_with("950000 us of every 1000000 us"),
+            usual.found.ends_with("950,000 us of every 1,000,000 us"),
             "{}",
             usual.found
         );

@@ -28,7 +28,8 @@ pub(super) fn check(root: &Root) -> Check {
             let &[name, _, size, used, ..] = &fields[..] else {
                 return None;
             };
-            Some(format!("{name} ({size} KiB, {used} KiB used)"))
+            let mib = |kib: &str| kib.parse::<u64>().ok().map(|kib| model::mib(kib << 10));
+            Some(format!("{name} ({}, {} used)", mib(size)?, mib(used)?))
         })
         .collect();
     if areas.is_empty() {
@@ -62,10 +63,10 @@ mod tests {
         assert_eq!(check(&none.root()).state, State::Good);
         let some = Tree::new().file(
             "/proc/swaps",
-            &format!("{header}/dev/sda2 partition 1000 20 -2\n"),
+            &format!("{header}/dev/sda2 partition 2097152 20480 -2\n"),
         );
         let check = check(&some.root());
         assert_eq!(check.state, State::Warning);
-        assert_eq!(check.found, "/dev/sda2 (1000 KiB, 20 KiB used)");
+        assert_eq!(check.found, "/dev/sda2 (2,048 MiB, 20 MiB used)");
     }
 }

@@ -82,7 +82,7 @@ fn memory(root: &Root, group: &Path, used: &str, most: &str) -> Option<Limit> {
         what: format!("memory of cgroup {}", group.display()),
         used: (root.read_number::<u64>(group.join(used)).ok()).map(|bytes| bytes >> 20),
         most: bytes >> 20,
-        unit: " MB",
+        unit: " MiB",
         fix: format!("write a larger number of bytes to {}", file.display()),
         name: file.display().to_string(),
     })
@@ -144,6 +144,6 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].value(), "99 of 100");
         assert_eq!(found[0].fix, "raise it: echo max > /cg/a/b/pids.max");
-        assert_eq!(memory_groups(&root).unwrap().value(), "77 of 65535");
+        assert_eq!(memory_groups(&root).unwrap().value(), "77 of 65,535");
     }
 }

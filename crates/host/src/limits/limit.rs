@@ -38,7 +38,7 @@ pub struct Limit {
     pub used: Option<u64>,
     /// The limit.
     pub most: u64,
-    /// Unit, such as ` MB`; empty for plain numbers.
+    /// Unit, such as ` MiB`; empty for plain numbers.
     pub unit: &'static str,
     /// How to raise it, one sentence.
     pub fix: String,
@@ -51,12 +51,12 @@ impl Limit {
             .map_or(0.0, |used| used as f64 / self.most.max(1) as f64)
     }
 
-    /// Such as `32760 of 32768`.
+    /// Such as `32,760 of 32,768`.
     pub fn value(&self) -> String {
-        let unit = self.unit;
+        let (most, unit) = (model::grouped(self.most), self.unit);
         match self.used {
-            Some(used) => format!("{used} of {}{unit}", self.most),
-            None => format!("at most {}{unit}", self.most),
+            Some(used) => format!("{} of {most}{unit}", model::grouped(used)),
+            None => format!("at most {most}{unit}"),
         }
     }
 }

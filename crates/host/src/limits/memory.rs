@@ -22,7 +22,7 @@ pub(super) fn machine(root: &Root) -> Option<Limit> {
         name: "/proc/meminfo".to_owned(),
         used: Some(total.saturating_sub(mebibytes("MemAvailable")?)),
         most: total,
-        unit: " MB",
+        unit: " MiB",
         fix: "end other work, or give the machine more memory".to_owned(),
     })
 }
@@ -37,7 +37,7 @@ fn room(place: &str) -> Option<Limit> {
         name: place.to_owned(),
         used: Some(size(stat.f_blocks).saturating_sub(size(stat.f_bfree))),
         most: size(stat.f_blocks),
-        unit: " MB",
+        unit: " MiB",
     })
     .filter(|limit| limit.most > 0)
 }
@@ -54,6 +54,6 @@ mod tests {
             "MemTotal:  2097152 kB\nMemFree: 5 kB\nMemAvailable:  1048576 kB\n",
         );
         let found = limits(&tree.root());
-        assert_eq!(found[0].value(), "1024 of 2048 MB");
+        assert_eq!(found[0].value(), "1,024 of 2,048 MiB");
     }
 }

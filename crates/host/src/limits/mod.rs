@@ -71,14 +71,17 @@ mod tests {
             name: "x".to_owned(),
             used: Some(3),
             most: 4,
-            unit: " MB",
+            unit: " MiB",
             fix: String::new(),
         };
-        assert_eq!((limit.share(), limit.value().as_str()), (0.75, "3 of 4 MB"));
+        assert_eq!(
+            (limit.share(), limit.value().as_str()),
+            (0.75, "3 of 4 MiB")
+        );
         limit.used = None;
         assert_eq!(
             (limit.share(), limit.value().as_str()),
-            (0.0, "at most 4 MB")
+            (0.0, "at most 4 MiB")
         );
     }
 }

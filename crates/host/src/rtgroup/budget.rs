@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use model::grouped;
 use serde::{Deserialize, Serialize};
 
 /// A real-time budget as the kernel keeps it.
@@ -44,7 +45,8 @@ impl std::fmt::Display for Budget {
         if self.runtime_us < 0 {
             write!(f, "no limit")
         } else {
-            write!(f, "{} us every {} us", self.runtime_us, self.period_us)
+            let (runtime, period) = (grouped(self.runtime_us), grouped(self.period_us));
+            write!(f, "{runtime} us every {period} us")
         }
     }
 }

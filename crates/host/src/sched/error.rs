@@ -56,7 +56,7 @@ pub enum SchedError {
     },
     /// The deadline tasks of these cpus would ask for more than the kernel admits (EBUSY).
     #[error(
-        "{class} was refused for process {pid}: with the deadline tasks already there it would exceed what the kernel admits (95% of these cpus unless changed)"
+        "{class} was refused for process {pid}: with the deadline tasks already there it would exceed what the kernel admits (95 % of these cpus unless changed)"
     )]
     OverBandwidth {
         /// The requested class.

@@ -80,7 +80,7 @@ pub(super) fn ten_thousandths(share: f64) -> Result<u32, (String, String)> {
     }
     Err((
         format!("a ratio cannot be known to within {share}"),
-        "use 0.0001 to 1, such as 0.02 for two percent".to_owned(),
+        "use 0.0001 to 1, such as 0.02 for 2 %".to_owned(),
     ))
 }
 

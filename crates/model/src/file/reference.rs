@@ -2,7 +2,7 @@
 
 use super::fits::range;
 use super::{Key, Kind, Need, Shape};
-use crate::{Bytes, Duration};
+use crate::{Bytes, Duration, grouped};
 
 /// The rows of a table's keys.
 fn rows(shape: &Shape) -> String {
@@ -120,19 +120,6 @@ fn kind(kind: &Kind) -> (String, String) {
             format!("1 to {}", grouped(*most as i64)),
         ),
     }
-}
-
-/// `1,000,000`.
-pub(crate) fn grouped(n: i64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A page of the documentation.

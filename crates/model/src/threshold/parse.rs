@@ -479,7 +479,7 @@ mod tests {
         }
 
         #[test]
-        fn nearly_right_texts_do_not_panic(text in "[a-z.*]{0,6}(latency|skipped|memory|skew)?[.]?(p99|p99.9|max)? ?[<>=!]{0,3} ?[0-9.]{0,4}(us|x|MB| )?") {
+        fn nearly_right_texts_do_not_panic(text in "[a-z.*]{0,6}(latency|missed|memory|skew)?[.]?(p99|p99.9|max)? ?[<>=!]{0,3} ?[0-9.]{0,4}(us|x|MB| )?") {
             if let Ok(threshold) = text.parse::<Threshold>() {
                 prop_assert_eq!(threshold.to_string().parse(), Ok(threshold));
             }

@@ -212,7 +212,10 @@ impl Collector {
     /// last record, and the probe's header.
     pub fn end(&mut self, header: &Header) -> Vec<u8> {
         let left = header.planned.saturating_sub(self.next);
-        let skipped = header.skipped.saturating_sub(self.counts().skipped).min(left);
+        let skipped = header
+            .skipped
+            .saturating_sub(self.counts().skipped)
+            .min(left);
         self.here.skipped += skipped;
         self.here.lost += left - skipped;
         self.next = self.next.max(header.planned);

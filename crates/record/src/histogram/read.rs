@@ -261,7 +261,8 @@ pub fn visit(
 /// The accounted activations must not exceed the planned ones, and must equal them at the end.
 fn consistent(begin: &Header, ends: &Ends) -> Result<(), String> {
     let counts = ends.counts;
-    let sum = (counts.executed.checked_add(counts.skipped)).and_then(|n| n.checked_add(counts.lost));
+    let sum =
+        (counts.executed.checked_add(counts.skipped)).and_then(|n| n.checked_add(counts.lost));
     if sum.is_none_or(|sum| sum > begin.planned) {
         return Err(format!(
             "{} recorded, {} skipped and {} lost activations are more than the {} planned",

@@ -171,7 +171,7 @@ impl<'a> Source<'a> {
         let read = (&mut self.reader).take(most + 1).read_to_end(&mut bytes);
         read.map_err(|error| unread(cannot(&error)))?;
         if bytes.len() as u64 > most {
-            return Err(unread(format!("the file is larger than {most_mib} MB")));
+            return Err(unread(format!("the file is larger than {most_mib} MiB")));
         }
         String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

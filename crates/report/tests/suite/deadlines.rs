@@ -96,7 +96,7 @@ fn judged(summary: &RunSummary, text: &str, run: &Synthetic) -> CellVerdict {
 
 #[test]
 fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
-    use Outcome::{Holds, Fails, Undecided};
+    use Outcome::{Fails, Holds, Undecided};
     let base = tempfile::tempdir().unwrap();
     let (run, summary) = run(
         base.path(),
@@ -105,10 +105,7 @@ fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
         true,
     );
     let one = judged(&summary, "late > 0", &run);
-    assert_eq!(
-        (one.verdict, one.value, one.low),
-        (Fails, Some(12.0), None)
-    );
+    assert_eq!((one.verdict, one.value, one.low), (Fails, Some(12.0), None));
     assert_eq!(
         one.reason,
         "of 800 activations, 1.5 % (0.62..3.6 %); 8 others were skipped"

@@ -46,7 +46,7 @@ fn cells(judged: &Judged, place: usize) -> Vec<(&str, Outcome)> {
 
 #[test]
 fn every_cell_is_judged_and_what_is_absent_is_said() {
-    use Outcome::{Holds, Fails, NotApplicable, Undecided};
+    use Outcome::{Fails, Holds, NotApplicable, Undecided};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -64,7 +64,11 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
     );
     assert_eq!(
         cells(&judged, 0),
-        [("bare", Holds), ("podman", Fails), ("docker", NotApplicable)]
+        [
+            ("bare", Holds),
+            ("podman", Fails),
+            ("docker", NotApplicable)
+        ]
     );
     assert_eq!(cells(&judged, 1), [("bare", Fails)]);
     let few = &judged.thresholds[2].cells[0];
@@ -96,7 +100,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
 
 #[test]
 fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
-    use Outcome::{Holds, Fails, NotApplicable};
+    use Outcome::{Fails, Holds, NotApplicable};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(

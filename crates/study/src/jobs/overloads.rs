@@ -253,11 +253,15 @@ mod tests {
 
     #[test]
     fn the_limit_is_what_the_doctor_found() {
-        let found = "real-time tasks may use 950000 us of every 1000000 us on each cpu";
+        // The second is that of earlier versions.
+        let found = "real-time tasks may use 950,000 us of every 1,000,000 us on each cpu";
+        let old = &found.replace(',', "");
         let limit = |state, found| limit(&[check(state, found)]);
-        let known = limit(State::Good, found).unwrap();
-        assert_eq!((known.runtime_us, known.period_us), (950_000, 1_000_000));
-        assert!((known.share() - 0.95).abs() < 1e-12);
+        for found in [found, old] {
+            let known = limit(State::Good, found).unwrap();
+            assert_eq!((known.runtime_us, known.period_us), (950_000, 1_000_000));
+            assert!((known.share() - 0.95).abs() < 1e-12);
+        }
         let off = "off: a task that never blocks keeps its cpu";
         assert_eq!(limit(State::Warning, off), None);
         assert_eq!(limit(State::Unknown, found), None);

@@ -143,6 +143,10 @@ fn number(cell: &CellSummary, kind: Count) -> Result<u64, Absent> {
         Count::Skipped => Ok(cell.skipped),
         Count::Lost => Ok(cell.lost.saturating_add(cell.unexplained)),
         Count::Faults => Ok(cell.faults),
+        Count::Missed => {
+            let what = "its late jobs and skipped activations are counted apart";
+            Err((Why::NoFigure, what.to_owned()))
+        }
         Count::Failed => Err((Why::NoFigure, "its trial fails as a whole".to_owned())),
     }
 }
@@ -152,7 +156,7 @@ fn share(cell: &CellSummary, kind: Count) -> Option<&Share> {
     match kind {
         Count::Late => cell.late_share.as_ref(),
         Count::Skipped => cell.skipped_share.as_ref(),
-        Count::Lost | Count::Faults | Count::Failed => None,
+        Count::Missed | Count::Lost | Count::Faults | Count::Failed => None,
     }
 }
 

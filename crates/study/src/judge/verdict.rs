@@ -312,7 +312,10 @@ mod tests {
         assert_eq!(of(vec![holds()]), Outcome::Holds);
         assert_eq!(of(vec![holds(), absent(Why::NotMeasured)]), Outcome::Holds);
         assert_eq!(of(vec![absent(Why::NotMeasured)]), Outcome::NotApplicable);
-        assert_eq!(of(vec![holds(), absent(Why::TooFew)]), Outcome::NotApplicable);
+        assert_eq!(
+            of(vec![holds(), absent(Why::TooFew)]),
+            Outcome::NotApplicable
+        );
         let undecided = || cell(Outcome::Undecided, None);
         assert_eq!(
             of(vec![absent(Why::TooFew), undecided()]),

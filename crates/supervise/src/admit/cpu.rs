@@ -9,6 +9,7 @@ use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::Enforcer;
 use model::mission::CellClass;
 use record::supply::MeasuredSupply;
+use text::units::exact;
 
 use super::asked::Asked;
 use super::facts::LimitedBy;
@@ -270,11 +271,11 @@ fn within_limit(
             return Err(Unfit {
                 of,
                 why: format!(
-                    "the cells on its cpu can be charged {:.3} ms per {:.0} ms, with saved-up budgets and overdrafts, but \
-                     {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{fix}",
-                    all as f64 / 1e6,
-                    limit.period_ns as f64 / 1e6,
-                    limit.runtime_ns as f64 / 1e6
+                    "the cells on its cpu can be charged {} per {}, with saved-up budgets and overdrafts, but \
+                     {then} after {}: lower budgets or execution times, or shorten their periods{fix}",
+                    exact(all),
+                    exact(limit.period_ns),
+                    exact(limit.runtime_ns)
                 ),
                 witness: None,
             });
@@ -446,11 +447,11 @@ fn supplied_below(
         .map_err(|crowded| Unfit {
             of: at,
             why: format!(
-                "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period: its budget, up to {:.3} ms beyond that, \
-                 and what comes before it",
-                crowded.demand as f64 / 1e6,
-                crowded.period as f64 / 1e6,
-                own.overdraw as f64 / 1e6
+                "with overruns, it and the cells above it on its cpu need {} per {} period: its budget, up to {} beyond that, and \
+                 what comes before it",
+                exact(crowded.demand),
+                exact(crowded.period),
+                exact(own.overdraw)
             ),
             witness: None,
         })

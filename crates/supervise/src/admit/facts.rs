@@ -8,6 +8,7 @@ use host::rt_threads::RtThread;
 use model::Enforcer;
 use model::mission::Cell;
 use record::supply::{Machine, MeasuredSupply, WorstReaction};
+use text::units::exact;
 
 use super::{HIGHEST_HELD, MachineMemory, Neighbour, Unaccounted};
 
@@ -103,12 +104,12 @@ impl RtRoom {
     /// The holders with their shares, a clause; `None`: nobody holds anything.
     pub(super) fn takers(&self) -> Option<String> {
         let (named, more) = self.taken.split_at(self.taken.len().min(NAMED));
-        let part = |share: &RtShare| format!("{} holds {:.3} ms", share.who, share.us as f64 / 1e3);
+        let part = |share: &RtShare| format!("{} holds {}", share.who, exact(share.us * 1_000));
         let mut parts: Vec<String> = named.iter().map(part).collect();
         let us: u64 = more.iter().map(|share| share.us).sum();
         if us > 0 {
             let count = more.len();
-            parts.push(format!("{count} more hold {:.3} ms", us as f64 / 1e3));
+            parts.push(format!("{count} more hold {}", exact(us * 1_000)));
         }
         (!parts.is_empty())
             .then(|| format!("of each second of real-time groups, {}", parts.join(", ")))

@@ -4,6 +4,7 @@
 use analysis::Ns;
 use analysis::linux::{Held, Reaction};
 use model::Enforcer;
+use text::units::exact;
 
 use super::Facts;
 use super::cpu::Candidate;
@@ -35,9 +36,9 @@ pub(super) fn note(candidates: &[Candidate<'_>], facts: &Facts) -> Option<String
     };
     candidates.iter().any(is_held).then(|| {
         format!(
-            "a cell held by the freezer is assumed to run on for up to {:.2} ms after its budget is used up, {of}; the grants \
+            "a cell held by the freezer is assumed to run on for up to {} after its budget is used up, {of}; the grants \
              of less urgent cells on its cpu rely on that",
-            facts.reaction().overrun as f64 / 1e6
+            exact(facts.reaction().overrun)
         )
     })
 }

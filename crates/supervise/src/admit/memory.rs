@@ -3,6 +3,7 @@
 //! Missions are counted as if all their cells stood in one file: limits that files declare must fit into the machine
 //! together, in any order of the missions, and a limit that no file gives is a share of the rest.
 
+use model::mib;
 use model::mission::{Cell, Mission};
 use serde::{Deserialize, Serialize};
 
@@ -192,10 +193,6 @@ pub(super) fn share(
         default_bytes,
         limits_bytes,
     })
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// A few names, and how many more.

@@ -56,6 +56,7 @@ pub use freezer::process::HIGHEST_HELD;
 use model::Enforcer;
 use model::mission::{CellClass, Mission, Place};
 use record::supply::MeasuredSupply;
+use text::units::exact;
 
 use advice::Advice;
 use ample::Searched;
@@ -551,12 +552,12 @@ fn kernel(
                 .takers()
                 .map_or(String::new(), |who| format!(" ({who})"));
             refusals.push(format!(
-                "the cells' real-time groups together need {:.3} ms of every second, whatever their cpus, but {:.3} ms are \
-                 free{takers}: the kernel counts a group's budget on every cpu; lower budgets by {:.3} ms a second, or raise \
+                "the cells' real-time groups together need {} of every second, whatever their cpus, but {} are \
+                 free{takers}: the kernel counts a group's budget on every cpu; lower budgets by {} a second, or raise \
                  kernel.sched_rt_runtime_us",
-                sum as f64 / 1e3,
-                room.free_us as f64 / 1e3,
-                (sum - room.free_us) as f64 / 1e3
+                exact(sum * 1_000),
+                exact(room.free_us * 1_000),
+                exact((sum - room.free_us) * 1_000)
             ));
         }
     }

@@ -8,6 +8,7 @@ use host::sched::Class;
 use model::Enforcer;
 use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
+use text::units::exact;
 
 use super::advice::Advice;
 use super::partition;
@@ -261,16 +262,15 @@ pub struct Late {
 
 impl fmt::Display for Late {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |ns: Ns| ns as f64 / 1e6;
         let witness = &self.witness;
-        let (task, instant, demand) = (&self.task, ms(witness.instant), ms(witness.demand));
+        let (task, instant, demand) = (&self.task, exact(witness.instant), exact(witness.demand));
         write!(
             f,
-            "{task}: needs {demand:.3} ms within {instant:.3} ms of its arrival; "
+            "{task}: needs {demand} within {instant} of its arrival; "
         )?;
         match witness.supply {
             0 => write!(f, "none is guaranteed"),
-            supply => write!(f, "{:.3} ms is guaranteed", ms(supply)),
+            supply => write!(f, "{} is guaranteed", exact(supply)),
         }
     }
 }

@@ -4,6 +4,7 @@ use analysis::inside::test;
 use analysis::linux::{Held, responses_below};
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Verdict};
+use text::units;
 
 use model::Enforcer;
 use record::supply::MeasuredSupply;
@@ -12,10 +13,6 @@ use super::advice::Advice;
 use super::asked::Asked;
 use super::cpu::{Candidate, Unfit};
 use super::{Facts, Late, Refused, RtRoom, keeper, place_of, servers};
-
-fn ms(ns: Ns) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
-}
 
 /// A refusal without a witness.
 pub(super) fn plain(cell: &Asked, why: &str, advice: Vec<Advice>) -> Refused {
@@ -63,7 +60,7 @@ pub(super) fn no_budget(
                     "wcet",
                     format!(
                         "cut {} from the execution time that is due by then",
-                        ms(lack)
+                        units::exact(lack)
                     ),
                 )],
             )
@@ -99,16 +96,13 @@ fn in_between(
 ) -> Option<(String, &'static str, &'static str)> {
     let tasks = &cell.work.tasks;
     let shortest = tasks.iter().map(|task| task.deadline).min()?;
-    let deadline = match shortest {
-        1_000_000.. => ms(shortest),
-        us => format!("{:.1} us", us as f64 / 1e3),
-    };
+    let deadline = units::exact(shortest);
     responses_below(tasks, &[])?;
     if responses_below(tasks, exact).is_none() {
         let most = exact.iter().map(|own| own.budget).max()?;
         let by = format!(
             "the supervisor may run for {} at once before it, too long for a deadline of {deadline}",
-            ms(most)
+            units::exact(most)
         );
         return Some((
             by,
@@ -123,7 +117,7 @@ fn in_between(
         let by = format!(
             "the freezer's own thread takes up to {} of the cpu in each period in which it holds a cell, too long for a deadline of \
              {deadline}",
-            ms(keeper.budget)
+            units::exact(keeper.budget)
         );
         return Some((by, "enforcer", "choose another with `enforcer` or `class`"));
     }
@@ -132,7 +126,7 @@ fn in_between(
         let by = format!(
             "{} checks a budget only at the kernel's tick, every {}, longer than a deadline of {deadline}",
             cell.enforcer.name(),
-            ms(facts.tick_ns())
+            units::exact(facts.tick_ns())
         );
         (by, "enforcer", "choose another with `enforcer` or `class`")
     })

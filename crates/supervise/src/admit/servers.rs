@@ -7,6 +7,7 @@ use analysis::{Ns, Verdict};
 use model::Enforcer;
 use model::mission::CellClass;
 use record::supply::MeasuredSupply;
+use text::units::exact;
 
 use super::Facts;
 use super::cpu::{Bound, Candidate, Unfit, reserved};
@@ -66,9 +67,9 @@ pub(super) fn check(
             return Err(Unfit {
                 of: own.get(witness.task).map_or(0, |(at, _)| *at),
                 why: format!(
-                    "the budgets of hcbs on its cpu, which may each be overdrawn by a tick, demand {:.3} ms in {:.3} ms",
-                    witness.demand as f64 / 1e6,
-                    witness.instant as f64 / 1e6
+                    "the budgets of hcbs on its cpu, which may each be overdrawn by a tick, demand {} in {}",
+                    exact(witness.demand),
+                    exact(witness.instant)
                 ),
                 witness: None,
             });
@@ -166,9 +167,9 @@ pub(super) fn refused(
     });
     refusal.err().map(|refusal| {
         format!(
-            "the kernel would refuse to reserve {:.3} ms of every second of each cpu for groups with budgets (cpu.rt.max of the \
+            "the kernel would refuse to reserve {} of every second of each cpu for groups with budgets (cpu.rt.max of the \
              top group): {refusal}",
-            top_us as f64 / 1e3
+            exact(top_us * 1_000)
         )
     })
 }

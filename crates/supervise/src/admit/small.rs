@@ -2,6 +2,7 @@
 
 use analysis::Ns;
 use model::Enforcer;
+use text::units::exact;
 
 use super::cpu::Candidate;
 
@@ -17,10 +18,10 @@ pub(super) fn note(own: &[Candidate<'_>]) -> Option<String> {
     })?;
     let (budget, period) = small.budget?;
     Some(format!(
-        "{} has a budget of {:.3} ms every {:.3} ms, too small for real-time groups to count exactly: programs have got up to \
+        "{} has a budget of {} every {}, too small for real-time groups to count exactly: programs have got up to \
          1.7 times as much; choose a longer budget and period in the same ratio",
         small.asked.called(),
-        budget as f64 / 1e6,
-        period as f64 / 1e6
+        exact(budget),
+        exact(period)
     ))
 }

@@ -9,6 +9,7 @@ use analysis::{Ns, Task};
 use model::Enforcer;
 use model::mission::{Band, CellClass, Mission, Supervisor, SupervisorClass};
 use serde::{Serialize, Serializer};
+use text::units::exact;
 
 use super::asked::{Asked, ns};
 use super::cpu::{Bound, Candidate, Unfit};
@@ -132,13 +133,12 @@ impl SupervisorGrant {
     /// That there is no room for it, a sentence.
     pub(super) fn refusal(&self) -> Option<String> {
         let (budget, period) = self.reservation()?;
-        let ms = |ns: Ns| ns as f64 / 1e6;
         Some(format!(
-            "the cells fit, but on none of its cpus the supervisor beside them, which reserves {:.3} ms every {:.3} ms: lower its \
+            "the cells fit, but on none of its cpus the supervisor beside them, which reserves {} every {}: lower its \
              budget (`supervisor = {{ budget = ... }}`), move timecell to other cpus (`taskset`), or run it as an ordinary \
              process (`supervisor = {{ class = \"other\" }}`), which reacts late where the cells use their whole grants",
-            ms(budget),
-            ms(period)
+            exact(budget),
+            exact(period)
         ))
     }
 

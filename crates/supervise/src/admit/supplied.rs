@@ -7,6 +7,7 @@ use analysis::{Ns, Supply};
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply, find};
 use serde::Serialize;
+use text::units::exact;
 
 use super::Facts;
 
@@ -98,8 +99,8 @@ impl Supplied {
     ) -> Result<(Supplied, Basis), String> {
         let unmeasured = match find(measured, held, &facts.machine) {
             Ok(found) if found.measured_to_ns < longest => format!(
-                "its windows were measured only up to {} ms",
-                found.measured_to_ns / 1_000_000
+                "its windows were measured only up to {}",
+                exact(found.measured_to_ns)
             ),
             Ok(found) => {
                 let by_freezer = held.enforcer == Enforcer::Freezer;
@@ -178,11 +179,11 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
             return match FreezerSupply::new(budget, period, reaction) {
                 Ok(supply) => Ok(supply.behind),
                 Err(ReservationError::Zero(_)) => Err(format!(
-                    "none of {:.3} ms every {:.3} ms is guaranteed when the freezer checks up to {:.3} ms late, as it did when \
+                    "none of {} every {} is guaranteed when the freezer checks up to {} late, as it did when \
                      measured",
-                    budget as f64 / 1e6,
-                    period as f64 / 1e6,
-                    reaction.late as f64 / 1e6
+                    exact(budget),
+                    exact(period),
+                    exact(reaction.late)
                 )),
                 Err(error) => Err(error.to_string()),
             };

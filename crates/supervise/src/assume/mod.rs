@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::bound::Changed;
 pub use self::bound::{Bounds, State};
-pub use self::rules::{Check, RULES, Rule, time};
+pub use self::rules::{Check, RULES, Rule};
 
 use crate::admit::{Admission, Grant, Unaccounted};
 use crate::threads::{Match, Seen, wanted};

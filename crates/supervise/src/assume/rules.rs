@@ -3,6 +3,7 @@
 use host::cpus::format_list;
 use host::rt_threads::RtThread;
 use host::sched::Class;
+use text::units::{exact, time};
 
 use super::{Answered, Locked, Look, Proof, Standing};
 use crate::threads::{ADVICE, Sign};
@@ -48,8 +49,8 @@ pub const RULES: &[Rule] = &[
             Some(match proof.reserved {
                 Some((budget, period)) => format!(
                     "the supervisor runs with its reservation of {} in every {}",
-                    time(budget),
-                    time(period)
+                    exact(budget),
+                    exact(period)
                 ),
                 None => "the supervisor runs".to_owned(),
             })
@@ -57,7 +58,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Looked(|proof, look| match look {
             Look { away_ns, .. } if *away_ns > AWAY_NS => Standing::found(format!(
                 "the supervisor did not run for {}",
-                time(away_ns.unsigned_abs())
+                time(*away_ns as f64)
             )),
             Look { is_reserved, .. } => match proof.reserved.is_some() && !is_reserved {
                 true => Standing::found("the supervisor has lost its reservation"),
@@ -151,8 +152,8 @@ pub const RULES: &[Rule] = &[
             let (budget, period) = proof.budget?;
             Some(format!(
                 "its cell gets {} in every {} and no more, held by {}",
-                time(budget),
-                time(period),
+                exact(budget),
+                exact(period),
                 proof.enforcer.name()
             ))
         },
@@ -201,8 +202,8 @@ pub const RULES: &[Rule] = &[
         says: |proof| {
             Some(format!(
                 "its jobs take at most {} of cpu time, one in every {}",
-                time(proof.wcet_ns.unsigned_abs()),
-                time(proof.period_ns.unsigned_abs())
+                exact(proof.wcet_ns.unsigned_abs()),
+                exact(proof.period_ns.unsigned_abs())
             ))
         },
         check: Check::Looked(|_, look| match look.overran {
@@ -215,11 +216,11 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "responses",
-        says: |proof| Some(format!("no job ends later than {}", time(proof.bound_ns))),
+        says: |proof| Some(format!("no job ends later than {}", exact(proof.bound_ns))),
         check: Check::Looked(|proof, look| match look.worst_ns {
             None => Standing::not_checked("the application does not report its jobs"),
             Some(worst_ns) if worst_ns.unsigned_abs() > proof.bound_ns => {
-                Standing::found(format!("a job took {}", time(worst_ns.unsigned_abs())))
+                Standing::found(format!("a job took {}", exact(worst_ns.unsigned_abs())))
             }
             Some(_) => Standing::Holds,
         }),
@@ -238,7 +239,7 @@ pub const RULES: &[Rule] = &[
         says: |proof| {
             Some(format!(
                 "no single job takes longer than {}",
-                time(proof.wcet_ns.unsigned_abs())
+                exact(proof.wcet_ns.unsigned_abs())
             ))
         },
         check: Check::Never("the kernel counts cpu time by ticks, not by jobs"),
@@ -249,7 +250,7 @@ pub const RULES: &[Rule] = &[
             let most = proof.blocking_ns.unsigned_abs();
             Some(match most {
                 0 => "less urgent work does not delay it".to_owned(),
-                _ => format!("less urgent work delays it by at most {}", time(most)),
+                _ => format!("less urgent work delays it by at most {}", exact(most)),
             })
         },
         check: Check::Never("locks are not looked at"),
@@ -259,7 +260,7 @@ pub const RULES: &[Rule] = &[
         says: |proof| {
             Some(match proof.latency_ns {
                 0 => "the kernel wakes it at once: no `latency` is declared".to_owned(),
-                latency => format!("the kernel wakes it within {}", time(latency)),
+                latency => format!("the kernel wakes it within {}", exact(latency)),
             })
         },
         check: Check::Never("wake-ups are not timed while a mission runs"),
@@ -304,12 +305,4 @@ fn threads(all: &[RtThread]) -> String {
         named.push(format!("{more} more"));
     }
     named.join(", ")
-}
-
-/// A time in ms with three decimals, the resolution of budgets; below 0.1 ms, in us.
-pub fn time(ns: u64) -> String {
-    match ns {
-        1..100_000 => format!("{:.1} us", ns as f64 / 1e3),
-        _ => format!("{:.3} ms", ns as f64 / 1e6),
-    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use host::sched::{self, Class, bandwidth};
 use model::mission::Cell;
+use text::units::exact;
 
 use super::partition::ByPartition;
 use super::{Enforce, EnforceError, Inside, Mechanism};
@@ -172,15 +173,14 @@ fn told(class: &Class) -> String {
     else {
         return class.to_string();
     };
-    let ms = |ns: &u64| *ns as f64 / 1e6;
     let due = match deadline_ns == period_ns {
         true => String::new(),
-        false => format!(" within {:.3} ms", ms(deadline_ns)),
+        false => format!(" within {}", exact(*deadline_ns)),
     };
     format!(
-        "{:.3} ms of cpu time{due} in every {:.3} ms",
-        ms(runtime_ns),
-        ms(period_ns)
+        "{} of cpu time{due} in every {}",
+        exact(*runtime_ns),
+        exact(*period_ns)
     )
 }
 
@@ -282,8 +282,8 @@ mod tests {
         let held = Deadline::new(&grant(&two, None), &two).unwrap();
         assert_eq!(
             held.guarantee(),
-            "thread `a`, once it exists, 1.112 ms of cpu time within 8.000 ms in every 10.000 ms; thread `b`, once it exists, \
-             1.112 ms of cpu time within 8.000 ms in every 10.000 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
+            "thread `a`, once it exists, 1.112 ms of cpu time within 8 ms in every 10 ms; thread `b`, once it exists, \
+             1.112 ms of cpu time within 8 ms in every 10 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
              beside all other threads of that class; its other threads are best effort"
         );
         assert_eq!(held.settle_ns(), 10_000_000);

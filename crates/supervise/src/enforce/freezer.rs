@@ -12,6 +12,7 @@ use freezer::{Reservation, Stop};
 use host::root::Root;
 use host::sched::Class;
 use model::mission::Cell;
+use text::units::exact;
 
 use super::inside::of_deadline;
 use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism, Step};
@@ -258,11 +259,11 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Enforce for Freezer {
     fn guarantee(&self) -> String {
         format!(
-            "{:.3} ms of cpu {} in every {:.3} ms; what it overruns until the freezer stops it is taken from later periods; \
+            "{} of cpu {} in every {}; what it overruns until the freezer stops it is taken from later periods; \
              held by the freezer of {}",
-            self.reservation.budget_ns() as f64 / 1e6,
+            exact(self.reservation.budget_ns().unsigned_abs()),
             self.cpu,
-            self.reservation.period_ns() as f64 / 1e6,
+            exact(self.reservation.period_ns().unsigned_abs()),
             self.group.display()
         )
     }

@@ -6,6 +6,7 @@ use host::root::Root;
 use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group, remove_group_with_inner};
 use host::sched::{self, Class};
 use model::mission::Cell;
+use text::units::exact;
 
 use super::inside::of_deadline;
 use super::{CpusetOnly, Enforce, EnforceError, Left, Mechanism, first_priority};
@@ -242,12 +243,12 @@ impl Mechanism for ByGroup {
 
 impl Enforce for RtCgroup {
     fn guarantee(&self) -> String {
-        let ms = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e6;
+        let time = |ns: Option<u64>| exact(ns.unwrap_or(0));
         format!(
-            "{:.3} ms of cpu {} in every {:.3} ms and no more, held by the real-time group {}",
-            ms(self.grant.budget_ns),
+            "{} of cpu {} in every {} and no more, held by the real-time group {}",
+            time(self.grant.budget_ns),
             host::cpus::format_list(&self.grant.cpus),
-            ms(self.grant.period_ns),
+            time(self.grant.period_ns),
             self.path.display()
         )
     }
@@ -266,10 +267,9 @@ impl Enforce for RtCgroup {
         let granted = granted(&self.grant).ok();
         match host::rtgroup::budget_of(&Root::live(), &self.path) {
             Err(_) => unheld.push(format!("its real-time group {group} is gone")),
-            Ok(budget) if Some(&budget) != granted.as_ref() => unheld.push(format!(
-                "others have made the budget of {group} {} us in every {} us",
-                budget.runtime_us, budget.period_us
-            )),
+            Ok(budget) if Some(&budget) != granted.as_ref() => {
+                unheld.push(format!("others have made the budget of {group} {budget}"))
+            }
             Ok(_) => {}
         }
         unheld

@@ -5,6 +5,7 @@ use crate::incident::{Evidence, Incident, SCHEMA, Seen, Taken};
 use crate::{End, Stamp};
 
 use model::mission::Action;
+use text::units::{exact, time};
 
 /// An observation, and the decision about it. Every one is to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,8 +173,8 @@ impl Sight {
                 ..
             } => format!(
                 "no report for {}, {} is allowed",
-                span(silent_ns),
-                span(timeout_ns)
+                time(silent_ns as f64),
+                exact(timeout_ns.unsigned_abs())
             ),
             Sight::Late { misses, jobs, .. } => match (misses, jobs) {
                 (1, _) => "a job was late".to_owned(),
@@ -189,18 +190,21 @@ impl Sight {
                 timeout_ns,
             } => format!(
                 "no progress for {}, {} is allowed",
-                span(still_ns),
-                span(timeout_ns)
+                time(still_ns as f64),
+                exact(timeout_ns.unsigned_abs())
             ),
             Sight::Overran { ran_ns, .. } => ran_ns.map_or_else(
                 || "more cpu time was used than jobs within their wcet can use".to_owned(),
-                |ns| format!("a job ran for {}, longer than its wcet", span(ns)),
+                |ns| format!("a job ran for {}, longer than its wcet", time(ns as f64)),
             ),
             Sight::Unproved { .. } => "its bound was withdrawn".to_owned(),
             Sight::RestartLimit {
                 restarts,
                 window_ns,
-            } => format!("{restarts} restarts within {}", span(window_ns)),
+            } => format!(
+                "{restarts} restarts within {}",
+                exact(window_ns.unsigned_abs())
+            ),
         }
     }
 }
@@ -251,7 +255,7 @@ impl Finding {
                 };
                 let wait = match wait_ns {
                     0 => String::new(),
-                    _ => format!(", after {}", span(wait_ns)),
+                    _ => format!(", after {}", exact(wait_ns.unsigned_abs())),
                 };
                 let action = action.name().to_owned();
                 (Some(action), wait_ns, format!("{by}{again}{wait}"))
@@ -278,7 +282,7 @@ fn by(rule: Option<usize>) -> String {
 fn because(why: Why) -> String {
     match why {
         Why::Below { seen, times } => format!(": observed {seen} of {times} times"),
-        Why::Cooldown { left_ns } => format!(": in cooldown for another {}", span(left_ns)),
+        Why::Cooldown { left_ns } => format!(": in cooldown for another {}", time(left_ns as f64)),
         Why::Stronger { rule } => format!(": {} takes precedence", by(rule)),
         Why::RestartLimit => ": restarted too often".to_owned(),
         Why::Policy => ": does not ask for a restart".to_owned(),
@@ -286,57 +290,9 @@ fn because(why: Why) -> String {
     }
 }
 
-/// A span of time for people, to three digits.
-fn span(ns: i64) -> String {
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let Some((unit, scale)) = units.into_iter().find(|(_, scale)| ns >= *scale) else {
-        return format!("{ns} ns");
-    };
-    let (whole, rest) = (ns / scale, ns % scale);
-    let digits = match whole {
-        0..10 => 2,
-        10..100 => 1,
-        _ => 0,
-    };
-    let fraction = format!("{:03}", rest / (scale / 1_000));
-    let shown = fraction.get(..digits).unwrap_or_default();
-    match shown.trim_end_matches('0') {
-        "" => format!("{whole} {unit}"),
-        shown => format!("{whole}.{shown} {unit}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spans_have_three_digits_and_no_needless_zero() {
-        let spans = [
-            0,
-            999,
-            1_000,
-            1_050_000,
-            12_345_678,
-            999_999_999,
-            1_500_000_000,
-            i64::MAX,
-        ]
-        .map(span);
-        assert_eq!(
-            spans,
-            [
-                "0 ns",
-                "999 ns",
-                "1 us",
-                "1.05 ms",
-                "12.3 ms",
-                "999 ms",
-                "1.5 s",
-                "9223372036 s"
-            ]
-        );
-    }
 
     #[test]
     fn a_finding_becomes_an_incident_that_people_can_read() {
@@ -399,7 +355,7 @@ mod tests {
         };
         assert_eq!(
             line(silent, Some(0), act(Action::Restart, 0, 0)),
-            "heartbeat: no report for 512 ms, 500 ms is allowed: restart (rule 1)"
+            "heartbeat: no report for 512.3 ms, 500 ms is allowed: restart (rule 1)"
         );
         let ended = Sight::Ended(End::Exited { code: 0 });
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use text::units::exact;
 
 use crate::ledger::LedgerError;
 
@@ -65,10 +66,10 @@ pub enum HeldError {
     Reservation(#[from] freezer::ReservationError),
     /// A budget that the reaction leaves nothing of.
     #[error(
-        "a budget of {} ms every {} ms is below what the freezer can hold: it {}, sees the first use after {} ms, and takes \
-         {} ms of each period for itself, so a budget has to be above {} ms in a period above {} ms",
-        ms(*.budget_ns), ms(*.period_ns), looks(*.late_ns, *.is_measured), ms(super::hold::FIRST_USE_NS), ms(super::hold::COST_NS),
-        ms(super::hold::least_budget_ns(*.late_ns)), ms(super::hold::least_period_ns(*.late_ns))
+        "a budget of {} every {} is below what the freezer can hold: it {}, sees the first use after {}, and takes {} of each \
+         period for itself, so a budget has to be above {} in a period above {}",
+        span(*.budget_ns), span(*.period_ns), looks(*.late_ns, *.is_measured), span(super::hold::FIRST_USE_NS),
+        span(super::hold::COST_NS), span(super::hold::least_budget_ns(*.late_ns)), span(super::hold::least_period_ns(*.late_ns))
     )]
     TooSmall {
         /// The budget, ns.
@@ -331,23 +332,19 @@ impl HeldError {
 /// How late the freezer reacts, a clause.
 fn looks(late_ns: i64, is_measured: bool) -> String {
     match is_measured {
-        true => format!("checked up to {} ms late on this machine", ms(late_ns)),
-        false => format!("checks up to {} ms late", ms(late_ns)),
+        true => format!("checked up to {} late on this machine", span(late_ns)),
+        false => format!("checks up to {} late", span(late_ns)),
     }
 }
 
 /// A budget and its period as sentences name them.
 fn of_period(budget: Option<(u64, u64)>) -> String {
     let (budget, period) = budget.unwrap_or_default();
-    let text = |ns: u64| ms(i64::try_from(ns).unwrap_or(i64::MAX));
-    format!("{} ms every {} ms", text(budget), text(period))
+    format!("{} every {}", exact(budget), exact(period))
 }
 
-/// Milliseconds as a user writes them.
-pub(super) fn ms(ns: i64) -> String {
-    let text = format!("{:.6}", ns as f64 / 1e6);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    text.to_owned()
+fn span(ns: i64) -> String {
+    exact(ns.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -364,17 +361,13 @@ mod tests {
         };
         let said = error.to_string();
         assert!(
-            said.starts_with("a budget of 0.1 ms every 10 ms is below"),
+            said.starts_with("a budget of 100 us every 10 ms is below"),
             "{said}"
         );
         assert!(
-            said.contains("it checks up to 0.1 ms late, sees")
-                && said.contains("above 0.12 ms in a period above 0.25 ms"),
+            said.contains("it checks up to 100 us late, sees")
+                && said.contains("above 120 us in a period above 250 us"),
             "{said}"
-        );
-        assert_eq!(
-            (ms(1_500_000), ms(1), ms(3_000_000)),
-            ("1.5".into(), "0.000001".into(), "3".into())
         );
     }
 }

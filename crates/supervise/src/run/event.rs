@@ -1,6 +1,7 @@
 //! Events of a running mission.
 
 use std::fmt;
+use text::units::time;
 
 use crate::cause::{Cause, ended};
 use crate::control::{TaskStatus, bound_in_force, bound_withdrawn};
@@ -176,7 +177,7 @@ pub enum Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |ns: i64| ns as f64 / 1e6;
+        let time = |ns: i64| time(ns as f64);
         match self {
             Event::Started {
                 cell,
@@ -186,8 +187,8 @@ impl fmt::Display for Event {
                 took_ns,
             } => write!(
                 f,
-                "{cell}: runs (pid {pid}, start {generation}, {:.1} ms): {guarantee}",
-                ms(*took_ns)
+                "{cell}: runs (pid {pid}, start {generation}, {}): {guarantee}",
+                time(*took_ns)
             ),
             Event::Adopted { cell, pid } => {
                 write!(f, "{cell}: runs on, adopted (pid {pid})")
@@ -207,7 +208,7 @@ impl fmt::Display for Event {
                 }
             }
             Event::Used { cell, used } => match used.cpu_ns {
-                Some(ns) => write!(f, "{cell}: used {:.1} ms of cpu time", ms(ns)),
+                Some(ns) => write!(f, "{cell}: used {} of cpu time", time(ns)),
                 None => write!(
                     f,
                     "{cell}: the kernel does not report the cpu time that it used"
@@ -228,19 +229,19 @@ impl fmt::Display for Event {
             } => f.write_str(&bound_in_force(cell, task, *bound_ns)),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: restarting"),
             Event::Restarts { cell, wait_ns } => {
-                write!(f, "{cell}: restarting in {:.1} ms", ms(*wait_ns))
+                write!(f, "{cell}: restarting in {}", time(*wait_ns))
             }
             Event::Stays { cell, why } => write!(f, "{cell}: stays stopped: {why}"),
             Event::Left { cell, what } => write!(f, "{cell}: left behind: {what}"),
             Event::Ready { cell, took_ns } => write!(
                 f,
-                "{cell}: is ready, its first job ended {:.1} ms after the start",
-                ms(*took_ns)
+                "{cell}: is ready, its first job ended {} after the start",
+                time(*took_ns)
             ),
             Event::NotReady { cell, waited_ns } => write!(
                 f,
-                "{cell}: no job ended within {:.0} ms, so it is killed",
-                ms(*waited_ns)
+                "{cell}: no job ended within {}, so it is killed",
+                time(*waited_ns)
             ),
             Event::Unwatched { cell, what } => {
                 write!(f, "{cell}: its jobs are not watched: {what}")
@@ -256,7 +257,7 @@ impl fmt::Display for Event {
                     Mode::Low => "low",
                     Mode::High => "high",
                 };
-                write!(f, "mode: {to}, because {why} ({:.1} ms)", ms(*took_ns))
+                write!(f, "mode: {to}, because {why} ({})", time(*took_ns))
             }
             Event::Note { text } => f.write_str(text),
         }

@@ -162,7 +162,7 @@ pub struct Decided {
 /// Conditions that end a run once they are decided.
 #[derive(Debug, Default, Args)]
 pub struct Until {
-    /// Continue until it is known with 95% confidence whether this holds, such as 'latency.p99.99 < 100us', and fail if it does not
+    /// Continue until it is known with 95 % confidence whether this holds, such as 'latency.p99.99 < 100us', and fail if it does not
     /// (exit code 3); may be repeated. Looks up to five times, each time after twice as many rounds, up to 16 times the jobs that the
     /// first look needs, or --rounds. Written like --fail-if, for quantiles of times.
     #[arg(long, value_name = "CONDITION")]

@@ -16,7 +16,7 @@ pub struct Judge {
     /// is late, skipped, missed, lost, faults or failed. OP is >, >=, < or <=. LIMIT is a time with its unit, a size with its unit
     /// (memory), a number (counts), or a ratio such as 1.1x (median and p99) to --baseline, or without it to the run's own baseline trial.
     ///
-    /// The 95% interval decides: fails if all of it lies beyond the limit, undecided if the limit lies within it.
+    /// The 95 % interval decides: fails if all of it lies beyond the limit, undecided if the limit lies within it.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Threshold>,
     /// Compare each cell with the cell of the same name in this run of the same kind, to which ratios of --fail-if then refer.

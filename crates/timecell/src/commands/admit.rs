@@ -7,6 +7,7 @@ use model::InputError;
 use model::mission::{Cell, Latency, Mission, MissionFile, SupervisorClass};
 use record::summary::RunSummary;
 use record::supply::MeasuredSupply;
+use report::exact;
 use supervise::admit::{
     Admission, Basis, Choice, Exactness, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant,
     TaskBound, admit, find_fixes,
@@ -142,14 +143,6 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
     }
 }
 
-/// A time in ms with three decimals, the resolution of budgets; below 0.1 ms, in us.
-pub(super) fn ms(ns: u64) -> String {
-    match ns {
-        1..100_000 => report::time(ns as f64),
-        _ => format!("{:.3} ms", ns as f64 / 1e6),
-    }
-}
-
 /// The decision of admission as text.
 pub(super) fn text(
     file: &MissionFile,
@@ -246,8 +239,8 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let held = match (grant.budget_ns, grant.period_ns) {
         (Some(budget), Some(period)) => format!(
             "{} every {} ({:.1} %), held by {}",
-            ms(budget),
-            ms(period),
+            exact(budget),
+            exact(period),
             budget as f64 * 100.0 / period.max(1) as f64,
             grant.enforcer.name()
         ),
@@ -268,13 +261,13 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let _ = writeln!(text, "    {}{apart}, {held}{band}", cpu_list(&grant.cpus));
     let behind = match grant.postponed_ns {
         0 => String::new(),
-        ns => format!(", {} of it behind cells of higher priority", ms(ns)),
+        ns => format!(", {} of it behind cells of higher priority", exact(ns)),
     };
     let supply = match grant.delay_ns {
         Some(delay) => format!(
             "assumes {:.1} % of the cpu after waiting up to {}{behind}",
             grant.rate * 100.0,
-            ms(delay)
+            exact(delay)
         ),
         None => "assumes the cpu time that the others leave".to_owned(),
     };
@@ -283,11 +276,11 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             let within = reaction.map_or(String::new(), |reaction| {
                 format!(", and no better than {}", by_rule(reaction))
             });
-            format!("measured in all windows up to {}{within}", ms(*to_ns))
+            format!("measured in all windows up to {}{within}", exact(*to_ns))
         }
         Basis::Tick { unmeasured } => format!(
             "by a model of the {} tick; {unmeasured}",
-            ms(facts.tick_ns())
+            exact(facts.tick_ns())
         ),
         Basis::Reaction {
             reaction,
@@ -306,7 +299,7 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             let late = late_ns.map_or(String::new(), |ns| {
                 let of =
                     (unmeasured.as_deref()).unwrap_or("the most that was measured on this machine");
-                format!(", and the freezer checks up to {} late, {of}", ms(ns))
+                format!(", and the freezer checks up to {} late, {of}", exact(ns))
             });
             let only = match assumed {
                 true => "admitted for its tasks only: ",
@@ -329,8 +322,8 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
 fn by_rule(reaction: Exactness) -> String {
     format!(
         "the freezer's rule with checks up to {} late and overruns up to {}",
-        ms(reaction.late_ns),
-        ms(reaction.overrun_ns)
+        exact(reaction.late_ns),
+        exact(reaction.overrun_ns)
     )
 }
 
@@ -349,15 +342,15 @@ fn supervisor(text: &mut String, own: &SupervisorGrant, mission: &Mission) {
         text,
         "supervisor\n    {}, {} every {} ({:.1} %), held by itself, FIFO {priority}",
         cpu_list(&own.cpus),
-        ms(budget),
-        ms(period),
+        exact(budget),
+        exact(period),
         budget as f64 * 100.0 / period.max(1) as f64,
     );
     if let Some(response) = own.response_ns.filter(|response| *response > budget) {
         let _ = writeln!(
             text,
             "    reacts within {}: SCHED_DEADLINE threads, budgets of hcbs and other supervisors go before it",
-            ms(response)
+            exact(response)
         );
     }
     if own.is_kept_off() {
@@ -395,13 +388,13 @@ fn bound(text: &mut String, grant: &Grant, task: &TaskBound) {
     let response = match task.response_ns {
         Some(response) => format!(
             "responds within {}, deadline {}",
-            ms(response),
-            ms(task.deadline_ns)
+            exact(response),
+            exact(task.deadline_ns)
         ),
-        None => format!("deadline {}", ms(task.deadline_ns)),
+        None => format!("deadline {}", exact(task.deadline_ns)),
     };
     let by = match (task.runtime_ns, task.priority) {
-        (Some(runtime), _) => format!(", SCHED_DEADLINE with a runtime of {}", ms(runtime)),
+        (Some(runtime), _) => format!(", SCHED_DEADLINE with a runtime of {}", exact(runtime)),
         (None, Some(priority)) => format!(", {}", grant.class_at(priority)),
         (None, None) => String::new(),
     };
@@ -456,18 +449,5 @@ fn offered(text: &mut String, fixes: &Fixes) {
             .remark
             .map_or(String::new(), |remark| format!(" ({remark})"));
         let _ = writeln!(text, "    fix, {}: {}{remark}", fix.kind, edits.join("; "));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_has_the_unit_in_which_it_is_read() {
-        assert_eq!(ms(0), "0.000 ms");
-        assert_eq!(ms(60_100), "60.1 us");
-        assert_eq!(ms(250_000), "0.250 ms");
-        assert_eq!(ms(10_000_000), "10.000 ms");
     }
 }

@@ -144,9 +144,9 @@ pub fn dry(plan: &Plan) -> String {
     text.push_str(&not_measured(&plan.not_measured, width));
     text.push_str(&requirements(&plan.requirements));
     text.push_str(&format!(
-        "\nshared memory for one trial {} MB, run directory up to {} MB\n",
-        (plan.trial_bytes() >> 20) + 1,
-        (plan.run_bytes() >> 20) + 1
+        "\nshared memory for one trial {}, run directory up to {}\n",
+        model::mib(plan.trial_bytes() + (1 << 20)),
+        model::mib(plan.run_bytes() + (1 << 20))
     ));
     text
 }

@@ -74,7 +74,11 @@ pub fn run(options: &Itself) -> Result<Ended, CommandError> {
         .iter()
         .flat_map(|section| &section.findings)
         .any(|finding| finding.holds == Some(false));
-    Ok(if fails { Ended::VerdictFails } else { Ended::Fine })
+    Ok(if fails {
+        Ended::VerdictFails
+    } else {
+        Ended::Fine
+    })
 }
 
 fn setup(options: &Itself) -> Result<Setup, InputError> {

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use host::sched::Class;
+use report::exact;
 use supervise::admit::{Basis, Room};
 use supervise::held::{self, Held, Listing, Released, Seen, SeenHold, Thing, Wanted};
 use supervise::ledger::Ledger;
 
-use super::admit::ms;
 use crate::cli::{Hold, Release};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -107,7 +107,7 @@ fn called(thing: &Thing) -> String {
 }
 
 fn begun(wanted: &Wanted, held: &Held) -> String {
-    let ns = |time: i64| ms(time.unsigned_abs());
+    let ns = |time: i64| exact(time.unsigned_abs());
     let cpus: Vec<u32> = held.rooms.iter().map(|room| room.cpu).collect();
     let mut text = format!(
         "{}: {} of {} in every {}, held by the freezer of {}\n",
@@ -141,7 +141,7 @@ fn begun(wanted: &Wanted, held: &Held) -> String {
                 text,
                 "    {whose}, {class}: guaranteed {:.1} % of {the_cpu} after waiting up to {}, by {}",
                 room.rate * 100.0,
-                ms(delay),
+                exact(delay),
                 rests_on(&room.basis)
             ),
             None => writeln!(text, "    {whose}, {class}"),
@@ -261,14 +261,14 @@ fn line(seen: &Seen) -> String {
 
 /// One hold of it, in lines of their own.
 fn on_cpu(seen: &SeenHold, of: &Seen) -> String {
-    let ns = |time: i64| ms(time.unsigned_abs());
+    let ns = |time: i64| exact(time.unsigned_abs());
     let share = seen.used_ns as f64 * 100.0 / of.age_ns.max(1) as f64;
     let hold = &seen.hold;
     let mut text = format!(
         "\n    {} of cpu {} in every {} since {}, {}\n    used {} ({share:.1} %) in {} periods, budget used up in {}; largest overrun {}",
-        ms(hold.budget_ns.unwrap_or_default()),
+        exact(hold.budget_ns.unwrap_or_default()),
         host::cpus::format_list(&hold.cpus),
-        ms(hold.period_ns.unwrap_or_default()),
+        exact(hold.period_ns.unwrap_or_default()),
         of.since_utc,
         class(hold.priorities),
         ns(seen.used_ns),

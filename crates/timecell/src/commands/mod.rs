@@ -55,7 +55,10 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most_bytes {
-        return Err(format!("the file is larger than {} MB", most_bytes >> 20));
+        return Err(format!(
+            "the file is larger than {}",
+            model::mib(most_bytes)
+        ));
     }
     String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
 }

@@ -1,10 +1,10 @@
 //! `timecell ps --machine`: the grants on this machine with their holders, and the unaccounted real-time threads.
 
 use model::mission::CellClass;
+use report::exact;
 use supervise::admit::{HeldCell, Hold, Unaccounted};
 use supervise::ledger::{Entry, Ledger, unaccounted};
 
-use super::admit::ms;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -44,8 +44,8 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
             lines.push(format!("    measures on cpu {cpus}"));
         }
         if entry.memory.limits_bytes > 0 {
-            let most = entry.memory.limits_bytes >> 20;
-            lines.push(format!("    at most {most} MiB of memory"));
+            let most = model::mib(entry.memory.limits_bytes);
+            lines.push(format!("    at most {most} of memory"));
         }
         lines.extend(entry.cells.iter().flat_map(cell));
         if let Some(broken) = &entry.broken {
@@ -77,7 +77,7 @@ fn cell(cell: &HeldCell) -> Vec<String> {
     let line = |hold: &Hold| {
         let own = hold.reservation_ns.filter(|_| cell.supervisor);
         let held = match (hold.budget_ns.zip(hold.period_ns)).or(own) {
-            Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),
+            Some((budget, period)) => format!("{} every {}", exact(budget), exact(period)),
             None => "no budget for the whole cell".to_owned(),
         };
         let class = match hold.class {

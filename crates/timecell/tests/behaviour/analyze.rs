@@ -428,10 +428,7 @@ fn a_verdict_covers_the_whole_file(dir: &Path) {
         3,
         &["a deadline can be missed"],
     );
-    assert_eq!(
-        found["cells"][0]["tasks"][1]["outcome"], "fails",
-        "{found}"
-    );
+    assert_eq!(found["cells"][0]["tasks"][1]["outcome"], "fails", "{found}");
     let found = shown(
         "fits.json",
         &rt_app(4_000, ""),

@@ -265,7 +265,7 @@ fn a_full_disk() {
         let error = say(work.path(), &["bench", &file, "--out", &out])
             .ends_with(1)
             .error();
-        assert!(error.contains("the disk has 0 MB free"), "{error}");
+        assert!(error.contains("the disk has 0 MiB free"), "{error}");
         assert_eq!(fs::read_dir(disk).unwrap().count(), 0);
     });
 }

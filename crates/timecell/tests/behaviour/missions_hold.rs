@@ -190,7 +190,7 @@ fn a_podman_container_gets_a_budget_that_outlives_all_but_itself(dir: &Path) {
     let said = hold(&["--reserve", "5ms/50ms", "--cpu", "1", own]).ends_with(0);
     for part in [
         &format!("the podman container `{own}`"),
-        "5.000 ms of cpu 1 in every 50.000 ms",
+        "5 ms of cpu 1 in every 50 ms",
         "ordinary: the budget is the most that they get",
         &format!("timecell release {own}"),
     ] {
@@ -366,7 +366,7 @@ fn missions_and_what_is_held_count_for_each_other(dir: &Path) {
     let machine = say(dir, &["ps", "--machine"]).ends_with(0);
     for part in [
         "the hold of `ID`",
-        "ID: cpu 1, 60.000 ms every 100.000 ms, freezer, FIFO 60",
+        "ID: cpu 1, 60 ms every 100 ms, freezer, FIFO 60",
     ] {
         let part = part.replace("ID", &first.id());
         assert!(machine.out.contains(&part), "{part}: {}", machine.out);

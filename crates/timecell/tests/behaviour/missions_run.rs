@@ -144,7 +144,7 @@ fn output_exit_status_and_a_report_are_returned(dir: &Path) {
     assert_eq!(told.out, format!("to out\nb c\n{}\n", dir.display()));
     for part in [
         "to err\n",
-        "5.000 ms of cpu 1 in every 50.000 ms",
+        "5 ms of cpu 1 in every 50 ms",
         "of cpu time (",
         "its budget was used up in",
         "exited with status 7",

@@ -72,7 +72,11 @@ fn a_later_report_judges_again_or_by_others(dir: &Path) {
     std::fs::write(&kept, old).unwrap();
     let said = say(dir, &["report", name]).ends_with(0);
     assert!(said.out.contains("skipped > 100000"), "{}", said.out);
-    let error = say(dir, &["bench", &file, "--fail-if", "missed > 0", "--dry-run"]).ends_with(2);
+    let error = say(
+        dir,
+        &["bench", &file, "--fail-if", "missed > 0", "--dry-run"],
+    )
+    .ends_with(2);
     assert!(error.error().contains("it has skipped, latency"));
 }
 

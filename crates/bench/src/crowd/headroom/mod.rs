@@ -4,6 +4,7 @@ use engine::Footprint;
 use host::limits::{self, Kind, Limit};
 use host::root::Root;
 use model::Bytes;
+use model::grouped;
 use record::crowd::GaveOut;
 
 use crate::Plan;
@@ -39,8 +40,11 @@ pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
             what: limit.what,
             limit: "the reserve that a crowd must leave".to_owned(),
             value: Some(format!(
-                "{left} of {}{} are available, {reserve} are kept in reserve",
-                limit.most, limit.unit
+                "{} of {}{} are available, {} are kept in reserve",
+                grouped(left),
+                grouped(limit.most),
+                limit.unit,
+                grouped(reserve)
             )),
             fix,
         })

@@ -1,7 +1,8 @@
 //! Tests that the documentation has the tables of the mission file's keys.
 
 use crate::file::Table;
-use crate::file::reference::{assert_has_every_key, block, grouped, page};
+use crate::file::reference::{assert_has_every_key, block, page};
+use crate::grouped;
 use crate::mission::{Limits, Mission, MissionFile};
 
 #[test]

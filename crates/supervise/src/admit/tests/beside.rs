@@ -222,7 +222,7 @@ fn what_is_taken_at_this_moment_is_no_reason_to_go_without_a_budget() {
         let admission = admit(&mission, &facts, &[], 0);
         let why = &refused(&admission).why;
         assert!(
-            why.contains("`timecell bench latency` (process 12) holds 950.000 ms"),
+            why.contains("`timecell bench latency` (process 12) holds 950 ms"),
             "{why}"
         );
         assert!(admit(&mission, &super::facts(), &[], 0).is_admitted());
@@ -244,7 +244,7 @@ fn what_is_taken_at_this_moment_is_no_reason_to_go_without_a_budget() {
 #[test]
 fn too_little_left_of_the_runtime_of_groups_names_who_has_it() {
     let facts = with_groups_taken(900_000);
-    let named = "(process 12) holds 900.000 ms";
+    let named = "(process 12) holds 900 ms";
     let fifo = format!("class = \"fifo\"\n{}", task("8ms", "100ms"));
     let sought = mission(&cell("a", &fifo));
     let admission = admit(&sought, &facts, &[], 0);

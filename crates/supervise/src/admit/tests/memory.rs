@@ -109,7 +109,7 @@ fn what_other_missions_may_still_take_is_not_free() {
     let memory = admission.memory.as_ref().unwrap();
     assert_eq!(memory.default_bytes, Some(256 * MIB));
     let notes = admission.notes.join("\n");
-    let told = "1024 MiB that other missions' cells may still take";
+    let told = "1,024 MiB that other missions' cells may still take";
     assert!(notes.contains(told), "{notes}");
     // Memory that they have taken is not available any more, and is not counted twice.
     for taken in [300 * MIB, 1024 * MIB] {
@@ -129,8 +129,8 @@ fn what_missions_declare_must_fit_into_the_machine_together() {
     assert_eq!(
         admission.refusals,
         [
-            "the cells' `memory` adds up to 513 MiB, but the machine has 512 MiB for cells: 4096 MiB less 512 MiB for everything \
-             else and 3072 MiB that mission `a` declares; lower it by 1 MiB"
+            "the cells' `memory` adds up to 513 MiB, but the machine has 512 MiB for cells: 4,096 MiB less 512 MiB for everything \
+             else and 3,072 MiB that mission `a` declares; lower it by 1 MiB"
         ]
     );
     // A derived limit is a share of the rest, and keeps nobody out.

@@ -7,6 +7,7 @@ use host::hcbs::{self, Top};
 use host::rtgroup::Budget;
 use host::sched::Class;
 use model::mission::Cell;
+use text::units::exact;
 
 pub use sweep::sweep;
 
@@ -172,10 +173,10 @@ impl Server {
 impl Enforce for Server {
     fn guarantee(&self) -> String {
         format!(
-            "{:.3} ms of cpu {} in every {:.3} ms and no more, held by cpu.rt.max of the group around it",
-            self.budget.runtime_us as f64 / 1e3,
+            "{} of cpu {} in every {} and no more, held by cpu.rt.max of the group around it",
+            exact(self.budget.runtime_us.unsigned_abs() * 1_000),
             host::cpus::format_list(&self.grant.cpus),
-            self.budget.period_us as f64 / 1e3,
+            exact(self.budget.period_us * 1_000),
         )
     }
 

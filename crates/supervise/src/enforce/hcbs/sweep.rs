@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use host::hcbs::Top;
+use text::units::exact;
 
 use crate::enforce::Left;
 use crate::ledger::{self, Entry, Holder, Ledger, LedgerError};
@@ -60,8 +61,8 @@ fn swept(top: &Top, ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
             ),
         };
         let what = format!(
-            "{:.3} ms of every second of each cpu, which cpu.rt.max reserves for {who}",
-            note.of(owner) as f64 / 1e3
+            "{} of every second of each cpu, which cpu.rt.max reserves for {who}",
+            exact(note.of(owner) * 1_000)
         );
         let groups = top.groups(owner).into_iter();
         let groups: Vec<PathBuf> = groups.map(|group| top.root().path(group)).collect();

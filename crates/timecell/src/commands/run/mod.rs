@@ -24,7 +24,6 @@ use supervise::run::{
     Event, Inputs, Notify, Options, OutputTo, RunError, Signals, Used, dir_of_one, keep,
 };
 
-use super::admit::ms;
 use super::logs::Reader;
 use super::up::{Entered, enter_unless};
 use crate::cli::Run;
@@ -240,12 +239,12 @@ fn report(seen: &Seen) -> Vec<String> {
     let end = seen.end.map_or(String::new(), |end| format!("; {end}"));
     let tasks = used.tasks.iter().map(|task| {
         let worst = task.worst_response_ns.map_or(String::new(), |ns| {
-            format!(", longest response {}", words::span(ns))
+            format!(", longest response {}", report::time(ns as f64))
         });
         format!(
             "note    {}: {}, {} late{worst}",
             task.task,
-            words::count(task.jobs, "job"),
+            report::plural(task.jobs, "job"),
             task.late
         )
     });
@@ -257,7 +256,7 @@ fn report(seen: &Seen) -> Vec<String> {
 
 /// Time, cpu and budget in a sentence.
 fn sum(used: &Used) -> String {
-    let time = |ns: i64| words::span(ns);
+    let time = |ns: i64| report::time(ns as f64);
     let mut text = format!("ran for {}", time(used.lasted_ns));
     match used.cpu_ns {
         Some(cpu) => {
@@ -275,8 +274,8 @@ fn sum(used: &Used) -> String {
             let _ = write!(
                 text,
                 "; its budget was used up in {} of {}, and overrun by at most {}",
-                counted.exhausted,
-                words::count(counted.periods, "period"),
+                report::grouped(counted.exhausted),
+                report::plural(counted.periods, "period"),
                 time(counted.overrun_ns)
             );
         }

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use model::InputError;
 use model::mission::{Cell, Image, MissionFile};
+use report::exact;
 use supervise::control::{Orphaned, orphaned};
-
-use super::ms;
 
 /// Checks that nothing but this command's program runs in its directory.
 ///
@@ -61,7 +60,7 @@ fn command(cell: &Cell) -> String {
         Image::Reference(name) => format!("--image {name}"),
     };
     let reserve = cell.reservation.as_ref().map(|reserve| {
-        let time = |time: model::Duration| ms(time.ns().unsigned_abs());
+        let time = |time: model::Duration| exact(time.ns().unsigned_abs());
         let (budget, period) = (time(reserve.budget), time(reserve.period));
         format!("under {budget} in every {period}")
     });
@@ -104,7 +103,7 @@ mod tests {
         let said = refusal(&other).to_string();
         for part in [
             "process 7 (`app`)",
-            "/bin/sleep 60 under 2.000 ms in every 10.000 ms",
+            "/bin/sleep 60 under 2 ms in every 10 ms",
             "`timecell down m`",
         ] {
             assert!(said.contains(part), "{part}: {said}");

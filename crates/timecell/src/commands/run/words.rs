@@ -1,10 +1,5 @@
 //! Rewords messages about a mission made from a command line, so that they name options instead of keys of a file.
 
-use super::ms;
-
-/// From this time on, ns, times are printed in seconds.
-const SECONDS_NS: i64 = 10_000_000_000;
-
 /// Advice in notes on keys of a mission file, and the advice that replaces it.
 const SAID: [(&str, &str); 8] = [
     ("set `memory` for another limit", "--memory sets another"),
@@ -61,35 +56,9 @@ pub(super) fn refusal(why: &Why, priority: Option<(&str, u8)>, has_both: bool) -
     }
 }
 
-/// Such as "1 job" and "2 jobs".
-pub(super) fn count(number: u64, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        many => format!("{many} {what}s"),
-    }
-}
-
-/// A time, ns, in a unit that suits its length.
-pub(super) fn span(ns: i64) -> String {
-    match ns {
-        ..SECONDS_NS => ms(ns.unsigned_abs()),
-        long => format!("{:.3} s", long as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_counted_is_told_as_one_speaks() {
-        assert_eq!(
-            [0, 1, 2].map(|number| count(number, "period")),
-            ["0 periods", "1 period", "2 periods"]
-        );
-        assert_eq!(span(1_500_000), "1.500 ms");
-        assert_eq!(span(100_000_000_000), "100.000 s");
-    }
 
     #[test]
     fn options_are_named_where_a_file_would_be() {
