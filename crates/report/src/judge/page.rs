@@ -14,7 +14,7 @@ pub(crate) fn section(judged: &Judged) -> Option<Section> {
         body: html! {
             p.quiet {
                 "Each threshold is a condition that must not occur. The whole 95 % interval decides: the threshold fails where all of it \
-                 lies beyond the limit, holds where none of it does, and is undecided where the limit lies within. Largest and smallest \
+                 lies beyond the limit, passes where none of it does, and is undecided where the limit lies within. Largest and smallest \
                  value, mean, deviation and counts are compared as they were seen; a share of activations has an interval."
             }
             (table(judged))

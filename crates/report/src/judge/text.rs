@@ -35,7 +35,7 @@ pub(super) fn table(judged: &Judged) -> Table<(&str, &CellVerdict)> {
         .text("measured (95 % interval)", |(_, cell)| measured(cell))
         .text("verdict", |(_, cell)| {
             let tone = match cell.verdict {
-                Outcome::Holds => Tone::Good,
+                Outcome::Passes => Tone::Good,
                 Outcome::Fails => Tone::Bad,
                 Outcome::Undecided | Outcome::NotApplicable => Tone::Caution,
             };

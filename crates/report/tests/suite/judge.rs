@@ -46,7 +46,7 @@ fn cells(judged: &Judged, place: usize) -> Vec<(&str, Outcome)> {
 
 #[test]
 fn every_cell_is_judged_and_what_is_absent_is_said() {
-    use Outcome::{Fails, Holds, NotApplicable, Undecided};
+    use Outcome::{Fails, Passes, NotApplicable, Undecided};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -65,7 +65,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
     assert_eq!(
         cells(&judged, 0),
         [
-            ("bare", Holds),
+            ("bare", Passes),
             ("podman", Fails),
             ("docker", NotApplicable)
         ]
@@ -74,13 +74,13 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
     let few = &judged.thresholds[2].cells[0];
     assert_eq!((few.verdict, few.why), (NotApplicable, Some(Why::TooFew)));
     assert_eq!(few.reason, "needs 2,995 jobs, has 900");
-    assert_eq!(cells(&judged, 3)[..2], [("bare", Holds), ("podman", Fails)]);
+    assert_eq!(cells(&judged, 3)[..2], [("bare", Passes), ("podman", Fails)]);
     assert_eq!(cells(&judged, 4), [("bare", Undecided)]);
     assert_eq!(
         judged.thresholds[5].cells[0].why,
         Some(Why::NamedAndNotMeasured)
     );
-    assert_eq!(cells(&judged, 6)[0], ("bare", Holds));
+    assert_eq!(cells(&judged, 6)[0], ("bare", Passes));
     let outcomes: Vec<Outcome> = judged.thresholds.iter().map(|t| t.outcome()).collect();
     assert_eq!(
         outcomes,
@@ -91,7 +91,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
             Fails,
             Undecided,
             NotApplicable,
-            Holds,
+            Passes,
             NotApplicable
         ]
     );
@@ -100,7 +100,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
 
 #[test]
 fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
-    use Outcome::{Fails, Holds, NotApplicable};
+    use Outcome::{Fails, Passes, NotApplicable};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -119,9 +119,9 @@ fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
     );
     let ratio = judged.thresholds[0].cells[0].value.unwrap();
     assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
-    assert_eq!(cells(&judged, 1), [("podman", Holds)]);
+    assert_eq!(cells(&judged, 1), [("podman", Passes)]);
     // (2,000 + 3 * 1,150) over (2,000 + 1,150) is 1.73.
-    assert_eq!(cells(&judged, 2)[0], ("podman", Holds));
+    assert_eq!(cells(&judged, 2)[0], ("podman", Passes));
     assert_eq!(
         judged.thresholds[3].cells[0].why,
         Some(Why::NothingSelected)
@@ -147,7 +147,7 @@ fn cells_without_a_real_time_class_are_not_judged_as_real_time() {
         );
     }
     // A lost job is lost in any class.
-    assert_eq!(judged.thresholds[2].cells[0].verdict, Outcome::Holds);
+    assert_eq!(judged.thresholds[2].cells[0].verdict, Outcome::Passes);
     assert_eq!(judged.outcome(), Outcome::NotApplicable);
 }
 
@@ -162,9 +162,9 @@ fn another_run_is_a_baseline_by_the_names_of_cells() {
     let judged = judge::judge(&judge::jobs_readings(&summary, &ratios), &thresholds);
     assert_eq!(
         cells(&judged, 0)[..2],
-        [("bare", Outcome::Holds), ("podman", Outcome::Fails)]
+        [("bare", Outcome::Passes), ("podman", Outcome::Fails)]
     );
-    assert_eq!(cells(&judged, 1)[1], ("podman", Outcome::Holds));
+    assert_eq!(cells(&judged, 1)[1], ("podman", Outcome::Passes));
     assert!(judged.cautions[0].contains("not interleaved"));
 
     let table = timecell_report::judged_table(&judged, Style::default());
@@ -227,7 +227,7 @@ fn judging_is_the_same_every_time_and_nothing_asked_is_nothing_said() {
     assert_eq!(judged(&run, &texts), judged(&run, &texts));
     let summary = study(&run.run).unwrap();
     let none = judge::judge(&judge::jobs_readings(&summary, &Ratios::default()), &[]);
-    assert_eq!(none.outcome(), Outcome::Holds);
+    assert_eq!(none.outcome(), Outcome::Passes);
     assert_eq!(timecell_report::judged_table(&none, Style::default()), "");
 }
 

@@ -85,7 +85,7 @@ fn decided(
     if measured.ends == Ends::AtMost && outcome == Outcome::Undecided {
         verdict.reason += "; the limit lies below that";
     }
-    if let (Some(doubt), Outcome::Holds) = (&reading.doubt, outcome) {
+    if let (Some(doubt), Outcome::Passes) = (&reading.doubt, outcome) {
         verdict.verdict = Outcome::Undecided;
         verdict.reason.clone_from(doubt);
     }

@@ -1,7 +1,7 @@
 //! Thresholds: is a number good enough? Judging is separate from measuring and from summing up: a verdict is a pure function of a summary,
 //! the thresholds, and the ratios to a baseline, and can be repeated with other thresholds.
 //!
-//! A verdict rests on 95 % intervals wherever there is one. `fails` means that the whole interval lies where it must not, `holds` that none
+//! A verdict rests on 95 % intervals wherever there is one. `fails` means that the whole interval lies where it must not, `passes` that none
 //! of it does, `undecided` that the limit lies within. Smallest and largest value, mean, deviation and counts are observed facts and are
 //! compared as they are; shares of activations have an interval.
 //!

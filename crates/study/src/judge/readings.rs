@@ -51,7 +51,7 @@ pub struct Reading {
     pub found: Result<Measured, Absent>,
     /// A remark on the value where the verdict itself says nothing, without a full stop; may be empty.
     pub remark: String,
-    /// Why a threshold does not hold even if this value is within it: something that may be worse is missing.
+    /// Why a threshold does not pass even if this value is within it: something that may be worse is missing.
     pub doubt: Option<String>,
 }
 

@@ -50,7 +50,7 @@ pub struct CellVerdict {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The condition that must not occur does not, for the whole interval.
-    Holds,
+    Passes,
     /// The condition that must not occur does, for the whole interval.
     Fails,
     /// The limit lies within the interval, or there is no interval.
@@ -62,7 +62,7 @@ pub enum Outcome {
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Outcome::Holds => "holds",
+            Outcome::Passes => "passes",
             Outcome::Fails => "fails",
             Outcome::Undecided => "undecided",
             Outcome::NotApplicable => "not applicable",
@@ -168,7 +168,7 @@ impl Measured {
         };
         match (operator.holds(low, limit), operator.holds(high, limit)) {
             (true, true) => Outcome::Fails,
-            (false, false) => Outcome::Holds,
+            (false, false) => Outcome::Passes,
             _ => Outcome::Undecided,
         }
     }
@@ -213,7 +213,7 @@ impl CellVerdict {
 }
 
 impl JudgedThreshold {
-    /// Fails before undecided before not applicable before holds.
+    /// Fails before undecided before not applicable before passes.
     ///
     /// A threshold that judged a cell does not fail for trials that did not take place and that it does not name; every other threshold
     /// that says nothing is not applicable.
@@ -224,10 +224,10 @@ impl JudgedThreshold {
             Outcome::Fails
         } else if any(Outcome::Undecided) {
             Outcome::Undecided
-        } else if !any(Outcome::Holds) || self.cells.iter().any(silent) {
+        } else if !any(Outcome::Passes) || self.cells.iter().any(silent) {
             Outcome::NotApplicable
         } else {
-            Outcome::Holds
+            Outcome::Passes
         }
     }
 }
@@ -240,7 +240,7 @@ impl Judged {
         order
             .into_iter()
             .find(|&outcome| of(outcome))
-            .unwrap_or(Outcome::Holds)
+            .unwrap_or(Outcome::Passes)
     }
 }
 
@@ -258,14 +258,14 @@ mod tests {
         for (measured, operator, outcome) in [
             (at(101.0, 110.0), Operator::Above, Outcome::Fails),
             (at(90.0, 110.0), Operator::Above, Outcome::Undecided),
-            (at(90.0, 100.0), Operator::Above, Outcome::Holds),
+            (at(90.0, 100.0), Operator::Above, Outcome::Passes),
             (at(90.0, 100.0), Operator::AtLeast, Outcome::Undecided),
             (at(100.0, 110.0), Operator::AtLeast, Outcome::Fails),
             (at(90.0, 99.0), Operator::Below, Outcome::Fails),
             (at(90.0, 101.0), Operator::Below, Outcome::Undecided),
-            (at(100.0, 101.0), Operator::Below, Outcome::Holds),
+            (at(100.0, 101.0), Operator::Below, Outcome::Passes),
             (at(90.0, 100.0), Operator::AtMost, Outcome::Fails),
-            (Measured::fact(100.0), Operator::Above, Outcome::Holds),
+            (Measured::fact(100.0), Operator::Above, Outcome::Passes),
             (Measured::fact(100.0), Operator::AtLeast, Outcome::Fails),
             (
                 of(99.0, Ends::AtLeast(99.0)),
@@ -278,7 +278,7 @@ mod tests {
                 Outcome::Fails,
             ),
             (of(101.0, Ends::AtMost), Operator::Above, Outcome::Undecided),
-            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Holds),
+            (of(100.0, Ends::AtMost), Operator::Above, Outcome::Passes),
             (
                 of(1.0, Ends::Unknown(String::new())),
                 Operator::Above,
@@ -300,7 +300,7 @@ mod tests {
             why,
             ..CellVerdict::not_applicable("c", Why::TooFew, String::new())
         };
-        let holds = || cell(Outcome::Holds, None);
+        let passes = || cell(Outcome::Passes, None);
         let absent = |why| cell(Outcome::NotApplicable, Some(why));
         let of = |cells| {
             JudgedThreshold {
@@ -309,11 +309,14 @@ mod tests {
             }
             .outcome()
         };
-        assert_eq!(of(vec![holds()]), Outcome::Holds);
-        assert_eq!(of(vec![holds(), absent(Why::NotMeasured)]), Outcome::Holds);
+        assert_eq!(of(vec![passes()]), Outcome::Passes);
+        assert_eq!(
+            of(vec![passes(), absent(Why::NotMeasured)]),
+            Outcome::Passes
+        );
         assert_eq!(of(vec![absent(Why::NotMeasured)]), Outcome::NotApplicable);
         assert_eq!(
-            of(vec![holds(), absent(Why::TooFew)]),
+            of(vec![passes(), absent(Why::TooFew)]),
             Outcome::NotApplicable
         );
         let undecided = || cell(Outcome::Undecided, None);

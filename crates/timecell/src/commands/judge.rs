@@ -311,12 +311,15 @@ impl Found {
     /// How the command ends, if it would `otherwise` end so: a threshold that fails takes precedence over failed trials and undecided
     /// thresholds, and these over thresholds that are not applicable.
     pub fn ended(&self, otherwise: Ended) -> Ended {
-        let outcome = self.judged.as_ref().map_or(Outcome::Holds, Judged::outcome);
+        let outcome = self
+            .judged
+            .as_ref()
+            .map_or(Outcome::Passes, Judged::outcome);
         match (outcome, otherwise) {
             (Outcome::Fails, _) => Ended::VerdictFails,
             (Outcome::Undecided, _) | (_, Ended::Failed) => Ended::Failed,
             (Outcome::NotApplicable, _) => Ended::Unmet,
-            (Outcome::Holds, otherwise) => otherwise,
+            (Outcome::Passes, otherwise) => otherwise,
         }
     }
 }
