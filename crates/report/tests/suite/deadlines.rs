@@ -123,7 +123,7 @@ fn the_share_of_late_jobs_is_judged_by_its_interval_and_shown() {
     }
     let said = table(&summary, Style::default());
     assert!(said.contains("late (95 % interval)   skipped"), "{said}");
-    assert!(said.contains("12 (0.62..3.6 %)        8\n"), "{said}");
+    assert!(said.contains("12 (0.62..3.6 %)         8\n"), "{said}");
     let page = html(&summary);
     assert!(page.contains("0.62..3.6 %"), "the page has no interval");
 }

@@ -40,8 +40,8 @@ fn the_table_has_the_shape_that_was_promised() {
 execution time of a job
 
 cell       median        p99        max   wake-up p99   wake-up max   against bare (ratio, 95 % interval)   late (95 % interval)   skipped
-bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5 %)        0
-podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5 %)        3
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                             0 (0..1.5 %)         0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.099..1.100) slower                   0 (0..1.5 %)         3
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
 note: bounding p99.9 takes 2,995 jobs of each cell (--rounds 8), p99.99 29,956 (--rounds 75)
 note: no number of jobs bounds the maximum; the largest of 1,200 independent jobs shows, with 95 % confidence, that at
@@ -116,7 +116,7 @@ fn what_was_not_real_time_says_so_everywhere() {
         .unwrap();
     assert!(
         line.ends_with(
-            "undecided: one round                     0        0   OTHER, not real-time"
+            "undecided: one round                     0         0   OTHER, not real-time"
         ),
         "{line}"
     );

@@ -120,7 +120,7 @@ fn groups_that_have_nothing_left_are_no_matter_to_it() {
 fn what_less_urgent_cells_count_on_is_told() {
     let says = |admission: &Admission| {
         let mut notes = admission.notes.iter();
-        notes.any(|note| note.contains("run on for up to 0.43 ms"))
+        notes.any(|note| note.contains("run on for up to 430 us"))
     };
     let own = mission(&cell(
         "c",
