@@ -230,7 +230,7 @@ mod tests {
         );
         let limits = limits_at(&tree.root(), 0).unwrap();
         assert_eq!(limits.nproc.soft, None);
-        assert_eq!(limits.nofile.to_string(), "1024 (hard 20000)");
+        assert_eq!(limits.nofile.to_string(), "1,024 (hard 20,000)");
         assert_eq!(limits.memlock_bytes.soft, Some(8_388_608));
         assert_eq!(limits.rtprio.hard, Some(0));
     }

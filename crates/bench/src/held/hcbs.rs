@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(reason(3 * ms, 10 * ms, 300_000), None);
         let short = reason(3 * ms, 10 * ms, 299_999).unwrap();
         assert!(
-            short.contains("299999 us") && short.contains("300000 us"),
+            short.contains("299,999 us") && short.contains("300,000 us"),
             "{short}"
         );
         let uneven = reason(1_500, 10 * ms, 1_000_000).unwrap();

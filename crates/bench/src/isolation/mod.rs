@@ -430,7 +430,7 @@ mod tests {
             // Four times 22 of 100, and four times a quarter of a millisecond every 10.
             let four = [(22 * ms / 10, 10 * ms); 4];
             let (reason, _) = spins(&four, 950_000).unwrap();
-            assert!(reason.contains("980000 us"), "{reason}");
+            assert!(reason.contains("980,000 us"), "{reason}");
             assert_eq!(spins(&four, 980_001), None);
         }
     }

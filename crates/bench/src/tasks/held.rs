@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(fit([60, 35], [1, 1], None), Ok(()));
         assert_eq!(fit([60, 50], [1, 0], None), Ok(()));
         let crowded = fit([60, 50], [1, 1], None).unwrap_err().reason;
-        assert!(crowded.starts_with("1100000 us"), "{crowded}");
+        assert!(crowded.starts_with("1,100,000 us"), "{crowded}");
         assert!(fit([86, 50], [1, 0], Some(&rival)).is_err());
         assert_eq!(fit([85, 50], [1, 0], Some(&rival)), Ok(()));
     }

@@ -483,7 +483,7 @@ mod tests {
         };
         let told = group.to_string();
         for part in [
-            "/c does not accept 30000 us every 100000 us",
+            "/c does not accept 30,000 us every 100,000 us",
             "500.000 ms",
             "250.000 ms",
         ] {

@@ -46,7 +46,7 @@ mod tests {
         let values =
             |uid| -> Vec<String> { limits(&tree.root(), uid).iter().map(Limit::value).collect() };
         assert_eq!(values(1000), ["200 of 200"]);
-        assert_eq!(values(0), ["98 of 1000000"]);
+        assert_eq!(values(0), ["98 of 1,000,000"]);
         assert_eq!(values(7), ["at most 200"]);
     }
 }

@@ -56,7 +56,7 @@ mod tests {
             .file("/proc/sys/kernel/threads-max", "400\n");
         let found = limits(&tree.root(), 0);
         let values: Vec<String> = found.iter().map(Limit::value).collect();
-        assert_eq!(values, ["321 of 32768", "321 of 400"]);
+        assert_eq!(values, ["321 of 32,768", "321 of 400"]);
         assert_eq!(found[0].fix, "raise it: sysctl -w kernel.pid_max=65536");
     }
 }

@@ -453,7 +453,7 @@ mod tests {
         let tree = tree();
         let own = own_group_at(&tree.root(), 0).unwrap();
         assert!(own.has_budget());
-        assert_eq!(own.budget.to_string(), "10000 us every 30000 us");
+        assert_eq!(own.budget.to_string(), "10,000 us every 30,000 us");
         let tree = tree.file("/proc/self/cgroup", "1:cpu:/b\n");
         assert!(!own_group_at(&tree.root(), 0).unwrap().has_budget());
         assert_eq!(

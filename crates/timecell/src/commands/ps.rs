@@ -378,7 +378,7 @@ mod tests {
         let rows: Vec<Vec<String>> = tasks(&shown).iter().map(task_row).collect();
         let figures = |at: usize| (rows[at][0].as_str(), rows[at][8..13].join(" "));
         assert_eq!(figures(0), ("  t", "1,200 1 1 3.00 ms -".to_owned()));
-        assert_eq!(figures(1), ("  u", "5 2 1 41.5 ms 50.000 ms".to_owned()));
+        assert_eq!(figures(1), ("  u", "5 2 1 41.5 ms 50 ms".to_owned()));
         assert_eq!(figures(2), ("  silent", "- - - - withdrawn".to_owned()));
         assert!(rows.iter().all(|texts| texts.len() == row(&shown).len()));
         cell["tasks"] = serde_json::json!([{ "task": "t", "jobs": 4, "late": 0 }]);

@@ -139,7 +139,7 @@ fn a_reserve_of_memory_is_kept() {
     let said = with(8_000, 300, None).unwrap();
     assert_eq!(
         said.value.unwrap(),
-        "300 of 8000 MB are available, 400 are kept in reserve"
+        "300 of 8,000 MiB are available, 400 are kept in reserve"
     );
     assert!(said.fix.contains("--memory-reserve"), "{}", said.fix);
     assert!(with(1_000, 127, None).is_some() && with(1_000, 129, None).is_none());
@@ -159,6 +159,6 @@ fn a_reserve_of_process_ids_is_kept() {
     assert_eq!(said.what, "process ids of the machine");
     assert_eq!(
         said.value.unwrap(),
-        "1568 of 32768 are available, 1638 are kept in reserve"
+        "1,568 of 32,768 are available, 1,638 are kept in reserve"
     );
 }

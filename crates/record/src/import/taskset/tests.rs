@@ -188,7 +188,7 @@ fn what_is_packed_or_encoded_is_read_or_refused_by_name() {
     assert!(error.contains("the file is empty"), "{error}");
     let large = vec![b'#'; (MOST_MIB as usize + 1) << 20];
     let error = read("t.csv", &large).expect_err("large");
-    assert!(error.contains("larger than 64 MB"), "{error}");
+    assert!(error.contains("larger than 64 MiB"), "{error}");
 }
 
 #[test]
