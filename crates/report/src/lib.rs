@@ -48,7 +48,7 @@ pub use supply::{supply_figures, supply_html, supply_table};
 pub use record::run::Run;
 pub use table::table;
 pub use text::style::Style;
-pub use text::units::{exact, time};
+pub use text::units::{exact, rounded_up, time};
 pub use text::words::{FEWEST_ROUNDS, grouped, part, plural};
 
 /// The example of the README, so that it is tested.

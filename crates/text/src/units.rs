@@ -147,6 +147,16 @@ pub fn time(ns: f64) -> String {
     Scale::of([ns]).show(ns)
 }
 
+/// A time in ns, rounded up to the thousandth of its unit: an upper bound stays one.
+pub fn rounded_up(ns: u64) -> String {
+    let step = match ns {
+        0..1_000_000 => 1,
+        1_000_000..1_000_000_000 => 1_000,
+        _ => 1_000_000,
+    };
+    exact(ns.checked_next_multiple_of(step).unwrap_or(ns))
+}
+
 /// A time in ns to the last digit, in the most readable unit: `250 us`, `20.821 ms`.
 pub fn exact(ns: u64) -> String {
     let (unit, scale) = match ns {
@@ -203,6 +213,13 @@ mod tests {
         ] {
             assert_eq!(exact(ns), text);
         }
+    }
+
+    #[test]
+    fn a_bound_is_rounded_up() {
+        let of = [999_999, 143_226_116, 1_032_440_674, 20_000];
+        let shown = ["999.999 us", "143.227 ms", "1.033 s", "20 us"];
+        assert_eq!(of.map(rounded_up), shown);
     }
 
     #[test]

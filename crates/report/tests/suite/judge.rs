@@ -46,7 +46,7 @@ fn cells(judged: &Judged, place: usize) -> Vec<(&str, Outcome)> {
 
 #[test]
 fn every_cell_is_judged_and_what_is_absent_is_said() {
-    use Outcome::{Fails, Passes, NotApplicable, Undecided};
+    use Outcome::{Fails, NotApplicable, Passes, Undecided};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(
@@ -74,7 +74,10 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
     let few = &judged.thresholds[2].cells[0];
     assert_eq!((few.verdict, few.why), (NotApplicable, Some(Why::TooFew)));
     assert_eq!(few.reason, "needs 2,995 jobs, has 900");
-    assert_eq!(cells(&judged, 3)[..2], [("bare", Passes), ("podman", Fails)]);
+    assert_eq!(
+        cells(&judged, 3)[..2],
+        [("bare", Passes), ("podman", Fails)]
+    );
     assert_eq!(cells(&judged, 4), [("bare", Undecided)]);
     assert_eq!(
         judged.thresholds[5].cells[0].why,
@@ -100,7 +103,7 @@ fn every_cell_is_judged_and_what_is_absent_is_said() {
 
 #[test]
 fn ratios_to_the_own_baseline_are_decided_by_their_intervals() {
-    use Outcome::{Fails, Passes, NotApplicable};
+    use Outcome::{Fails, NotApplicable, Passes};
     let base = tempfile::tempdir().unwrap();
     let run = run(base.path(), 3);
     let judged = judged(

@@ -3,7 +3,7 @@
 use host::cpus::format_list;
 use host::rt_threads::RtThread;
 use host::sched::Class;
-use text::units::{exact, time};
+use text::units::{exact, rounded_up, time};
 
 use super::{Answered, Locked, Look, Proof, Standing};
 use crate::threads::{ADVICE, Sign};
@@ -216,7 +216,12 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "responses",
-        says: |proof| Some(format!("no job ends later than {}", exact(proof.bound_ns))),
+        says: |proof| {
+            Some(format!(
+                "no job ends later than {}",
+                rounded_up(proof.bound_ns)
+            ))
+        },
         check: Check::Looked(|proof, look| match look.worst_ns {
             None => Standing::not_checked("the application does not report its jobs"),
             Some(worst_ns) if worst_ns.unsigned_abs() > proof.bound_ns => {

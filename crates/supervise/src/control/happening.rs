@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use text::units::exact;
+use text::units::rounded_up;
 
 use super::{ControlError, SCHEMA};
 use crate::cause::ended;
@@ -186,13 +186,13 @@ fn sentence(entry: &Entry) -> String {
 
 /// That a task's bound counts no more, as a sentence.
 pub(crate) fn bound_withdrawn(cell: &str, task: &str, bound_ns: u64, why: &str) -> String {
-    let bound = exact(bound_ns);
+    let bound = rounded_up(bound_ns);
     format!("{cell}: bound of {task}, {bound}, withdrawn: {why}")
 }
 
 /// That it counts again, as a sentence.
 pub(crate) fn bound_in_force(cell: &str, task: &str, bound_ns: u64) -> String {
-    let bound = exact(bound_ns);
+    let bound = rounded_up(bound_ns);
     format!(
         "{cell}: bound of {task}, {bound}, in force again: all that is looked at has held for a second"
     )

@@ -7,7 +7,7 @@ use model::InputError;
 use model::mission::{Cell, Latency, Mission, MissionFile, SupervisorClass};
 use record::summary::RunSummary;
 use record::supply::MeasuredSupply;
-use report::exact;
+use report::{exact, rounded_up};
 use supervise::admit::{
     Admission, Basis, Choice, Exactness, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant,
     TaskBound, admit, find_fixes,
@@ -261,13 +261,13 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let _ = writeln!(text, "    {}{apart}, {held}{band}", cpu_list(&grant.cpus));
     let behind = match grant.postponed_ns {
         0 => String::new(),
-        ns => format!(", {} of it behind cells of higher priority", exact(ns)),
+        ns => format!(", {} of it behind cells of higher priority", rounded_up(ns)),
     };
     let supply = match grant.delay_ns {
         Some(delay) => format!(
             "assumes {:.1} % of the cpu after waiting up to {}{behind}",
             grant.rate * 100.0,
-            exact(delay)
+            rounded_up(delay)
         ),
         None => "assumes the cpu time that the others leave".to_owned(),
     };
@@ -276,7 +276,10 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             let within = reaction.map_or(String::new(), |reaction| {
                 format!(", and no better than {}", by_rule(reaction))
             });
-            format!("measured in all windows up to {}{within}", exact(*to_ns))
+            format!(
+                "measured in all windows up to {}{within}",
+                rounded_up(*to_ns)
+            )
         }
         Basis::Tick { unmeasured } => format!(
             "by a model of the {} tick; {unmeasured}",
@@ -299,7 +302,10 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             let late = late_ns.map_or(String::new(), |ns| {
                 let of =
                     (unmeasured.as_deref()).unwrap_or("the most that was measured on this machine");
-                format!(", and the freezer checks up to {} late, {of}", exact(ns))
+                format!(
+                    ", and the freezer checks up to {} late, {of}",
+                    rounded_up(ns)
+                )
             });
             let only = match assumed {
                 true => "admitted for its tasks only: ",
@@ -322,8 +328,8 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
 fn by_rule(reaction: Exactness) -> String {
     format!(
         "the freezer's rule with checks up to {} late and overruns up to {}",
-        exact(reaction.late_ns),
-        exact(reaction.overrun_ns)
+        rounded_up(reaction.late_ns),
+        rounded_up(reaction.overrun_ns)
     )
 }
 
@@ -350,7 +356,7 @@ fn supervisor(text: &mut String, own: &SupervisorGrant, mission: &Mission) {
         let _ = writeln!(
             text,
             "    reacts within {}: SCHED_DEADLINE threads, budgets of hcbs and other supervisors go before it",
-            exact(response)
+            rounded_up(response)
         );
     }
     if own.is_kept_off() {
@@ -388,7 +394,7 @@ fn bound(text: &mut String, grant: &Grant, task: &TaskBound) {
     let response = match task.response_ns {
         Some(response) => format!(
             "responds within {}, deadline {}",
-            exact(response),
+            rounded_up(response),
             exact(task.deadline_ns)
         ),
         None => format!("deadline {}", exact(task.deadline_ns)),

@@ -259,7 +259,7 @@ fn bounds(of: &[BoundStatus]) -> Option<String> {
     let is_pending = |bound: &BoundStatus| bound.state == State::Pending;
     Some(match (withdrawn, of.len()) {
         (0, _) if of.iter().any(is_pending) => "pending".to_owned(),
-        (0, _) => report::exact(longest_ns),
+        (0, _) => report::rounded_up(longest_ns),
         (1, 1) => "withdrawn".to_owned(),
         (some, all) => format!("{some} of {all} withdrawn"),
     })
@@ -323,7 +323,7 @@ pub(crate) fn why(cell: &CellStatus) -> String {
     };
     let limits = cell.limits.iter().map(|limit| limit.text.clone());
     let withdrawn = cell.bounds.iter().filter_map(|bound| {
-        let (task, time) = (&bound.task, report::exact(bound.bound_ns));
+        let (task, time) = (&bound.task, report::rounded_up(bound.bound_ns));
         let why = bound.withdrawn()?;
         Some(format!("bound of {task}, {time}, withdrawn: {why}"))
     });

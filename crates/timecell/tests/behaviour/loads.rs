@@ -185,7 +185,7 @@ fn a_load_that_ends_early_or_does_nothing_fails_its_trial(dir: &Path) {
     // It was asked to end: its exit status does not matter.
     assert!(!failure.contains("ended with"), "{failure}");
     assert_eq!(trials[2].failure, None);
-    assert!(said.out.contains("out of beans"), "{}", said.out);
+    assert!(said.err.contains("out of beans"), "{}", said.err);
 }
 
 /// Starts a bench whose single trial takes a minute under these loads, and waits until they and the cell run.

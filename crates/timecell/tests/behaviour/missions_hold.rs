@@ -455,7 +455,7 @@ fn what_cannot_be_held_is_refused_and_nothing_changes() {
     refused(
         &["--reserve", "100us/10ms", &own],
         2,
-        "a budget has to be above 0.12 ms",
+        "a budget has to be above 120 us",
     );
     refused(&["--reserve", "10us/50us", &own], 2, "periods from 100 us");
     refused(

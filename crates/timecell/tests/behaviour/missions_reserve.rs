@@ -90,7 +90,7 @@ fn the_supervisor_keeps_off_the_cpu_of_a_fast_loop(dir: &Path) {
     loops("100us");
     let said = say(dir, &["admit", "mission.toml"]).ends_with(0).out;
     for part in [
-        "responds within 20.0 us",
+        "responds within 20 us",
         "admitted for its tasks only",
         "keeps off cpu 1, for the sake of the cells",
     ] {

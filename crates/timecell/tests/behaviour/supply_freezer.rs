@@ -112,11 +112,7 @@ fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) 
     let worst = WorstReaction::of(supplies.iter().filter_map(|s| s.reaction.as_ref())).unwrap();
     let own = admitted("30ms");
     assert!(own.contains("measured in all windows up to"), "{own}");
-    // In the format of `admit`: less than 0.1 ms in us.
-    let late = match worst.late_ns {
-        1..100_000 => report::time(worst.late_ns as f64),
-        late_ns => format!("{:.3} ms", late_ns as f64 / 1e6),
-    };
+    let late = report::rounded_up(worst.late_ns);
     let by_rule = format!("the freezer's rule with checks up to {late} late");
     // A budget of another size that the freezer's lateness here does not use up.
     let left_ms = [worst.late_ns, worst.overrun_ns].map(|ns| ns.div_ceil(1_000_000));
