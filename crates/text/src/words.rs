@@ -237,7 +237,7 @@ fn shown_from(text: &str, from: usize, room: usize) -> String {
     let head = room / 4;
     let start: String = text.chars().take(head).collect();
     let rest: String = text.chars().skip(from.saturating_sub(2)).collect();
-    let rest = match rest.chars().count() <= room - head - 1 {
+    let rest = match rest.chars().count() < room - head {
         true => rest,
         false => rest.chars().take(room - head - 2).collect::<String>() + "\u{2026}",
     };
