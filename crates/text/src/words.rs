@@ -1,5 +1,6 @@
 //! Words and numbers as all tables and sentences print them.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use record::summary::NotMeasured;
@@ -202,32 +203,32 @@ fn shortened(text: &str, room: usize) -> String {
 /// names that would look alike then, the part up to their first difference is left out, and where that is not enough, they are numbered.
 pub fn shortened_apart(names: &[&str], room: usize) -> Vec<String> {
     let mut texts: Vec<String> = names.iter().map(|name| shortened(name, room)).collect();
-    for at in 0..names.len() {
-        let alike: Vec<usize> = (at..names.len())
-            .filter(|&other| texts[other] == texts[at])
-            .collect();
-        if alike.iter().all(|&other| names[other] == names[at]) {
-            continue;
-        }
-        let common = |other: &usize| {
-            let pairs = names[at].chars().zip(names[*other].chars());
+    let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, text) in texts.iter().enumerate() {
+        alike.entry(text.clone()).or_default().push(place);
+    }
+    for places in alike.values() {
+        let first = names[places[0]];
+        let others = places.iter().map(|&place| names[place]);
+        let common = |other: &str| {
+            let pairs = first.chars().zip(other.chars());
             pairs.take_while(|(one, two)| one == two).count()
         };
-        let from = alike.iter().map(common).min().unwrap_or(0);
-        for other in alike {
-            texts[other] = shown_from(names[other], from, room);
+        if let Some(from) = others.filter(|other| *other != first).map(common).min() {
+            for &place in places {
+                texts[place] = shown_from(names[place], from, room);
+            }
         }
     }
-    for at in 0..names.len() {
+    let mut taken: HashMap<String, &str> = HashMap::new();
+    for (name, text) in names.iter().zip(&mut texts) {
         let mut number = 1;
-        while let Some(other) = (0..at).find(|&other| texts[other] == texts[at]) {
-            if names[other] == names[at] {
-                break;
-            }
+        while taken.get(text).is_some_and(|by| by != name) {
             number += 1;
             let ending = format!(" {number}");
-            texts[at] = shortened(names[at], room.saturating_sub(ending.len())) + &ending;
+            *text = shortened(name, room.saturating_sub(ending.len())) + &ending;
         }
+        taken.insert(text.clone(), name);
     }
     texts
 }

@@ -64,7 +64,7 @@ const OF_CELLS: [Family; 6] = [
 ];
 
 /// The mission in the text format of Prometheus, version 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>);
-/// base units. What `_total`, `_bucket`, `_sum` and `_count` say is of all starts that the supervisor has seen, and only grows.
+/// base units. `_total`, `_bucket`, `_sum` and `_count` are those of all starts that the supervisor has seen, and only grow.
 pub fn prometheus(status: &Status) -> String {
     let mut text = String::new();
     let mission = escaped(status.mission.as_deref().unwrap_or_default());
