@@ -184,6 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn the_row_of_a_task_ends_with_its_word() {
+        for (policy, wcet) in [("fp", "3ms"), ("fp", "8ms"), ("edf", "8ms")] {
+            let text = format!(
+                "schema = 1\n[[cell]]\nname = \"control\"\npolicy = \"{policy}\"\n\
+                 reservation = {{ budget = \"2ms\", period = \"5ms\" }}\n\
+                 [[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"20ms\"\n\
+                 [[cell.task]]\nname = \"log\"\nwcet = \"{wcet}\"\nperiod = \"24ms\"\n"
+            );
+            let study = study(&TaskSet::parse("x", &text).expect("a task set"), false);
+            let shown = feasibility_table(&study, Style::default());
+            for task in &study.cells[0].tasks {
+                let start = format!(" {} ", task.name);
+                let row = shown.lines().find(|line| line.contains(&start));
+                let row = row.expect("a row");
+                assert!(row.ends_with(task.outcome.word()), "{task:?}: {shown}");
+            }
+        }
+    }
+
+    #[test]
     fn cells_that_do_not_fit_are_no_yes() {
         let cell = |name: &str| {
             format!(

@@ -22,15 +22,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     if let Some(grouped) = grouped {
         out += &grouped;
     } else if shown {
-        let of = match (summary.primary, &summary.task) {
-            (Metric::StartTime, _) => "the program",
-            (_, Some(task)) => &format!("a job of {}", clean(task)),
-            _ if summary.cells.iter().all(|cell| cell.executions) => {
-                "a job, one execution of the program from its start to its exit"
-            }
-            _ => "a job",
-        };
-        out += &format!("{} of {of}\n\n", summary.primary.title());
+        out += &format!("{}\n\n", measured(summary));
         out += &render_parts(&columns, style);
         out.push('\n');
         let further = [
@@ -93,6 +85,19 @@ fn largest(metric: Option<&MetricSummary>) -> Option<f64> {
     Some(metric?.summary.max_ns as f64)
 }
 
+/// The metric that is compared, and the thing that has it: "execution time of a job of control".
+fn measured(summary: &RunSummary) -> String {
+    let of = match (summary.primary, &summary.task) {
+        (Metric::StartTime, _) => "the program",
+        (_, Some(task)) => &format!("a job of {}", clean(task)),
+        _ if summary.cells.iter().all(|cell| cell.executions) => {
+            "a job, one execution of the program from its start to its exit"
+        }
+        _ => "a job",
+    };
+    format!("{} of {of}", summary.primary.title())
+}
+
 /// Largest values, marked where jobs were lost of which one may have been larger.
 fn at_least<'s>(
     table: Table<&'s CellSummary>,
@@ -119,15 +124,12 @@ pub(crate) fn cells(summary: &RunSummary) -> Table<&CellSummary> {
     let intervals = cells.iter().any(|cell| late_ends(cell).is_some());
     let baseline = summary.baseline.as_str();
     let compared = cells.iter().any(|cell| cell.trial != baseline);
-    let table = Table::new(
-        format!("Quantiles of the {}", summary.primary.title()),
-        cells,
-    )
-    .unit(unit(cells))
-    .head("cell", |cell| match cell.metrics.is_empty() && !compared {
-        true => name(cell).noted(format!("no good round {}", planned(cell)), Tone::Bad),
-        false => name(cell),
-    });
+    let table = Table::new(format!("Quantiles of the {}", measured(summary)), cells)
+        .unit(unit(cells))
+        .head("cell", |cell| match cell.metrics.is_empty() && !compared {
+            true => name(cell).noted(format!("no good round {}", planned(cell)), Tone::Bad),
+            false => name(cell),
+        });
     let table = at_least(
         quantiles(table, |cell| cell.metrics.first()),
         "max",

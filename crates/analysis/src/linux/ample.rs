@@ -123,11 +123,32 @@ pub fn is_ample(
     period: Ns,
     charged: Charged,
 ) -> bool {
-    budget <= period
-        && covered(tasks, responses)
-        && charged
-            .needed(|window| used(tasks, responses, window), budget, period)
-            .is_some_and(|needed| needed <= budget)
+    spare_of_ample(tasks, responses, budget, period, charged).is_some()
+}
+
+/// The part of an ample budget that these tasks leave, ns: threads that run no task may use as much in any window of two periods, and the cell
+/// is still never stopped, since their use adds to that of the tasks in each window. `None`: the budget is not ample. See [`is_ample`].
+///
+/// ```
+/// use timecell_analysis::{Task, linux::{Charged, spare_of_ample}};
+///
+/// let ms = 1_000_000;
+/// let task = [Task::new(3 * ms / 2, 20 * ms)];
+/// assert_eq!(spare_of_ample(&task, &[20 * ms], 12 * ms, 96 * ms, Charged::Tick(4 * ms)), Some(3 * ms));
+/// assert_eq!(spare_of_ample(&task, &[20 * ms], 8 * ms, 96 * ms, Charged::Tick(4 * ms)), None);
+/// ```
+pub fn spare_of_ample(
+    tasks: &[Task],
+    responses: &[Ns],
+    budget: Ns,
+    period: Ns,
+    charged: Charged,
+) -> Option<Ns> {
+    if budget > period || !covered(tasks, responses) {
+        return None;
+    }
+    let needed = charged.needed(|window| used(tasks, responses, window), budget, period)?;
+    budget.checked_sub(needed)
 }
 
 /// The least ample budget every `period` ns on a grid of [`BUDGET_GRID_NS`], no more than `most` ns; `None`: there is none. See [`is_ample`].

@@ -20,7 +20,7 @@ mod standing;
 mod threads;
 mod tick;
 
-pub use ample::{Charged, ample_periods, is_ample, least_ample, responses_below};
+pub use ample::{Charged, ample_periods, is_ample, least_ample, responses_below, spare_of_ample};
 pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use freezer::{FreezerSupply, Reaction};

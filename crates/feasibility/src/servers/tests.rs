@@ -77,6 +77,58 @@ fn each_cell_says_which_analysis_answered_and_each_server_for_itself() {
     }
 }
 
+/// Bounds computed independently: 13 and 24 apart, 11 and 22 with one period and common refills, 16 and 36 without
+/// knowing the neighbour.
+#[test]
+fn bounds_of_tasks_are_those_of_the_reference() {
+    let cells = |high_ms| {
+        [
+            cell(
+                "high",
+                "deferrable",
+                (2, high_ms),
+                "priority = 9",
+                &[(1, 50)],
+            ),
+            cell(
+                "low",
+                "deferrable",
+                (3, 10),
+                "priority = 3",
+                &[(2, 25), (4, 50)],
+            ),
+        ]
+    };
+    let of = |top: &str, cells: &[String], first: u64, second: u64| {
+        let study = study(&set(top, cells), false);
+        assert_eq!(
+            bounds(&study, 1),
+            [first, second].map(|ms| Some(ms * 1_000_000))
+        );
+        study
+    };
+    let apart = of("", &cells(7), 13, 24);
+    let server = apart.cells[1].server.as_ref().expect("a server");
+    assert_eq!(server.response_ns, Some(7_000_000));
+    let shown = feasibility_table(&apart, Style::default());
+    for part in [
+        "in a deferrable server of 3 ms every 10 ms, priority 3 on cpu 0",
+        "among the servers above it (Davis & Burns 2005), sufficient",
+        "server low: holds; it gets its whole budget within 7 ms of each refill",
+        "verdict every deadline holds",
+    ] {
+        assert!(flat(&shown).contains(part), "`{part}` is not in\n{shown}");
+    }
+    of("refill = \"together\"", &cells(10), 11, 22);
+    let plain = cells(7).map(|cell| {
+        cell.replace("server = \"deferrable\"\n", "")
+            .replace("priority = 9\n", "")
+            .replace("priority = 3\n", "")
+    });
+    let alone = of("", &plain, 16, 36);
+    assert!(alone.cells[1].server.is_none());
+}
+
 #[test]
 fn a_server_without_its_budget_says_who_takes_it() {
     let cells = [

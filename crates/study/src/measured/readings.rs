@@ -182,13 +182,24 @@ fn binned(d: &Distribution) -> Option<Binned> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Outcome, judge};
+    use crate::judge::{Judged, Outcome, judge};
     use record::import::measured::{Options, import};
 
-    fn judged(text: &str, threshold: &str) -> Outcome {
+    fn verdicts(text: &str, threshold: &str) -> Judged {
         let file = import(None, "a.txt", text.as_bytes(), Options::default()).unwrap();
         let threshold = threshold.parse().unwrap();
-        judge(&measured_readings(&[file]), &[threshold]).outcome()
+        judge(&measured_readings(&[file]), &[threshold])
+    }
+
+    fn judged(text: &str, threshold: &str) -> Outcome {
+        verdicts(text, threshold).outcome()
+    }
+
+    /// Whether a series has a remark that begins so.
+    fn is_remarked(text: &str, threshold: &str, remark: &str) -> bool {
+        let judged = verdicts(text, threshold);
+        let mut series = judged.thresholds[0].cells.iter();
+        series.any(|one| one.reason.starts_with(remark))
     }
 
     #[test]
@@ -247,6 +258,8 @@ mod tests {
         ] {
             assert_eq!(judged(none, threshold), outcome, "{threshold}");
         }
+        let remark = "nothing was seen above the tool's threshold, ";
+        assert!(is_remarked(none, "latency.max > 1ms", remark));
     }
 
     #[test]
@@ -263,5 +276,7 @@ mod tests {
         ] {
             assert_eq!(judged(text, threshold), outcome, "{threshold}");
         }
+        let remark = "it holds no value";
+        assert!(is_remarked(text, "latency.max > 1ms", remark));
     }
 }

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use analysis::linux::{
-    Charged, Held, ample_periods, is_ample, least_ample, less_bandwidth, responses_below,
+    Charged, Held, ample_periods, least_ample, less_bandwidth, responses_below, spare_of_ample,
 };
 use analysis::{Ns, Task};
 use model::Enforcer;
@@ -93,8 +93,9 @@ pub(super) fn bound(
         Enforcer::RtCgroup => servers::in_whole_us(own.budget, own.period),
         _ => (own.budget, own.period),
     };
-    is_ample(tasks, &responses, budget, period, charged).then(|| Bound {
-        basis: basis(charged, asked.is_assumed, facts),
+    let spare = spare_of_ample(tasks, &responses, budget, period, charged)?;
+    Some(Bound {
+        basis: basis(charged, spare, asked.is_assumed, facts),
         rate: (1, 1),
         delay_ns: None,
         postponed_ns: 0,
@@ -111,17 +112,19 @@ fn used(tasks: &[Task]) -> f64 {
     tasks.iter().map(share).sum()
 }
 
-fn basis(charged: Charged, assumed: bool, facts: &Facts) -> Basis {
+fn basis(charged: Charged, spare_ns: Ns, assumed: bool, facts: &Facts) -> Basis {
     match charged {
         Charged::Freezer(reaction) => Basis::Ample {
             late_ns: Some(reaction.late),
             unmeasured: (facts.measured_reaction.is_none())
                 .then(|| "as measured on another machine".to_owned()),
+            spare_ns,
             assumed,
         },
         Charged::Tick(_) => Basis::Ample {
             late_ns: None,
             unmeasured: None,
+            spare_ns,
             assumed,
         },
     }

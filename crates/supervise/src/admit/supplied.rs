@@ -47,6 +47,9 @@ pub enum Basis {
         /// As in `reaction`.
         #[serde(skip_serializing_if = "Option::is_none")]
         unmeasured: Option<String>,
+        /// The part that its tasks leave, ns: other threads may use as much in any window of two periods.
+        #[serde(default)]
+        spare_ns: Ns,
         /// Whether the file does not say that nothing but its tasks runs in the cell (`only_tasks`), and the guarantee assumes it, because
         /// there is none without.
         assumed: bool,

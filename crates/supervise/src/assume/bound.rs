@@ -99,8 +99,8 @@ impl Bound {
             let before = std::mem::replace(&mut self.state, State::InForce);
             return (before != State::Pending).then_some(None);
         };
-        self.since_ns = None;
-        if begins && deviation.comes_with_beginning() && self.state == State::Pending {
+        let has_held = self.since_ns.take().is_some();
+        if begins && self.state == State::Pending && deviation.comes_with_beginning(has_held) {
             return None;
         }
         let is_told = matches!(self.state, State::Withdrawn { .. });

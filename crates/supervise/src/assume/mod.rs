@@ -16,8 +16,13 @@ pub use self::bound::Changed;
 pub use self::bound::{Bounds, State};
 pub use self::rules::{Check, RULES, Rule};
 
-use crate::admit::{Admission, Grant, Unaccounted};
+use crate::admit::{Admission, Basis, Grant, Unaccounted};
 use crate::threads::{Match, Seen, wanted};
+
+/// Time between two looks, ns.
+const LOOKS_NS: u64 = 1_000_000_000;
+/// Use by threads without a task that no look makes a deviation of, ns: a program's first thread may wake a few times a second.
+const UNSEEN_NS: u64 = 1_000_000;
 
 /// The bound of a task, and all that its proof has used.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +43,9 @@ pub struct Proof {
     pub enforcer: Enforcer,
     /// Budget on each cpu and period, ns.
     pub budget: Option<(u64, u64)>,
+    /// Cpu time that threads of its cell that run no task may use between two looks, ns, where the budget is ample for its tasks alone.
+    /// `None`: the proof lets them use all of the budget.
+    pub spare_ns: Option<u64>,
     /// The longest execution time of a job, that of high mode where it has one, ns.
     pub wcet_ns: i64,
     /// The shortest time between two jobs, ns.
@@ -72,6 +80,7 @@ impl Proof {
                 cpus: grant.cpus.clone(),
                 enforcer: grant.enforcer,
                 budget: grant.budget_ns.zip(grant.period_ns),
+                spare_ns: spare_ns(grant),
                 wcet_ns: (task.timing.wcet_high)
                     .map_or(task.timing.wcet.ns(), model::Duration::ns)
                     .max(task.timing.wcet.ns()),
@@ -127,6 +136,16 @@ impl Proof {
         });
         deviations.min_by_key(|deviation| !deviation.for_good)
     }
+}
+
+/// The use that threads without a task may make of the budget of a cell between two looks, ns; `None`: the proof lets them use all of it.
+fn spare_ns(grant: &Grant) -> Option<u64> {
+    let Basis::Ample { spare_ns, .. } = grant.basis else {
+        return None;
+    };
+    // A period that is longer than the time between two looks holds more of them.
+    let looks = grant.period_ns?.div_ceil(LOOKS_NS).max(1);
+    Some(spare_ns / looks + UNSEEN_NS)
 }
 
 /// The kernel's threads that come before those of this class on the cpus of a grant.
@@ -188,9 +207,11 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Whether a cell that begins may have it: its threads come when they come, and get their classes then.
-    fn comes_with_beginning(&self) -> bool {
-        matches!(self.rule, "thread" | "class" | "siblings")
+    /// Whether a cell that begins may have it: its threads come when they come, get their classes then, and use cpu time to prepare. Jobs that end
+    /// late for that are seen at the look after; `has_held`: at the look before, everything held.
+    fn comes_with_beginning(&self, has_held: bool) -> bool {
+        (self.rule == "responses" && !has_held)
+            || matches!(self.rule, "thread" | "class" | "siblings" | "others")
     }
 }
 
@@ -253,6 +274,8 @@ pub struct Look<'a> {
     pub unheld: &'a [String],
     /// A thread of its cell that runs no task and has a higher class than it may have, a clause.
     pub stray: Option<&'a str>,
+    /// Cpu time charged to its cell's budget that threads have used which run no task, since the last look but one, ns.
+    pub others_ns: u64,
     /// Whether its thread has used more cpu time since the look before than its jobs may; `None`: not known.
     pub overran: Option<bool>,
     /// The longest response time since the look before, as the application reports it, ns; `None`: it reports none.

@@ -173,6 +173,22 @@ pub const RULES: &[Rule] = &[
         }),
     },
     Rule {
+        name: "others",
+        says: |proof| {
+            let spare = exact(proof.spare_ns?);
+            Some(format!(
+                "threads of its cell that run no task use at most {spare} of its budget in two seconds"
+            ))
+        },
+        check: Check::Looked(|proof, look| match proof.spare_ns {
+            Some(spare) if look.others_ns > spare => Standing::found(format!(
+                "threads of its cell that run no task have used {} of its budget; declare them as tasks, or give the cell a larger `reservation`",
+                time(look.others_ns as f64)
+            )),
+            _ => Standing::Holds,
+        }),
+    },
+    Rule {
         name: "above",
         says: |_| {
             Some(

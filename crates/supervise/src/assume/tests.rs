@@ -14,6 +14,7 @@ fn proof() -> Proof {
         cpus: vec![1],
         enforcer: Enforcer::RtCgroup,
         budget: Some((3_000_000, 10_000_000)),
+        spare_ns: Some(1_000_000),
         wcet_ns: 1_000_000,
         period_ns: 10_000_000,
         blocking_ns: 0,
@@ -55,6 +56,7 @@ fn well<'a>(thread: &'a Match, seen: &'a Seen) -> Look<'a> {
         answered: Answered::ByAgent,
         unheld: &[],
         stray: None,
+        others_ns: 1_000_000,
         overran: Some(false),
         worst_ns: Some(3_000_000),
         locked: Locked::Yes,
@@ -145,6 +147,13 @@ fn every_deviation_is_found_by_its_rule_and_by_no_other() {
             "siblings",
             Look {
                 stray: Some("another"),
+                ..well
+            },
+        ),
+        (
+            "others",
+            Look {
+                others_ns: 1_000_001,
                 ..well
             },
         ),
@@ -385,6 +394,18 @@ fn one_that_begins_waits_for_its_threads_alone() {
         .map(|one| one.task)
         .collect();
     assert_eq!(told, [0]);
+}
+
+#[test]
+fn jobs_that_are_late_for_the_beginning_of_their_cell_withdraw_nothing() {
+    let mut bounds = Bounds::new(1);
+    let late = || [deviation("responses", false)];
+    assert_eq!(bounds.look([deviation("others", false)], true, 0), []);
+    assert_eq!(bounds.look(late(), true, SECOND_NS / 2), []);
+    // Everything has held since the look before.
+    assert_eq!(bounds.look([None], true, SECOND_NS), []);
+    let told = bounds.look(late(), true, 3 * SECOND_NS / 2);
+    assert_eq!(told, changed(Some("responses")));
 }
 
 #[test]

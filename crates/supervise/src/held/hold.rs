@@ -67,11 +67,11 @@ pub struct Held {
 }
 
 /// Holds a running thing to a budget from now on, regardless of the caller's fate. Things that have ended since the
-/// last look go to `told`, a sentence each, even if this fails.
+/// last look go to `notes`, a sentence each, even if this fails.
 ///
 /// # Errors
 /// [`HeldError`]; nothing is changed then.
-pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<Held, HeldError> {
+pub fn hold(wanted: &Wanted, ledger: &Ledger, notes: &mut Vec<String>) -> Result<Held, HeldError> {
     as_root()?;
     let top = groups::top(&Root::live())?;
     let reservation = Reservation::new(wanted.budget_ns, wanted.period_ns)?;
@@ -86,7 +86,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let Found { thing, is_guest } = find(&wanted.what)?;
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
-    told.extend(tidy(&mut records, &locked)?);
+    notes.extend(tidy(&mut records, &locked)?);
     // Otherwise it would not be seen whether it is released where it cannot be held.
     place().page()?;
     apart(&thing, is_guest, &records)?;

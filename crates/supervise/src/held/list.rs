@@ -19,7 +19,7 @@ pub struct Listing {
     /// Each.
     pub held: Vec<Seen>,
     /// Things that have ended or were without their budget since anybody looked, a sentence each.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
     /// Whether some of it could not be restored and is tried again, or is unknown.
     pub failed: bool,
 }
@@ -102,7 +102,7 @@ fn list_of(
     };
     let locked = ledger.lock()?;
     let mut records = read()?;
-    let Forgotten { mut told, is_left } =
+    let Forgotten { mut notes, is_left } =
         forget_ended(&mut records, &locked, |record| clear(record, let_go))?;
     let mut failed = is_left;
     if records.all.is_empty() {
@@ -111,20 +111,24 @@ fn list_of(
     }
     drop(locked);
     if !records.all.is_empty() {
-        told.extend(whether_held(&again));
+        notes.extend(whether_held(&again));
         failed |= again.is_err();
     }
     let entries = place.groups().unwrap_or_default();
     let held = (records.all.iter()).map(|record| {
         let outside = escaped(record).unwrap_or_else(|why| {
-            told.push(why.to_string());
+            notes.push(why.to_string());
             failed = true;
             Vec::new()
         });
         seen(record, &entries, &outside)
     });
     let held = held.collect();
-    Ok(Listing { held, told, failed })
+    Ok(Listing {
+        held,
+        notes,
+        failed,
+    })
 }
 
 fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
@@ -206,14 +210,21 @@ mod tests {
         let read = || Ok(Records::read_at(dir.path()));
         let listing = list_of(&place, &ledger, read, silent).unwrap();
         assert_eq!(listing.held.len(), 1);
-        let told = listing.told;
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");
-        assert!(told[1].contains("cannot tell whether"), "{told:?}");
-        assert!(told[1].contains("no keeper answers"), "{told:?}");
+        let notes = listing.notes;
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(
+            notes[0].contains("process 7 (sleep) has ended"),
+            "{notes:?}"
+        );
+        assert!(notes[1].contains("cannot tell whether"), "{notes:?}");
+        assert!(notes[1].contains("no keeper answers"), "{notes:?}");
         assert!(listing.failed);
         let answers = list_of(&place, &ledger, read, || Ok(true)).unwrap();
-        assert!(answers.told[0].contains("held again"), "{:?}", answers.told);
+        assert!(
+            answers.notes[0].contains("held again"),
+            "{:?}",
+            answers.notes
+        );
         assert!(!answers.failed);
     }
 

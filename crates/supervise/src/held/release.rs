@@ -15,7 +15,7 @@ pub struct Released {
     /// Each.
     pub things: Vec<Thing>,
     /// Things that have ended since anybody looked, a sentence each.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
     /// Why some state could not be restored, or a thing still held not released.
     pub left: Vec<HeldError>,
 }
@@ -68,9 +68,9 @@ fn each(
     let mut records = Records::read()?;
     // One that has ended is reported as such, not as one that was never held.
     let asked = which(&records)?;
-    let told = tidy(&mut records, &locked)?;
+    let notes = tidy(&mut records, &locked)?;
     let mut released = Released {
-        told,
+        notes,
         ..Released::default()
     };
     for record in asked {
@@ -93,11 +93,11 @@ fn one(
     // The next step reports why that is unknown.
     let outside = escaped(&record).map_or(0, |threads| threads.len());
     if let Some(theirs) = record.back.cpuset().and_then(Cpuset::theirs) {
-        let told = format!(
+        let note = format!(
             "{}: {theirs} while it was held, and is left so",
             record.thing
         );
-        released.told.push(told);
+        released.notes.push(note);
     }
     let done = take_away(&mut record);
     // If the keeper does not release it, it is held, and the state to restore must not be forgotten.
@@ -109,7 +109,7 @@ fn one(
     }
     if outside > 0 {
         released
-            .told
+            .notes
             .push(have_left(&record, outside, done.as_ref().err()));
     }
     released.left.extend(done.err());

@@ -36,14 +36,14 @@ fn tidy_at(
     locked: &Locked,
     clear: impl Fn(&Record) -> Result<(), HeldError>,
 ) -> Result<Vec<String>, HeldError> {
-    let Forgotten { mut told, .. } = forget_ended(records, locked, clear)?;
+    let Forgotten { mut notes, .. } = forget_ended(records, locked, clear)?;
     if records.all.is_empty() {
         leave(place);
-        return Ok(told);
+        return Ok(notes);
     }
-    // Things that were told are forgotten by now: the news must not be lost over a keeper that cannot be asked.
-    told.extend(whether_held(&hold_again(place)));
-    Ok(told)
+    // Things that were noted are forgotten by now: the news must not be lost over a keeper that cannot be asked.
+    notes.extend(whether_held(&hold_again(place)));
+    Ok(notes)
 }
 
 /// The report on the keeper, a sentence; `None`: nothing. `again` is whether nothing was held until it was asked.
@@ -83,7 +83,7 @@ fn is_kept(place: &Place) -> Result<bool, PlaceError> {
 #[derive(Debug)]
 pub(super) struct Forgotten {
     /// The result for each, a sentence.
-    pub(super) told: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// Whether something of one is left and is tried again.
     pub(super) is_left: bool,
 }
@@ -97,7 +97,7 @@ pub(super) fn forget_ended(
     locked: &Locked,
     clear: impl Fn(&Record) -> Result<(), HeldError>,
 ) -> Result<Forgotten, HeldError> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     let (mut is_changed, mut is_left) = (false, false);
     for record in std::mem::take(&mut records.all) {
         if record.thing.runs() {
@@ -137,12 +137,12 @@ pub(super) fn forget_ended(
                 }
             }
         }
-        told.push(text);
+        notes.push(text);
     }
     if is_changed {
         records.write()?;
     }
-    Ok(Forgotten { told, is_left })
+    Ok(Forgotten { notes, is_left })
 }
 
 /// That threads have left the group, a sentence; `left` is the error of restoring.
@@ -231,14 +231,14 @@ mod tests {
             "7" => Err(HeldError::Ended("it".to_owned())),
             _ => Ok(()),
         };
-        let Forgotten { told, is_left } = forget_ended(&mut records, &locked, refuses).unwrap();
-        assert!(is_left && told.len() == 1, "{told:?}");
-        assert!(told[0].contains("is tried again"), "{told:?}");
+        let Forgotten { notes, is_left } = forget_ended(&mut records, &locked, refuses).unwrap();
+        assert!(is_left && notes.len() == 1, "{notes:?}");
+        assert!(notes[0].contains("is tried again"), "{notes:?}");
         assert_eq!(Records::read_at(dir.path()).all, [record("7")]);
-        let Forgotten { told, is_left } = forget_ended(&mut records, &locked, |_| Ok(())).unwrap();
+        let Forgotten { notes, is_left } = forget_ended(&mut records, &locked, |_| Ok(())).unwrap();
         assert!(!is_left);
         assert_eq!(
-            told,
+            notes,
             ["process 7 (sleep) has ended while it was held; it is no longer held"]
         );
         assert_eq!(Records::read_at(dir.path()).all, []);
@@ -266,11 +266,14 @@ mod tests {
         // Others may change it, so that nothing in it is believed.
         let open = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(place.dir(), open).unwrap();
-        let told = tidy_at(&place, &mut records, &locked, |_| Ok(())).unwrap();
+        let notes = tidy_at(&place, &mut records, &locked, |_| Ok(())).unwrap();
         assert_eq!(records.all, [runs]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("process 7 (sleep) has ended"), "{told:?}");
-        assert!(told[1].contains("cannot tell whether"), "{told:?}");
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(
+            notes[0].contains("process 7 (sleep) has ended"),
+            "{notes:?}"
+        );
+        assert!(notes[1].contains("cannot tell whether"), "{notes:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Checks the assumptions of the bounds of tasks: once a second, for all cells.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -7,6 +8,7 @@ use engine::agent::Agent;
 use engine::app::{AppCell, Seccomp};
 use host::root::Root;
 use host::sched::{self, Class};
+use model::Enforcer;
 
 use super::best_effort::Grip;
 use super::keeper::Keeper;
@@ -122,7 +124,45 @@ pub(super) struct Assumed {
     /// The parts that its enforcer does not hold.
     unheld: Vec<String>,
     stray: Option<String>,
+    others: Others,
     agent_is_gone: bool,
+}
+
+/// The threads of a cell that run no task, over the looks at them.
+#[derive(Debug, Default)]
+struct Others {
+    /// The cpu time of each so far, by its id, ns; `None`: there was no look yet.
+    used: Option<BTreeMap<i32, i64>>,
+    /// Cpu time of those that count between the last two looks, and between the two before, ns.
+    of_looks: [u64; 2],
+}
+
+impl Others {
+    /// A thread that is new counts from its beginning; at the first look only those of a cell that `begins` are new. The freezer charges `every`
+    /// thread to the budget, the kernel those of real-time classes.
+    fn look(&mut self, threads: &Threads, every: bool, begins: bool) {
+        let before = self.used.take();
+        let mut used = BTreeMap::new();
+        let mut sum = 0;
+        for (tid, is_real_time) in threads.others() {
+            let Ok(Some(now)) = host::process::scheduled_ns(tid) else {
+                continue;
+            };
+            let known = before.as_ref().and_then(|before| before.get(&tid));
+            let since = match known {
+                Some(known) => *known,
+                None if before.is_some() || begins => 0,
+                None => now,
+            };
+            if every || is_real_time {
+                // A later thread with the id of one that has ended may have used less.
+                sum += now.saturating_sub(since).max(0).unsigned_abs();
+            }
+            used.insert(tid, now);
+        }
+        self.used = Some(used);
+        self.of_looks = [sum, self.of_looks[0]];
+    }
 }
 
 /// A task's thread over the looks at it.
@@ -293,7 +333,7 @@ impl Assumed {
         proofs: &[Proof],
         totals: &[Totals],
         worst_ns: &[i64],
-        now_ns: i64,
+        (begins, now_ns): (bool, i64),
     ) {
         if self.tasks.len() != proofs.len() {
             self.tasks.resize_with(proofs.len(), Runner::default);
@@ -311,6 +351,10 @@ impl Assumed {
         }
         self.unheld = live.hold.unheld(&live.threads.classes());
         self.stray = live.threads.stray();
+        if let Some(proof) = proofs.iter().find(|proof| proof.spare_ns.is_some()) {
+            let every = proof.enforcer == Enforcer::Freezer;
+            self.others.look(live.threads, every, begins);
+        }
         self.agent_is_gone |= live.agent.is_some_and(|agent| !agent.is_there());
     }
 
@@ -332,6 +376,7 @@ impl Assumed {
             },
             unheld: &self.unheld,
             stray: self.stray.as_deref(),
+            others_ns: self.others.of_looks.iter().sum(),
             overran: runner.overran,
             worst_ns: runner.worst_ns,
             locked: runner.locked,
@@ -442,7 +487,9 @@ impl Keeper<'_> {
             return Ok(());
         };
         let held = Held::of(&live.threads, live.hold.as_ref(), &live.app);
-        (live.assumed).look(&held, proofs, &watch.totals(), &worst_ns, now_ns);
+        let begins = now_ns - live.started_ns < begins_ns;
+        let when = (begins, now_ns);
+        (live.assumed).look(&held, proofs, &watch.totals(), &worst_ns, when);
         let deviations: Vec<Option<Deviation>> = (proofs.iter().enumerate())
             .map(|(task, proof)| proof.deviation(&live.assumed.seen(task, &held, machine)?))
             .collect();
@@ -450,7 +497,6 @@ impl Keeper<'_> {
         if deviations.iter().any(Option::is_some) && host::process::is_dying(live.inside.pid) {
             return Ok(());
         }
-        let begins = now_ns - live.started_ns < begins_ns;
         let changed = live.assumed.bounds.look(deviations, begins, now_ns);
         let bounds: Vec<(String, u64)> = (changed.iter())
             .map(|changed| {

@@ -363,6 +363,15 @@ impl Threads {
             .collect()
     }
 
+    /// Those that run no task, each with whether it has a real-time class.
+    pub fn others(&self) -> impl Iterator<Item = (i32, bool)> {
+        let others = self.seen.iter().filter(|seen| seen.task.is_none());
+        others.map(|seen| {
+            let is_real_time = seen.class.as_ref().is_some_and(requests::is_real_time);
+            (seen.tid, is_real_time)
+        })
+    }
+
     /// A thread that runs no task and has a higher class than it may have, a clause.
     pub fn stray(&self) -> Option<String> {
         let mut strays = self.seen.iter().filter(|seen| seen.task.is_none());

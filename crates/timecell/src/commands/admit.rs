@@ -298,6 +298,7 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             late_ns,
             unmeasured,
             assumed,
+            spare_ns: _,
         } => {
             let late = late_ns.map_or(String::new(), |ns| {
                 let of =

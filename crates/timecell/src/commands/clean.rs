@@ -66,7 +66,7 @@ fn put_in_order(
     let mut failed = false;
     if is_root {
         let listing = list(ledger)?;
-        listing.told.iter().for_each(|told| tell(told));
+        listing.notes.iter().for_each(|note| tell(note));
         failed = listing.failed;
     }
     run_on(ledger)?.iter().for_each(|alone| tell(alone));
@@ -132,7 +132,7 @@ mod tests {
         for failed in [true, false] {
             let listing = Listing {
                 held: Vec::new(),
-                told: vec!["it has ended".to_owned()],
+                notes: vec!["it has ended".to_owned()],
                 failed,
             };
             let (ended, told) = ended(Ok(listing));

@@ -32,9 +32,9 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
             (None, own) => own.map(|priority| Class::RoundRobin { priority }),
         },
     };
-    let mut told = Vec::new();
-    let held = held::hold(&wanted, &ledger, &mut told);
-    tell(&told);
+    let mut notes = Vec::new();
+    let held = held::hold(&wanted, &ledger, &mut notes);
+    tell(&notes);
     let held = held?;
     if options.json {
         let json = serde_json::json!({
@@ -45,7 +45,7 @@ pub fn hold(options: &Hold) -> Result<Ended, CommandError> {
             "priorities": held.priorities,
             "threads": held.threads,
             "cpus": held.rooms.iter().map(room).collect::<Vec<_>>(),
-            "ended": told,
+            "notes": notes,
         });
         out::print(&format!("{json:#}"));
     } else {
@@ -72,13 +72,13 @@ pub fn release(options: &Release) -> Result<Ended, CommandError> {
         Some(what) => held::release(what, &ledger)?,
         None => held::release_all(&ledger)?,
     };
-    tell(&released.told);
+    tell(&released.notes);
     if options.json {
         let left: Vec<String> = released.left.iter().map(ToString::to_string).collect();
         let json = serde_json::json!({
             "schema": SCHEMA,
             "released": released.things,
-            "ended": released.told,
+            "notes": released.notes,
             "left": left,
         });
         out::print(&format!("{json:#}"));
@@ -95,8 +95,8 @@ pub fn release(options: &Release) -> Result<Ended, CommandError> {
 }
 
 /// Notes the holds that have ended since the last look.
-fn tell(told: &[String]) {
-    for text in told {
+fn tell(notes: &[String]) {
+    for text in notes {
         out::note(&format!("note    {}", out::name(text)));
     }
 }
@@ -194,7 +194,7 @@ fn let_go(released: &Released) -> String {
     let lines: Vec<String> = (released.things.iter())
         .map(|thing| format!("{}: released", called(thing)))
         .collect();
-    let is_silent = released.told.is_empty() && released.left.is_empty();
+    let is_silent = released.notes.is_empty() && released.left.is_empty();
     match (lines.is_empty(), is_silent) {
         (true, true) => "nothing is held on this machine".to_owned(),
         _ => lines.join("\n"),
@@ -206,12 +206,12 @@ fn print_list(listing: &Listing, json: bool) {
         let json = serde_json::json!({
             "schema": SCHEMA,
             "held": listing.held,
-            "told": listing.told,
+            "notes": listing.notes,
         });
         out::print(&format!("{json:#}"));
         return;
     }
-    tell(&listing.told);
+    tell(&listing.notes);
     match listing.held.is_empty() {
         true => out::print("nothing is held on this machine"),
         false => out::foreign(&listing.held.iter().map(line).collect::<Vec<_>>().join("\n")),

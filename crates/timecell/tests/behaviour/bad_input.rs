@@ -3,14 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{experiment, only_run, say};
+use crate::support::{experiment, say};
 
 #[case]
 fn each_gets_its_sentence_and_code(dir: &Path) {
     let good = fs::read_to_string(experiment(dir, &["bare"], 10)).unwrap();
-    let file = |from: &str, to: &str| {
-        fs::write(dir.join("mine.toml"), good.replace(from, to)).unwrap();
-    };
     let refused = |words: &[&str], parts: &[&str]| {
         let said = say(dir, words).ends_with(2);
         let error = said.error();
@@ -18,57 +15,18 @@ fn each_gets_its_sentence_and_code(dir: &Path) {
             assert!(error.contains(part), "`{part}` is not in: {error}");
         }
     };
-    for (from, to, parts) in [
-        (
-            "jobs = 10",
-            "jobs = 10\nperoid = \"1ms\"",
-            ["mine.toml:8:", "did you mean `period`?"],
-        ),
-        (
-            "jobs = 10",
-            "period = \"-1ms\"",
-            ["mine.toml:7:", "negative"],
-        ),
-        ("jobs = 10", "jobs = 0", ["mine.toml:7:", "1 to 100000000"]),
-        (
-            "\"bare\"",
-            "\"dcoker\"",
-            ["mine.toml:9:", "did you mean `docker`?"],
-        ),
-        (
-            "[workload]",
-            "[scheduling]\npriority = 100\n[workload]",
-            ["mine.toml:5:", "1 to 99"],
-        ),
-        (
-            "[workload]",
-            "[scheduling]\npriority = 0\n[workload]",
-            ["mine.toml:5:", "1 to 99"],
-        ),
-        (
-            "[workload]",
-            "[scheduling]\ncpus = [4095]\n[workload]",
-            ["cpu 4095 does not exist", "usable cpus are"],
-        ),
-        ("schema = 1", "schema = 7", ["mine.toml:1:", "newer"]),
-    ] {
-        file(from, to);
-        refused(&["bench", "mine.toml"], &parts);
-    }
-    // All faults at once, in the order of their lines.
-    file("jobs = 10", "jobs = 0\npace = 1\ndeadline = \"9\"");
-    let said = say(dir, &["bench", "mine.toml"]).ends_with(2).err;
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 3, "{said}");
-    for (line, number) in lines.iter().zip(7..) {
-        assert!(
-            line.starts_with(&format!("error: mine.toml:{number}: ")),
-            "{said}"
-        );
-    }
+    let text = good.replace("[workload]", "[scheduling]\ncpus = [4095]\n[workload]");
+    fs::write(dir.join("mine.toml"), text).unwrap();
+    refused(
+        &["bench", "mine.toml"],
+        &["cpu 4095 does not exist", "usable cpus are"],
+    );
     refused(
         &["bench", "overhaed"],
-        &["no such scenario", "overhead, concurrency"],
+        &[
+            "no such scenario",
+            "did you mean `overhead`? the scenarios are overhead, concurrency",
+        ],
     );
     refused(&["bench", "absent.toml"], &["absent.toml", "No such file"]);
     refused(
@@ -104,7 +62,7 @@ fn each_gets_its_sentence_and_code(dir: &Path) {
             &["--decide", "0.0001 to 1"],
         );
     }
-    file("", "");
+    fs::write(dir.join("mine.toml"), &good).unwrap();
     refused(
         &["bench", "mine.toml", "--decide", "5%"],
         &["--decide", "take no turns", "add [turns]"],
@@ -150,56 +108,87 @@ fn each_gets_its_sentence_and_code(dir: &Path) {
     clap(&["export", "x"], "required");
 }
 
+/// Each option of a scenario has its range, and is refused by the scenarios that have no use for it. Nothing is left behind.
 #[case]
-fn nothing_is_left_behind(dir: &Path) {
-    say(dir, &["bench", "overhead", "--cpus", "4095"]).ends_with(2);
-    say(dir, &["bench", "overhead", "--dry-run"]).ends_with(0);
+fn what_does_not_apply_to_a_scenario_is_refused(dir: &Path) {
+    for (scenario, option, part) in [
+        ("isolation", "--utilisation -1", "0.1 to 1"),
+        ("isolation", "--overrun 0.5", "above 1"),
+        ("isolation", "--duration 100ms", "1s to 1h"),
+        ("isolation", "--priority 3", "6 to 99"),
+        (
+            "isolation",
+            "--reservation 60ms/100ms,60ms/100ms",
+            "0.9 of the cpu",
+        ),
+        ("isolation", "--no-try", "only `supply`"),
+        ("isolation", "wakeup", "contest and received"),
+        ("supply", "--reservation 2ms/1ms", "larger than its period"),
+        ("supply", "--duration 1ms", "500ms to 30s"),
+        ("supply", "--cpus 0,60000", "name one"),
+        ("supply", "--load cpu,disk", "name one"),
+        ("supply", "--threads 65", "1 to 64"),
+        ("supply", "--seed 3", "only `isolation`"),
+        ("startup", "--rounds 0", "the number of rounds is 0"),
+        ("startup", "--period 1ms", "does not take this option"),
+        ("recovery", "--heartbeat-timeout 1ms", "3ms or more"),
+        ("scale", "--counts 2,1", ": the counts do not ascend"),
+        ("scale", "--failure-limit 1.5", ": the failure limit is 1.5"),
+        ("scale", "--starvation-limit 10ms", ": the starvation limit"),
+        ("scale", "--memory-reserve 1", "has no unit"),
+        ("overhead", "--memory-reserve 1GiB", "only `scale`"),
+        ("overhead", "--counts 2", "only `scale`"),
+    ] {
+        let mut all = vec!["bench", scenario];
+        all.extend(option.split(' '));
+        let error = say(dir, &all).ends_with(2).error();
+        let name = option.split(' ').next().unwrap();
+        assert!(error.contains(name) && error.contains(part), "{error}");
+    }
+    let listed = say(dir, &["bench", "--list"]).ends_with(0).out;
+    for name in ["isolation", "supply", "startup", "recovery", "footprint"] {
+        assert!(listed.contains(&format!("\n{name} ")), "{listed}");
+    }
+    for name in ["startup", "recovery", "footprint", "overhead"] {
+        let said = say(dir, &["bench", name, "--dry-run"]).ends_with(0);
+        assert!(said.out.contains("requirements"), "{}", said.out);
+    }
+    files_are_read(dir);
     assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
 }
 
+/// Whether an option applies to a file is known when it is read; the template is one that is measured.
+fn files_are_read(dir: &Path) {
+    let files = tempfile::tempdir().unwrap();
+    let file = |text: &str| {
+        let path = files.path().join("x.toml");
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let scale = file(
+        "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 20\nperiod = \"1ms\"\n\
+         pacing = \"relative\"\n[scale]\nengines = [\"embedded\"]\ncounts = [1]\n",
+    );
+    let refused = say(dir, &["bench", &scale, "--load", "cpu"]).ends_with(2);
+    let what = "--load: a scale study has no loads";
+    assert!(refused.error().starts_with(what), "{}", refused.err);
+    let template = file(&say(dir, &["bench", "--template"]).ends_with(0).out);
+    let said = say(dir, &["bench", &template, "--dry-run"]).ends_with(0);
+    assert!(said.out.contains("disturbed"), "{}", said.out);
+}
+
 #[case]
-fn a_run_cut_short_or_newer(dir: &Path) {
-    let file = experiment(dir, &["bare"], 20);
-    say(dir, &["bench", &file]).ends_with(0);
-    let run = only_run(dir);
-    let name = run.to_string_lossy().into_owned();
-    let broken = |path: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>, part: &str| {
-        let path = run.join(path);
-        let good = fs::read(&path).unwrap();
-        fs::write(&path, change(good.clone())).unwrap();
-        for words in [
-            vec!["report", &name],
-            vec!["export", &name, "--csv", "-o", "x.csv"],
-        ] {
-            if path.ends_with("experiment.toml") && words[0] == "export" {
-                continue;
-            }
-            let error = say(dir, &words).ends_with(2).error();
-            assert!(error.contains(part), "`{part}` is not in: {error}");
-            assert!(
-                error.contains(path.file_name().unwrap().to_str().unwrap()),
-                "{error}"
-            );
-        }
-        assert!(
-            !dir.join("x.csv").exists(),
-            "a part-written export stays behind"
-        );
-        fs::write(&path, good).unwrap();
-    };
-    let half = |mut bytes: Vec<u8>| {
-        bytes.truncate(bytes.len() - 40);
-        bytes
-    };
-    broken("trials/1/1-bare.samples", &half, "cut short");
-    broken("trials/2/trial.json", &half, "cut short");
-    let newer = |bytes: Vec<u8>| {
-        let text = String::from_utf8(bytes).unwrap();
-        text.replacen("\"schema\": 1", "\"schema\": 2", 1)
-            .into_bytes()
-    };
-    broken("trials/1/trial.json", &newer, "schema 2 is newer");
-    say(dir, &["report", &name]).ends_with(0);
+fn the_probe_refuses_words_it_does_not_know(dir: &Path) {
+    for (part, words) in [
+        ("queens", "n=12 threads=1"),
+        ("queens", "knights=1"),
+        ("supply", "fifo=80"),
+        ("supply", "knights=1"),
+    ] {
+        let mut all = vec!["probe", part];
+        all.extend(words.split(' '));
+        say(dir, &all).ends_with(2);
+    }
 }
 
 /// Every verb is told its mission in the same ways.

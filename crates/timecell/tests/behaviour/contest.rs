@@ -14,8 +14,8 @@ use record::run::{Run, Status};
 use crate::support::{Said, begins_with_its_place, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
 
-/// The smallest study.
-const QUICK: [&str; 9] = [
+/// The smallest study with a load.
+const QUICK: [&str; 12] = [
     "bench",
     "isolation",
     "contest",
@@ -25,7 +25,11 @@ const QUICK: [&str; 9] = [
     // Small, so that it fits even where others hold the machine's real-time budget.
     "--utilisation",
     "0.3",
-    "--json",
+    "--load",
+    "idle,cpu",
+    // Holds for any measurement, and kept with the run.
+    "--fail-if",
+    "missed > 100000",
 ];
 
 /// Whether the machine balances over all its cpus; `None` if that is unknown.
@@ -67,11 +71,10 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
 fn every_arm_is_run_and_every_deadline_accounted_for_and_reported_again() {
     let before = balancing();
     let dir = tempfile::tempdir().unwrap();
-    // Holds for any measurement, and kept with the run.
-    let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
-    let said = say(dir.path(), &words).ends_with(0);
+    let said = say(dir.path(), &QUICK).ends_with(0);
     assert_eq!(balancing(), before, "cpusets are as they were");
     arms(dir.path(), &said);
+    half_have_a_load(dir.path());
     again(dir.path(), &said);
 }
 
@@ -90,12 +93,9 @@ fn arms(dir: &Path, said: &Said) {
         record.contests.len(),
         "one round of one utilisation"
     );
-    let enforcers = record
-        .contests
-        .iter()
-        .filter(|trial| trial.arm.enforcer.is_some())
-        .count();
-    assert_eq!(record.contests.len(), 3 + enforcers);
+    let quiet = || record.contests.iter().filter(|trial| trial.load.is_none());
+    let enforcers = quiet().filter(|trial| trial.arm.enforcer.is_some()).count();
+    assert_eq!(quiet().count(), 3 + enforcers);
     let all = Enforcer::OF_BENCH.len();
     assert_eq!(enforcers + summary.not_measured.len(), all, "{}", said.out);
     // The record has the cells' budgets for every set that the enforcer takes part in.
@@ -110,10 +110,11 @@ fn arms(dir: &Path, said: &Said) {
     }
     assert_eq!(summary.arms[0].arm, Arm::NOISE);
     for arm in &summary.arms {
+        let load = |trial: &ContestTrial| trial.load.as_ref().map(|load| load.name.clone());
         let trial = record
             .contests
             .iter()
-            .find(|trial| trial.arm == arm.arm)
+            .find(|trial| trial.arm == arm.arm && load(trial) == arm.load)
             .unwrap();
         let jobs = |cell: &str| -> u64 {
             let of = trial.jobs.iter().filter(|(task, _)| task.starts_with(cell));
@@ -131,7 +132,7 @@ fn arms(dir: &Path, said: &Said) {
     }
     // An overrunning job computes longer than it declares, on any machine.
     let set = &record.sets[0];
-    for trial in &record.contests {
+    for trial in quiet() {
         let steps = |task: &str| run.task_samples(trial.number, task).unwrap().header.steps;
         if trial.arm.attacker == Attacker::Overruns {
             let [attack, victim] = [&set.attacker.tasks[0], &set.victim.tasks[0]];
@@ -184,6 +185,7 @@ fn cells_that_spin_receive_and_are_billed(dir: &Path) {
         );
     }
     let run = Run::open(&only_run(dir)).unwrap();
+    assert_eq!(run.read::<IsolationSummary>().unwrap(), summary);
     for trial in &run.read::<IsolationRecord>().unwrap().received {
         assert_eq!(trial.failure, None);
         for place in 1..=2 {
@@ -195,38 +197,32 @@ fn cells_that_spin_receive_and_are_billed(dir: &Path) {
     }
 }
 
-#[case(Root, RealTime, Alone)]
-fn a_load_stands_beside_and_says_what_it_did(dir: &Path) {
-    let words = [&QUICK[..], &["--load", "idle,cpu"]].concat();
-    let said = say(dir, &words).ends_with(0);
+/// Half of the contests are beside the load, and each of those says how much it did.
+fn half_have_a_load(dir: &Path) {
+    let run = Run::open(&only_run(dir)).unwrap();
+    let name = run.dir().to_str().unwrap();
+    let said = say(dir, &["report", name, "--json"]).ends_with(0);
     let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
-    let loads: Vec<_> = summary
-        .standings
-        .iter()
-        .map(|one| one.load.as_deref())
-        .collect();
+    assert_eq!(run.read::<IsolationSummary>().unwrap(), summary);
+    let standings = summary.standings.iter();
+    let loads: Vec<_> = standings.map(|one| one.load.as_deref()).collect();
     assert!(
         loads.contains(&None) && loads.contains(&Some("cpu")),
         "{loads:?}"
     );
-    let run = Run::open(&only_run(dir)).unwrap();
-    assert_eq!(run.read::<IsolationSummary>().unwrap(), summary);
     let record = run.read::<IsolationRecord>().unwrap();
-    let mut beside = 0;
-    for trial in &record.contests {
-        if let Some(load) = &trial.load {
-            assert!(
-                load.failure.is_none() && !load.achieved.is_empty(),
-                "{load:?}"
-            );
-            beside += 1;
-        }
+    let beside: Vec<_> = record
+        .contests
+        .iter()
+        .filter_map(|trial| trial.load.as_ref())
+        .collect();
+    for load in &beside {
+        assert!(
+            load.failure.is_none() && !load.achieved.is_empty(),
+            "{load:?}"
+        );
     }
-    assert_eq!(
-        beside * 2,
-        record.contests.len(),
-        "half of them beside the load"
-    );
+    assert_eq!(beside.len() * 2, record.contests.len());
 }
 
 fn again(dir: &Path, said: &Said) {
@@ -337,51 +333,6 @@ fn the_same_seed_gives_the_same_sets(dir: &Path) {
         "{text}"
     );
     assert!(!dir.join("runs").exists());
-}
-
-#[case]
-fn what_does_not_apply_is_refused(dir: &Path) {
-    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
-    for (option, value, said) in [
-        ("--utilisation", "1.5", "0.1 to 1"),
-        ("--utilisation", "-1", "0.1 to 1"),
-        ("--overrun", "0.5", "above 1"),
-        ("--duration", "100ms", "1s to 1h"),
-        ("--rounds", "0", "it must be 1"),
-        ("--priority", "3", "6 to 99"),
-        ("--cpus", "0,60000", "name one"),
-        (
-            "--reservation",
-            "60ms/100ms,60ms/100ms",
-            "0.9 of the cpu in all",
-        ),
-        ("--reservation", "30ms", "write budget/period"),
-        ("--jobs", "5", "does not take this option"),
-        ("--engine", "crun", "does not take this option"),
-        ("--histogram", "", "does not take this option"),
-    ] {
-        let words = ["bench", "isolation", option, value];
-        let words = if value.is_empty() {
-            &words[..3]
-        } else {
-            &words[..]
-        };
-        let error = error(words);
-        assert!(error.contains(option) && error.contains(said), "{error}");
-    }
-    let part = error(&["bench", "isolation", "wakeup"]);
-    assert!(part.contains("contest and received"), "{part}");
-    for (what, option, value) in [
-        ("overhead", "--overrun", "2"),
-        ("overhead", "--utilisation", "0.5"),
-        ("supply", "--seed", "3"),
-    ] {
-        let error = error(&["bench", what, option, value]);
-        assert!(error.contains("only `isolation`"), "{error}");
-    }
-    assert!(!dir.join("runs").exists(), "nothing was begun");
-    let listed = say(dir, &["bench", "--list"]).ends_with(0);
-    assert!(listed.out.contains("\nisolation "), "{}", listed.out);
 }
 
 #[case(Root)]

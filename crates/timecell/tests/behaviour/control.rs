@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions::{Up, is_gone, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Need, copy_program, eventually, say, timecell};
 
 pub const ROOT: &[Need] = &[
@@ -52,17 +52,9 @@ pub fn cell(dir: &Path, name: &str) -> Value {
 
 pub use crate::missions::runs;
 
-#[case(..ROOT)]
-fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path) {
-    let cells = shell("steady", SLEEPS, RESERVED) + &shell("plain", SLEEPS, "class = \"other\"");
-    mission(dir, &cells);
-    let mut up = Up::start(dir);
-    let pid = pid_of(&up.told("steady: runs"));
-    up.told("plain: runs");
-    let mode = fs::metadata(dir.join("state/control"))
-        .unwrap()
-        .permissions();
-    assert_eq!(mode.mode() & 0o777, 0o600);
+/// The supervisor's answers about `steady`, whose first process this is, and `plain`.
+#[track_caller]
+fn both_are_told(dir: &Path, pid: i32) {
     let said = ask(dir, &["ps"]).ends_with(0);
     assert!(said.out.contains("2 of 2 cells run"), "{}", said.out);
     let steady = cell(dir, "steady");
@@ -80,8 +72,6 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path)
     let name = crate::missions::name(dir);
     for line in [
         "# TYPE timecell_cell_up gauge".to_owned(),
-        format!("timecell_cell_up{{mission=\"{name}\",cell=\"steady\"}} 1"),
-        format!("timecell_cell_starts_total{{mission=\"{name}\",cell=\"plain\"}} 1"),
         format!("timecell_cell_budget_seconds{{mission=\"{name}\",cell=\"steady\"}} 0.002"),
     ] {
         assert!(
@@ -89,6 +79,21 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path)
             "no `{line}` in:\n{metrics}"
         );
     }
+}
+
+/// The supervisor is killed, then the cell `plain`; the next supervisor adopts `steady` and starts `plain` anew.
+#[case(..ROOT)]
+fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path) {
+    let cells = shell("steady", SLEEPS, RESERVED) + &shell("plain", SLEEPS, "class = \"other\"");
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("steady: runs"));
+    let plain = pid_of(&up.told("plain: runs"));
+    let mode = fs::metadata(dir.join("state/control"))
+        .unwrap()
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    both_are_told(dir, pid);
     let unknown = ask(dir, &["stop", "stedy"]).ends_with(2);
     assert!(
         unknown.error().contains("did you mean `steady`?"),
@@ -112,10 +117,23 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal(dir: &Path)
     );
     let stop = ask(dir, &["stop", "steady"]).ends_with(4);
     assert!(stop.error().contains("has no supervisor"), "{}", stop.err);
+    let class = host::sched::get_class(pid);
+    assert!(
+        matches!(class, Ok(host::sched::Class::Fifo { .. })),
+        "{class:?}"
+    );
+    // One of them ends while nothing supervises it.
+    // SAFETY: a cell of this test.
+    unsafe { libc::kill(plain, libc::SIGKILL) };
     let mut up = Up::start(dir);
-    up.until("steady: runs on, adopted");
+    assert_eq!(pid_of(&up.told("steady: runs on, adopted")), pid);
+    let again = pid_of(&up.told("plain: runs (pid"));
+    assert_ne!(again, plain);
     assert_eq!(cell(dir, "steady")["state"], "running");
     up.end();
+    for pid in [pid, again] {
+        is_gone(pid);
+    }
     let said = ask(dir, &["ps"]).ends_with(4);
     assert!(said.out.contains("no mission is up"), "{}", said.out);
     assert!(!dir.join("state/control").exists());

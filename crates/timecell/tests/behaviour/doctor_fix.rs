@@ -415,26 +415,3 @@ fn what_lasts_is_written_and_nothing_put_in_place(dir: &Path) {
     assert!(error.starts_with("file: "), "{error}");
     assert_eq!((timers(), in_place()), before);
 }
-
-#[case]
-fn the_enforcers_are_those_that_missions_have(dir: &Path) {
-    let said = say(dir, &["doctor", "--json"]).ends_with(0);
-    let found = json(said);
-    let rows = found["enforcers"].as_array().unwrap();
-    assert_eq!(rows.len(), model::Enforcer::ALL.len());
-    let here = supervise::machine::Here::default();
-    let facts = here.facts();
-    for row in rows {
-        let name = row["enforcer"].as_str().unwrap();
-        let enforcer = model::Enforcer::named(name, model::Enforcer::ALL).unwrap();
-        // Admission also needs the permission for a real-time class, which the kernel's mechanisms do not depend on.
-        if facts.real_time.is_ok() {
-            let admitted = facts.has(enforcer).is_ok();
-            assert_eq!(row["holds_missions"], admitted, "{row}");
-        }
-    }
-    let prefer = found["prefer"].as_str().unwrap();
-    let text = say(dir, &["doctor"]).ends_with(0).out;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    assert!(words.join(" ").contains(prefer), "{text}");
-}

@@ -303,17 +303,3 @@ fn ten_thousand_tasks(dir: &Path) {
         assert_eq!(answer(&coprime(|period| period / 49), policy), FAILS);
     }
 }
-
-#[case]
-fn designs_end(dir: &Path) {
-    // Periods up to the overhead leave no budget, however many there are.
-    let overhead = format!("{LONGEST}ns");
-    let words = ["analyze", "design", "set.toml", "--overhead", &overhead];
-    for policy in ["fp", "edf"] {
-        let set = file(policy, None, &[plain(LONGEST / 4, LONGEST)]);
-        fs::write(dir.join("set.toml"), set).unwrap();
-        let said = say(dir, &words).ends_with(FAILS);
-        let sentence = "no reservation with these periods suffices";
-        assert!(said.out.contains(sentence), "{}", said.out);
-    }
-}

@@ -20,57 +20,6 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-#[case]
-fn files_of_other_tools_are_judged(dir: &Path) {
-    let cyclictest = data("cyclictest-2.40.json");
-    let judge = |file: &str, condition: &str, code| {
-        say(dir, &["report", file, "--fail-if", condition]).ends_with(code)
-    };
-    let with = |condition: &str, code| judge(&cyclictest, condition, code);
-    with("latency.max > 1ns", 3);
-    with("latency.max > 1h", 0);
-    let said = with("late > 0", 4);
-    let what = "a file of another tool has no `late`";
-    assert!(said.out.contains(what), "{}", said.out);
-    let said = with("execution.max > 1ns", 4);
-    let what = "there is no `execution.max` in it";
-    assert!(said.out.contains(what), "{}", said.out);
-    // By the name of a series, of the file and of the tool, and by one that nothing has.
-    with("thread*.latency.max > 1ns", 3);
-    with("cyclictest-2.40.json.latency.max > 1h", 0);
-    with("cyclictest.latency.max > 1h", 0);
-    let said = with("oslat.latency.max > 1h", 4);
-    let what = "no series of this name; there are cyclictest-2.40.json/thread";
-    assert!(said.out.contains(what), "{}", said.out);
-
-    // 997 values of 5 us and 3 beyond the histogram, about which the file says only that they are at least 10 us.
-    let text = "# Histogram\n000005 000997\n000009 000000\n# Min Latencies: 00005\n# Avg Latencies: 00005\n\
-        # Max Latencies: 00400\n# Histogram Overflows: 00003\n";
-    fs::write(dir.join("h.txt"), text).unwrap();
-    judge("h.txt", "latency.p99 > 10us", 0);
-    judge("h.txt", "latency.median > 4us", 3);
-    judge("h.txt", "latency.p99.9 > 10us", 4);
-    let many = text.replace("000997", "009975").replace("00003", "00025");
-    fs::write(dir.join("h.txt"), many).unwrap();
-    let said = judge("h.txt", "latency.p99.9 > 100us", 1);
-    assert!(said.out.contains("undecided"), "{}", said.out);
-
-    // The best result that osnoise can have, and a column in which nothing ran.
-    let none = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n\
-        over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
-    fs::write(dir.join("none.txt"), none).unwrap();
-    let said = judge("none.txt", "latency.max > 1ms", 0);
-    assert!(said.out.contains("nothing was seen above"), "{}", said.out);
-    judge("none.txt", "latency.max > 1us", 1);
-    let columns = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
-        Index   Thr-001   Usr-001\n0   944  0\n1    56  0\nover:   0   0\n\
-        count:   1000  0\nmin:  0  -\navg:  0  -\nmax:  1  -\n";
-    fs::write(dir.join("columns.txt"), columns).unwrap();
-    let said = judge("columns.txt", "latency.max > 1ms", 0);
-    assert!(said.out.contains("it holds no value"), "{}", said.out);
-    judge("columns.txt", "return*.latency.max > 1ms", 4);
-}
-
 /// A histogram of 20 MB in which 8 threads have 7 million different values between them.
 #[case]
 fn a_long_file_of_many_values_takes_little_memory(dir: &Path) {
@@ -144,20 +93,6 @@ fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
     (said, fs::read_to_string(page).unwrap())
 }
 
-/// The export of a run of histograms is not read back: its quantiles are not those of the run.
-#[case]
-fn intervals_of_a_run_are_named_for_what_they_are(dir: &Path) {
-    let file = experiment(dir, &["bare"], 100);
-    let words = ["bench", &file, "--class", "other", "--histogram"];
-    say(dir, &words).ends_with(0);
-    let export = ["export", "latest", "--csv", "-o", "i.csv"];
-    say(dir, &export).ends_with(0);
-    let refused = say(dir, &["report", "i.csv", "latest"]).ends_with(2);
-    let own = "does not read back its own table of intervals";
-    assert!(refused.error().contains(own), "{}", refused.err);
-}
-
-/// A run is exported as Parquet, whose footer contains facts that the columns lack.
 #[case]
 fn an_export_is_written_over_only_when_forced(dir: &Path) {
     let file = experiment(dir, &["bare"], 3);
@@ -165,10 +100,6 @@ fn an_export_is_written_over_only_when_forced(dir: &Path) {
     let export = ["export", "latest", "--parquet", "-o", "jobs.parquet"];
     say(dir, &export).ends_with(0);
     let file = dir.join("jobs.parquet");
-    let footer = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
-    for key in ["host", "kernel", "period_ns", "trial_failed", "schema"] {
-        assert!(footer.contains(key), "{key}");
-    }
     fs::write(&file, "mine").unwrap();
     let refused = say(dir, &export).ends_with(2);
     assert!(refused.error().contains("--force"), "{}", refused.err);
@@ -244,6 +175,22 @@ fn standard_input_is_drawn(dir: &Path) {
     assert!(said.out.contains("Wake-up latency") && dir.join("b.html").is_file());
     let said = with(&["report", "-"], "../../Cargo.toml").ends_with(2);
     assert!(said.error().contains("standard input"), "{}", said.err);
+    // A refusal leaves no page.
+    fs::remove_file(dir.join("measured.html")).unwrap();
+    fs::write(dir.join("other.txt"), "hello\n").unwrap();
+    for (option, value, part) in [
+        ("--format", "hackbench", "there is no line `Time:`"),
+        ("--format", "no", "possible values"),
+        (
+            "--against",
+            "published",
+            "applies only to the report of one run",
+        ),
+    ] {
+        let said = say(dir, &["report", "other.txt", option, value]).ends_with(2);
+        assert!(said.err.contains(part), "{option}: {}", said.err);
+        assert!(!dir.join("measured.html").exists());
+    }
     // So is a task set, whose name does not reveal the format.
     let table = "name,wcet_us,period_us\na,1000,9000\nb,10000,60000\n";
     let tasks = dir.join("t.csv");
@@ -279,48 +226,15 @@ fn files_of_real_tools_are_drawn(dir: &Path) {
     }
     let page = fs::read_to_string(dir.join("measured.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Not measured by timecell."));
-    let summary = say(dir, &["report", &files[0], "--json"]).ends_with(0);
-    let first = &json(&summary.out)["files"][0]["distributions"][0];
-    assert_eq!(first["overflow"]["count"], 3);
-    assert_eq!(first["max_ns"], 3_973_000);
-    // The unit that the file does not state can be given.
-    let ns = say(dir, &["report", &files[3], "--json", "--unit", "ns"]).ends_with(0);
-    let us = say(dir, &["report", &files[3], "--json"]).ends_with(0);
-    let max = |text: &str| json(text)["files"][0]["distributions"][0]["max_ns"].as_i64();
-    assert_eq!(max(&ns.out).map(|ns| ns * 1_000), max(&us.out));
-}
-
-#[case]
-fn damaged_files_get_one_sentence(dir: &Path) {
-    let whole = fs::read_to_string(data("cyclictest-2.40.json")).unwrap();
-    fs::write(dir.join("cut.json"), &whole[..700]).unwrap();
-    fs::write(dir.join("empty.txt"), "").unwrap();
-    fs::write(dir.join("other.txt"), "hello\n").unwrap();
-    for (words, part) in [
-        (
-            &["report", "cut.json"][..],
-            "cut.json:30: cut short: the JSON ends here",
-        ),
-        (&["report", "empty.txt"], "empty.txt: the file is empty"),
-        (&["report", "other.txt"], "its format is unknown"),
-        (
-            &["report", "other.txt", "--format", "hackbench"],
-            "there is no line `Time:`",
-        ),
-        (&["report", "missing.txt"], "no such file or directory"),
-        (
-            &["report", "other.txt", "--format", "no"],
-            "possible values",
-        ),
-        (&["report"], "required"),
-        (
-            &["report", "other.txt", "--against", "published"],
-            "applies only to the report of one run",
-        ),
+    // The p99 of both threads is 16 to 44 us, as far as it is known.
+    for (condition, code) in [
+        ("latency.max > 1h", 0),
+        ("latency.p99 > 20us", 1),
+        ("latency.max > 1ns", 3),
+        ("late > 0", 4),
     ] {
-        let said = say(dir, words).ends_with(2);
-        assert!(said.err.contains(part), "{words:?}\n{}", said.err);
-        assert!(!dir.join("measured.html").exists());
+        let words = ["report", &files[0], "--fail-if", condition];
+        say(dir, &words).ends_with(code);
     }
 }
 
@@ -357,60 +271,6 @@ fn what_cyclictest_writes_now_is_read(dir: &Path) {
     for key in ["counted", "overflow", "max_ns", "min_ns", "quantiles"] {
         assert_eq!(a[key], b[key], "{key}");
     }
-}
-
-#[case]
-fn a_run_goes_out_as_cyclictest_and_comes_back(dir: &Path) {
-    let file = experiment(dir, &["bare"], 25);
-    say(dir, &["bench", &file]).ends_with(0);
-    let run = only_run(dir).to_string_lossy().into_owned();
-    let said = say(
-        dir,
-        &[
-            "export",
-            &run,
-            "--cyclictest-json",
-            "-o",
-            "o.json",
-            "--buckets",
-            "20",
-        ],
-    )
-    .ends_with(0);
-    assert!(
-        said.err.contains("rounded down to whole microseconds"),
-        "{}",
-        said.err
-    );
-    let hist = say(
-        dir,
-        &[
-            "export",
-            &run,
-            "--cyclictest-hist",
-            "--buckets",
-            "20",
-            "-o",
-            "-",
-        ],
-    )
-    .ends_with(0);
-    fs::write(dir.join("o.txt"), &hist.out).unwrap();
-    // The run and its two formats in one report: the same number of values, and maxima that agree to the microsecond.
-    let said = say(dir, &["report", &run, "o.json", "o.txt", "--json"]).ends_with(0);
-    let files = json(&said.out);
-    let of = |file: usize| files["files"][file]["distributions"][0].clone();
-    let values = |d: &serde_json::Value| {
-        d["counted"].as_u64().unwrap() + d["overflow"]["count"].as_u64().unwrap_or(0)
-    };
-    let (ours, json, text) = (of(0), of(1), of(2));
-    assert_eq!(
-        (values(&ours), values(&ours)),
-        (values(&json), values(&text))
-    );
-    let us = |d: &serde_json::Value| d["max_ns"].as_i64().unwrap().max(0) / 1_000;
-    assert_eq!((us(&ours), us(&ours)), (us(&json), us(&text)));
-    say(dir, &["export", &run, "--cyclictest-json", "--csv"]).ends_with(2);
 }
 
 // Its threads of SCHED_DEADLINE are in no ledger: each would withdraw the bounds of a mission beside it.
@@ -479,44 +339,4 @@ fn rt_app_runs_what_is_exported_and_its_logs_are_drawn(dir: &Path) {
                 .contains("SCHED_DEADLINE")
         );
     }
-}
-
-#[case]
-fn published_figures_stand_beside_a_run(dir: &Path) {
-    let list = say(dir, &["report", "--against", "list"]).ends_with(0);
-    assert!(
-        list.out.contains("Table 4.2") && list.out.contains("L. Abeni"),
-        "{}",
-        list.out
-    );
-    let file = experiment(dir, &["bare"], 25);
-    say(dir, &["bench", &file]).ends_with(0);
-    let run = only_run(dir).to_string_lossy().into_owned();
-    let said = say(
-        dir,
-        &["report", &run, "--against", "published", "-o", "p.html"],
-    )
-    .ends_with(0);
-    for part in [
-        "published by",
-        "not by us",
-        "not compared",
-        "no counterpart: ",
-    ] {
-        assert!(said.out.contains(part), "{part}\n{}", said.out);
-    }
-    assert!(
-        fs::read_to_string(dir.join("p.html"))
-            .unwrap()
-            .contains("id=\"published\"")
-    );
-    let said = say(dir, &["report", &run, "--against", "published", "--json"]).ends_with(0);
-    let summary = json(&said.out);
-    assert!(
-        !summary["published"]["without"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    );
-    assert!(summary["cells"].is_array());
 }

@@ -64,15 +64,8 @@ fn histograms_add_up_and_are_exported(dir: &Path) {
     for part in ["interval by interval", "A long run", "woke late"] {
         assert!(page.contains(part), "{part}");
     }
-    let said = say(dir, &["export", &run, "--csv", "-o", "-"]).ends_with(0);
     let summary = summary(&path);
-    let of = summary
-        .cells
-        .iter()
-        .filter_map(|cell| cell.histograms.as_ref());
-    let intervals: usize = of.map(|histograms| histograms.intervals.len()).sum();
-    assert_eq!(said.out.lines().count(), 1 + intervals);
-    assert!(said.out.contains("wakeup_latency"), "{}", said.out);
+    has_a_row_for_each_interval(dir, &run, &summary);
     say(dir, &["export", &run, "--hdr", "-o", "logs"]).ends_with(0);
     let mut logs: Vec<String> = fs::read_dir(dir.join("logs"))
         .unwrap()
@@ -106,6 +99,22 @@ fn histograms_add_up_and_are_exported(dir: &Path) {
     assert!(error.contains("kept histograms"), "{error}");
     let error = say(dir, &["bench", "--resume", &run]).ends_with(2).error();
     assert!(error.contains("the run is complete"), "{error}");
+}
+
+/// The table is not read back: its quantiles are not those of the run.
+fn has_a_row_for_each_interval(dir: &Path, run: &str, summary: &RunSummary) {
+    let said = say(dir, &["export", run, "--csv", "-o", "-"]).ends_with(0);
+    let of = summary
+        .cells
+        .iter()
+        .filter_map(|cell| cell.histograms.as_ref());
+    let intervals: usize = of.map(|histograms| histograms.intervals.len()).sum();
+    assert_eq!(said.out.lines().count(), 1 + intervals);
+    assert!(said.out.contains("wakeup_latency"), "{}", said.out);
+    fs::write(dir.join("i.csv"), &said.out).unwrap();
+    let refused = say(dir, &["report", "i.csv", run]).ends_with(2);
+    let own = "does not read back its own table of intervals";
+    assert!(refused.error().contains(own), "{}", refused.err);
 }
 
 /// Files written for HdrHistogram's tools are read back unchanged, and so is a log within the run.
@@ -234,7 +243,26 @@ fn interrupted_and_resumed_the_totals_add_up(dir: &Path) {
     );
     let kept = summary(&run).cells[0].executed;
     assert!(kept > 0, "what was measured is kept");
-    say(dir, &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    // It is resumed on the same machine alone, and told of another kernel.
+    let path = run.join("provenance.json");
+    let ours: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |key: &str, value: &str| {
+        let mut other = ours.clone();
+        other[key] = value.into();
+        fs::write(&path, other.to_string()).unwrap();
+    };
+    with("cpu_model", "Another 9000");
+    let words = ["bench", "--resume", &run.to_string_lossy()];
+    let error = say(dir, &words).ends_with(2).error();
+    assert!(error.contains("begun on another machine"), "{error}");
+    assert!(error.contains("Another 9000"), "{error}");
+    with("kernel_release", "2.4.0");
+    let said = say(dir, &words).ends_with(0);
+    assert!(
+        said.out.contains("the kernel changed from `2.4.0`"),
+        "{}",
+        said.out
+    );
     adds_up(&run, 1, JOBS);
     assert!(summary(&run).cells[0].executed > kept);
 }
@@ -268,34 +296,6 @@ fn a_killed_run_of_samples_goes_on_where_it_was_cut_off(dir: &Path) {
     for cell in summary(&run).cells {
         assert_eq!((cell.planned, cell.executed + cell.skipped), (4_000, 4_000));
     }
-}
-
-#[case(..NOTHING_IS_LOST)]
-fn another_machine_is_refused_and_another_kernel_told(dir: &Path) {
-    let file = file(dir, JOBS, "");
-    let run = ended_by(dir, &file, libc::SIGINT, |run| {
-        has_intervals(run, 1, &["1-bare"])
-    });
-    let path = run.join("provenance.json");
-    let ours: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    let with = |key: &str, value: &str| {
-        let mut other = ours.clone();
-        other[key] = value.into();
-        fs::write(&path, other.to_string()).unwrap();
-    };
-    with("cpu_model", "Another 9000");
-    let words = ["bench", "--resume", &run.to_string_lossy()];
-    let error = say(dir, &words).ends_with(2).error();
-    assert!(error.contains("begun on another machine"), "{error}");
-    assert!(error.contains("Another 9000"), "{error}");
-    with("kernel_release", "2.4.0");
-    let said = say(dir, &words).ends_with(0);
-    assert!(
-        said.out.contains("the kernel changed from `2.4.0`"),
-        "{}",
-        said.out
-    );
-    adds_up(&run, 1, JOBS);
 }
 
 #[case(Root, Unhindered)]

@@ -154,8 +154,6 @@ fn samples_that_found_no_room_are_counted_and_the_tail_is_not_complete() {
     assert_eq!(of_intervals.sum::<u64>(), lost, "and it says when");
     let tail = &told["tails"][0]["tail"];
     assert_eq!(tail["refusals"][0]["reason"], "lost", "{tail}");
-    assert_eq!(tail["refusals"][0]["lost"], lost);
-    assert_eq!(tail["curve"].as_array().unwrap().len(), 0);
     let failures = told["failures"].to_string();
     assert!(
         failures.contains("the reader was not scheduled in time"),
@@ -163,11 +161,6 @@ fn samples_that_found_no_room_are_counted_and_the_tail_is_not_complete() {
     );
     let in_words = said.replace(',', "");
     assert!(in_words.contains(&format!("lost {lost} samples")), "{said}");
-    assert!(in_words.contains(&format!("+ {lost} lost")), "{said}");
-    assert!(
-        said.contains(">= "),
-        "the largest seen may not be the largest: {said}"
-    );
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("were lost from the record, and the longest may be among them"));
     // No latency was an hour long, but nobody knows those that were lost.

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use supervise::enforce::MissionGroups;
 use supervise::page::Place;
 
+use crate::control::ask;
 use crate::support::{Need, eventually, say, timecell};
 
 const CELLS: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::Program("busybox"),
-    Need::GroupBudget(250),
+    Need::GroupBudget(300),
 ];
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -384,21 +385,50 @@ pub fn nothing_is_left(dir: &Path) {
     });
 }
 
-#[case(..CELLS)]
-fn a_task_runs_at_the_priority_that_it_declares(dir: &Path) {
-    let task = "priorities = { lowest = 70, highest = 79 }\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"400ms\"\npriority = 70";
-    mission(dir, &shell("steady", "/busybox sleep 1000", task));
-    let mut up = Up::start(dir);
-    let pid = pid_of(&up.until("steady: runs"));
-    let said = up.said.join("\n");
-    assert!(said.contains("t: ") && said.contains(", FIFO 70"), "{said}");
+/// A task that declares a priority, the lowest of its cell's.
+const RANKED: &str = "priorities = { lowest = 70, highest = 79 }\n\
+    [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"400ms\"\npriority = 70";
+
+/// The cell `ranked` of [`RANKED`] runs at that priority, as admission has said.
+#[track_caller]
+fn has_its_priority(up: &mut Up) {
+    let pid = pid_of(&up.told("ranked: runs"));
+    let is_bound = |line: &&String| line.trim_start().starts_with("t: ");
+    let bound = up.said.iter().find(is_bound).unwrap();
+    assert!(bound.ends_with(", FIFO 70"), "{bound}");
     let class = host::sched::get_class(pid);
     assert!(
         matches!(class, Ok(host::sched::Class::Fifo { priority: 70 })),
         "{class:?}"
     );
-    up.end();
-    nothing_is_left(dir);
+}
+
+/// The cell `failing` was started three times, beside `steady`, `plain` and `ranked`.
+#[track_caller]
+fn a_start_that_fails_costs_a_line_of_events(dir: &Path) {
+    // The journal is written after the message is printed.
+    let mut text = String::new();
+    eventually("it is on record", || {
+        text = ask(dir, &["events"]).out;
+        let last = ["failing: stays stopped", "plain: runs", "ranked: runs"];
+        last.iter().all(|part| text.contains(part))
+    });
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("failing: "))
+        .collect();
+    // Each life began and ended; then the restart limit, and that it stays stopped.
+    let ends = lines
+        .iter()
+        .filter(|line| line.contains("failing: exited with status 3"));
+    assert_eq!(ends.count(), 3, "{text}");
+    assert!((5..=3 * 2 + 3).contains(&lines.len()), "{text}");
+    assert_eq!(text.matches("steady: ").count(), 1, "{text}");
+    let json = ask(dir, &["events", "--json"]).out;
+    assert!(
+        json.lines().count() > text.lines().count() + 5,
+        "all is there"
+    );
 }
 
 #[case(..CELLS)]
@@ -409,7 +439,8 @@ fn cells_are_held_restarted_and_ended(dir: &Path) {
             "exit 3",
             &format!("{RESERVED}\nrestart = {{ limit = 2, backoff_min = \"10ms\" }}"),
         )
-        + &shell("plain", "/busybox sleep 1000", "class = \"other\"");
+        + &shell("plain", "/busybox sleep 1000", "class = \"other\"")
+        + &shell("ranked", "/busybox sleep 1000", RANKED);
     mission(dir, &cells);
     let mut up = Up::start(dir);
     let pid = pid_of(&up.until("steady: runs"));
@@ -424,6 +455,7 @@ fn cells_are_held_restarted_and_ended(dir: &Path) {
             (10_000, 100_000)
         );
     }
+    has_its_priority(&mut up);
     for part in [
         "failing: exited with status 3",
         "failing: restarting",
@@ -440,6 +472,7 @@ fn cells_are_held_restarted_and_ended(dir: &Path) {
         .filter(|line| line.contains("failing: runs"))
         .count();
     assert_eq!(starts, 3, "{:?}", up.said);
+    a_start_that_fails_costs_a_line_of_events(dir);
     up.end();
     let output = fs::read_to_string(dir.join("state/cells/steady/output")).unwrap();
     assert_eq!(output, "here I am\n");
@@ -462,64 +495,5 @@ fn a_mission_that_has_given_up_ends_in_failure(dir: &Path) {
     let never = "class = \"other\"\nrestart = { policy = \"never\" }";
     mission(dir, &shell("done", "exit 0", never));
     run().ends_with(0);
-    nothing_is_left(dir);
-}
-
-#[case(..CELLS)]
-fn cells_outlive_their_supervisor_and_are_taken_over(dir: &Path) {
-    mission(
-        dir,
-        &(shell("steady", "/busybox sleep 1000", RESERVED)
-            + &shell("other", "/busybox sleep 1000", RESERVED)),
-    );
-    let mut up = Up::start(dir);
-    let pids = [
-        pid_of(&up.told("steady: runs")),
-        pid_of(&up.told("other: runs")),
-    ];
-    up.signal(libc::SIGKILL);
-    up.child.wait().unwrap();
-    for pid in pids {
-        assert!(
-            matches!(
-                host::sched::get_class(pid),
-                Ok(host::sched::Class::Fifo { .. })
-            ),
-            "{pid} is gone"
-        );
-    }
-    // One of them ends while nothing supervises it.
-    // SAFETY: a cell of this test.
-    unsafe { libc::kill(pids[1], libc::SIGKILL) };
-    let mut up = Up::start(dir);
-    assert_eq!(pid_of(&up.told("steady: runs on, adopted")), pids[0]);
-    let again = pid_of(&up.told("other: runs (pid"));
-    assert_ne!(again, pids[1]);
-    up.end();
-    for pid in [pids[0], again] {
-        is_gone(pid);
-    }
-    nothing_is_left(dir);
-}
-
-#[case(..CELLS)]
-fn a_cell_stops_with_the_one_it_needs(dir: &Path) {
-    let cells = shell(
-        "camera",
-        "/busybox sleep 1",
-        &format!("{RESERVED}\nrestart = {{ policy = \"never\" }}"),
-    ) + &shell(
-        "tracker",
-        "/busybox sleep 1000",
-        &format!("{RESERVED}\nneeds = [\"camera\"]"),
-    );
-    mission(dir, &cells);
-    let mut up = Up::start(dir);
-    up.until("camera: runs");
-    up.until("tracker: runs");
-    up.until("camera: stays stopped");
-    up.until("tracker: stays stopped: it needs `camera`");
-    up.until("no cell runs any more");
-    assert_eq!(up.child.wait().unwrap().code(), Some(0));
     nothing_is_left(dir);
 }

@@ -228,15 +228,6 @@ fn a_cell_without_memory_is_limited_and_goes_first(dir: &Path) {
     let locked = status(up.child.id().cast_signed(), "VmLck");
     assert_ne!(locked, "0 kB");
     up.end();
-    let too_much = shell(
-        "plain",
-        sleep,
-        &format!("class = \"other\"\n[cell.rights]\nmemory = \"{total}B\""),
-    );
-    mission(dir, &too_much);
-    let said = say(dir, &["up", "mission.toml", "--dir", "state2"]).ends_with(3);
-    assert!(said.out.contains("lower it by"), "{}", said.out);
-    assert!(!dir.join("state2").exists());
 }
 
 #[case(..CELLS)]

@@ -254,6 +254,29 @@ fn each_deviation_withdraws_the_bound_until_it_is_undone() {
     nothing_is_left(dir.path());
 }
 
+// A thread that runs no task draws on the same budget: with it, the tasks could have to wait for the next period.
+#[case(Alone, Root, RealTime, Program("cc"), GroupBudget(700))]
+fn another_thread_that_uses_the_budget_withdraws_the_bounds(dir: &Path) {
+    let program = compiled(dir, PROGRAM);
+    let args = ["control:80:s", "filter:70:s", "log:60:s", "extra:10:sb"];
+    let cells = threads(&program, &args, "", [""; 3]);
+    mission(
+        dir,
+        &format!("enforcer = \"rt-cgroup\"\n{cells}")
+            .replace("stop_timeout", "only_tasks = true\nreservation = { budget = \"120ms\", period = \"1s\" }\nstop_timeout"),
+    );
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("c: runs"));
+    in_force(dir);
+    // SAFETY: the cell's process, which runs.
+    unsafe { libc::kill(pid, libc::SIGHUP) };
+    let said = up.until("withdrawn: threads of its cell that run no task have used");
+    assert!(said.contains("declare them as tasks"), "{said}");
+    up.until(", in force again");
+    up.end();
+    nothing_is_left(dir);
+}
+
 #[case(Alone, Root, RealTime, Program("cc"), GroupBudget(700))]
 fn a_rule_acts_on_a_bound_that_nothing_proves_any_more(dir: &Path) {
     let program = compiled(dir, PROGRAM);

@@ -7,8 +7,6 @@ use crate::attacks::changed_view;
 use crate::missions::{Up, mission, name, pid_of, runs, shell};
 use crate::support::{Need, say, timecell};
 
-const CELLS: &[Need] = &[Need::Root, Need::Program("busybox")];
-
 const REAL_TIME: &[Need] = &[
     Need::Root,
     Need::RealTime,
@@ -35,37 +33,28 @@ fn best_effort(name: &str) -> String {
     shell(name, "while :; do sleep 1; done", "class = \"other\"")
 }
 
-#[case(..CELLS)]
-fn names_that_look_alike_are_two_missions(dir: &Path) {
-    let base = name(dir);
-    named(dir, "one.toml", &base, &best_effort("b-c"));
-    named(dir, "two.toml", &format!("{base}-b"), &best_effort("c"));
-    let mut one = up(dir, "one.toml", "one");
-    let first = pid_of(&one.until("b-c: runs (pid"));
-    let mut two = up(dir, "two.toml", "two");
-    let second = pid_of(&two.until("c: runs (pid"));
-    assert!(runs(first) && runs(second));
-    two.end();
-    assert!(runs(first));
-    one.end();
-}
-
-#[case(..CELLS)]
+#[case(..REAL_TIME)]
 fn a_name_is_one_supervisors_in_whatever_directory(dir: &Path) {
-    mission(dir, &best_effort("a"));
+    let spin = takes("spin", "40ms", "100ms", "");
+    mission(dir, &format!("{PLAIN}{spin}{}", best_effort("a")));
     let mut first = Up::start(dir);
     let pid = pid_of(&first.until("a: runs (pid"));
     let elsewhere = ["up", "mission.toml", "--dir", "elsewhere"];
     let said = say(dir, &elsewhere).ends_with(1);
     assert!(said.error().contains("another timecell"));
     assert!(runs(pid));
+    first.told("spin: runs (pid");
     first.kill();
+    // The grants of a killed supervisor stay while its cells live.
+    let held = ledger(dir);
+    assert_eq!(held["entries"][0]["cells"][0]["cell"], "spin", "{held}");
     let said = say(dir, &elsewhere).ends_with(1);
     assert!(said.error().contains("in another directory still run"));
     assert!(runs(pid));
     let mut again = Up::start(dir);
     again.until("adopted");
     again.end();
+    assert!(ledger(dir)["entries"].as_array().unwrap().is_empty());
 }
 
 /// A cell without a budget that declares this much.
@@ -173,21 +162,6 @@ fn two_missions_keep_each_others_guarantees(dir: &Path) {
     assert_eq!(ledger(dir)["entries"].as_array().unwrap().len(), 2);
     two.end();
     one.end();
-    assert!(ledger(dir)["entries"].as_array().unwrap().is_empty());
-}
-
-#[case(..REAL_TIME)]
-fn what_a_killed_supervisor_granted_stays_while_its_cells_live(dir: &Path) {
-    let spin = takes("spin", "40ms", "100ms", "");
-    mission(dir, &format!("{PLAIN}{spin}"));
-    let mut one = Up::start(dir);
-    one.until("spin: runs (pid");
-    one.kill();
-    let held = ledger(dir);
-    assert_eq!(held["entries"][0]["cells"][0]["cell"], "spin", "{held}");
-    let mut again = Up::start(dir);
-    again.until("adopted");
-    again.end();
     assert!(ledger(dir)["entries"].as_array().unwrap().is_empty());
 }
 

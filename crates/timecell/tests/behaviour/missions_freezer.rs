@@ -564,19 +564,3 @@ fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
         nobody_is_left(dir.path());
     }
 }
-
-#[case(..NEEDS)]
-fn what_cannot_be_held_is_refused(dir: &Path) {
-    let refused = |more: &str, told: &str| {
-        let cells = shell("busy", BUSY, more);
-        mission(dir, &format!("enforcer = \"freezer\"\n{cells}"));
-        let said = say(dir, &["admit", "mission.toml"]).ends_with(3);
-        assert!(said.out.contains(told), "{told}: {}", said.out);
-    };
-    let reserved = "reservation = { budget = \"5ms\", period = \"50ms\" }";
-    refused(&format!("cpus = [0, 1]\n{reserved}"), "on one cpu only");
-    refused(
-        &format!("priorities = {{ lowest = 97, highest = 97 }}\n{reserved}"),
-        "it has the priority 97",
-    );
-}

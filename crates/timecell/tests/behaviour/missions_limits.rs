@@ -26,27 +26,20 @@ fn events(dir: &Path, name: &str) -> Vec<String> {
 fn memory(engine: &str) {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let rest = format!(
-        "engine = \"{engine}\"\nclass = \"other\"\nrestart = {{ policy = \"never\" }}\nrights = {{ memory = \"8MiB\" }}\n\
-         [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\""
-    );
+    let limited = "class = \"other\"\nrights = { memory = \"8MiB\" }\n\
+        [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\"";
+    let rest = format!("engine = \"{engine}\"\nrestart = {{ policy = \"never\" }}\n{limited}");
     let hog = "exec /busybox dd if=/dev/zero of=/dev/null bs=64M count=1";
     // A process that is not the first: the cell keeps running.
     let parent = "/busybox dd if=/dev/zero of=/dev/null bs=64M count=1; exec /busybox sleep 1000";
-    mission(
-        dir,
-        &(shell("hog", hog, &rest)
-            + &shell(
-                "parent",
-                parent,
-                "class = \"other\"\nrights = { memory = \"8MiB\" }",
-            )),
-    );
+    let cells = shell("hog", hog, &rest) + &shell("parent", parent, limited);
+    mission(dir, &cells);
     let mut up = Up::start(dir);
     up.told("hog: memory-limit: the memory limit was reached");
     up.told("hog: killed for memory: limit 8MiB");
     // cgroup v2 kills all processes of the cell, v1 only one.
     if std::path::Path::new("/sys/fs/cgroup/memory").is_dir() {
+        up.told("parent: memory-limit: the memory limit was reached");
         up.told("parent: a process of it was killed for memory: limit 8MiB");
         let limits = &cell(dir, "parent")["limits"];
         assert_eq!(limits[0]["limit"], "memory", "{limits}");

@@ -415,7 +415,6 @@ fn what_cannot_be_run_is_refused_and_nothing_is_left(dir: &Path) {
         2,
         "4095",
     );
-    refused(&["--reserve", "5ms/50ms"], "/bin", 2, "a directory");
     let root = dir.display().to_string();
     let within = ["--reserve", "5ms/50ms", "--rootfs", &root];
     refused(&within, "/no-such", 2, "there is no such program in");

@@ -64,6 +64,15 @@ fn root_of(dir: &Path, programs: &[&str]) -> PathBuf {
     root
 }
 
+/// A program in Python that sets its class, its priority and its cpus.
+const PYTHON: &str = "import os
+for policy in [os.SCHED_FIFO, os.SCHED_RR]:
+    os.sched_setscheduler(0, policy, os.sched_param(50))
+os.sched_setparam(0, os.sched_param(40))
+for cpus in [os.sched_getaffinity(0), {max(os.sched_getaffinity(0))}]:
+    os.sched_setaffinity(0, cpus)
+print('over')";
+
 /// Runs a program under an enforcer, and the messages about it.
 fn run(dir: &Path, enforcer: Enforcer, words: &[&str]) -> Said {
     let name = name(dir);
@@ -71,6 +80,29 @@ fn run(dir: &Path, enforcer: Enforcer, words: &[&str]) -> Said {
     run.current_dir(dir).args(["run", "-v"]).args(RESERVE);
     run.args(["--name", &name, "--enforcer", enforcer.name()]);
     run.arg("--").args(words).output().unwrap().into()
+}
+
+/// The programs of this root directory run one after the other in a mission of eight lines, `graph` with this argument.
+#[track_caller]
+fn all_run_in_a_mission(dir: &Path, enforcer: Enforcer, root: &Path, inherits: &str) {
+    let script = format!(
+        "cyclictest -p 90 -t 2 -m -D 1 -q && rt-app /rt-app.json && chrt -f 50 sh -c 'chrt -p $$' && \
+         taskset -c 0 sh -c : && /graph {inherits} && echo all && busybox sleep 1000"
+    );
+    let text = format!(
+        "enforcer = \"{}\"\n[[cell]]\nname = \"c\"\nimage = {{ rootfs = {root:?} }}\ncommand = [\"sh\", \"-c\", {script:?}]\n\
+         reservation = {{ budget = \"5ms\", period = \"20ms\" }}\n",
+        enforcer.name()
+    );
+    let path = mission(dir, &text);
+    assert_eq!(fs::read_to_string(path).unwrap().lines().count(), 8);
+    let mut up = Up::start(dir);
+    up.told("c: mutexes: ");
+    let output = crate::hostile::output(dir, "c");
+    let said = || fs::read_to_string(&output).unwrap_or_default();
+    eventually("all have run", || said().ends_with("0 calls failed\nall\n"));
+    up.end();
+    nothing_is_left(dir);
 }
 
 #[case(
@@ -84,6 +116,7 @@ fn run(dir: &Path, enforcer: Enforcer, words: &[&str]) -> Said {
     Program("cc"),
     Program("chrt"),
     Program("cyclictest"),
+    Program("python3"),
     Program("rt-app"),
     Program("taskset"),
     GroupBudget(400)
@@ -133,49 +166,9 @@ fn programs_of_the_field_run_unchanged() {
             );
             assert!(ended.err.contains("mutexes: "), "{}", ended.err);
         }
-        let script = format!(
-            "cyclictest -p 90 -t 2 -m -D 1 -q && rt-app /rt-app.json && chrt -f 50 sh -c 'chrt -p $$' && \
-             taskset -c 0 sh -c : && /graph {} && echo all && busybox sleep 1000",
-            graph[1]
-        );
-        let text = format!(
-            "enforcer = \"{}\"\n[[cell]]\nname = \"c\"\nimage = {{ rootfs = {root:?} }}\ncommand = [\"sh\", \"-c\", {script:?}]\n\
-             reservation = {{ budget = \"5ms\", period = \"20ms\" }}\n",
-            enforcer.name()
-        );
-        let path = mission(dir.path(), &text);
-        assert_eq!(fs::read_to_string(path).unwrap().lines().count(), 8);
-        let mut up = Up::start(dir.path());
-        up.told("c: mutexes: ");
-        let output = crate::hostile::output(dir.path(), "c");
-        let said = || fs::read_to_string(&output).unwrap_or_default();
-        eventually("all have run", || said().ends_with("0 calls failed\nall\n"));
-        up.end();
-        nothing_is_left(dir.path());
-    }
-}
-
-#[case(
-    Root,
-    RealTime,
-    Deadline,
-    Freezer,
-    RtGroups,
-    Program("python3"),
-    GroupBudget(300)
-)]
-fn python_sets_its_class_and_its_cpus() {
-    const SCRIPT: &str = "import os
-for policy in [os.SCHED_FIFO, os.SCHED_RR]:
-    os.sched_setscheduler(0, policy, os.sched_param(50))
-os.sched_setparam(0, os.sched_param(40))
-for cpus in [os.sched_getaffinity(0), {max(os.sched_getaffinity(0))}]:
-    os.sched_setaffinity(0, cpus)
-print('over')";
-    let dir = tempfile::tempdir().unwrap();
-    for enforcer in ENFORCERS {
-        let said = run(dir.path(), enforcer, &["python3", "-c", SCRIPT]).ends_with(0);
-        assert_eq!(said.out, "over\n", "{}", said.err);
+        let ended = run(dir.path(), enforcer, &["python3", "-c", PYTHON]).ends_with(0);
+        assert_eq!(ended.out, "over\n", "{}", ended.err);
+        all_run_in_a_mission(dir.path(), enforcer, &root, graph[1]);
     }
 }
 

@@ -81,12 +81,6 @@ fn in_cells_in_the_real_time_class_and_under_load(dir: &Path) {
     assert!(class.text.starts_with("FIFO 80"), "{}", class.text);
 }
 
-#[case]
-fn the_probe_refuses_words_it_does_not_know(dir: &Path) {
-    say(dir, &["probe", "queens", "n=12", "threads=1"]).ends_with(2);
-    say(dir, &["probe", "queens", "knights=1"]).ends_with(2);
-}
-
 #[case(Alone)]
 fn threads_stay_on_the_cpus_that_they_may_use(dir: &Path) {
     let cpus = host::sched::get_affinity(0).unwrap();

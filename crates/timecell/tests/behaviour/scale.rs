@@ -242,29 +242,3 @@ fn clean_removes_what_a_killed_coordinator_left(dir: &Path) {
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
 }
-
-#[case]
-fn options_that_say_nothing_are_refused(dir: &Path) {
-    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
-    assert!(error(&["bench", "overhead", "--counts", "2"]).contains("only `scale`"),);
-    assert!(
-        error(&["bench", "scale", "--counts", "2,1"])
-            .contains("--counts: the counts do not ascend"),
-    );
-    for (option, value) in [("--load", "cpu"), ("--interval", "5s"), ("--decide", "2%")] {
-        let said = error(&["bench", "scale", option, value]);
-        assert!(said.contains("does not take this option"), "{said}");
-    }
-    // Of a file nobody knows before it is read.
-    let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 20\nperiod = \"1ms\"\n\
-                pacing = \"relative\"\n[scale]\nengines = [\"embedded\"]\ncounts = [1]\n";
-    std::fs::write(dir.join("x.toml"), text).unwrap();
-    assert!(
-        error(&["bench", "x.toml", "--load", "cpu"])
-            .starts_with("--load: a scale study has no loads")
-    );
-    assert!(
-        error(&["bench", "scale", "--failure-limit", "1.5"])
-            .contains("--failure-limit: the failure limit is 1.5"),
-    );
-}

@@ -144,14 +144,3 @@ fn none_is_made_where_the_reserve_is_not_there(dir: &Path) {
     assert_eq!(run.trial(1).unwrap().crowd.unwrap().created, 0);
     assert_eq!(run.manifest().unwrap().not_measured[0].trial, "bare-3");
 }
-
-#[case]
-fn bad_limits_are_refused(dir: &Path) {
-    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
-    assert!(
-        error(&["bench", "scale", "--starvation-limit", "10ms"])
-            .contains("--starvation-limit: the starvation limit is 10ms")
-    );
-    assert!(error(&["bench", "overhead", "--memory-reserve", "1GiB"]).contains("only `scale`"));
-    assert!(error(&["bench", "scale", "--memory-reserve", "1"]).contains("has no unit"));
-}

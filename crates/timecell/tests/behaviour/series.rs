@@ -125,8 +125,15 @@ fn footprint_counts_payload_and_helpers(dir: &Path) {
         "1",
         "--engine",
         "bare,embedded,crun",
+        "--fail-if",
+        "memory.max > 1GB",
+        "--fail-if",
+        "*/PSS.memory.min > 1B",
     ];
-    let said = say(dir, &words).ends_with(0);
+    let said = say(dir, &words).ends_with(3);
+    assert!(said.out.contains("thresholds"), "{}", said.out);
+    let page = fs::read_to_string(only_run(dir).join("report.html")).unwrap();
+    assert!(page.contains("Thresholds: fails"));
     let record = record(dir);
     assert_sums(&record);
     assert!(record.series.iter().all(|s| s.unit == Quantity::Bytes));
@@ -209,43 +216,6 @@ fn a_run_is_reported_and_exported_again(dir: &Path) {
     fs::write(path.join("series.json"), &text[..text.len() / 2]).unwrap();
     let why = say(dir, &["report", &name]).ends_with(2).error();
     assert!(why.contains("series.json: cut short"), "{why}");
-}
-
-#[case]
-fn what_does_not_apply_is_refused(dir: &Path) {
-    for (words, why) in [
-        (
-            vec!["startup", "--period", "1ms"],
-            "does not take this option",
-        ),
-        (
-            vec!["startup", "--rounds", "0"],
-            "the number of rounds is 0",
-        ),
-        (
-            vec!["startup", "--heartbeat-timeout", "5ms"],
-            "only `recovery`",
-        ),
-        (
-            vec!["recovery", "--heartbeat-timeout", "1ms"],
-            "3ms or more",
-        ),
-        (
-            vec!["footprint", "memory"],
-            "only `bench isolation` and `bench self` have parts",
-        ),
-    ] {
-        let words: Vec<&str> = ["bench"].into_iter().chain(words).collect();
-        let said = say(dir, &words).ends_with(2).error();
-        assert!(said.contains(why), "{said}");
-    }
-    let listed = say(dir, &["bench", "--list"]).ends_with(0).out;
-    for name in ["startup", "recovery", "footprint"] {
-        assert!(listed.contains(name), "{listed}");
-        let said = say(dir, &["bench", name, "--dry-run"]).ends_with(0);
-        assert!(said.out.contains("requirements"), "{}", said.out);
-    }
-    assert!(!dir.join("runs").exists(), "nothing was measured");
 }
 
 /// Starts a long run of `startup` with podman and waits until it is under way.

@@ -31,13 +31,12 @@ const GROUPS: &[Need] = &[
     Need::DeadlineBudget,
 ];
 
-const QUICK: [&str; 6] = [
+const QUICK: [&str; 5] = [
     "bench",
     "supply",
     "--quick",
     "--reservation",
     "3ms/10ms,10ms/50ms",
-    "--json",
 ];
 
 /// The properties of every measured supply, on any machine.
@@ -75,13 +74,22 @@ fn is_sound(supply: &MeasuredSupply) {
 #[case(..BUDGETS)]
 fn every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below(dir: &Path) {
     let said = say(dir, &QUICK).ends_with(0);
-    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(said.out.contains("textbook's bound"), "{}", said.out);
+    assert!(said.out.contains("the whole cpu"), "{}", said.out);
     let path = only_run(dir);
+    let name = path.to_str().unwrap();
+    let said = say(dir, &["report", name, "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let supplies = load(&path).unwrap();
     let absent = json["not_measured"].as_array().unwrap();
     let planned = 2 * Enforcer::OF_BENCH.len();
     assert_eq!(supplies.len() + absent.len(), planned, "{}", said.out);
     assert!(!supplies.is_empty(), "{}", said.out);
+    if Need::Freezer.unmet().is_none() {
+        let mut all = supplies.iter();
+        let held = all.any(|supply| supply.held.enforcer == Enforcer::Freezer);
+        assert!(held, "{}", said.out);
+    }
     supplies.iter().for_each(is_sound);
     let here = Machine::here();
     for supply in &supplies {
@@ -119,6 +127,61 @@ fn every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below(dir: &Path) 
             "{name}"
         );
     }
+    again(dir, &path);
+}
+
+/// The run is studied anew from its raw gaps, exported and judged; in the end one of its files is damaged.
+fn again(dir: &Path, path: &Path) {
+    let name = path.to_str().unwrap();
+    let before = Run::open(path).unwrap().read::<SupplySummary>().unwrap();
+    fs::remove_file(path.join("summary.json")).unwrap();
+    assert!(load(path).is_err(), "nothing to load");
+    let said = say(dir, &["report", name, "--figures", "svg"]).ends_with(0);
+    assert!(said.out.contains("SVG files in svg"), "{}", said.out);
+    assert_eq!(
+        Run::open(path).unwrap().read::<SupplySummary>().unwrap(),
+        before
+    );
+    let svg = fs::read_dir(dir.join("svg")).unwrap().count();
+    assert_eq!(svg, before.supplies.len());
+    say(dir, &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
+    let csv = fs::read_to_string(dir.join("gaps.csv")).unwrap();
+    assert!(
+        csv.starts_with("run,host,trial,round,enforcer,budget_ns,"),
+        "{}",
+        &csv[..80]
+    );
+    assert!(csv.lines().count() > 10);
+    assert!(begins_with_its_place(path, csv.lines().skip(1)));
+    let refused = say(dir, &["report", "gaps.csv"]).ends_with(2);
+    let own = "does not read back its own table of a study of supply";
+    assert!(refused.error().contains(own), "{}", refused.error());
+    crate::parquet::has_the_rows_of(dir, name, &csv);
+    let refused = say(dir, &["report", name, "--fail-if", "latency.p99 > 1us"]).ends_with(4);
+    let said = "a study of supply has no `latency.p99`";
+    assert!(refused.out.contains(said), "{}", refused.out);
+    let refused = say(dir, &["bench", "--resume", name]).ends_with(2);
+    let said = "the run is complete, so there is nothing left to do";
+    assert!(refused.error().contains(said), "{}", refused.error());
+    // The longest gap of every budget is judged, on the page too, and the run is compared with itself.
+    let words = [
+        "report",
+        name,
+        "--fail-if",
+        "gap.max > 1ns",
+        "--baseline",
+        name,
+    ];
+    let said = say(dir, &words).ends_with(3);
+    assert!(said.out.contains("against the baseline"), "{}", said.out);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.contains("Thresholds: fails") && page.contains("id=\"baseline\""));
+    // A truncated file is reported, and fails the run's report for that trial.
+    let gaps = path.join("trials/1.gaps");
+    let bytes = fs::read(&gaps).unwrap();
+    fs::write(&gaps, &bytes[..bytes.len() - 1]).unwrap();
+    let said = say(dir, &["report", name]).ends_with(0);
+    assert!(said.out.contains("cut short"), "{}", said.out);
 }
 
 /// Every budget that can hold two tasks has its two sets or the reason why not, and every job of theirs is recorded.
@@ -190,111 +253,6 @@ fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &s
     }
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.trials_done, manifest.trials_planned);
-}
-
-#[case(..BUDGETS)]
-fn a_study_is_reported_and_exported_again(dir: &Path) {
-    let words = [
-        "bench",
-        "supply",
-        "--quick",
-        "--no-try",
-        "--reservation",
-        "3ms/10ms",
-    ];
-    let said = say(dir, &words).ends_with(0);
-    assert!(!said.out.contains("deadlines"), "{}", said.out);
-    assert!(said.out.contains("textbook's bound"), "{}", said.out);
-    assert!(said.out.contains("the whole cpu"), "{}", said.out);
-    let path = only_run(dir);
-    let name = path.to_str().unwrap();
-    let before = Run::open(&path).unwrap().read::<SupplySummary>().unwrap();
-    fs::remove_file(path.join("summary.json")).unwrap();
-    assert!(load(&path).is_err(), "nothing to load");
-    let said = say(dir, &["report", name, "--figures", "svg"]).ends_with(0);
-    assert!(said.out.contains("SVG files in svg"), "{}", said.out);
-    assert_eq!(
-        Run::open(&path).unwrap().read::<SupplySummary>().unwrap(),
-        before
-    );
-    let svg = fs::read_dir(dir.join("svg")).unwrap().count();
-    assert_eq!(svg, before.supplies.len());
-    say(dir, &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
-    let csv = fs::read_to_string(dir.join("gaps.csv")).unwrap();
-    assert!(
-        csv.starts_with("run,host,trial,round,enforcer,budget_ns,"),
-        "{}",
-        &csv[..80]
-    );
-    assert!(csv.lines().count() > 10);
-    assert!(begins_with_its_place(&path, csv.lines().skip(1)));
-    let refused = say(dir, &["report", "gaps.csv"]).ends_with(2);
-    let own = "does not read back its own table of a study of supply";
-    assert!(refused.error().contains(own), "{}", refused.error());
-    crate::parquet::has_the_rows_of(dir, name, &csv);
-    let refused = say(dir, &["report", name, "--fail-if", "latency.p99 > 1us"]).ends_with(4);
-    let said = "a study of supply has no `latency.p99`";
-    assert!(refused.out.contains(said), "{}", refused.out);
-    let none = say(dir, &["report", name, "--fail-if", "missed > 0"]).ends_with(4);
-    assert!(
-        none.out.contains("there is no `missed` in it"),
-        "{}",
-        none.out
-    );
-    let refused = say(dir, &["bench", "--resume", name]).ends_with(2);
-    let said = "the run is complete, so there is nothing left to do";
-    assert!(refused.error().contains(said), "{}", refused.error());
-    // The longest gap of every budget is judged, on the page too, and the run is compared with itself.
-    let words = [
-        "report",
-        name,
-        "--fail-if",
-        "gap.max > 1ns",
-        "--baseline",
-        name,
-    ];
-    let said = say(dir, &words).ends_with(3);
-    assert!(said.out.contains("against the baseline"), "{}", said.out);
-    let page = fs::read_to_string(path.join("report.html")).unwrap();
-    assert!(page.contains("Thresholds: fails") && page.contains("id=\"baseline\""));
-    // A truncated file is reported, and fails the run's report for that trial.
-    let gaps = path.join("trials/1.gaps");
-    let bytes = fs::read(&gaps).unwrap();
-    fs::write(&gaps, &bytes[..bytes.len() - 1]).unwrap();
-    let said = say(dir, &["report", name]).ends_with(0);
-    assert!(said.out.contains("cut short"), "{}", said.out);
-}
-
-#[case]
-fn what_does_not_apply_is_refused(dir: &Path) {
-    let error = |words: &[&str]| say(dir, words).ends_with(2).error();
-    for (option, value, said) in [
-        ("--reservation", "30ms", "write budget/period"),
-        ("--reservation", "2ms/1ms", "larger than its period"),
-        ("--duration", "1ms", "500ms to 30s"),
-        ("--rounds", "0", "it must be 1"),
-        ("--priority", "100", "1 to 99"),
-        ("--cpus", "0,60000", "name one"),
-        ("--jobs", "5", "does not take this option"),
-        ("--load", "cpu,disk", "name one"),
-        ("--threads", "65", "1 to 64"),
-        ("--engine", "crun", "does not take this option"),
-    ] {
-        let error = error(&["bench", "supply", option, value]);
-        assert!(error.contains(option) && error.contains(said), "{error}");
-    }
-    for what in ["overhead", "isolation"] {
-        let error = error(&["bench", what, "--no-try"]);
-        assert!(
-            error.contains("--no-try") && error.contains("only `supply`"),
-            "{error}"
-        );
-    }
-    let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
-    assert!(error.contains("only `supply` and `isolation`"), "{error}");
-    assert!(!dir.join("runs").exists(), "nothing was begun");
-    let listed = say(dir, &["bench", "--list"]).ends_with(0);
-    assert!(listed.out.contains("\nsupply "), "{}", listed.out);
 }
 
 #[case(Root)]
@@ -431,10 +389,4 @@ fn killed_after(words: &[&str], trials: u32) {
     // The measurements until then can be studied.
     let run = only_run(dir.path());
     say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
-}
-
-#[case]
-fn the_probe_refuses_words_it_does_not_know(dir: &Path) {
-    say(dir, &["probe", "supply", "fifo=80"]).ends_with(2);
-    say(dir, &["probe", "supply", "knights=1"]).ends_with(2);
 }

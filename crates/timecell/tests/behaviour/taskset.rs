@@ -292,25 +292,10 @@ fn a_file_of_analyze_is_run(dir: &Path) {
 #[case]
 fn what_cannot_be_run_is_refused(dir: &Path) {
     let error = |words: &[&str]| say(dir, words).ends_with(2).error();
-    let said = error(&["bench", "taskset", "--jobs", "5"]);
-    assert!(said.contains("does not take this option"), "{said}");
-    for option in ["--policy=fifo", "--tasks=x.toml", "--reserve=freezer"] {
+    for option in ["--tasks=x.toml", "--reserve=freezer"] {
         let error = error(&["bench", "overhead", option]);
         assert!(error.contains("`taskset`"), "{error}");
     }
-    experiment(dir, "margin = \"1ms\"\n", "[[trial]]\ncells = [\"bare\"]\n");
-    let margin = error(&["bench", "set.toml"]);
-    assert!(
-        margin.starts_with("set.toml:7: a FIFO thread has no runtime"),
-        "{margin}"
-    );
-    experiment(
-        dir,
-        "",
-        "[[workload.reservation]]\ncell = \"set\"\nbudget = \"5ms\"\nperiod = \"20ms\"\n[[trial]]\ncells = [\"bare\"]\n",
-    );
-    let idle = error(&["bench", "set.toml"]);
-    assert!(idle.contains("which no trial enforces"), "{idle}");
     // The option can also say that nothing holds them.
     let words = "bench reservations --reserve none --class other --dry-run";
     let words: Vec<&str> = words.split(' ').collect();
@@ -327,8 +312,6 @@ fn what_cannot_be_run_is_refused(dir: &Path) {
     );
     let scale = error(&["bench", "scale", "--reserve", "freezer"]);
     assert!(scale.contains("cannot be held by `freezer`"), "{scale}");
-    experiment(dir, "jobs = 5\n", "[[trial]]\ncells = [\"bare\"]\n");
-    assert!(error(&["bench", "set.toml"]).contains("`jobs` has no meaning for kind \"taskset\""));
     experiment(dir, "", "[[trial]]\ncells = [\"bare\"]\ncompetitors = 2\n");
     assert!(error(&["bench", "set.toml"]).contains("0.0 to 0.9"));
 }

@@ -235,6 +235,10 @@ mod tests {
                 parse("steps = 5\n", TASKS, TRIAL),
                 "x:5: `steps` has no meaning for kind \"taskset\"",
             ),
+            (
+                parse("jobs = 5\n", TASKS, TRIAL),
+                "x:5: `jobs` has no meaning for kind \"taskset\"",
+            ),
             (parse("", "", TRIAL), "no task set is given"),
             (
                 parse("tasks = \"y\"\n", TASKS, TRIAL),

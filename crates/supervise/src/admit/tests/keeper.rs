@@ -139,7 +139,9 @@ fn what_the_freezer_cannot_hold_is_refused() {
             .clone()
     };
     assert!(why("cpus = [0, 1]\n").contains("on one cpu only"));
-    assert!(why("priorities = { lowest = 97, highest = 97 }\n").contains("at most 96 is allowed"));
+    let above = why("priorities = { lowest = 97, highest = 97 }\n");
+    assert!(above.starts_with("it has the priority 97"), "{above}");
+    assert!(above.contains("at most 96 is allowed"), "{above}");
     assert!(
         by_freezer(&cell(
             "c",

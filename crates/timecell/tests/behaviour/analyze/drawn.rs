@@ -1,10 +1,12 @@
-//! The drawings of `analyze`: the picture of demand and supply, and sentences as wide as the terminal.
+//! The drawings of `analyze`: the picture of demand and supply, and explanations as wide as the terminal.
 
 use std::fs;
 use std::path::Path;
 
-use crate::analyze::{SET, file, late};
-use crate::support::{say, timecell};
+use serde_json::Value;
+
+use crate::analyze::{SET, file, json, late};
+use crate::support::{Said, say, timecell};
 
 #[case]
 fn plots_are_svg(dir: &Path) {
@@ -36,10 +38,7 @@ fn plots_are_svg(dir: &Path) {
             .error();
         assert!(error.contains(place), "{error}");
     }
-}
-
-#[case]
-fn a_set_that_cannot_be_drawn_is_analysed_all_the_same(dir: &Path) {
+    // A set that cannot be drawn is analysed all the same.
     let text = SET
         .replace("\"fp\"", "\"global-edf\"\ncpus = 2")
         .replace("reservation", "# reservation");
@@ -56,27 +55,50 @@ fn a_set_that_cannot_be_drawn_is_analysed_all_the_same(dir: &Path) {
 }
 
 #[case]
-fn sentences_are_as_wide_as_the_terminal(dir: &Path) {
-    let name = file(dir, "bad.toml", &late());
-    for (columns, widest) in [("80", 80), ("60", 60)] {
-        let output = timecell()
-            .current_dir(dir)
-            .env("COLUMNS", columns)
-            .args(["analyze", &name, "--explain"])
-            .output()
-            .unwrap();
-        let out = String::from_utf8(output.stdout).unwrap();
-        let prose = [
-            "cell ", "why ", "demand ", "fix ", "linux ", "verdict ", "room ",
-        ];
-        let mut seen = 0;
-        for line in out
-            .lines()
-            .skip_while(|line| !line.starts_with("cell    control"))
-        {
-            assert!(line.chars().count() <= widest, "{columns}: {line}");
-            seen += usize::from(prose.iter().any(|word| line.starts_with(word)));
+fn a_refusal_is_explained_in_sentences_as_wide_as_the_terminal(dir: &Path) {
+    for policy in ["\"fp\"", "\"edf\""] {
+        let name = file(dir, "bad.toml", &late().replace("\"fp\"", policy));
+        for widest in [80, 60] {
+            is_explained(dir, &name, widest);
         }
-        assert!(seen >= 5, "{out}");
+        // Every kind of fix has its name in JSON.
+        let found = json(dir, &["analyze", &name, "--explain", "--json"], 3);
+        let fixes = found["cells"][0]["fixes"].as_array().unwrap();
+        let kinds: Vec<&Value> = fixes.iter().map(|fix| &fix["change"]).collect();
+        for kind in ["budget", "reservation_period", "deadline", "wcet", "move"] {
+            assert!(kinds.contains(&&kind.into()), "{kind} is not in {kinds:?}");
+        }
     }
+}
+
+fn is_explained(dir: &Path, name: &str, widest: usize) {
+    let output = timecell()
+        .current_dir(dir)
+        .env("COLUMNS", widest.to_string())
+        .args(["analyze", name, "--explain"])
+        .output()
+        .unwrap();
+    let out = Said::from(output).ends_with(3).out;
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "why control: task log",
+        "short",
+        "of log",
+        "fix budget +",
+        "fix move",
+    ] {
+        assert!(flat.contains(part), "`{part}` is not in\n{out}");
+    }
+    let prose = [
+        "cell ", "why ", "demand ", "fix ", "linux ", "verdict ", "room ",
+    ];
+    let mut seen = 0;
+    for line in out
+        .lines()
+        .skip_while(|line| !line.starts_with("cell    control"))
+    {
+        assert!(line.chars().count() <= widest, "{widest}: {line}");
+        seen += usize::from(prose.iter().any(|word| line.starts_with(word)));
+    }
+    assert!(seen >= 5, "{out}");
 }

@@ -71,6 +71,68 @@ fn a_design_holds_what_it_promises(dir: &Path) {
     assert!(!said.err.contains("--shortest"), "{}", said.err);
     let said = say(dir, &["analyze", "design", &name, "--cpus", "1"]).ends_with(3);
     assert!(said.out.contains("no cpu has room"), "{}", said.out);
+    its_period_is_the_one_that_is_asked_for(dir);
+    it_fits_the_cpus_and_linux(dir);
+    it_ends_if_no_period_is_beyond_the_overhead(dir);
+}
+
+fn its_period_is_the_one_that_is_asked_for(dir: &Path) {
+    let csv = "task_name,runtime_us,period_us\na,1000,30000\nb,3000,44000\n";
+    file(dir, "t.csv", csv);
+    let words = ["analyze", "design", "t.csv", "--period"];
+    for (asked, period_ns) in [("11ms", 11_000_000), ("3ms", 3_000_000)] {
+        let found = json(dir, &[&words[..], &[asked, "--json"]].concat(), 0);
+        assert_eq!(found["cells"][0]["period_ns"], period_ns, "{found}");
+    }
+    say(dir, &[&words[..], &["11ms", "--step", "1ms"]].concat()).ends_with(2);
+    say(dir, &[&words[..], &["0ms"]].concat()).ends_with(2);
+}
+
+/// By decreasing bandwidth a, b, c; all of them fit on one cpu.
+fn it_fits_the_cpus_and_linux(dir: &Path) {
+    let cells = [("a", 50), ("b", 35), ("c", 5)].map(|(name, wcet)| {
+        format!(
+            "[[cell]]\nname = \"{name}\"\n[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}ms\"\nperiod = \"100ms\"\n"
+        )
+    });
+    let name = file(dir, "a.toml", &format!("schema = 1\n{}", cells.concat()));
+    let words = ["analyze", "design", &name];
+    let cpus = |fit: &str| -> Vec<u64> {
+        let more = ["--cpus", "2", "--fit", fit, "--json"];
+        let found = json(dir, &[&words[..], &more].concat(), 0);
+        assert_eq!(found["linux"]["enforcer"], "deadline");
+        let cells = found["cells"].as_array().unwrap();
+        let cpus = cells.iter().map(|cell| cell["cpu"].as_u64().unwrap());
+        cpus.collect()
+    };
+    assert_eq!(cpus("first"), cpus("best"));
+    let worst = cpus("worst");
+    assert_eq!(worst, [0, 1, 1]);
+    assert_ne!(cpus("first"), worst);
+    cpus("next");
+    cpus("ovh");
+    say(dir, &[&words[..], &["--fit", "last"]].concat()).ends_with(2);
+    let shown = say(dir, &[&words[..], &["--enforcer", "hcbs"]].concat()).ends_with(0);
+    assert!(shown.out.contains("cpu.rt.max"), "{}", shown.out);
+    let help = say(dir, &["analyze", "design", "--help"]).ends_with(0).out;
+    assert!(help.contains("reconstructed"), "{help}");
+}
+
+/// Periods up to the overhead leave no budget, however many there are.
+fn it_ends_if_no_period_is_beyond_the_overhead(dir: &Path) {
+    let longest_ns = 1_u64 << 60;
+    let overhead = format!("{longest_ns}ns");
+    for policy in ["fp", "edf"] {
+        let set = format!(
+            "schema = 1\n[[cell]]\nname = \"cell\"\npolicy = \"{policy}\"\n[[cell.task]]\nname = \"t\"\n\
+             wcet = \"{}ns\"\nperiod = \"{overhead}\"\n",
+            longest_ns / 4
+        );
+        let name = file(dir, "long.toml", &set);
+        let said = say(dir, &["analyze", "design", &name, "--overhead", &overhead]).ends_with(3);
+        let sentence = "no reservation with these periods suffices";
+        assert!(said.out.contains(sentence), "{}", said.out);
+    }
 }
 
 #[case]

@@ -91,9 +91,11 @@ fn of_the_same_name(_: u64) -> Now {
                 .current_dir(dir.path())
                 .args(["up", "mission.toml", "--dir", "state"]),
         );
-    second.until("y: runs");
-    let lives = runs(first);
+    let own = pid_of(&second.until("y: runs (pid"));
+    let beside = runs(first);
+    assert!(runs(own), "the second mission's cell has ended");
     second.end();
+    let lives = beside && runs(first);
     Now {
         got: if lives {
             "a cell beside the other mission's"
