@@ -3,9 +3,9 @@
 //! A user may replace any of their directories with a link while root walks through it. Writing as that user, root reaches nothing
 //! that the user could not have reached.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::process::Gid;
@@ -110,7 +110,23 @@ pub fn acting_as<T>(owner: Option<Owner>, deed: impl FnOnce() -> T) -> T {
 /// # Errors
 /// When the writer may not.
 pub fn create(path: &Path) -> io::Result<File> {
-    below(path, || File::create(path))
+    below(path, || {
+        open_at_once(
+            File::options().write(true).create(true).truncate(true),
+            path,
+        )
+    })
+}
+
+/// Opens a file without waiting for the other end of a pipe: a name in somebody else's directory may be one.
+///
+/// # Errors
+/// ENXIO for a pipe that nobody reads; else those of opening.
+pub fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - rustix::fs::OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// Opens a file for appending; makes it if it is not there.
@@ -119,7 +135,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// When the writer may not.
 pub fn append(path: &Path) -> io::Result<File> {
     below(path, || {
-        File::options().create(true).append(true).open(path)
+        open_at_once(File::options().create(true).append(true), path)
     })
 }
 
@@ -210,6 +226,21 @@ fn set_groups(groups: &[Gid]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::from(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for open in [create, append] {
+            let refused = open(&pipe).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ENXIO));
+        }
+        let plain = create(&dir.path().join("plain")).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&plain).unwrap();
+        assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+    }
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 

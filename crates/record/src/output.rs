@@ -86,7 +86,8 @@ type Begun = (Option<(PathBuf, PathBuf)>, File);
 fn begin(path: &Path) -> Result<Begun, RecordError> {
     let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&whole).is_ok_and(|found| !found.is_file()) {
-        let file = OpenOptions::new().write(true).open(&whole);
+        // A pipe without a reader is refused instead of waited for.
+        let file = host::writer::open_at_once(OpenOptions::new().write(true), &whole);
         return Ok((None, file.map_err(RecordError::io(path, "write"))?));
     }
     let part = whole.with_added_extension("part");

@@ -54,8 +54,15 @@ pub fn controllers_of(mission: &str) -> String {
 
 /// The directory in memory of the keeper that holds a mission's cells with the freezer.
 pub fn freezer_of(mission: &str) -> String {
-    format!("timecell-freezer-{mission}")
+    format!("{FREEZER_PREFIX}{mission}")
 }
+
+/// The mission of this directory ([`freezer_of`]); `None`: it is no mission's.
+pub fn mission_of_freezer(directory: &str) -> Option<&str> {
+    directory.strip_prefix(FREEZER_PREFIX)
+}
+
+const FREEZER_PREFIX: &str = "timecell-freezer-";
 
 /// The directory in memory of the keeper that holds groups for `timecell hold`. No mission's has this name.
 pub const HELD: &str = "timecell-held";

@@ -268,6 +268,13 @@ impl Page {
             .any(is_process)
     }
 
+    /// Whether keeper, watcher or heir can act: one is there that is not stopped.
+    pub fn is_at_work(&self) -> bool {
+        [self.keeper(), self.watcher(), self.heir()]
+            .into_iter()
+            .any(|pid| is_in_no_state(pid, b"ZXTt"))
+    }
+
     /// How often a dead keeper was replaced.
     pub fn takeovers(&self) -> u64 {
         self.layout().takeovers.load(Ordering::SeqCst)
@@ -390,7 +397,11 @@ impl Down {
 }
 
 fn is_process(pid: i32) -> bool {
-    pid != 0 && sys::thread_state(pid, pid).is_some_and(|state| !b"ZX".contains(&state))
+    is_in_no_state(pid, b"ZX")
+}
+
+fn is_in_no_state(pid: i32, states: &[u8]) -> bool {
+    pid != 0 && sys::thread_state(pid, pid).is_some_and(|state| !states.contains(&state))
 }
 
 /// A directory whose files are in memory: `/run`, as service managers mount it, else `/dev/shm`.

@@ -65,33 +65,42 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         ("baseline", experiment.baseline.clone()),
         ("metric", page.data.summary.primary.title().to_owned()),
     ];
-    Some(Section {
-        id: "asked",
-        heading: "Question and answer".to_owned(),
-        body: html! {
-            (question(&experiment.question))
-            @if let Some(answer) = findings(&page.data.summary).first() { p.answer { (clean(answer)) } }
-            (figures::main(page))
-            details { summary { "The plan" } (list(facts, &[])) }
-        },
-    })
+    let first = First {
+        question: &experiment.question,
+        answer: findings(&page.data.summary).into_iter().next(),
+        picture: figures::main(page),
+    };
+    Some(first.section(facts, &[]))
 }
 
-/// The question of a run, its plan, and its conditions.
-pub(crate) fn asked<'a>(
-    question: &str,
-    facts: impl IntoIterator<Item = (&'a str, String)>,
-    conditions: &[Condition],
-) -> Section {
-    Section {
-        id: "asked",
-        heading: "What was asked".to_owned(),
-        body: html! { (self::question(question)) (list(facts, conditions)) },
+/// The beginning of a page.
+pub(crate) struct First<'a> {
+    /// The question of the run.
+    pub question: &'a str,
+    /// Its answer, a sentence.
+    pub answer: Option<String>,
+    /// One picture of it.
+    pub picture: Markup,
+}
+
+impl First<'_> {
+    /// With the plan of the run, and its conditions, folded.
+    pub(crate) fn section<'f>(
+        self,
+        facts: impl IntoIterator<Item = (&'f str, String)>,
+        conditions: &[Condition],
+    ) -> Section {
+        Section {
+            id: "asked",
+            heading: "Question and answer".to_owned(),
+            body: html! {
+                @if !self.question.is_empty() { p.question { (clean(self.question)) } }
+                @if let Some(answer) = &self.answer { p.answer { (clean(answer)) } }
+                (self.picture)
+                details { summary { "The plan" } (list(facts, conditions)) }
+            },
+        }
     }
-}
-
-fn question(question: &str) -> Markup {
-    html! { @if !question.is_empty() { p.question { (clean(question)) } } }
 }
 
 fn list<'a>(

@@ -26,7 +26,7 @@ mod tables;
 mod tail;
 mod tasks;
 
-pub(crate) use asked::asked;
+pub(crate) use asked::First;
 pub(crate) use banner::{ended, failures, gaps, remarks};
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use figures::{drawn, pictures};

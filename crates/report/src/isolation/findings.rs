@@ -13,9 +13,9 @@ use text::words::plural;
 /// The sentences, without full stops, the most important first.
 pub(super) fn findings(summary: &IsolationSummary) -> Vec<String> {
     let mut all = Vec::new();
-    all.extend(noise(summary));
     all.extend(summary.standings.iter().map(stands));
     all.extend(received(summary));
+    all.extend(noise(summary));
     all
 }
 

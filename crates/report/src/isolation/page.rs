@@ -10,7 +10,7 @@ use super::findings::findings;
 use super::picture::draw;
 use super::rows::{arms, budgets, standings, utilisation};
 use crate::grid::{Cell, Table};
-use crate::html::{Extras, Own, Section, again, asked, framed, pictures};
+use crate::html::{Extras, First, Own, Section, again, drawn, framed, pictures};
 use text::units::time;
 use text::words::{plural, sentences};
 
@@ -24,8 +24,17 @@ pub fn isolation_html(
     extras: Extras,
 ) -> Result<String, RecordError> {
     let record: IsolationRecord = run.read()?;
-    let mut sections = vec![question(&record), found(summary)];
-    sections.extend(pictures("Pictures", &draw(summary)));
+    let (figures, said) = (draw(summary), sentences(findings(summary)));
+    let (picture, further) = figures.split_at(figures.len().min(1));
+    // The answer has a sentence for each enforcer.
+    let (answer, more) = said.split_at(summary.standings.len().min(said.len()));
+    let first = First {
+        question: &record.question,
+        answer: (!answer.is_empty()).then(|| answer.join(" ")),
+        picture: drawn(picture),
+    };
+    let mut sections = vec![question(&record, first), found(summary, more)];
+    sections.extend(pictures("Pictures", further));
     sections.extend(sets(&record));
     let own = Own {
         name: "isolation",
@@ -45,7 +54,7 @@ pub fn isolation_html(
     framed(run, own, extras)
 }
 
-fn question(record: &IsolationRecord) -> Section {
+fn question(record: &IsolationRecord, first: First<'_>) -> Section {
     let mut domains: Vec<&String> = Vec::new();
     let contests = record
         .contests
@@ -73,15 +82,15 @@ fn question(record: &IsolationRecord) -> Section {
             .into_iter()
             .map(|domain| ("SCHED_DEADLINE's cpus", domain.clone())),
     );
-    asked(&record.question, facts, &record.conditions)
+    first.section(facts, &record.conditions)
 }
 
-fn found(summary: &IsolationSummary) -> Section {
+fn found(summary: &IsolationSummary, more: &[String]) -> Section {
     Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            (crate::html::found(&sentences(findings(summary))))
+            (crate::html::found(more))
             (standings(summary))
             (arms(summary))
             (budgets(summary))

@@ -7,7 +7,7 @@ use super::tables;
 use crate::figure::Figure;
 use crate::grid::Table;
 use crate::html::{
-    Extras, Own, Section, absences, again, asked, drawn, found, framed, with_experiment,
+    Extras, First, Own, Section, absences, again, drawn, found, framed, with_experiment,
 };
 use maud::{Markup, html};
 use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
@@ -27,8 +27,15 @@ pub fn scale_html(
 ) -> Result<String, RecordError> {
     let plan = run.experiment()?;
     let all = draw(summary);
-    let mut sections = vec![question(&plan), findings_of(summary)];
-    sections.extend(growth(summary, &all.growth));
+    let (picture, further) = all.growth.split_at(all.growth.len().min(1));
+    let said = findings(summary);
+    let first = First {
+        question: &plan.question,
+        answer: answer(&said),
+        picture: drawn(picture),
+    };
+    let mut sections = vec![question(&plan, first), findings_of(said)];
+    sections.extend(growth(summary, further));
     sections.extend(about(summary, About::Response, &all.response));
     sections.extend(about(summary, About::Execution, &all.execution));
     sections.extend(cells(&all.cells));
@@ -63,7 +70,16 @@ fn not_real_time(summary: &ScaleSummary) -> Markup {
     }
 }
 
-fn question(plan: &Experiment) -> Section {
+/// The first finding about each engine.
+fn answer(said: &[(EngineKind, Vec<String>)]) -> Option<String> {
+    let each = said
+        .iter()
+        .filter_map(|(engine, all)| Some(format!("{engine}: {}", all.first()?)));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; ") + ".")
+}
+
+fn question(plan: &Experiment, first: First<'_>) -> Section {
     let counts = |cells: Vec<u32>| {
         let mut counts: Vec<u32> = cells;
         counts.dedup();
@@ -120,7 +136,7 @@ fn question(plan: &Experiment) -> Section {
             ),
         ]);
     }
-    asked(&plan.question, facts, &[])
+    first.section(facts, &[])
 }
 
 fn reservation(reserve: Option<Enforcer>) -> String {
@@ -135,12 +151,12 @@ fn reservation(reserve: Option<Enforcer>) -> String {
     format!("{name}: an equal part of {of}")
 }
 
-fn findings_of(summary: &ScaleSummary) -> Section {
+fn findings_of(said: Vec<(EngineKind, Vec<String>)>) -> Section {
     Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            @for (engine, all) in findings(summary) { h3 { (engine) } (found(&sentences(all))) }
+            @for (engine, all) in said { h3 { (engine) } (found(&sentences(all.into_iter().skip(1).collect()))) }
         },
     }
 }

@@ -12,6 +12,9 @@ use record::RecordError;
 use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 
+use text::amount::Amount;
+use text::words::capital;
+
 use crate::figure::Figure;
 
 /// The parts that stand for themselves, in the order of the record; shares are shown with the part they belong to.
@@ -36,6 +39,28 @@ fn shares<'a>(summary: &'a SeriesSummary, subject: &str, part: &str) -> Vec<&'a 
     let all = summary.figures.iter();
     all.filter(|f| f.subject == subject && f.of.as_deref() == Some(part))
         .collect()
+}
+
+/// The first part of the record in a sentence: the subjects with the least and the largest value.
+fn answer(summary: &SeriesSummary) -> Option<String> {
+    let part = *wholes(summary).first()?;
+    let figures = of_part(summary, part);
+    let few = figures.iter().any(|f| f.median_interval.is_none());
+    let value = |f: &SeriesFigure| if few { f.mean } else { f.median as f64 };
+    let amount = Amount::of(figures.first()?.unit, figures.iter().map(|f| value(f)));
+    let shown = |f: &SeriesFigure| format!("{} ({})", amount.show(value(f)), f.subject);
+    let least = figures
+        .iter()
+        .min_by(|a, b| value(a).total_cmp(&value(b)))?;
+    let most = figures
+        .iter()
+        .max_by(|a, b| value(a).total_cmp(&value(b)))?;
+    let kind = if few { "mean" } else { "median" };
+    let values = match least.subject == most.subject {
+        true => shown(least),
+        false => format!("from {} to {}", shown(least), shown(most)),
+    };
+    Some(format!("{}, {kind}: {values}.", capital(part)))
 }
 
 /// The stem of a figure's file name.

@@ -1,7 +1,8 @@
 //! The report of a run of single measurements as one HTML file.
 
-use super::{draw, table, wholes};
-use crate::html::{Extras, Own, Section, again, asked, framed, pictures};
+use super::{answer, draw, table, wholes};
+use crate::figure::Figure;
+use crate::html::{Extras, First, Own, Section, again, drawn, framed, pictures};
 use maud::html;
 use record::RecordError;
 use record::run::Run;
@@ -19,9 +20,10 @@ pub fn series_html(
 ) -> Result<String, RecordError> {
     let record: SeriesRecord = run.read()?;
     let figures = draw(&record, summary);
-    let mut sections = vec![question(&record, summary)];
+    let (first, further) = figures.split_at(figures.len().min(1));
+    let mut sections = vec![question(&record, summary, first)];
     sections.extend(tables(summary));
-    sections.extend(pictures("Figures", &figures));
+    sections.extend(pictures("Figures", further));
     sections.extend(made_of(summary));
     let own = Own {
         name: &summary.scenario,
@@ -37,7 +39,7 @@ pub fn series_html(
     framed(run, own, extras)
 }
 
-fn question(record: &SeriesRecord, summary: &SeriesSummary) -> Section {
+fn question(record: &SeriesRecord, summary: &SeriesSummary, picture: &[Figure]) -> Section {
     let rounds = record.rounds_planned;
     let mut facts = vec![
         ("rounds", format!("{rounds}, every subject once per round")),
@@ -49,7 +51,12 @@ fn question(record: &SeriesRecord, summary: &SeriesSummary) -> Section {
             .iter()
             .map(|name| ("baseline", name.clone())),
     );
-    asked(&record.question, facts, &record.conditions)
+    let first = First {
+        question: &record.question,
+        answer: answer(summary),
+        picture: drawn(picture),
+    };
+    first.section(facts, &record.conditions)
 }
 
 fn tables(summary: &SeriesSummary) -> Option<Section> {

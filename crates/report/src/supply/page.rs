@@ -12,7 +12,7 @@ use super::rows::{self, kept};
 use super::{line, reaction, tried};
 use crate::figure::Figure;
 use crate::grid::{Cell, Table};
-use crate::html::{Extras, Own, Section, again, asked, framed, not_measured, pictures};
+use crate::html::{Extras, First, Own, Section, again, drawn, framed, not_measured, pictures};
 use study::reservation;
 use text::grid::Text;
 use text::units::{percent, time};
@@ -28,10 +28,19 @@ pub fn supply_html(
     extras: Extras,
 ) -> Result<String, RecordError> {
     let figures: Vec<Figure> = summary.supplies.iter().filter_map(draw).collect();
-    let mut sections = vec![question(&run.read::<SupplyRecord>()?), found(summary)];
+    let (picture, further) = figures.split_at(figures.len().min(1));
+    let said = sentences(findings(summary));
+    let record: SupplyRecord = run.read()?;
+    let first = First {
+        question: &record.question,
+        answer: said.first().cloned(),
+        picture: drawn(picture),
+    };
+    let more = said.get(1..).unwrap_or_default();
+    let mut sections = vec![question(&record, first), found(summary, more)];
     sections.extend(reactions(summary));
     sections.extend(deadlines(summary));
-    sections.extend(pictures("Supply against its bounds", &figures));
+    sections.extend(pictures("Supply against its bounds", further));
     sections.extend(lines(summary));
     sections.extend(periods(summary));
     let own = Own {
@@ -48,7 +57,7 @@ pub fn supply_html(
     framed(run, own, extras)
 }
 
-fn question(record: &SupplyRecord) -> Section {
+fn question(record: &SupplyRecord, first: First<'_>) -> Section {
     let tick = match record.machine.tick_hz {
         Some(hz) => format!("{hz} Hz"),
         None => "unknown".to_owned(),
@@ -66,15 +75,15 @@ fn question(record: &SupplyRecord) -> Section {
         ("scheduler's tick", tick),
         ("SCHED_DEADLINE's runtimes end", timer.to_owned()),
     ];
-    asked(&record.question, facts, &record.conditions)
+    first.section(facts, &record.conditions)
 }
 
-fn found(summary: &SupplySummary) -> Section {
+fn found(summary: &SupplySummary, more: &[String]) -> Section {
     Section {
         id: "found",
         heading: "What was found".to_owned(),
         body: html! {
-            (crate::html::found(&sentences(findings(summary))))
+            (crate::html::found(more))
             (rows::table(summary))
             p.quiet {
                 "Granted is the budget divided by its period. Billed is what the kernel counts, including interrupts and the host's \

@@ -282,6 +282,10 @@ pub struct Look<'a> {
     pub worst_ns: Option<i64>,
     /// Its memory.
     pub locked: Locked,
+    /// Whether a signal has stopped its process.
+    pub is_stopped: bool,
+    /// Whether the enforcer has counted lately that the cell's ample budget was used up.
+    pub used_up: bool,
     /// Real-time threads of programs that nobody accounts for.
     pub outside: &'a [Unaccounted],
     /// Settings of the machine that are no longer as admission read them, as clauses.

@@ -84,6 +84,7 @@ pub const RULES: &[Rule] = &[
             })
         },
         check: Check::Looked(|_, look| match look.thread {
+            Ok(_) if look.is_stopped => Standing::found("a signal has stopped its process"),
             Ok((_, Sign::Order)) => Standing::not_checked(
                 "its thread is known by order of appearance alone: name it so, or report its jobs",
             ),
@@ -181,6 +182,9 @@ pub const RULES: &[Rule] = &[
             ))
         },
         check: Check::Looked(|proof, look| match proof.spare_ns {
+            Some(_) if look.used_up => Standing::found(
+                "the budget, which its tasks alone cannot use up, was used up; a thread that runs no task did, or a job took longer than its `wcet`",
+            ),
             Some(spare) if look.others_ns > spare => Standing::found(format!(
                 "threads of its cell that run no task have used {} of its budget; declare them as tasks, or give the cell a larger `reservation`",
                 time(look.others_ns as f64)

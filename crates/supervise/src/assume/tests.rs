@@ -60,6 +60,8 @@ fn well<'a>(thread: &'a Match, seen: &'a Seen) -> Look<'a> {
         overran: Some(false),
         worst_ns: Some(3_000_000),
         locked: Locked::Yes,
+        is_stopped: false,
+        used_up: false,
         outside: &[],
         settings: &[],
         away_ns: 10_000_000,
@@ -147,6 +149,20 @@ fn every_deviation_is_found_by_its_rule_and_by_no_other() {
             "siblings",
             Look {
                 stray: Some("another"),
+                ..well
+            },
+        ),
+        (
+            "thread",
+            Look {
+                is_stopped: true,
+                ..well
+            },
+        ),
+        (
+            "others",
+            Look {
+                used_up: true,
                 ..well
             },
         ),

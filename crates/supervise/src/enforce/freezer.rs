@@ -15,8 +15,9 @@ use model::mission::Cell;
 use text::units::exact;
 
 use super::inside::of_deadline;
-use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism, Step};
+use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Left, Mechanism, Step};
 use crate::admit::Grant;
+use crate::ledger::{self, Ledger, LedgerError};
 use crate::names;
 
 /// How often it is seen whether a cell is held, ns: as often as a keeper tries again to take up a group.
@@ -51,6 +52,35 @@ impl Children {
             process::reap_ended_holders();
         }
     }
+}
+
+/// Lets go of the groups that the freezer holds for missions of which nothing runs any more, by the ledger, and removes them: their keepers
+/// are real-time processes that nobody accounts for. Missions that run are not reported.
+///
+/// # Errors
+/// When the ledger cannot be locked, read or understood; nothing is removed then.
+pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
+    if !ledger::is_root() {
+        return Ok(Vec::new());
+    }
+    // A supervisor enters itself first, which nobody can do while the ledger is locked.
+    let locked = ledger.lock()?;
+    let entries = locked.entries_everywhere()?;
+    let mut left = Vec::new();
+    for name in Root::live().names_in(memory()) {
+        let Some(mission) = names::mission_of_freezer(&name) else {
+            continue;
+        };
+        if ledger::anything_runs(&entries, mission) {
+            continue;
+        }
+        let what = format!("groups that the freezer held for mission `{mission}`");
+        let removed = (ByFreezer::of(mission).keep_only(&[])).map_err(|why| why.to_string());
+        let cells =
+            || engine::remove_empty(&names::cells_of(mission)).map_err(|why| why.to_string());
+        left.push(Left::removed(&what, removed.and_then(|()| cells())));
+    }
+    Ok(left)
 }
 
 impl ByFreezer {
@@ -237,8 +267,8 @@ impl Freezer {
     fn is_held(&self) -> Result<(), String> {
         let page = self.place.page().map_err(|error| error.to_string())?;
         self.children.reap_now_and_then();
-        let Some(page) = page.filter(Page::is_kept) else {
-            return Err("its keeper, watcher and heir have all ended".to_owned());
+        let Some(page) = page.filter(Page::is_at_work) else {
+            return Err("its keeper, watcher and heir have all ended, or are stopped".to_owned());
         };
         let groups = page.groups();
         match groups.iter().find(|entry| entry.which.path == self.group) {

@@ -18,6 +18,7 @@ pub use best_effort::BestEffort;
 pub use cpuset_only::CpusetOnly;
 pub use deadline::Deadline;
 pub use error::EnforceError;
+pub use freezer::sweep as sweep_freezers;
 pub(crate) use hcbs::in_us;
 pub use hcbs::sweep as sweep_servers;
 pub use inside::Inside;

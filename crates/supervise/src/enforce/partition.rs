@@ -160,6 +160,21 @@ pub struct Left {
 }
 
 impl Left {
+    /// Of a thing of a mission of which nothing runs any more, whose removal has succeeded or not.
+    pub(super) fn removed(what: &str, removed: Result<(), String>) -> Left {
+        let (text, failed) = match removed {
+            Ok(()) => (
+                "removed, nothing of the mission runs any more".to_owned(),
+                false,
+            ),
+            Err(why) => (why, true),
+        };
+        Left {
+            text: format!("{what}: {text}"),
+            failed,
+        }
+    }
+
     fn of(error: &dyn std::error::Error) -> Left {
         Left {
             text: error.to_string(),

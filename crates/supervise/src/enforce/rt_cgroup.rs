@@ -52,16 +52,7 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
         let removed = remove_group_with_inner(&top.join(&group)).map_err(|why| why.to_string());
         let cells =
             || engine::remove_empty(&names::cells_of(mission)).map_err(|why| why.to_string());
-        left.push(match removed.and_then(|()| cells()) {
-            Ok(()) => Left {
-                text: format!("{what}: removed, nothing of the mission runs any more"),
-                failed: false,
-            },
-            Err(why) => Left {
-                text: format!("{what}: {why}"),
-                failed: true,
-            },
-        });
+        left.push(Left::removed(&what, removed.and_then(|()| cells())));
     }
     Ok(left)
 }

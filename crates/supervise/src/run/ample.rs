@@ -20,6 +20,8 @@ pub(super) struct AmpleUse {
     of: Option<(i32, u64, i64)>,
     /// When that was told the last time, and of how many periods then.
     told: Option<(i64, u64)>,
+    /// The count at the last look after the start, and when it had grown, CLOCK_MONOTONIC ns.
+    grown: (u64, Option<i64>),
 }
 
 /// How far a start is. Its use beyond its budgets is charged to those after it, so that it is over once none was used up for a while.
@@ -92,6 +94,10 @@ impl AmpleUse {
             self.told = Some((now_ns, 0));
         }
         let periods = exhausted - self.before;
+        if periods > self.grown.0 {
+            self.grown.1 = Some(now_ns);
+        }
+        self.grown.0 = periods;
         if let Some((_, known)) = &mut self.told {
             // The current holder may count from the beginning.
             *known = (*known).min(periods);
@@ -103,6 +109,11 @@ impl AmpleUse {
             self.told = Some((now_ns, periods));
             periods
         })
+    }
+
+    /// Whether a look after the start has found it used up again in the last two seconds.
+    pub(super) fn was_used_up(&self, now_ns: i64) -> bool {
+        (self.grown.1).is_some_and(|grown_ns| now_ns.saturating_sub(grown_ns) < 2 * SECOND_NS)
     }
 
     /// Counts from here on.

@@ -125,6 +125,8 @@ pub(super) struct Assumed {
     unheld: Vec<String>,
     stray: Option<String>,
     others: Others,
+    /// Whether its ample budget was used up lately.
+    used_up: bool,
     agent_is_gone: bool,
 }
 
@@ -178,7 +180,8 @@ struct Runner {
     overran: Option<bool>,
     worst_ns: Option<i64>,
     locked: Locked,
-    /// How often its memory was looked at.
+    is_stopped: bool,
+    /// How often its process was looked at.
     looks: u64,
 }
 
@@ -308,13 +311,14 @@ impl Runner {
         self.spent = Some(spent);
     }
 
-    fn look_at_memory(&mut self, process: i32) {
+    fn look_at_process(&mut self, process: i32) {
         let looks = self.looks;
         self.looks += 1;
         if self.locked == Locked::Never && !looks.is_multiple_of(LOCKS) {
             return;
         }
         let status = host::process::status(process);
+        self.is_stopped = status.contains("\nState:\tT");
         let has_locked = host::process::bytes(&status, "VmLck").map(|bytes| bytes > 0);
         self.locked = match (self.locked, has_locked) {
             (_, Some(true)) => Locked::Yes,
@@ -346,7 +350,7 @@ impl Assumed {
             runner.look(matches.get(task), proof, totals.get(task), worst_ns, now_ns);
             if let Some(seen) = live.threads.of_task(task) {
                 runner.class = class_of(seen, live.hold);
-                runner.look_at_memory(seen.process);
+                runner.look_at_process(seen.process);
             }
         }
         self.unheld = live.hold.unheld(&live.threads.classes());
@@ -380,6 +384,8 @@ impl Assumed {
             overran: runner.overran,
             worst_ns: runner.worst_ns,
             locked: runner.locked,
+            is_stopped: runner.is_stopped,
+            used_up: self.used_up,
             outside: &machine.outside,
             settings: &machine.changed,
             away_ns: machine.away_ns,
@@ -482,14 +488,16 @@ impl Keeper<'_> {
         } = &self.assuming;
         let proofs = &proofs[at];
         let Cell { phase, watch, .. } = &mut self.cells[at];
-        let worst_ns = watch.take_worst_ns();
+        let totals = watch.totals();
+        let worst_ns = watch.take_worst_ns(&totals, now_ns);
         let Phase::Running(live) = phase else {
             return Ok(());
         };
+        live.assumed.used_up = live.ample.was_used_up(now_ns);
         let held = Held::of(&live.threads, live.hold.as_ref(), &live.app);
         let begins = now_ns - live.started_ns < begins_ns;
         let when = (begins, now_ns);
-        (live.assumed).look(&held, proofs, &watch.totals(), &worst_ns, when);
+        (live.assumed).look(&held, proofs, &totals, &worst_ns, when);
         let deviations: Vec<Option<Deviation>> = (proofs.iter().enumerate())
             .map(|(task, proof)| proof.deviation(&live.assumed.seen(task, &held, machine)?))
             .collect();

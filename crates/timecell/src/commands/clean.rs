@@ -2,7 +2,7 @@
 
 use bench::Unsaved;
 use supervise::control::orphaned;
-use supervise::enforce::{sweep_groups, sweep_partitions, sweep_servers};
+use supervise::enforce::{sweep_freezers, sweep_groups, sweep_partitions, sweep_servers};
 use supervise::held::{self, HeldError, Listing};
 use supervise::ledger::{Holder, Ledger};
 
@@ -12,7 +12,7 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Writes the measurements of this user's killed coordinators to their runs, and removes their remains. Of missions that no longer
-/// run it removes the cpuset partitions, the reservations in cpu.rt.max and the ledger entries. Renews holds that nothing enforces any more, and
+/// run it removes the cpuset partitions, the reservations in cpu.rt.max, the groups that budgets hold and the ledger entries. Renews holds that nothing enforces any more, and
 /// reports cells that still run without a supervisor.
 pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     let unsaved = if options.discard {
@@ -30,7 +30,12 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     // Report each before the next can fail.
     let ledger = Ledger::default();
     let mut kept = Vec::new();
-    for sweep in [sweep_partitions, sweep_servers, sweep_groups] {
+    for sweep in [
+        sweep_partitions,
+        sweep_servers,
+        sweep_groups,
+        sweep_freezers,
+    ] {
         let left = sweep(&ledger)?;
         left.iter().for_each(|left| out::print(&left.text));
         kept.extend(left);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::control::{ask, cell};
 use crate::missions::{Up, busybox, mission, nothing_is_left, shell};
-use crate::support::{Need, say};
+use crate::support::{Need, eventually, say};
 
 const NEEDS: &[Need] = &[
     Need::Root,
@@ -56,6 +56,12 @@ fn a_cell_that_uses_its_ample_budget_up_is_told_of(dir: &Path) {
         line.contains("something other than its tasks ran in it"),
         "{line}"
     );
+    eventually("the assumption deviates", || {
+        let text = ask(dir, &["ps", "--verbose"]).out;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let found = "DEVIATES, the budget, which its tasks alone cannot use up, was used up";
+        words.join(" ").contains(found)
+    });
     let status = cell(dir, "spins");
     let limit = &status["limits"][0];
     assert_eq!(limit["limit"], "ample-budget", "{status}");

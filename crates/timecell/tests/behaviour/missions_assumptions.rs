@@ -221,6 +221,12 @@ fn each_deviation_withdraws_the_bound_until_it_is_undone() {
         |_, ()| (),
     );
     field.deviates(
+        "SIGSTOP of the program",
+        |field| field.signal(libc::SIGSTOP),
+        "withdrawn: a signal has stopped its process",
+        |field, ()| field.signal(libc::SIGCONT),
+    );
+    field.deviates(
         "the supervisor is stopped for 3 s",
         |field| {
             field.up.signal(libc::SIGSTOP);
@@ -273,6 +279,44 @@ fn another_thread_that_uses_the_budget_withdraws_the_bounds(dir: &Path) {
     let said = up.until("withdrawn: threads of its cell that run no task have used");
     assert!(said.contains("declare them as tasks"), "{said}");
     up.until(", in force again");
+    up.end();
+    nothing_is_left(dir);
+}
+
+/// A task that reports its jobs, of which one never ends.
+const ENDLESS: &str = r#"
+#include "timecell.h"
+#include <unistd.h>
+int main(void) {
+    struct timecell_client client;
+    struct timecell_task task;
+    if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &task)) return 1;
+    for (int job = 0;; job++) {
+        usleep(20000);
+        timecell_begin(&task);
+        if (job == 150) for (;;) pause();
+        timecell_end(&task);
+    }
+}
+"#;
+
+#[case(Alone, Root, RealTime, Program("cc"), GroupBudget(700))]
+fn a_job_that_does_not_end_withdraws_the_bound(dir: &Path) {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../client/include");
+    let header = include.join("timecell.h").canonicalize().unwrap();
+    let header = header.to_string_lossy();
+    let program = compiled(dir, &ENDLESS.replace("timecell.h", &header));
+    let task = "[[cell.task]]\nname = \"control\"\nwcet = \"1ms\"\nperiod = \"20ms\"\n";
+    let image = format!("image = {{ binary = \"{}\" }}", program.display());
+    mission(
+        dir,
+        &format!(
+            "enforcer = \"rt-cgroup\"\n[[cell]]\nname = \"c\"\n{image}\nstop_timeout = \"0ms\"\n{task}"
+        ),
+    );
+    let mut up = Up::start(dir);
+    up.told("c: runs");
+    up.until("withdrawn: a job took");
     up.end();
     nothing_is_left(dir);
 }

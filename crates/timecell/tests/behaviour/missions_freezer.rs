@@ -230,6 +230,40 @@ fn a_cell_that_ends_is_held_again(dir: &Path) {
     nobody_is_left(dir);
 }
 
+#[case(..ALONE)]
+fn holders_that_are_stopped_withdraw_bounds_and_of_a_dead_mission_are_removed(dir: &Path) {
+    let task = "[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"1s\"\n";
+    let waits = shell(
+        "c",
+        "exec /busybox sleep 1000",
+        &format!("{RESERVED}\n{task}"),
+    );
+    mission(dir, &format!("enforcer = \"freezer\"\n{waits}"));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("c: runs"));
+    eventually("the bound is in force", || {
+        crate::control::cell(dir, "c")["bounds"][0]["state"] == "in_force"
+    });
+    let stopped = stop_holders(dir);
+    up.until("withdrawn: its budget is not enforced: its keeper, watcher and heir have all ended, or are stopped");
+    continue_holders(stopped);
+    up.until(", in force again");
+    up.kill();
+    // SAFETY: the cell's process, which nobody has reaped.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    eventually("the cell is gone", || host::process::name(pid).is_none());
+    let said = say(dir, &["clean"]).ends_with(0).out;
+    let own = format!(
+        "groups that the freezer held for mission `{}`: removed",
+        name(dir)
+    );
+    assert!(said.contains(&own), "{said}");
+    // The page of its jobs is in the mission's own directory.
+    ask(dir, &["down"]);
+    nobody_is_left(dir);
+    assert!(!place(dir).exists() && !group(dir, "c").exists());
+}
+
 #[case(
     Root,
     RealTime,

@@ -31,7 +31,7 @@ use crate::control::{Responses, TaskStatus};
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
-use crate::page::{Job, News, Page, Place, Totals};
+use crate::page::{Job, News, Page, Place, Running, Totals};
 use crate::state::Limit;
 
 /// One cell as it is watched, over all its lives.
@@ -53,6 +53,8 @@ pub(in crate::run) struct CellWatch {
     jobs: VecDeque<JobSample>,
     /// The longest response time of each task since they were last taken, ns.
     worst_ns: Vec<i64>,
+    /// The job of each task that ran at the last look.
+    running: Vec<Option<Running>>,
     life: Option<Life>,
 }
 
@@ -154,6 +156,7 @@ impl CellWatch {
             low_from_ns: None,
             jobs: VecDeque::new(),
             worst_ns: vec![0; cell.tasks.len()],
+            running: vec![None; cell.tasks.len()],
             life: None,
         })
     }
@@ -176,6 +179,7 @@ impl CellWatch {
         self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, false);
         self.told.forget();
+        self.running.fill(None);
         // A start is no finding.
         self.health.observe(now_ns, Event::Started);
     }
@@ -350,13 +354,23 @@ impl CellWatch {
         events
     }
 
-    /// The longest response time of each task since the call before, ns; 0: no job has ended.
-    pub(in crate::run) fn take_worst_ns(&mut self) -> Vec<i64> {
+    /// The longest response time of each task since the call before, ns; 0: no job has ended. A job that runs on, by these totals, has taken
+    /// the time until now at least.
+    pub(in crate::run) fn take_worst_ns(&mut self, totals: &[Totals], now_ns: i64) -> Vec<i64> {
         let none = vec![0; self.worst_ns.len()];
-        std::mem::replace(&mut self.worst_ns, none)
+        let mut all = std::mem::replace(&mut self.worst_ns, none);
+        for ((worst_ns, running), totals) in all.iter_mut().zip(&self.running).zip(totals) {
+            if let Some(running) = running.filter(|running| running.number == totals.ended) {
+                *worst_ns = (*worst_ns).max(now_ns.saturating_sub(running.release_ns));
+            }
+        }
+        all
     }
 
     fn keep_worst(&mut self, news: &News) {
+        if let Some(running) = self.running.get_mut(news.slot) {
+            *running = news.running;
+        }
         let deadline_ns = self
             .tasks()
             .get(news.slot)
