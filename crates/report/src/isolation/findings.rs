@@ -129,7 +129,7 @@ mod tests {
     use record::isolation::{ArmSummary, ISOLATION_SUMMARY_SCHEMA};
 
     #[test]
-    fn noise_is_told_first_and_a_verdict_for_each_enforcer() {
+    fn a_verdict_for_each_enforcer_is_told_first_and_noise_last() {
         let misses = |late| Misses {
             jobs: 1_000,
             late,
@@ -174,20 +174,20 @@ mod tests {
         };
         let found = findings(&summary);
         assert!(
-            found[0]
+            found[2]
                 .contains("missed 1 of 1,000 deadlines in 40 trials, the latest job 2.00 ms early"),
             "{}",
+            found[2]
+        );
+        assert!(
+            found[0].starts_with("no enforcer: the victim missed 300 of 1,000"),
+            "{}",
             found[0]
         );
         assert!(
-            found[1].starts_with("no enforcer: the victim missed 300 of 1,000"),
+            found[1].contains("missed none") && found[1].contains("7.00 %"),
             "{}",
             found[1]
-        );
-        assert!(
-            found[2].contains("missed none") && found[2].contains("7.00 %"),
-            "{}",
-            found[2]
         );
     }
 }
