@@ -1,6 +1,5 @@
 //! Checks the assumptions of the bounds of tasks: once a second, for all cells.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -12,6 +11,7 @@ use model::Enforcer;
 
 use super::best_effort::Grip;
 use super::keeper::Keeper;
+use super::others::Others;
 use super::phase::Phase;
 use super::version::Cell;
 use super::watch::{Overrun, unseen_ns};
@@ -128,43 +128,6 @@ pub(super) struct Assumed {
     /// Whether its ample budget was used up lately.
     used_up: bool,
     agent_is_gone: bool,
-}
-
-/// The threads of a cell that run no task, over the looks at them.
-#[derive(Debug, Default)]
-struct Others {
-    /// The cpu time of each so far, by its id, ns; `None`: there was no look yet.
-    used: Option<BTreeMap<i32, i64>>,
-    /// Cpu time of those that count between the last two looks, and between the two before, ns.
-    of_looks: [u64; 2],
-}
-
-impl Others {
-    /// A thread that is new counts from its beginning; at the first look only those of a cell that `begins` are new. The freezer charges `every`
-    /// thread to the budget, the kernel those of real-time classes.
-    fn look(&mut self, threads: &Threads, every: bool, begins: bool) {
-        let before = self.used.take();
-        let mut used = BTreeMap::new();
-        let mut sum = 0;
-        for (tid, is_real_time) in threads.others() {
-            let Ok(Some(now)) = host::process::scheduled_ns(tid) else {
-                continue;
-            };
-            let known = before.as_ref().and_then(|before| before.get(&tid));
-            let since = match known {
-                Some(known) => *known,
-                None if before.is_some() || begins => 0,
-                None => now,
-            };
-            if every || is_real_time {
-                // A later thread with the id of one that has ended may have used less.
-                sum += now.saturating_sub(since).max(0).unsigned_abs();
-            }
-            used.insert(tid, now);
-        }
-        self.used = Some(used);
-        self.of_looks = [sum, self.of_looks[0]];
-    }
 }
 
 /// A task's thread over the looks at it.
@@ -314,7 +277,8 @@ impl Runner {
     fn look_at_process(&mut self, process: i32) {
         let looks = self.looks;
         self.looks += 1;
-        if self.locked == Locked::Never && !looks.is_multiple_of(LOCKS) {
+        let may_wait = self.locked == Locked::Never && !self.is_stopped;
+        if may_wait && !looks.is_multiple_of(LOCKS) {
             return;
         }
         let status = host::process::status(process);
@@ -380,7 +344,7 @@ impl Assumed {
             },
             unheld: &self.unheld,
             stray: self.stray.as_deref(),
-            others_ns: self.others.of_looks.iter().sum(),
+            others_ns: self.others.used_ns(),
             overran: runner.overran,
             worst_ns: runner.worst_ns,
             locked: runner.locked,

@@ -27,6 +27,7 @@ mod notifiers;
 mod notify;
 mod options;
 mod orphans;
+mod others;
 mod output;
 mod phase;
 mod plan;
